@@ -1,0 +1,31 @@
+package v1alpha1
+
+const (
+	// OpenRequestedAtAnnotation asks a Gate to open at a time in RFC 3339, in
+	// the future for a planned release. At most 366 days away.
+	OpenRequestedAtAnnotation = "open.gate.fluxcd.io/requestedAt"
+
+	// OpenReasonAnnotation is free text that says why the Gate is asked to open.
+	OpenReasonAnnotation = "open.gate.fluxcd.io/reason"
+
+	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339.
+	// At most 366 days away.
+	CloseRequestedAtAnnotation = "close.gate.fluxcd.io/requestedAt"
+
+	// CloseReasonAnnotation is free text that says why the Gate is asked to
+	// close.
+	CloseReasonAnnotation = "close.gate.fluxcd.io/reason"
+
+	// HeldByAnnotation is on a target while it is held: the Gates that hold it
+	// as namespace/name, sorted, separated by commas.
+	HeldByAnnotation = "gating.toolkit.fluxcd.io/held-by"
+)
+
+const (
+	// GateFinalizer keeps a Gate under deletion until what it holds is released.
+	GateFinalizer = "gating.toolkit.fluxcd.io/finalizer"
+
+	// FieldManager is the field manager of all that the controller applies. A
+	// target is held if this manager owns the hold.
+	FieldManager = "gating-controller"
+)

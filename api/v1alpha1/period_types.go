@@ -1,0 +1,101 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// DayOfWeek is the English name of a day of the week.
+// +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
+type DayOfWeek string
+
+// Period is a set of half-open intervals [start, end) of time in exactly one of
+// three forms: weekly (start, end, optionally daysOfWeek), cron (schedule,
+// duration) or dated (from, until).
+//
+// A wall-clock time that occurs twice, when clocks are set back, means its first
+// occurrence. One that does not exist, when they are set forward, is read with
+// the UTC offset in use before (RFC 5545, section 3.3.5).
+// +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek), has(self.schedule) || has(self.duration), has(self.from) || has(self.until)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"
+// +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
+type Period struct {
+	// Name of the period, unique among all periods of the Gate. Conditions,
+	// events and previews name the period that decided.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
+	// +required
+	Name string `json:"name"`
+
+	// DaysOfWeek on which a weekly period starts. Defaults to all seven.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=7
+	// +listType=set
+	// +optional
+	DaysOfWeek []DayOfWeek `json:"daysOfWeek,omitempty"`
+
+	// Start of a weekly period, a time of day as HH:MM from 00:00 to 23:59.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be a time of day from 00:00 to 23:59"
+	// +optional
+	Start *string `json:"start,omitempty"`
+
+	// End of a weekly period, a time of day as HH:MM from 00:00 to 24:00. If it
+	// is not later than start, the period ends on the next day.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$')",message="end must be a time of day from 00:00 to 24:00"
+	// +optional
+	End *string `json:"end,omitempty"`
+
+	// Schedule is a cron expression of five fields (minute, hour, day of month,
+	// month, day of week). The period starts at each of its ticks. Time zones
+	// (TZ=, CRON_TZ=) and descriptors (@every, @daily) are refused.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Schedule *string `json:"schedule,omitempty"`
+
+	// Duration of a cron period after each tick, as elapsed time, from 1m to
+	// 8784h (366 days). It may exceed the distance of two ticks.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="duration must be from 1m to 8784h (366 days), such as 24h"
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+
+	// From is the first instant of a dated period.
+	// +optional
+	From *metav1.Time `json:"from,omitempty"`
+
+	// Until is the first instant after a dated period. Must be later than from.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// TimeZone is the IANA name of the zone of start, end and schedule. Defaults
+	// to spec.timeZone.
+	// +optional
+	TimeZone TimeZone `json:"timeZone,omitempty"`
+}
+
+// TimeZone is the name of a zone in the IANA database, such as Europe/Oslo.
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:XValidation:rule="!self.contains(':') && self.lowerAscii() != 'local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC"
+type TimeZone string
+
+// ManualOpen says what an open request means in a close period.
+// +kubebuilder:validation:Enum=Allow;Deny
+type ManualOpen string
+
+const (
+	// ManualOpenAllow lets an open request lift the close period.
+	ManualOpenAllow ManualOpen = "Allow"
+	// ManualOpenDeny makes the close period a hard freeze.
+	ManualOpenDeny ManualOpen = "Deny"
+)
+
+// ClosePeriod is a period in which a Gate is closed.
+type ClosePeriod struct {
+	Period `json:",inline"`
+
+	// ManualOpen says whether an open request lifts this close period: Allow, or
+	// Deny for a hard freeze.
+	// +kubebuilder:default=Allow
+	// +optional
+	ManualOpen ManualOpen `json:"manualOpen,omitempty"`
+}

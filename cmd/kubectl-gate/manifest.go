@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// fault is what is wrong in a manifest.
+type fault struct {
+	file, object, field, cause string
+}
+
+// String is the fault on one line.
+func (f fault) String() string {
+	s := f.file
+	for _, part := range []string{f.object, f.field, f.cause} {
+		if part != "" {
+			s += ": " + part
+		}
+	}
+	return s
+}
+
+// invalidManifestError has every fault of all files.
+type invalidManifestError struct {
+	faults []fault
+}
+
+func (e *invalidManifestError) Error() string {
+	return fmt.Sprintf("%d faults in the manifests", len(e.faults))
+}
+
+// loader collects Gates and faults from files.
+type loader struct {
+	namespace string
+	gates     []*v1alpha1.Gate
+	faults    []fault
+	seen      map[string]string
+}
+
+// load reads the Gates of a file, or of in if it is named "-". Objects of other
+// kinds are passed over. The error is that the file cannot be read.
+func (l *loader) load(file string, in io.Reader) error {
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // it is only read
+		in = f
+	}
+	reader := yaml.NewYAMLReader(bufio.NewReader(in))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if len(bytes.TrimSpace(document)) > 0 {
+			l.document(file, document)
+		}
+	}
+}
+
+func (l *loader) document(file string, document []byte) {
+	content := map[string]any{}
+	if err := sigsyaml.Unmarshal(document, &content); err != nil {
+		l.faults = append(l.faults, fault{file: file, cause: err.Error()})
+		return
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	if items, ok := content["items"].([]any); ok && obj.GetKind() == "List" {
+		for _, item := range items {
+			if fields, ok := item.(map[string]any); ok {
+				l.object(file, &unstructured.Unstructured{Object: fields})
+			}
+		}
+		return
+	}
+	l.object(file, obj)
+}
+
+func (l *loader) object(file string, obj *unstructured.Unstructured) {
+	gvk := obj.GroupVersionKind()
+	if gvk.Group != v1alpha1.GroupVersion.Group || gvk.Kind != v1alpha1.GateKind {
+		return
+	}
+	if obj.GetNamespace() == "" {
+		obj.SetNamespace(l.namespace)
+	}
+	name := obj.GetNamespace() + "/" + obj.GetName()
+	fail := func(field, cause string) {
+		l.faults = append(l.faults, fault{file: file, object: name, field: field, cause: cause})
+	}
+	switch other, ok := l.seen[name]; {
+	case gvk.Version != v1alpha1.GroupVersion.Version:
+		fail("apiVersion", fmt.Sprintf("%s is not supported, use %s", obj.GetAPIVersion(), v1alpha1.GroupVersion))
+		return
+	case obj.GetName() == "":
+		fail("metadata.name", "a gate needs a name")
+		return
+	case ok:
+		fail("metadata.name", "is in "+other+" already")
+		return
+	}
+	l.seen[name] = file
+
+	data, err := json.Marshal(obj.Object)
+	if err != nil {
+		fail("", err.Error())
+		return
+	}
+	g := &v1alpha1.Gate{}
+	unknown, err := kjson.UnmarshalStrict(data, g)
+	if err != nil {
+		undecodable("", obj.Object, fail)
+		return
+	}
+	for _, err := range unknown {
+		fail("", err.Error())
+	}
+	for _, err := range gate.Validate(g) {
+		fail(err.Field, err.ErrorBody())
+	}
+	l.gates = append(l.gates, g)
+}
+
+// undecodable finds the values that are not of their field's type: each alone
+// in a Gate. The decoder gives up at the first and often cannot name it.
+func undecodable(path string, value any, fail func(field, cause string)) {
+	walk(path, value, func(inner any) any { return inner }, func(path string, alone any) {
+		data, err := json.Marshal(alone)
+		if err == nil {
+			err = json.Unmarshal(data, &v1alpha1.Gate{})
+		}
+		if err != nil {
+			fail(path, err.Error())
+		}
+	})
+}
+
+// walk visits every leaf of a value: its path, and the leaf alone within
+// objects and lists as wrap makes them.
+func walk(path string, value any, wrap func(any) any, visit func(path string, alone any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			inner := key
+			if path != "" {
+				inner = path + "." + key
+			}
+			walk(inner, v[key], func(leaf any) any { return wrap(map[string]any{key: leaf}) }, visit)
+		}
+	case []any:
+		for i := range v {
+			walk(fmt.Sprintf("%s[%d]", path, i), v[i], func(leaf any) any { return wrap([]any{leaf}) }, visit)
+		}
+	default:
+		visit(path, wrap(v))
+	}
+}

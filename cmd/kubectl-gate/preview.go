@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// defaultPreview is how far a preview looks if --until is not given.
+const defaultPreview = 30 * 24 * time.Hour
+
+// timeline is the preview of one Gate. Its JSON is a public format.
+type timeline struct {
+	Gate      string     `json:"gate"`
+	Intervals []interval `json:"intervals"`
+}
+
+type interval struct {
+	From   string `json:"from"`
+	Until  string `json:"until"`
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+}
+
+func previewCommand(now time.Time) *cobra.Command {
+	var files []string
+	var from, until, output, namespace string
+	cmd := &cobra.Command{
+		Use:   "preview -f FILE...",
+		Short: "Print when Gates in manifests will be open and closed, without a cluster",
+		Example: `  # What the gates of a pull request do in December
+  kubectl gate preview -f gates.yaml --from 2026-12-01T00:00:00Z --until 2027-01-01T00:00:00Z
+
+  # The same for programs
+  kubectl gate preview -f gates.yaml -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			print, ok := printers[output]
+			if !ok {
+				return fmt.Errorf("unknown output %q, use table or json", output)
+			}
+			start, end, err := parseRange(from, until, now)
+			if err != nil {
+				return err
+			}
+			timelines, err := preview(append(files, args...), cmd.InOrStdin(), namespace, start, end)
+			if err != nil {
+				return err
+			}
+			return print(cmd.OutOrStdout(), timelines)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "A file with manifests, - for standard input. Can be repeated; further files can follow as arguments.")
+	cmd.Flags().StringVar(&from, "from", "", "The first instant of the preview in RFC 3339. Defaults to now.")
+	cmd.Flags().StringVar(&until, "until", "", "The end of the preview in RFC 3339. Defaults to 30 days after --from.")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "The format: table or json.")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "The namespace of manifests that name none.")
+	return cmd
+}
+
+func parseRange(from, until string, now time.Time) (start, end time.Time, err error) {
+	start = now.UTC().Truncate(time.Second)
+	if from != "" {
+		if start, err = time.Parse(time.RFC3339, from); err != nil {
+			return start, end, fmt.Errorf("--from must be a time in RFC 3339: %w", err)
+		}
+	}
+	end = start.Add(defaultPreview)
+	if until != "" {
+		if end, err = time.Parse(time.RFC3339, until); err != nil {
+			return start, end, fmt.Errorf("--until must be a time in RFC 3339: %w", err)
+		}
+	}
+	if !start.Before(end) {
+		return start, end, errors.New("--until must be later than --from")
+	}
+	return start, end, nil
+}
+
+// preview returns the timelines of the Gates in files, in their order there.
+func preview(files []string, in io.Reader, namespace string, from, until time.Time) ([]timeline, error) {
+	if len(files) == 0 {
+		return nil, errors.New("no files: name them with -f")
+	}
+	l := &loader{namespace: namespace, seen: map[string]string{}}
+	for _, file := range files {
+		if err := l.load(file, in); err != nil {
+			return nil, err
+		}
+	}
+	timelines := make([]timeline, 0, len(l.gates))
+	for _, g := range l.gates {
+		timelines = append(timelines, l.timeline(g, from, until))
+	}
+	if len(l.faults) > 0 {
+		return nil, &invalidManifestError{faults: l.faults}
+	}
+	return timelines, nil
+}
+
+// timeline previews a Gate as if it were applied at from.
+func (l *loader) timeline(g *v1alpha1.Gate, from, until time.Time) timeline {
+	name := g.Namespace + "/" + g.Name
+	t := timeline{Gate: name, Intervals: []interval{}}
+	for _, request := range gate.HandleRequests(g, from) {
+		if request.Err != nil {
+			l.faults = append(l.faults, fault{
+				file: l.seen[name], object: name,
+				field: fmt.Sprintf("metadata.annotations[%s]", request.Annotation), cause: request.Err.Error(),
+			})
+		}
+	}
+	intervals, errs := gate.Intervals(g, from, until)
+	if len(errs) > 0 {
+		return t // gate.Validate has noted them
+	}
+	for i := range intervals {
+		t.Intervals = append(t.Intervals, interval{
+			From: i.From.Format(time.RFC3339), Until: i.Until.Format(time.RFC3339),
+			State: i.State.String(), Reason: string(i.Reason), By: i.By,
+		})
+	}
+	return t
+}
+
+var printers = map[string]func(io.Writer, []timeline) error{
+	"json":  printJSON,
+	"table": printTable,
+}
+
+func printJSON(w io.Writer, timelines []timeline) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(timelines)
+}
+
+func printTable(w io.Writer, timelines []timeline) error {
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tBY")
+	for _, t := range timelines {
+		for _, i := range t.Intervals {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, i.From, i.Until, i.State, i.Reason, i.By)
+		}
+	}
+	return table.Flush()
+}

@@ -1,0 +1,182 @@
+// Package controllers loads Gates, lets internal/gate decide, applies the
+// decision to the targets and reports it. It is the only writer of targets and
+// of conditions.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/patch"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates/status,verbs=get;patch
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
+// GateReconciler reconciles Gates.
+type GateReconciler struct {
+	// Client reads Gates from the cache and writes.
+	client.Client
+	// EventRecorder for events on Gates and on targets.
+	kuberecorder.EventRecorder
+	// Metrics are those that all controllers of Flux have.
+	runtimeCtrl.Metrics
+
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Targets reads targets.
+	Targets TargetReader
+	// Clock is read once for each decision.
+	Clock clock.PassiveClock
+	// NoCrossNamespaceRefs refuses targets in other namespaces than the Gate's.
+	NoCrossNamespaceRefs bool
+	// GateMetrics are the metrics of Gates.
+	GateMetrics *GateMetrics
+}
+
+// Reconcile brings the targets of a Gate to what the Gate says at this instant.
+func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, retErr error) {
+	now := r.Clock.Now()
+	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+
+	obj := &v1alpha1.Gate{}
+	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, r.releaseOrphans(ctx, req.NamespacedName)
+		}
+		return ctrl.Result{}, err
+	}
+	patcher := patch.NewSerialPatcher(obj, r.Client)
+	defer func() {
+		r.RecordDuration(ctx, obj, start)
+	}()
+
+	if !obj.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.finalize(ctx, obj, patcher)
+	}
+	if obj.Spec.Suspend {
+		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
+		return ctrl.Result{}, nil
+	}
+	if controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer) {
+		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	defer func() {
+		retErr = r.summarize(ctx, obj, patcher, retErr)
+	}()
+	return r.reconcile(ctx, obj, patcher, now)
+}
+
+// reconcile decides and makes it so. The decision is in the status before the
+// first target is written: what has been requested survives a crash from here
+// on, even if Flux removes the annotation.
+func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (ctrl.Result, error) {
+	before := obj.DeepCopy()
+	handled := gate.HandleRequests(obj, now)
+	decision := gate.Decide(obj, now)
+	report(obj, decision)
+	changed := stateChanged(before, obj)
+	if changed || before.Generation != before.Status.ObservedGeneration || len(handled) > 0 {
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
+		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	r.recordRequests(obj, handled)
+	if changed {
+		r.Eventf(obj, eventNormal, decision.Reason, "%s", decision.Message)
+		ctrl.LoggerFrom(ctx).Info(decision.Message, "state", decision.State, "reason", decision.Reason)
+	}
+
+	outcome := r.assert(ctx, obj, decision)
+	obj.Status.Targets = outcome.counts()
+	obj.Status.Failures = outcome.merge(obj.Status.Failures, now)
+	r.record(before, obj, now)
+	return ctrl.Result{RequeueAfter: r.requeueAfter(obj, decision)}, outcome.err()
+}
+
+// requeueAfter is exact at the next change: jitter is for the interval alone.
+// The decision took a while, so that the delay is counted from the time it is
+// now.
+func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, decision gate.Decision) time.Duration {
+	delay := jitter.JitteredIntervalDuration(obj.GetInterval())
+	now := r.Clock.Now()
+	edges := []time.Time{decision.Recheck}
+	if decision.Next != nil {
+		edges = append(edges, decision.Next.At.Time)
+	}
+	for _, at := range edges {
+		if !at.IsZero() {
+			delay = min(delay, at.Sub(now))
+		}
+	}
+	return max(delay, time.Millisecond)
+}
+
+// finalize releases what a Gate under deletion holds. The finalizer stays until
+// everything is released.
+func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher) error {
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
+		return nil
+	}
+	if err := r.releaseAll(ctx, client.ObjectKeyFromObject(obj)); err != nil {
+		return err
+	}
+	controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer)
+	r.GateMetrics.Delete(client.ObjectKeyFromObject(obj))
+	return patcher.Patch(ctx, obj, patchOptions...)
+}
+
+// releaseOrphans releases what a Gate holds that is no more, because its
+// finalizer was removed by hand. The cache may lack a Gate that another shard
+// of the controller is in charge of.
+func (r *GateReconciler) releaseOrphans(ctx context.Context, key types.NamespacedName) error {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	switch err := r.APIReader.Get(ctx, key, obj); {
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	r.GateMetrics.Delete(key)
+	return r.releaseAll(ctx, key)
+}
+
+func (r *GateReconciler) recordRequests(obj *v1alpha1.Gate, handled []gate.Request) {
+	for _, request := range handled {
+		if request.Err != nil {
+			r.Eventf(obj, eventWarning, v1alpha1.RequestRefusedReason, "annotation %s: %q %s",
+				request.Annotation, request.Value, request.Err)
+			continue
+		}
+		why := ""
+		if request.Reason != "" {
+			why = fmt.Sprintf(": %s", request.Reason)
+		}
+		r.Eventf(obj, eventNormal, v1alpha1.RequestAcceptedReason, "Gate %s requested at %s%s",
+			request.Action, request.At.UTC().Format(time.RFC3339), why)
+	}
+}

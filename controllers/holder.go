@@ -1,0 +1,239 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// writesAtOnce bounds the targets of one Gate that are written at the same
+	// time. The rate is bounded by --kube-api-qps and --kube-api-burst.
+	writesAtOnce = 16
+
+	// conflictRetries is how often a target is read anew that somebody else
+	// wrote between our reading and writing. After that the queue's back-off
+	// takes over.
+	conflictRetries = 5
+)
+
+// assert brings all targets to what the decision wants. One that fails does not
+// stop the others.
+func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision) *outcomes {
+	result := &outcomes{}
+	want := target.Want{
+		Gate:    client.ObjectKeyFromObject(obj).String(),
+		Closed:  decision.State == v1alpha1.StateClosed,
+		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect,
+	}
+	selected := r.selectTargets(ctx, obj, result)
+	result.total = int64(len(selected))
+	r.settleAll(ctx, selected, want, result)
+
+	// What the Gate holds but no longer names is released, unless the spec is
+	// broken: then nobody knows what it is meant to name.
+	if len(decision.Errors) > 0 {
+		return result
+	}
+	held, err := r.Targets.HeldBy(ctx, want.Gate)
+	if err != nil {
+		result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+		return result
+	}
+	held = slices.DeleteFunc(held, func(t *target.Object) bool {
+		return slices.ContainsFunc(selected, func(s *target.Object) bool { return s.GetUID() == t.GetUID() })
+	})
+	want.Closed = false
+	r.settleAll(ctx, held, want, result)
+	return result
+}
+
+// releaseAll releases all that a Gate holds.
+func (r *GateReconciler) releaseAll(ctx context.Context, key types.NamespacedName) error {
+	held, err := r.Targets.HeldBy(ctx, key.String())
+	if err != nil {
+		return err
+	}
+	result := &outcomes{}
+	r.settleAll(ctx, held, target.Want{Gate: key.String()}, result)
+	return result.err()
+}
+
+// settleAll settles targets, several at once.
+func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want target.Want, result *outcomes) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	for _, obj := range targets {
+		group.Go(func() error {
+			outcome, err := r.settle(ctx, obj, want)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), v1alpha1.WriteFailedReason, err.Error(),
+					fmt.Errorf("%s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err))
+			case outcome == target.OutcomeHeld:
+				result.held++
+			case outcome == target.OutcomeForeign:
+				result.foreign++
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() //nolint:errcheck // none returns an error, see above
+}
+
+// settle takes the step that a target needs, if any. Each write is conditional
+// on the version of the target that the step was decided on.
+func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want target.Want) (target.Outcome, error) {
+	for retry := 0; ; retry++ {
+		if !obj.GetDeletionTimestamp().IsZero() {
+			// Flux prunes nothing of an object that is deleted while suspended.
+			return target.Untouched, nil
+		}
+		outcome, err := r.step(ctx, obj, want)
+		if !apierrors.IsConflict(err) || retry == conflictRetries {
+			return outcome, err
+		}
+		latest := &target.Object{}
+		latest.SetGroupVersionKind(obj.GroupVersionKind())
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest); err != nil {
+			return target.Untouched, client.IgnoreNotFound(err)
+		}
+		target.Trim(&latest.Unstructured, v1alpha1.FieldManager)
+		obj = latest
+	}
+}
+
+func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want target.Want) (target.Outcome, error) {
+	adapter := target.Of(&obj.Unstructured)
+	heldBy := target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
+	state := adapter.Observe(obj)
+	step := target.Next(state, heldBy, want)
+
+	// The condition is written while the target still names the Gate, so that
+	// after a crash there is somebody left to mend it.
+	release := state == target.Held && !step.Hold
+	if release {
+		if err := r.approve(ctx, obj, step, want); err != nil {
+			return step.Outcome, err
+		}
+	}
+	if step.Write {
+		written, err := r.apply(ctx, adapter, obj, step)
+		if err != nil {
+			return step.Outcome, err
+		}
+		obj = written
+	}
+	if !release {
+		if err := r.approve(ctx, obj, step, want); err != nil {
+			return step.Outcome, err
+		}
+	}
+	r.tell(obj, state, step, want)
+	return step.Outcome, nil
+}
+
+// apply writes who holds the target, by server-side apply of nothing else.
+func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj *target.Object, step target.Step) (*target.Object, error) {
+	config := &target.Object{}
+	config.SetGroupVersionKind(obj.GroupVersionKind())
+	config.SetName(obj.GetName())
+	config.SetNamespace(obj.GetNamespace())
+	config.SetResourceVersion(obj.GetResourceVersion())
+	if len(step.HeldBy) > 0 {
+		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(step.HeldBy)})
+	}
+	if step.Hold {
+		adapter.Hold(&config.Unstructured)
+	}
+	// Taking the field from whoever else set it is what a hold is.
+	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return nil, err
+	}
+	target.Trim(&config.Unstructured, v1alpha1.FieldManager)
+	return config, nil
+}
+
+// approve sets the condition Approved of the target. Flux's conditions are an
+// atomic list for server-side apply, so that this is a patch on a version.
+func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step target.Step, want target.Want) error {
+	condition := approval(step, want)
+	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
+	switch {
+	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue:
+		return nil
+	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):
+		return nil
+	}
+	obj = &target.Object{Unstructured: *obj.DeepCopy()}
+	for retry := 0; ; retry++ {
+		before := obj.Unstructured.DeepCopy()
+		conditions.Set(obj, condition)
+		err := r.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+			client.FieldOwner(v1alpha1.FieldManager))
+		if !apierrors.IsConflict(err) || retry == conflictRetries {
+			return client.IgnoreNotFound(err)
+		}
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+}
+
+// approval returns the condition that a target has after a step, nil if it is
+// to stay as it is.
+func approval(step target.Step, want target.Want) *metav1.Condition {
+	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.GateOpenedReason}
+	switch {
+	case step.Hold:
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.GateClosedReason
+		condition.Message = waiting(step.HeldBy)
+	case step.Outcome == target.OutcomeResumed:
+		condition.Reason = v1alpha1.ResumedReason
+		condition.Message = fmt.Sprintf("Resumed by hand, gate '%s' is closed.", want.Gate)
+	case step.Outcome == target.OutcomeForeign:
+		return nil
+	default:
+		condition.Message = fmt.Sprintf("Released by gate '%s'.", want.Gate)
+	}
+	return condition
+}
+
+// waiting is the wording of the Flux RFC on gating.
+func waiting(gates []string) string {
+	if len(gates) == 1 {
+		return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' is closed.", gates[0])
+	}
+	return fmt.Sprintf("Reconciliation is waiting approval, gates '%s' are closed.", strings.Join(gates, "', '"))
+}
+
+// tell records an event on the target if the step changed something.
+func (r *GateReconciler) tell(obj *target.Object, state target.State, step target.Step, want target.Want) {
+	switch {
+	case step.Again:
+		r.Eventf(obj, eventWarning, v1alpha1.HeldAgainReason,
+			"Resumed while gate '%s' is closed, held again. Open the gate instead.", want.Gate)
+	case step.Hold && state == target.Free:
+		r.Eventf(obj, eventNormal, v1alpha1.GateClosedReason, "%s", waiting(step.HeldBy))
+	case state == target.Held && !step.Hold:
+		r.Eventf(obj, eventNormal, v1alpha1.GateOpenedReason, "Released by gate '%s'.", want.Gate)
+	}
+}

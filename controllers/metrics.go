@@ -1,0 +1,78 @@
+package controllers
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// GateMetrics are the metrics of Gates.
+type GateMetrics struct {
+	opened, next, targets *prometheus.GaugeVec
+	lag                   *prometheus.HistogramVec
+}
+
+// MustMakeGateMetrics registers the metrics of Gates and panics if that fails.
+func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
+	labels := []string{"name", "namespace"}
+	m := &GateMetrics{
+		opened: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_opened",
+			Help: "Whether a gate is opened (1) or closed (0).",
+		}, labels),
+		next: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_next_transition_timestamp_seconds",
+			Help: "When a gate next changes its state, in seconds since 1970; missing if that is not in sight.",
+		}, labels),
+		targets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_targets",
+			Help: "Number of targets of a gate by what became of them: total, held, foreign, failed.",
+		}, append(labels, "result")),
+		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gating_transition_lag_seconds",
+			Help:    "Time from the scheduled instant of a transition to the last target written.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"state"}),
+	}
+	registry.MustRegister(m.opened, m.next, m.targets, m.lag)
+	return m
+}
+
+// Delete forgets a Gate that is gone.
+func (m *GateMetrics) Delete(key types.NamespacedName) {
+	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
+	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets} {
+		vec.DeletePartialMatch(labels)
+	}
+}
+
+// record sets the metrics of a Gate. If the state changed as scheduled, it
+// observes how late that was.
+func (r *GateReconciler) record(before, after *v1alpha1.Gate, now time.Time) {
+	key := client.ObjectKeyFromObject(after)
+	opened := 0.0
+	state := v1alpha1.StateClosed
+	if conditions.IsTrue(after, v1alpha1.OpenedCondition) {
+		opened, state = 1, v1alpha1.StateOpened
+	}
+	m := r.GateMetrics
+	m.opened.WithLabelValues(key.Name, key.Namespace).Set(opened)
+	if next := after.Status.NextTransition; next != nil {
+		m.next.WithLabelValues(key.Name, key.Namespace).Set(float64(next.At.Unix()))
+	} else {
+		m.next.DeleteLabelValues(key.Name, key.Namespace)
+	}
+	counts := after.Status.Targets
+	for result, n := range map[string]int64{"total": counts.Total, "held": counts.Held, "foreign": counts.Foreign, "failed": counts.Failed} {
+		m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
+	}
+	if due := before.Status.NextTransition; stateChanged(before, after) && due != nil && due.State == state && !due.At.After(now) {
+		m.lag.WithLabelValues(string(state)).Observe(r.Clock.Since(due.At.Time).Seconds())
+	}
+}

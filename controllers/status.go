@@ -1,0 +1,141 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/object"
+	"github.com/fluxcd/pkg/runtime/patch"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+const (
+	eventNormal  = corev1.EventTypeNormal
+	eventWarning = corev1.EventTypeWarning
+)
+
+var patchOptions = []patch.Option{
+	patch.WithOwnedConditions{Conditions: []string{
+		v1alpha1.OpenedCondition, meta.ReadyCondition, meta.ReconcilingCondition, meta.StalledCondition,
+	}},
+	patch.WithFieldOwner(v1alpha1.FieldManager),
+}
+
+// report writes a decision into the status of a Gate.
+func report(obj *v1alpha1.Gate, d gate.Decision) {
+	obj.Status.NextTransition = d.Next
+	obj.Status.RequestedAt, obj.Status.ResetToDefaultAt = d.RequestedAt, d.ResetToDefaultAt
+	mark := conditions.MarkFalse
+	if d.State == v1alpha1.StateOpened {
+		mark = conditions.MarkTrue
+	}
+	mark(obj, v1alpha1.OpenedCondition, d.Reason, "%s", d.Message)
+	if len(d.Errors) == 0 {
+		conditions.Delete(obj, meta.StalledCondition)
+		return
+	}
+	cause := d.Errors.ToAggregate().Error()
+	conditions.MarkStalled(obj, v1alpha1.InvalidSpecReason, "%s", cause)
+	conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
+}
+
+// stateChanged returns whether the Gate is in another state than before, or in
+// one for the first time.
+func stateChanged(before, after *v1alpha1.Gate) bool {
+	was := conditions.Get(before, v1alpha1.OpenedCondition)
+	return was == nil || was.Status != conditions.Get(after, v1alpha1.OpenedCondition).Status
+}
+
+// summarize sets the conditions Ready and Reconciling from what came of the
+// reconciliation and writes the status once more if that changed it.
+func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, cause error) error {
+	failed := int64(0)
+	if obj.Status.Targets != nil {
+		failed = obj.Status.Targets.Failed
+	}
+	switch {
+	case conditions.IsStalled(obj):
+		conditions.Delete(obj, meta.ReconcilingCondition)
+	case cause != nil:
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%s", cause)
+		conditions.MarkReconciling(obj, meta.ProgressingWithRetryReason, "%s", cause)
+	case failed > 0:
+		first := obj.Status.Failures[0]
+		conditions.Delete(obj, meta.ReconcilingCondition)
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
+			failed, first.Kind, first.Namespace, first.Name, first.Message)
+	default:
+		conditions.Delete(obj, meta.ReconcilingCondition)
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%d of %d targets held",
+			obj.Status.Targets.Held, obj.Status.Targets.Total)
+	}
+	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
+		object.SetStatusLastHandledReconcileAt(obj, v)
+	}
+	err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, patchOptions...)...)
+	r.RecordReadiness(ctx, obj)
+	r.RecordReconciling(ctx, obj)
+	r.RecordStalled(ctx, obj)
+	if cause != nil {
+		return cause
+	}
+	return err
+}
+
+// outcomes collects what became of the targets of a Gate. It is not safe for
+// concurrent use.
+type outcomes struct {
+	total, held, foreign int64
+	failures             []v1alpha1.TargetFailure
+	retry                []error
+}
+
+// fail notes a failure. A cause is an error that a retry may mend.
+func (o *outcomes) fail(kind, namespace, name, reason, message string, cause error) {
+	o.failures = append(o.failures, v1alpha1.TargetFailure{
+		Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message,
+	})
+	if cause != nil {
+		o.retry = append(o.retry, cause)
+	}
+}
+
+func (o *outcomes) counts() *v1alpha1.TargetCounts {
+	return &v1alpha1.TargetCounts{Total: o.total, Held: o.held, Foreign: o.foreign, Failed: int64(len(o.failures))}
+}
+
+// err returns the errors to retry: the first of them and how many there are.
+func (o *outcomes) err() error {
+	switch len(o.retry) {
+	case 0:
+		return nil
+	case 1:
+		return o.retry[0]
+	}
+	return fmt.Errorf("%d targets failed, the first: %w", len(o.retry), o.retry[0])
+}
+
+// merge returns the failures for the status: the newest first, those that were
+// there before with the time of then.
+func (o *outcomes) merge(before []v1alpha1.TargetFailure, now time.Time) []v1alpha1.TargetFailure {
+	for i := range o.failures {
+		f := &o.failures[i]
+		f.At = metav1.NewTime(now)
+		for _, old := range before {
+			if old.Kind == f.Kind && old.Namespace == f.Namespace && old.Name == f.Name && old.Reason == f.Reason {
+				f.At = old.At
+			}
+		}
+	}
+	slices.SortStableFunc(o.failures, func(a, b v1alpha1.TargetFailure) int { return b.At.Compare(a.At.Time) })
+	return o.failures[:min(len(o.failures), v1alpha1.MaxFailures)]
+}

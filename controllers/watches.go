@@ -1,0 +1,224 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/predicates"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Options of the controllers.
+type Options struct {
+	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// SetupWithManager registers the controller of Gates and that of the kinds of
+// targets with a manager.
+func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error {
+	w := &targetWatcher{client: r.Client, ready: make(chan struct{})}
+	w.targets = NewTargetCache(mgr.GetCache(), mgr.GetRESTMapper(), w.handler())
+	r.Targets = w.targets
+	err := ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
+		))).
+		// The queue is where events of targets go, whose kinds come and go.
+		WatchesRawSource(source.Func(w.start)).
+		WithOptions(controller.Options{RateLimiter: opts.RateLimiter}).
+		Complete(r)
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("target-kind").
+		For(definition(), builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			_, ok := kindOfCRD(obj.GetName())
+			return ok
+		}))).
+		Complete(reconcile.Func(w.reconcileCRD))
+}
+
+// requestChanged lets updates pass that change an annotation which requests
+// something of a Gate.
+type requestChanged struct {
+	predicate.Funcs
+}
+
+// Update implements predicate.Predicate.
+func (requestChanged) Update(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+	return before[v1alpha1.OpenRequestedAtAnnotation] != after[v1alpha1.OpenRequestedAtAnnotation] ||
+		before[v1alpha1.CloseRequestedAtAnnotation] != after[v1alpha1.CloseRequestedAtAnnotation]
+}
+
+// targetWatcher turns the events of targets into requests for their Gates.
+type targetWatcher struct {
+	client  client.Client
+	targets *TargetCache
+
+	// ready is closed once queue is set, when the manager starts controllers.
+	ready chan struct{}
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// start begins to watch the kinds that the cluster has.
+func (w *targetWatcher) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.queue = queue
+	close(w.ready)
+	for _, adapter := range target.All() {
+		if _, err := w.targets.Start(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, ErrNotInstalled) {
+			return err
+		}
+	}
+	return nil
+}
+
+// reconcileCRD starts and stops the watch of a kind as its definition comes and
+// goes, and lets the Gates know that name the kind.
+func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		return ctrl.Result{}, ctx.Err()
+	}
+	kind, ok := kindOfCRD(req.Name)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	var changed bool
+	err := w.client.Get(ctx, req.NamespacedName, definition())
+	switch {
+	case err == nil:
+		changed, err = w.targets.Start(ctx, kind)
+	case apierrors.IsNotFound(err):
+		changed, err = w.targets.Stop(ctx, kind)
+	}
+	if errors.Is(err, ErrNotInstalled) {
+		// The API server does not serve a new definition at once.
+		return ctrl.Result{RequeueAfter: definitionRetry}, nil
+	}
+	if err != nil || !changed {
+		return ctrl.Result{}, err
+	}
+	ctrl.LoggerFrom(ctx).Info("Watch of a kind of targets started or stopped", "kind", kind.String())
+	return ctrl.Result{}, w.enqueue(ctx, func(gate *v1alpha1.Gate) bool {
+		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
+			adapter, err := target.For(ref.APIVersion, ref.Kind)
+			return err == nil && adapter.GroupKind() == kind
+		})
+	})
+}
+
+// definitionRetry is how long to wait for a new kind to be served.
+const definitionRetry = 500 * time.Millisecond
+
+func definition() *metav1.PartialObjectMetadata {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	return crd
+}
+
+// kindOfCRD returns the supported kind that a CustomResourceDefinition, named
+// as plural.group, defines.
+func kindOfCRD(name string) (schema.GroupKind, bool) {
+	for _, adapter := range target.All() {
+		kind := adapter.GroupKind()
+		if plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion("")); plural.GroupResource().String() == name {
+			return kind, true
+		}
+	}
+	return schema.GroupKind{}, false
+}
+
+// handler returns the handler of the events of all targets.
+func (w *targetWatcher) handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: w.notify,
+		UpdateFunc: func(before, after any) {
+			if matters(before, after) {
+				// A target that no longer matches is still in the held-by annotation.
+				w.notify(before)
+				w.notify(after)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			w.notify(obj)
+		},
+	}
+}
+
+// notify asks the Gates of a target to look at it.
+func (w *targetWatcher) notify(obj any) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	for _, name := range target.ParseHeldBy(u.GetAnnotations()[v1alpha1.HeldByAnnotation]) {
+		if namespace, name, ok := strings.Cut(name, "/"); ok {
+			w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		}
+	}
+	err := w.enqueue(context.Background(), func(gate *v1alpha1.Gate) bool { return governs(gate, u) })
+	if err != nil {
+		// Only a cache that is shut down cannot be read.
+		ctrl.Log.WithName("targets").Error(err, "unable to list gates")
+	}
+}
+
+func (w *targetWatcher) enqueue(ctx context.Context, of func(*v1alpha1.Gate) bool) error {
+	gates := &v1alpha1.GateList{}
+	if err := w.client.List(ctx, gates, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range gates.Items {
+		if of(&gates.Items[i]) {
+			w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&gates.Items[i])})
+		}
+	}
+	return nil
+}
+
+// matters returns whether an update of a target can matter to a Gate: most are
+// about the status that Flux reports.
+func matters(before, after any) bool {
+	b, ok1 := before.(*unstructured.Unstructured)
+	a, ok2 := after.(*unstructured.Unstructured)
+	if !ok1 || !ok2 {
+		return true
+	}
+	adapter := target.Of(a)
+	old, latest := &target.Object{Unstructured: *b}, &target.Object{Unstructured: *a}
+	return adapter == nil || adapter.Observe(old) != adapter.Observe(latest) ||
+		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
+		(old.GetDeletionTimestamp() == nil) != (latest.GetDeletionTimestamp() == nil) ||
+		!apiequality.Semantic.DeepEqual(old.GetLabels(), latest.GetLabels()) ||
+		!apiequality.Semantic.DeepEqual(conditions.Get(old, v1alpha1.ApprovedCondition), conditions.Get(latest, v1alpha1.ApprovedCondition))
+}

@@ -1,0 +1,133 @@
+// Package app wires the controller: options in, a running manager out.
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	runtimeclient "github.com/fluxcd/pkg/runtime/client"
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/events"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/fluxcd/pkg/runtime/metrics"
+	"github.com/fluxcd/pkg/runtime/pprof"
+	"github.com/fluxcd/pkg/runtime/probes"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
+)
+
+// Run starts the controller and blocks until the context is done.
+func Run(ctx context.Context, o Options) error {
+	logger.SetLogger(logger.NewLogger(o.Log))
+	log := ctrl.Log.WithName("setup")
+
+	// No feature is behind a gate yet; an unknown one is refused all the same.
+	if err := o.FeatureGates.WithLogger(log).SupportedFeatures(map[string]bool{}); err != nil {
+		return fmt.Errorf("unable to load feature gates: %w", err)
+	}
+	if err := o.IntervalJitter.SetGlobalJitter(nil); err != nil {
+		return fmt.Errorf("unable to set global jitter: %w", err)
+	}
+	mgr, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	probes.SetupChecks(mgr, log)
+
+	recorder, err := events.NewRecorder(mgr, ctrl.Log, o.EventsAddr, v1alpha1.FieldManager)
+	if err != nil {
+		return fmt.Errorf("unable to create event recorder: %w", err)
+	}
+	queue := newEventQueue(recorder)
+	if err := mgr.Add(queue); err != nil {
+		return err
+	}
+	if err := (&controllers.GateReconciler{
+		Client:               mgr.GetClient(),
+		EventRecorder:        queue,
+		Metrics:              runtimectrl.NewMetrics(mgr, metrics.MustMakeRecorder(), v1alpha1.GateFinalizer),
+		APIReader:            mgr.GetAPIReader(),
+		Clock:                clock.RealClock{},
+		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
+		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
+	}).SetupWithManager(mgr, controllers.Options{RateLimiter: runtimectrl.GetRateLimiter(o.RateLimiter)}); err != nil {
+		return fmt.Errorf("unable to create controller: %w", err)
+	}
+	log.Info("starting manager")
+	return mgr.Start(ctx)
+}
+
+// Scheme returns the scheme with all types that the controller reads or writes.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return scheme, v1alpha1.AddToScheme(scheme)
+}
+
+func newManager(o Options) (ctrl.Manager, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	selector, err := runtimectrl.GetWatchSelector(o.Watch)
+	if err != nil {
+		return nil, fmt.Errorf("unable to configure the watch label selector: %w", err)
+	}
+	mgr, err := ctrl.NewManager(runtimeclient.GetConfigOrDie(o.Client), ctrl.Options{
+		Scheme:                        scheme,
+		HealthProbeBindAddress:        o.HealthAddr,
+		LeaderElection:                o.LeaderElection.Enable,
+		LeaderElectionReleaseOnCancel: o.LeaderElection.ReleaseOnCancel,
+		LeaseDuration:                 &o.LeaderElection.LeaseDuration,
+		RenewDeadline:                 &o.LeaderElection.RenewDeadline,
+		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
+		LeaderElectionID:              leaderElectionID(o.Watch),
+		Logger:                        ctrl.Log,
+		Cache:                         cacheOptions(o.Watch, selector),
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr, ExtraHandlers: pprof.GetHandlers()},
+		Controller:                    config.Controller{MaxConcurrentReconciles: o.Concurrent, RecoverPanic: ptr.To(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("unable to create manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// cacheOptions restrict the cache to the Gates of this shard and, if asked for,
+// to the namespace of the controller. Targets are never sharded: those of a
+// Gate need not have its labels.
+func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
+	options := cache.Options{
+		DefaultTransform: controllers.TrimTargets,
+		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Gate{}: {Label: selector}},
+	}
+	if !watch.AllNamespaces {
+		options.DefaultNamespaces = map[string]cache.Config{os.Getenv(runtimectrl.EnvRuntimeNamespace): {}}
+	}
+	return options
+}
+
+func leaderElectionID(watch runtimectrl.WatchOptions) string {
+	id := v1alpha1.FieldManager + "-leader-election"
+	if watch.LabelSelector != "" {
+		id = leaderelection.GenerateID(id, watch.LabelSelector)
+	}
+	return id
+}

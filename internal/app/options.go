@@ -1,0 +1,48 @@
+package app
+
+import (
+	flag "github.com/spf13/pflag"
+
+	"github.com/fluxcd/pkg/runtime/acl"
+	runtimeclient "github.com/fluxcd/pkg/runtime/client"
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/features"
+	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
+)
+
+// Options are the settings of the process. Names, meaning and order of the
+// flags are those of the controllers of Flux.
+type Options struct {
+	MetricsAddr string
+	EventsAddr  string
+	HealthAddr  string
+	Concurrent  int
+
+	Client         runtimeclient.Options
+	Log            logger.Options
+	LeaderElection leaderelection.Options
+	ACL            acl.Options
+	RateLimiter    runtimectrl.RateLimiterOptions
+	FeatureGates   features.FeatureGates
+	Watch          runtimectrl.WatchOptions
+	IntervalJitter jitter.IntervalOptions
+}
+
+// BindFlags binds the options to flags.
+func (o *Options) BindFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to.")
+	fs.StringVar(&o.EventsAddr, "events-addr", "", "The address of the events receiver.")
+	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
+	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles.")
+
+	o.Client.BindFlags(fs)
+	o.Log.BindFlags(fs)
+	o.LeaderElection.BindFlags(fs)
+	o.ACL.BindFlags(fs)
+	o.RateLimiter.BindFlags(fs)
+	o.FeatureGates.BindFlags(fs)
+	o.Watch.BindFlags(fs)
+	o.IntervalJitter.BindFlags(fs)
+}

@@ -1,0 +1,192 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Longest and shortest durations in a Gate, as the CRD has them.
+const (
+	minWindow   = time.Second
+	maxWindow   = 366 * 24 * time.Hour
+	minInterval = time.Second
+)
+
+// Validate returns what is wrong with a Gate, each error with the path of its
+// field. It covers what the CRD's schema refuses too, for manifests that never
+// met an API server.
+func Validate(g *v1alpha1.Gate) field.ErrorList {
+	_, errs := compile(&g.Spec)
+	if d := g.Spec.Interval.Duration; d != 0 && d < minInterval {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "interval"), d.String(), "must be at least 1s"))
+	}
+	switch g.Spec.ResumePolicy {
+	case "", v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect:
+	default:
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "resumePolicy"), g.Spec.ResumePolicy,
+			[]v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect}))
+	}
+	for i, target := range g.Spec.Targets {
+		path := field.NewPath("spec", "targets").Index(i)
+		if target.Kind == "" {
+			errs = append(errs, field.Required(path.Child("kind"), "a target needs a kind"))
+		}
+		if target.Name == "" {
+			errs = append(errs, field.Required(path.Child("name"), "a target needs a name, or * for all of its kind"))
+		}
+		if len(target.MatchLabels) > 0 && target.Name != v1alpha1.AnyName {
+			errs = append(errs, field.Invalid(path.Child("matchLabels"), target.MatchLabels, "needs name: '*'"))
+		}
+	}
+	return errs
+}
+
+// compiler collects errors, so that a user sees all of them at once.
+type compiler struct {
+	errs field.ErrorList
+	zone *schedule.Zone
+}
+
+// compile returns the schedule of a Gate without its requests.
+func compile(spec *v1alpha1.GateSpec) (schedule.Config, field.ErrorList) {
+	c := &compiler{}
+	root := field.NewPath("spec")
+	c.zone = c.loadZone(root.Child("timeZone"), spec.TimeZone)
+	config := schedule.Config{}
+
+	switch spec.Default {
+	case v1alpha1.StateOpened:
+		config.Default = schedule.Opened
+	case v1alpha1.StateClosed:
+	default:
+		c.add(field.NotSupported(root.Child("default"), spec.Default, []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}))
+	}
+	if w := spec.Window; w != nil && (w.Duration < minWindow || w.Duration > maxWindow) {
+		c.add(field.Invalid(root.Child("window"), w.Duration.String(), "must be from 1s to 8784h (366 days)"))
+	}
+	config.NotBefore, config.NotAfter = timeOf(spec.NotBefore), timeOf(spec.NotAfter)
+	if spec.NotBefore != nil && spec.NotAfter != nil && !config.NotBefore.Before(config.NotAfter) {
+		c.add(field.Invalid(root.Child("notAfter"), spec.NotAfter.Format(time.RFC3339), "must be later than notBefore"))
+	}
+	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
+		c.add(field.Invalid(root.Child("windows"), len(spec.Windows), "windows need default: closed; use closePeriods with default: opened"))
+	}
+	if n := len(spec.Windows) + len(spec.ClosePeriods); n > v1alpha1.MaxPeriods {
+		c.add(field.TooMany(root, n, v1alpha1.MaxPeriods))
+		return config, c.errs
+	}
+
+	names := map[string]bool{}
+	for i := range spec.Windows {
+		config.Windows = append(config.Windows, c.period(root.Child("windows").Index(i), &spec.Windows[i], names))
+	}
+	for i := range spec.ClosePeriods {
+		path := root.Child("closePeriods").Index(i)
+		period := c.period(path, &spec.ClosePeriods[i].Period, names)
+		switch mode := spec.ClosePeriods[i].ManualOpen; mode {
+		case v1alpha1.ManualOpenDeny:
+			config.HardClosePeriods = append(config.HardClosePeriods, period)
+		case "", v1alpha1.ManualOpenAllow:
+			config.ClosePeriods = append(config.ClosePeriods, period)
+		default:
+			c.add(field.NotSupported(path.Child("manualOpen"), mode, []v1alpha1.ManualOpen{v1alpha1.ManualOpenAllow, v1alpha1.ManualOpenDeny}))
+		}
+	}
+	return config, c.errs
+}
+
+func (c *compiler) add(err *field.Error) { c.errs = append(c.errs, err) }
+
+func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.Zone {
+	zone, err := schedule.LoadZone(string(name))
+	if err != nil {
+		c.add(field.Invalid(path, name, err.Error()))
+	}
+	return zone
+}
+
+// period compiles one period. What it returns after an error is never used.
+func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool) schedule.Period {
+	if p.Name == "" {
+		c.add(field.Required(path.Child("name"), "a period needs a name"))
+	} else if names[p.Name] {
+		c.add(field.Duplicate(path.Child("name"), p.Name))
+	}
+	names[p.Name] = true
+
+	zone := c.zone
+	if p.TimeZone != "" {
+		zone = c.loadZone(path.Child("timeZone"), p.TimeZone)
+	}
+	weekly := p.Start != nil || p.End != nil || len(p.DaysOfWeek) > 0
+	cron := p.Schedule != nil || p.Duration != nil
+	dated := p.From != nil || p.Until != nil
+	switch {
+	case weekly && !cron && !dated && p.Start != nil && p.End != nil:
+		return c.weekly(path, p, zone)
+	case cron && !weekly && !dated && p.Schedule != nil && p.Duration != nil:
+		return c.cron(path, p, zone)
+	case dated && !weekly && !cron && p.From != nil && p.Until != nil:
+		period, err := schedule.Dated(p.Name, p.From.Time, p.Until.Time)
+		if err != nil {
+			c.add(field.Invalid(path.Child("until"), p.Until.Format(time.RFC3339), err.Error()))
+		}
+		return period
+	}
+	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"))
+	return schedule.Period{}
+}
+
+var weekdays = map[v1alpha1.DayOfWeek]time.Weekday{
+	"Sunday": time.Sunday, "Monday": time.Monday, "Tuesday": time.Tuesday, "Wednesday": time.Wednesday,
+	"Thursday": time.Thursday, "Friday": time.Friday, "Saturday": time.Saturday,
+}
+
+func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {
+	var days []time.Weekday
+	for i, name := range p.DaysOfWeek {
+		d, ok := weekdays[name]
+		if !ok {
+			c.add(field.Invalid(path.Child("daysOfWeek").Index(i), name, "must be a day of the week such as Monday"))
+		}
+		if slices.Contains(days, d) {
+			c.add(field.Duplicate(path.Child("daysOfWeek").Index(i), name))
+		}
+		days = append(days, d)
+	}
+	start, err := schedule.ParseTimeOfDay(*p.Start)
+	if err != nil {
+		c.add(field.Invalid(path.Child("start"), *p.Start, err.Error()))
+	}
+	end, err := schedule.ParseEndOfDay(*p.End)
+	if err != nil {
+		c.add(field.Invalid(path.Child("end"), *p.End, err.Error()))
+	}
+	return schedule.Weekly(p.Name, days, start, end, zone)
+}
+
+func (c *compiler) cron(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {
+	expression, err := schedule.ParseCron(*p.Schedule)
+	if err != nil {
+		c.add(field.Invalid(path.Child("schedule"), *p.Schedule, err.Error()))
+	}
+	period, err := schedule.Cron(p.Name, expression, p.Duration.Duration, zone)
+	if err != nil {
+		c.add(field.Invalid(path.Child("duration"), fmt.Sprint(p.Duration.Duration), err.Error()))
+	}
+	return period
+}
+
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}

@@ -1,0 +1,122 @@
+package gate
+
+import (
+	"iter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Decision is what a Gate is at an instant, in the words of the API.
+type Decision struct {
+	State v1alpha1.State
+	// Reason and Message of the condition Opened.
+	Reason, Message string
+	// Next change of state, nil if none is in sight.
+	Next *v1alpha1.Transition
+	// Recheck is when Reason or State may change, zero if that is not in sight.
+	Recheck time.Time
+	// RequestedAt and ResetToDefaultAt are those of the request that is in force
+	// or was last.
+	RequestedAt, ResetToDefaultAt *metav1.Time
+	// Errors of a spec that does not compile.
+	Errors field.ErrorList
+}
+
+// Decide returns the decision on a Gate at an instant. It reads the spec, the
+// accepted requests and, if the spec does not compile, the last state.
+func Decide(g *v1alpha1.Gate, now time.Time) Decision {
+	config, errs := compile(&g.Spec)
+	if len(errs) > 0 {
+		return decideInvalid(g, errs, now)
+	}
+	r := requestsOf(g)
+	baseline := schedule.NewPlan(config)
+	config.Open, config.Close = r.periods()
+	s := schedule.NewPlan(config).Decide(now)
+
+	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), Recheck: s.Until}
+	if !s.Next.At.IsZero() {
+		d.Next = &v1alpha1.Transition{
+			At: metav1.NewTime(s.Next.At), State: v1alpha1.State(s.Next.State.String()),
+			Reason: string(s.Next.Reason), By: s.Next.By,
+		}
+	}
+	d.Message = message(s, d.Next, &g.Spec)
+	d.RequestedAt, d.ResetToDefaultAt = resetTimes(r, baseline, now)
+	return d
+}
+
+// Intervals yields the states of a Gate between two instants, as
+// schedule.Plan.Intervals does.
+func Intervals(g *v1alpha1.Gate, from, until time.Time) (iter.Seq[schedule.Interval], field.ErrorList) {
+	config, errs := compile(&g.Spec)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	config.Open, config.Close = requestsOf(g).periods()
+	return schedule.NewPlan(config).Intervals(from, until), nil
+}
+
+// resetTimes reports the request in force in the RFC's two fields. A request
+// that ended the opposite one early and asks for what the Gate is by itself
+// resets it at once.
+func resetTimes(r requests, baseline *schedule.Plan, now time.Time) (requestedAt, resetAt *metav1.Time) {
+	action, at, ok := r.latest(now)
+	if !ok {
+		return nil, nil
+	}
+	state, opposite := schedule.Opened, r.close
+	if action == v1alpha1.RequestClose {
+		state, opposite = schedule.Closed, r.open
+	}
+	requestedAt = &metav1.Time{Time: at}
+	end := r.end(at)
+	endedOpposite := !opposite.IsZero() && !opposite.After(at) &&
+		(r.window == 0 || at.Before(r.end(opposite)))
+	if endedOpposite && baseline.Decide(at).State == state {
+		end = at
+	}
+	if end.IsZero() {
+		return requestedAt, nil
+	}
+	return requestedAt, &metav1.Time{Time: end}
+}
+
+// decideInvalid fails closed: nothing opens, and what was to close closes. A
+// Gate that was never valid is closed.
+func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decision {
+	d := Decision{
+		State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason, Errors: errs,
+		Message:     "Gate stays closed, its spec is invalid: " + errs.ToAggregate().Error(),
+		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt,
+	}
+	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) {
+		return d
+	}
+	closing := time.Time{}
+	if next := g.Status.NextTransition; next != nil && next.State == v1alpha1.StateClosed {
+		closing = next.At.Time
+	}
+	if r := requestsOf(g); r.close.After(r.open) || r.close.Equal(r.open) {
+		if !r.close.IsZero() && (r.window <= 0 || now.Before(r.end(r.close))) {
+			closing = earlier(closing, r.close)
+		}
+	}
+	if !closing.IsZero() && !closing.After(now) {
+		d.Message = "Gate closed, its spec is invalid: " + errs.ToAggregate().Error()
+		return d
+	}
+	d.State = v1alpha1.StateOpened
+	d.Message = "Gate stays opened until it is due to close, its spec is invalid: " + errs.ToAggregate().Error()
+	if !closing.IsZero() {
+		d.Recheck = closing
+		d.Next = &v1alpha1.Transition{At: metav1.NewTime(closing), State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason}
+	}
+	return d
+}

@@ -1,0 +1,55 @@
+package gate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// message says in a sentence what the Gate is and until when. The wording for
+// requests and the default is that of the Flux RFC on gating.
+func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec) string {
+	then := ""
+	if next != nil {
+		verb := "opening"
+		if next.State == v1alpha1.StateClosed {
+			verb = "closing"
+		}
+		then = fmt.Sprintf("scheduled for %s at %s", verb, next.At.UTC().Format(time.RFC3339))
+	}
+	text := ""
+	switch s.Reason {
+	case schedule.OpenRequested, schedule.CloseRequested:
+		if then != "" {
+			return "Gate " + then
+		}
+		if s.Reason == schedule.CloseRequested {
+			return "Gate close requested"
+		}
+		return "Gate open requested"
+	case schedule.ClosePeriod:
+		text = fmt.Sprintf("Gate closed by close period '%s'", s.By)
+	case schedule.NotYetActive:
+		text = fmt.Sprintf("Gate closed before %s", spec.NotBefore.UTC().Format(time.RFC3339))
+	case schedule.Expired:
+		text = fmt.Sprintf("Gate closed since %s", spec.NotAfter.UTC().Format(time.RFC3339))
+	case schedule.WindowOpen:
+		text = fmt.Sprintf("Gate opened by window '%s'", s.By)
+	case schedule.OutsideWindows:
+		text = "Gate closed outside its windows"
+	case schedule.OutsideClosePeriods:
+		text = "Gate opened outside its close periods"
+	default:
+		text = fmt.Sprintf("Gate %s by default", s.State)
+	}
+	if then == "" {
+		return text
+	}
+	text += ", " + then
+	if next.By != "" && next.By != s.By {
+		text += fmt.Sprintf(" by '%s'", next.By)
+	}
+	return text
+}

@@ -1,0 +1,199 @@
+package schedule_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// refusedCrons has every kind of text that is no cron expression for us.
+var refusedCrons = []struct {
+	name, text, because string
+}{
+	{"a zone before the fields", "TZ=UTC 0 0 * * *", "time zone"},
+	{"cron's own name for a zone", "CRON_TZ=Europe/Oslo 0 0 * * *", "time zone"},
+	{"a zone without fields, on which robfig/cron panics", "TZ=0", "time zone"},
+	{"an empty zone, on which robfig/cron panics", "TZ=", "time zone"},
+	{"cron's own zone without fields, on which robfig/cron panics", "CRON_TZ=UTC", "time zone"},
+	{"a zone after a space", " TZ=UTC 0 0 * * *", "time zone"},
+	{"an interval", "@every 1h", "descriptors"},
+	{"a descriptor", "@daily", "descriptors"},
+	{"a descriptor after a space", " @daily", "descriptors"},
+	{"a day that February never has", "0 0 30 2 *", "never fires"},
+	{"a day that no month of thirty has", "0 0 31 2,4,6,9,11 *", "never fires"},
+	{"a day of month in an empty list", "0 0 , * *", "empty"},
+	{"a minute in an empty list", ", * * * *", "empty"},
+	{"an hour in an empty list", "0 ,, * * *", "empty"},
+	{"a month in an empty list", "0 0 1 , *", "empty"},
+	{"a weekday in an empty list", "0 0 1 * ,", "empty"},
+	{"nothing", "", "five fields"},
+	{"a space", " ", "five fields"},
+	{"four fields", "0 0 * *", "five fields"},
+	{"six fields, the first of them seconds", "0 0 0 * * *", "five fields"},
+	{"six fields, the last of them a year", "0 0 1 1 * 2026", "five fields"},
+	{"minute sixty", "60 * * * *", "five fields"},
+	{"hour 24", "0 24 * * *", "five fields"},
+	{"day zero of the month", "0 0 0 * *", "five fields"},
+	{"month thirteen", "0 0 1 13 *", "five fields"},
+	{"weekday seven, which is Sunday to some crons but not to Kubernetes", "0 0 * * 7", "five fields"},
+	{"a step of zero", "*/0 * * * *", "five fields"},
+	{"a range the wrong way round", "0 0 * * FRI-MON", "five fields"},
+	{"the last day of the month", "0 0 L * *", "five fields"},
+	{"a weekday that no language has", "0 0 * * XXX", "five fields"},
+	{"a negative minute", "-1 * * * *", "five fields"},
+	{"a number that no integer holds", "99999999999999999999 * * * *", "five fields"},
+}
+
+func TestParseCronRefuses(t *testing.T) {
+	for _, tt := range refusedCrons {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := schedule.ParseCron(tt.text)
+			if err == nil {
+				t.Fatalf("%q is accepted", tt.text)
+			}
+			if !strings.Contains(err.Error(), tt.because) {
+				t.Errorf("%q is refused by %q, want a word of %q", tt.text, err, tt.because)
+			}
+		})
+	}
+}
+
+func TestCronExpression(t *testing.T) {
+	const week, end = "2026-04-01T00:00:00Z", "2026-04-15T00:00:00Z"
+	for _, tt := range []struct {
+		name       string
+		expression string
+		from       string
+		until      string
+		want       []string
+	}{
+		{
+			"Friday by its name", "0 0 * * FRI", week, end,
+			[]string{"2026-04-03T00:00", "2026-04-10T00:00"},
+		},
+		{
+			"weekdays and months in lower case and in ranges", "5 4 * apr mon-tue", week, end,
+			[]string{"2026-04-06T04:05", "2026-04-07T04:05", "2026-04-13T04:05", "2026-04-14T04:05"},
+		},
+		{
+			"a day of month OR a day of week if both are restricted", "0 0 13 * FRI", week, end,
+			[]string{"2026-04-03T00:00", "2026-04-10T00:00", "2026-04-13T00:00"},
+		},
+		{
+			"a day of month alone if the day of week is a star", "0 0 13 * *", week, end,
+			[]string{"2026-04-13T00:00"},
+		},
+		{
+			"a day of month alone if the day of week is a question mark", "0 0 13 * ?", week, end,
+			[]string{"2026-04-13T00:00"},
+		},
+		{
+			"a day of week alone if the day of month is a star in steps of one", "0 0 */1 * FRI", week, end,
+			[]string{"2026-04-03T00:00", "2026-04-10T00:00"},
+		},
+		{
+			"a star in larger steps is a restriction", "0 0 */10 * FRI", week, end,
+			[]string{"2026-04-01T00:00", "2026-04-03T00:00", "2026-04-10T00:00", "2026-04-11T00:00"},
+		},
+		{
+			"every ten minutes of one hour", "*/20 9 3 * *", week, end,
+			[]string{"2026-04-03T09:00", "2026-04-03T09:20", "2026-04-03T09:40"},
+		},
+		{
+			"a step without an end goes on to the last", "50/5 20/3 3 * *", week, end,
+			[]string{"2026-04-03T20:50", "2026-04-03T20:55", "2026-04-03T23:50", "2026-04-03T23:55"},
+		},
+		{
+			"lists of ranges with steps", "10-14/4,7 1,3 3 * *", week, end,
+			[]string{
+				"2026-04-03T01:07", "2026-04-03T01:10", "2026-04-03T01:14",
+				"2026-04-03T03:07", "2026-04-03T03:10", "2026-04-03T03:14",
+			},
+		},
+		{
+			"the last minute of the year and of the month", "59 23 31 * *", "2026-10-01T00:00:00Z", "2027-02-01T00:00:00Z",
+			[]string{"2026-10-31T23:59", "2026-12-31T23:59", "2027-01-31T23:59"},
+		},
+		{
+			"a leap day in leap years only", "0 0 29 2 *", "2026-01-01T00:00:00Z", "2034-01-01T00:00:00Z",
+			[]string{"2028-02-29T00:00", "2032-02-29T00:00"},
+		},
+		{
+			"a leap day eight years after the last one before 2100", "0 0 29 2 *", "2095-01-01T00:00:00Z", "2105-01-01T00:00:00Z",
+			[]string{"2096-02-29T00:00", "2104-02-29T00:00"},
+		},
+		{
+			"a leap day of the year 2000", "0 0 29 2 *", "1997-01-01T00:00:00Z", "2001-01-01T00:00:00Z",
+			[]string{"2000-02-29T00:00"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			row := stretch{period: cron("", tt.expression, time.Minute), from: tt.from, until: tt.until}
+			for _, tick := range tt.want {
+				end := utc(tick + ":00Z").Add(time.Minute).Format(time.RFC3339)
+				row.want = append(row.want, tick+":00Z/"+end)
+			}
+			row.run(t)
+		})
+	}
+}
+
+func TestCronPeriod(t *testing.T) {
+	for _, tt := range []stretch{
+		{
+			name:   "a day every Friday",
+			period: cron("", "0 0 * * FRI", 24*time.Hour),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-15T00:00:00Z",
+			want: []string{
+				"2026-06-05T00:00:00Z/2026-06-06T00:00:00Z",
+				"2026-06-12T00:00:00Z/2026-06-13T00:00:00Z",
+			},
+		},
+		{
+			name:   "hours that touch are one interval",
+			period: cron("", "0 9-11 * * *", time.Hour),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-02T00:00:00Z",
+			want: []string{"2026-06-01T09:00:00Z/2026-06-01T12:00:00Z"},
+		},
+		{
+			name:   "a minute short of the next tick is a minute closed",
+			period: cron("", "0 9-10 * * *", 59*time.Minute),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-02T00:00:00Z",
+			want: []string{
+				"2026-06-01T09:00:00Z/2026-06-01T09:59:00Z",
+				"2026-06-01T10:00:00Z/2026-06-01T10:59:00Z",
+			},
+		},
+		{
+			name:   "a duration beyond the period of the cron never ends",
+			period: cron("Europe/Oslo", "0 0 * * *", 36*time.Hour),
+			from:   "2026-01-01T00:00:00Z", until: "2028-01-01T00:00:00Z",
+			want: []string{"2026-01-01T00:00:00Z/2028-01-01T00:00:00Z"},
+		},
+		{
+			name:   "a duration beyond the period of the cron lasts from the last tick",
+			period: cron("", "0 12 * * MON,TUE", 36*time.Hour),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
+			want: []string{"2026-06-01T12:00:00Z/2026-06-04T00:00:00Z"},
+		},
+		{
+			name:   "half a minute of a duration counts",
+			period: cron("", "0 12 1 * *", 90*time.Second),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-08T00:00:00Z",
+			want: []string{"2026-06-01T12:00:00Z/2026-06-01T12:01:30Z"},
+		},
+		{
+			name:   "the longest duration from one leap day does not reach the next",
+			period: cron("", "0 0 29 2 *", 366*24*time.Hour),
+			from:   "2028-01-01T00:00:00Z", until: "2033-01-01T00:00:00Z",
+			want: []string{
+				"2028-02-29T00:00:00Z/2029-03-01T00:00:00Z",
+				"2032-02-29T00:00:00Z/2033-01-01T00:00:00Z",
+			},
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}

@@ -1,0 +1,17 @@
+/*
+Package schedule answers one question without a clock, a client or a
+configuration: given a compiled [Plan], is the gate opened or closed at an
+instant, why, and when does that change?
+
+Every period is a set of half-open intervals [start, end) on the time line.
+[Plan.Decide], [Plan.Intervals] and everything built on them read the same
+generator, so that status, preview and metrics can never disagree.
+
+Wall-clock times follow RFC 5545 section 3.3.5: one that occurs twice means its
+first occurrence, one that does not exist is read with the UTC offset in use
+before the gap. The standard library guarantees neither, see [time.Date].
+
+Instants have a resolution of one second; an instant within a second counts as
+that second.
+*/
+package schedule

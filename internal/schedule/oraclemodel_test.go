@@ -1,0 +1,202 @@
+package schedule_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// wallClock maps the minutes of a zone's wall clock, as if it were UTC, to the
+// minutes at which it shows them. It was watched for every minute of a while.
+type wallClock struct {
+	first    int64
+	instants []int64
+}
+
+const unseen = -1 << 62
+
+// watch looks at the wall clock at every minute of [from, until).
+func watch(loc *time.Location, from, until int64) *wallClock {
+	const margin = 24 * 60
+	c := &wallClock{first: from - margin, instants: make([]int64, until-from+2*margin)}
+	for i := range c.instants {
+		c.instants[i] = unseen
+	}
+	shown := make([]int64, until-from)
+	for m := from; m < until; m++ {
+		at := time.Unix(m*60, 0).In(loc)
+		year, month, day := at.Date()
+		wall := time.Date(year, month, day, at.Hour(), at.Minute(), 0, 0, time.UTC).Unix() / 60
+		shown[m-from] = wall
+		if c.at(wall) == unseen {
+			c.instants[wall-c.first] = m
+		}
+	}
+	for i := 1; i < len(shown); i++ {
+		// What the clock jumped over is read with the offset before the jump.
+		before := from + int64(i) - 1
+		for wall := shown[i-1] + 1; wall < shown[i]; wall++ {
+			if c.at(wall) == unseen {
+				c.instants[wall-c.first] = wall - (shown[i-1] - before)
+			}
+		}
+	}
+	return c
+}
+
+func (c *wallClock) at(wall int64) int64 {
+	if i := wall - c.first; i >= 0 && i < int64(len(c.instants)) {
+		return c.instants[i]
+	}
+	return unseen
+}
+
+// timeline counts how many intervals begin less how many end at each minute
+// from first on.
+type timeline struct {
+	first int64
+	edges []int
+}
+
+func (l *timeline) mark(from, until int64) {
+	last := l.first + int64(len(l.edges)) - 1
+	from, until = min(max(from, l.first), last), min(max(until, l.first), last)
+	if from < until {
+		l.edges[from-l.first]++
+		l.edges[until-l.first]--
+	}
+}
+
+// inside says of every minute from first on whether an interval covers it.
+func (l *timeline) inside() []bool {
+	inside, depth := make([]bool, len(l.edges)), 0
+	for i, edge := range l.edges {
+		depth += edge
+		inside[i] = depth > 0
+	}
+	return inside
+}
+
+// mark marks the minutes that the period covers.
+func (p periodSpec) mark(l *timeline, clock *wallClock) {
+	if p.schedule == "" && p.start == "" {
+		l.mark(p.from.Unix()/60, p.until.Unix()/60)
+		return
+	}
+	fires := weeklyMatcher(p)
+	if p.schedule != "" {
+		fires = cronMatcher(p.schedule)
+	}
+	length := int64(minutesOf(p.end) - minutesOf(p.start))
+	if length <= 0 {
+		length += 24 * 60
+	}
+	for i, from := range clock.instants {
+		wall := clock.first + int64(i)
+		if from == unseen || !fires(time.Unix(wall*60, 0).UTC()) {
+			continue
+		}
+		if p.schedule != "" {
+			l.mark(from, from+int64(p.duration/time.Minute))
+		} else if until := clock.at(wall + length); until != unseen {
+			l.mark(from, until)
+		}
+	}
+}
+
+func weeklyMatcher(p periodSpec) func(time.Time) bool {
+	start := minutesOf(p.start)
+	return func(t time.Time) bool {
+		return t.Hour()*60+t.Minute() == start && (len(p.days) == 0 || slices.Contains(p.days, t.Weekday()))
+	}
+}
+
+func minutesOf(s string) int {
+	hours, minutes, _ := strings.Cut(s, ":")
+	return number(hours)*60 + number(minutes)
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+// cronMatcher reads the text of an expression, independently of any parser.
+func cronMatcher(expression string) func(time.Time) bool {
+	f := strings.Fields(expression)
+	minutes, hours := cronField(f[0], 0, 59), cronField(f[1], 0, 23)
+	days, months, weekdays := cronField(f[2], 1, 31), cronField(f[3], 1, 12), cronField(f[4], 0, 6)
+	either := !isStar(f[2]) && !isStar(f[4])
+	return func(t time.Time) bool {
+		if !minutes[t.Minute()] || !hours[t.Hour()] || !months[int(t.Month())] {
+			return false
+		}
+		if either {
+			return days[t.Day()] || weekdays[int(t.Weekday())]
+		}
+		return days[t.Day()] && weekdays[int(t.Weekday())]
+	}
+}
+
+func isStar(field string) bool { return slices.Contains([]string{"*", "?", "*/1"}, field) }
+
+func cronField(field string, low, high int) (matches [60]bool) {
+	for part := range strings.SplitSeq(field, ",") {
+		bounds, step, stepped := strings.Cut(part, "/")
+		first, last, ranged := strings.Cut(bounds, "-")
+		from, until, by := number(first), number(first), 1
+		switch {
+		case first == "*" || first == "?":
+			from, until = low, high
+		case ranged:
+			until = number(last)
+		case stepped:
+			until = high
+		}
+		if stepped {
+			by = number(step)
+		}
+		for n := from; n <= until; n += by {
+			matches[n] = true
+		}
+	}
+	return matches
+}
+
+// verdict is what the decision table says of a minute.
+type verdict struct {
+	state  schedule.State
+	reason schedule.Reason
+}
+
+// table is the decision table of the design, spelled out. The function inside
+// says whether one of some periods covers the minute in question.
+func (s planSpec) table(at time.Time, inside func([]periodSpec) bool) verdict {
+	requested := func(r [2]time.Time) bool { return !at.Before(r[0]) && at.Before(r[1]) }
+	switch {
+	case requested(s.close):
+		return verdict{schedule.Closed, schedule.CloseRequested}
+	case inside(s.hard):
+		return verdict{schedule.Closed, schedule.ClosePeriod}
+	case requested(s.open):
+		return verdict{schedule.Opened, schedule.OpenRequested}
+	case !s.notBefore.IsZero() && at.Before(s.notBefore):
+		return verdict{schedule.Closed, schedule.NotYetActive}
+	case !s.notAfter.IsZero() && !at.Before(s.notAfter):
+		return verdict{schedule.Closed, schedule.Expired}
+	case inside(s.soft):
+		return verdict{schedule.Closed, schedule.ClosePeriod}
+	case inside(s.windows):
+		return verdict{schedule.Opened, schedule.WindowOpen}
+	case !s.opened && len(s.windows) > 0:
+		return verdict{schedule.Closed, schedule.OutsideWindows}
+	case s.opened && len(s.soft)+len(s.hard) > 0:
+		return verdict{schedule.Opened, schedule.OutsideClosePeriods}
+	case s.opened:
+		return verdict{schedule.Opened, schedule.Default}
+	}
+	return verdict{schedule.Closed, schedule.Default}
+}

@@ -1,0 +1,167 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Bounds of a cron period's duration: shorter than a cron's own resolution
+// makes no sense, longer than a leap year is a mistake.
+const (
+	MinDuration = time.Minute
+	MaxDuration = 366 * 24 * time.Hour
+)
+
+// A Period is a set of instants, recurring or not. Get one from [Weekly],
+// [Cron] or [Dated]. The zero value is empty.
+type Period struct {
+	name string
+	form form
+	zone *Zone
+
+	// weekly: days of week as a bit set, seconds since midnight; end may be
+	// past midnight.
+	days       uint8
+	start, end int64
+
+	// cron
+	ticks    ticks
+	duration int64
+
+	// dated, in start and end above as instants.
+}
+
+// everyDay is a bit set of all days of the week.
+const everyDay uint8 = 1<<7 - 1
+
+type form uint8
+
+const (
+	formEmpty form = iota
+	formDated
+	formWeekly
+	formCron
+)
+
+// Name returns the name that the period was made with.
+func (p *Period) Name() string { return p.name }
+
+// Dated returns the period [from, until). A zero from means since ever, a zero
+// until means for ever; until must be later than from. A fraction of a second
+// counts as the second that it lies in.
+func Dated(name string, from, until time.Time) (Period, error) {
+	p := Period{name: name, form: formDated, start: always, end: never}
+	if !from.IsZero() {
+		p.start = from.Unix()
+	}
+	if !until.IsZero() {
+		p.end = until.Unix()
+	}
+	if p.start >= p.end {
+		return Period{}, errors.New("must be later than from")
+	}
+	return p, nil
+}
+
+// Weekly returns the period that starts on the given days of the week, all
+// seven where none is given, at start and ends at the next end: on the same day
+// if end is later than start, else on the next.
+func Weekly(name string, days []time.Weekday, start, end TimeOfDay, zone *Zone) Period {
+	p := Period{name: name, form: formWeekly, zone: zone, start: int64(start), end: int64(end)}
+	if p.end <= p.start {
+		p.end += day
+	}
+	for _, d := range days {
+		p.days |= 1 << d
+	}
+	if len(days) == 0 {
+		p.days = everyDay
+	}
+	if p.days == everyDay && p.end-p.start == day {
+		// It never ends. Said at once, a search does not stop at every midnight.
+		return Period{name: name, form: formDated, start: always, end: never}
+	}
+	return p
+}
+
+// Cron returns the period that starts at every tick of a cron expression of
+// five fields and lasts for an elapsed time, which may exceed the distance of
+// two ticks. See [ParseCron] for what is refused of the expression.
+func Cron(name string, expression CronExpression, duration time.Duration, zone *Zone) (Period, error) {
+	if duration < MinDuration || duration > MaxDuration {
+		return Period{}, fmt.Errorf("must be between %s and %s", "1m", "366 days (8784h)")
+	}
+	return Period{
+		name: name, form: formCron, zone: zone,
+		ticks: expression.ticks, duration: int64(duration / time.Second),
+	}, nil
+}
+
+// find returns whether the period covers t. If so, edge is the end of the
+// covering interval, if not, the start of the next one or never. An edge is
+// always later than t. Intervals that touch each other need not be merged here.
+func (p *Period) find(t int64) (covered bool, edge int64) {
+	switch p.form {
+	case formDated:
+		switch {
+		case t < p.start:
+			return false, p.start
+		case t < p.end:
+			return true, p.end
+		}
+	case formWeekly:
+		return p.findWeekly(t)
+	case formCron:
+		return p.findCron(t)
+	}
+	return false, never
+}
+
+func (p *Period) findCron(t int64) (bool, int64) {
+	tick := p.ticks.previous(p.zone, t)
+	if tick == always || t >= tick+p.duration {
+		return false, p.ticks.next(p.zone, t)
+	}
+	edge := tick + p.duration
+	if p.ticks.gap <= p.duration {
+		edge = max(edge, p.ticks.run(p.zone, tick))
+	}
+	return true, edge
+}
+
+// findWeekly looks at single days: the wall-clock order of a few days around a
+// transition of the zone need not be their order in time.
+func (p *Period) findWeekly(t int64) (bool, int64) {
+	low, high := p.zone.offsets(t-4*day, t+16*day)
+	edge := always
+	first := floorDiv(t+high, day)
+	for d := first; d >= first-3; d-- {
+		if p.days&(1<<weekday(d)) == 0 || d*day+p.end-low <= t || d*day+p.start-high > t {
+			continue
+		}
+		if start, end := p.on(d); start <= t && t < end {
+			edge = max(edge, end)
+		}
+	}
+	if edge != always {
+		return true, edge
+	}
+	edge = never
+	first = floorDiv(t+low, day)
+	for d := first; d <= first+15 && d*day+p.start-high < edge; d++ {
+		if p.days&(1<<weekday(d)) == 0 {
+			continue
+		}
+		if start, end := p.on(d); start > t && start < end {
+			edge = min(edge, start)
+		}
+	}
+	return false, edge
+}
+
+// on returns the interval of a weekly period that starts on a day. It is empty
+// where a gap of the zone swallows it.
+func (p *Period) on(d int64) (start, end int64) {
+	return p.zone.resolve(d*day + p.start), p.zone.resolve(d*day + p.end)
+}

@@ -1,0 +1,234 @@
+package schedule
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// State of a gate. The zero value is Closed: what was never decided is shut.
+type State uint8
+
+// The states of a gate.
+const (
+	Closed State = iota
+	Opened
+)
+
+// String returns "closed" or "opened", the words of the API.
+func (s State) String() string {
+	if s == Opened {
+		return "opened"
+	}
+	return "closed"
+}
+
+// Reason says which rule decided. The words are those of the condition Opened.
+type Reason string
+
+// The reasons in order of precedence; ClosePeriod comes before OpenRequested
+// for a hard period and after it for others.
+const (
+	CloseRequested      Reason = "CloseRequested"
+	ClosePeriod         Reason = "ClosePeriod"
+	OpenRequested       Reason = "OpenRequested"
+	NotYetActive        Reason = "NotYetActive"
+	Expired             Reason = "Expired"
+	WindowOpen          Reason = "WindowOpen"
+	OutsideWindows      Reason = "OutsideWindows"
+	OutsideClosePeriods Reason = "OutsideClosePeriods"
+	Default             Reason = "Default"
+)
+
+// Config is what a Plan is compiled from.
+type Config struct {
+	// Default state where nothing else decides.
+	Default State
+	// NotBefore and NotAfter bound the time in which the gate can be open by
+	// itself; zero means unbounded.
+	NotBefore, NotAfter time.Time
+	// Windows in which a gate that is closed by default is open.
+	Windows []Period
+	// ClosePeriods in which the gate is closed although a window is open.
+	ClosePeriods []Period
+	// HardClosePeriods are close periods that an open request does not lift.
+	HardClosePeriods []Period
+	// Open and Close are the intervals in which a request of a person is in
+	// force. They must not overlap. The zero value is no request.
+	Open, Close Period
+}
+
+// Plan is a compiled schedule. It is immutable and safe for concurrent use. The
+// zero value is closed for ever.
+type Plan struct {
+	layers []layer
+	rest   layer
+}
+
+// layer is one row of the decision table: where one of its periods covers an
+// instant it decides, else the next row is asked.
+type layer struct {
+	state   State
+	reason  Reason
+	periods []Period
+}
+
+// Decision is the state of a gate at an instant.
+type Decision struct {
+	State  State
+	Reason Reason
+	// By names the period that decided, empty where none did.
+	By string
+	// Until is the instant from which on the reason may be another, the state
+	// being the same or not; zero if that is not in sight.
+	Until time.Time
+	// Next is the next change of the state.
+	Next Transition
+}
+
+// Transition is a change of state.
+type Transition struct {
+	// At is zero where no change is in sight, that is for nine years.
+	At     time.Time
+	State  State
+	Reason Reason
+	By     string
+}
+
+// Interval is a stretch [From, Until) of one state. Reason and By are those in
+// force when it begins.
+type Interval struct {
+	From, Until time.Time
+	State       State
+	Reason      Reason
+	By          string
+}
+
+// NewPlan compiles a plan.
+func NewPlan(c Config) *Plan {
+	p := &Plan{rest: layer{state: c.Default, reason: Default}}
+	switch {
+	case len(c.Windows) > 0 && c.Default == Closed:
+		p.rest.reason = OutsideWindows
+	case len(c.ClosePeriods)+len(c.HardClosePeriods) > 0 && c.Default == Opened:
+		p.rest.reason = OutsideClosePeriods
+	}
+	p.add(Closed, CloseRequested, c.Close)
+	p.add(Closed, ClosePeriod, c.HardClosePeriods...)
+	p.add(Opened, OpenRequested, c.Open)
+	if !c.NotBefore.IsZero() {
+		p.add(Closed, NotYetActive, Period{form: formDated, start: always, end: c.NotBefore.Unix()})
+	}
+	if !c.NotAfter.IsZero() {
+		p.add(Closed, Expired, Period{form: formDated, start: c.NotAfter.Unix(), end: never})
+	}
+	p.add(Closed, ClosePeriod, c.ClosePeriods...)
+	p.add(Opened, WindowOpen, c.Windows...)
+	return p
+}
+
+func (p *Plan) add(state State, reason Reason, periods ...Period) {
+	periods = slices.DeleteFunc(slices.Clone(periods), func(p Period) bool { return p.form == formEmpty })
+	if len(periods) > 0 {
+		p.layers = append(p.layers, layer{state: state, reason: reason, periods: periods})
+	}
+}
+
+// Decide returns the decision at now. It costs no allocation.
+func (p *Plan) Decide(now time.Time) Decision {
+	t := now.Unix()
+	m := p.at(t)
+	d := Decision{State: m.state, Reason: m.reason, By: m.by, Until: instant(m.until)}
+	if next := p.next(m, t+horizon); next.start != never {
+		d.Next = Transition{At: instant(next.start), State: next.state, Reason: next.reason, By: next.by}
+	}
+	return d
+}
+
+// Intervals yields the states between two instants: contiguous from from to
+// until, each neighbour different in state.
+func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
+	return func(yield func(Interval) bool) {
+		end := until.Unix()
+		for m := p.at(from.Unix()); m.start < end; {
+			next := p.next(m, end)
+			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by}
+			if !yield(i) {
+				return
+			}
+			m = next
+		}
+	}
+}
+
+// moment is a decision at the instant start. The reason holds at least until
+// until, the state at least until flip.
+type moment struct {
+	start  int64
+	state  State
+	reason Reason
+	by     string
+	until  int64
+	flip   int64
+}
+
+// next returns the first moment after m that differs from it in state, looking
+// not further than limit. Without one its start is never.
+func (p *Plan) next(m moment, limit int64) moment {
+	state := m.state
+	for m.state == state {
+		if m.flip >= limit {
+			return moment{start: never}
+		}
+		m = p.at(m.flip)
+	}
+	return m
+}
+
+// at asks the rows of the decision table in their order. A row that does not
+// cover t bounds the decision of a later row by its next start; where both
+// mean the same state it bounds the reason only, so that a search for the next
+// change does not stop at every window of an expired gate.
+func (p *Plan) at(t int64) moment {
+	starts := [2]int64{never, never}
+	for i := range p.layers {
+		l := &p.layers[i]
+		covered, edge, by := l.find(t)
+		if covered {
+			return l.decide(t, edge, by, starts)
+		}
+		starts[l.state] = min(starts[l.state], edge)
+	}
+	return p.rest.decide(t, never, "", starts)
+}
+
+func (l *layer) decide(t, edge int64, by string, starts [2]int64) moment {
+	return moment{
+		start: t, state: l.state, reason: l.reason, by: by,
+		until: min(edge, starts[Closed], starts[Opened]),
+		flip:  min(edge, starts[1-l.state]),
+	}
+}
+
+// find returns whether one of the periods covers t. If so, edge is the latest
+// end of those that do and by names it; if not, edge is the earliest start.
+func (l *layer) find(t int64) (covered bool, edge int64, by string) {
+	edge = never
+	for i := range l.periods {
+		c, e := l.periods[i].find(t)
+		switch {
+		case c && (!covered || e > edge):
+			covered, edge, by = true, e, l.periods[i].name
+		case !c && !covered:
+			edge = min(edge, e)
+		}
+	}
+	return covered, edge, by
+}
+
+func instant(t int64) time.Time {
+	if t == never || t == always {
+		return time.Time{}
+	}
+	return time.Unix(t, 0).UTC()
+}

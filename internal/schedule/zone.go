@@ -1,0 +1,146 @@
+package schedule
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	minute int64 = 60
+	hour         = 60 * minute
+	day          = 24 * hour
+
+	// never stands for "no such instant" wherever an instant is expected.
+	never int64 = math.MaxInt64
+	// always stands for the beginning of time.
+	always int64 = math.MinInt64
+
+	// maxOffset is more than any UTC offset that the IANA database has had.
+	maxOffset = 16 * hour
+)
+
+// The time line for which the UTC offsets of a zone are tabulated; beyond it
+// the outermost offsets go on.
+var (
+	tableStart = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	tableEnd   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Zone is a time zone of the IANA database, tabulated for calculations on
+// seconds. The zero value is not usable, get one from [LoadZone].
+type Zone struct {
+	name  string
+	spans []offsetSpan
+}
+
+// offsetSpan is a stretch [start, end) of the time line with one UTC offset.
+type offsetSpan struct {
+	start, end, offset int64
+}
+
+var (
+	zonesMu sync.RWMutex
+	zones   = map[string]*Zone{}
+)
+
+// LoadZone returns the zone of an IANA name; the empty name is UTC. "Local" is
+// refused because it would mean something else on every machine. Zones are
+// tabulated once per process.
+func LoadZone(name string) (*Zone, error) {
+	if name == "" {
+		name = "UTC"
+	}
+	zonesMu.RLock()
+	zone := zones[name]
+	zonesMu.RUnlock()
+	if zone != nil {
+		return zone, nil
+	}
+	if strings.EqualFold(name, "local") {
+		return nil, fmt.Errorf("time zone %q is not allowed, name an IANA time zone such as Europe/Oslo", name)
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil || !isCanonical(name) {
+		return nil, fmt.Errorf("unknown time zone %q", name)
+	}
+	zone = &Zone{name: name, spans: tabulate(loc)}
+	zonesMu.Lock()
+	defer zonesMu.Unlock()
+	zones[name] = zone
+	return zone, nil
+}
+
+// isCanonical returns whether a name that the machine knows can be one of IANA:
+// those begin with a capital, while localtime, posixrules and right/Europe/Oslo
+// are the machine's own. An unclean path would be one more entry per spelling.
+func isCanonical(name string) bool {
+	return name[0] >= 'A' && name[0] <= 'Z' && path.Clean(name) == name
+}
+
+// String returns the IANA name.
+func (z *Zone) String() string { return z.name }
+
+// tabulate merges neighbours with the same offset: the database also has
+// transitions that change no more than the abbreviation.
+func tabulate(loc *time.Location) []offsetSpan {
+	var spans []offsetSpan
+	for t := tableStart.In(loc); t.Before(tableEnd); {
+		_, seconds := t.Zone()
+		offset := int64(seconds)
+		if n := len(spans); n == 0 || spans[n-1].offset != offset {
+			if n > 0 {
+				spans[n-1].end = t.Unix()
+			}
+			spans = append(spans, offsetSpan{start: t.Unix(), end: never, offset: offset})
+		}
+		_, next := t.ZoneBounds()
+		if next.IsZero() {
+			break
+		}
+		if !next.After(t) {
+			// The last day of a leap year, see https://go.dev/issue/81583.
+			next = t.Add(time.Hour)
+		}
+		t = next
+	}
+	spans[0].start = always
+	return spans
+}
+
+// at returns the index of the span that the instant t lies in.
+func (z *Zone) at(t int64) int {
+	return sort.Search(len(z.spans)-1, func(i int) bool { return t < z.spans[i].end })
+}
+
+// offsets returns the smallest and the largest offset in use between two
+// instants. They are equal except around a transition.
+func (z *Zone) offsets(from, until int64) (low, high int64) {
+	i := z.at(from)
+	low, high = z.spans[i].offset, z.spans[i].offset
+	for ; z.spans[i].end <= until; i++ {
+		low = min(low, z.spans[i+1].offset)
+		high = max(high, z.spans[i+1].offset)
+	}
+	return low, high
+}
+
+// resolve returns the instant of a wall-clock time, given in seconds since
+// 1970-01-01 00:00 on that wall, by the rules of RFC 5545 section 3.3.5.
+func (z *Zone) resolve(wall int64) int64 {
+	i := z.at(wall - maxOffset)
+	for ; ; i++ {
+		t := wall - z.spans[i].offset
+		if t < z.spans[i].start {
+			// No earlier span reaches this far and this one starts later: a gap.
+			return wall - z.spans[i-1].offset
+		}
+		if t < z.spans[i].end {
+			return t
+		}
+	}
+}

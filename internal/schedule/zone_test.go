@@ -1,0 +1,193 @@
+package schedule_test
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// zoneNames returns every name of the IANA database, as of 2025c.
+func zoneNames(t testing.TB) []string {
+	t.Helper()
+	names, err := os.ReadFile("testdata/zones.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(names))
+}
+
+// refusedZones has every kind of name that is no time zone for us.
+var refusedZones = []struct {
+	name, text string
+}{
+	{"the machine's own zone", "Local"},
+	{"the machine's own zone in lower case", "local"},
+	{"the machine's own zone in upper case", "LOCAL"},
+	{"the file of the machine's own zone", "localtime"},
+	{"the machine's zone for rules without one", "posixrules"},
+	{"a zone that counts leap seconds", "right/Europe/Oslo"},
+	{"a zone that says that it does not", "posix/Europe/Oslo"},
+	{"a zone that does not exist", "Europe/Trondheim"},
+	{"a zone in lower case", "europe/oslo"},
+	{"a continent", "Europe"},
+	{"an offset", "+02:00"},
+	{"an abbreviation of no zone", "CEST"},
+	{"a zone after a space", " UTC"},
+	{"a zone before a space", "UTC "},
+	{"a space", " "},
+	{"a path out of the database", "../../etc/localtime"},
+	{"a path out of the database that comes back", "Europe/../Europe/Oslo"},
+	{"an absolute path", "/etc/localtime"},
+	{"a path with an empty step", "Europe//Oslo"},
+	{"a path with a step that goes nowhere", "Europe/./Oslo"},
+	{"a path that ends in a slash", "Europe/Oslo/"},
+	{"a path of another system", `Europe\Oslo`},
+	{"a rule as in the variable TZ", "CET-1CEST,M3.5.0,M10.5.0/3"},
+	{"a byte of zero", "UTC\x00"},
+}
+
+func TestLoadZoneRefuses(t *testing.T) {
+	for _, tt := range refusedZones {
+		t.Run(tt.name, func(t *testing.T) {
+			zone, err := schedule.LoadZone(tt.text)
+			if err == nil {
+				t.Fatalf("%q is accepted as %s", tt.text, zone)
+			}
+			if !strings.Contains(err.Error(), "time zone") {
+				t.Errorf("%q is refused by %q", tt.text, err)
+			}
+			if _, err := schedule.LoadZone(tt.text); err == nil {
+				t.Errorf("%q is accepted the second time", tt.text)
+			}
+		})
+	}
+}
+
+func TestLoadZone(t *testing.T) {
+	t.Run("no name is UTC", func(t *testing.T) {
+		if zone := mustZone(""); zone.String() != "UTC" || zone != mustZone("UTC") {
+			t.Errorf("%s", zone)
+		}
+	})
+	t.Run("a zone is tabulated once", func(t *testing.T) {
+		if mustZone("Europe/Oslo") != mustZone("Europe/Oslo") {
+			t.Error("twice")
+		}
+	})
+	t.Run("a zone may be asked for from everywhere at once", func(t *testing.T) {
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for _, name := range []string{"Asia/Tokyo", "Asia/Kolkata", "Asia/Amman"} {
+					if zone := mustZone(name); zone.String() != name {
+						t.Errorf("%s is %s", name, zone)
+					}
+				}
+			})
+		}
+		group.Wait()
+	})
+	t.Run("every zone of the database can be had", func(t *testing.T) {
+		for _, name := range zoneNames(t) {
+			if zone, err := schedule.LoadZone(name); err != nil || zone.String() != name {
+				t.Errorf("%s is %s, %v", name, zone, err)
+			}
+		}
+	})
+}
+
+// A rule that goes on for ever needs a table up to its end, leap years included:
+// https://go.dev/issue/81583 stops at the first of them that is naive.
+func TestZoneKeepsItsRuleInTheFarFuture(t *testing.T) {
+	for _, tt := range []stretch{
+		{
+			name:   "noon in the summer of the north of 2199",
+			period: weekly("Europe/Oslo", "12:00", "13:00"),
+			from:   "2199-07-01T00:00:00Z", until: "2199-07-02T00:00:00Z",
+			want: []string{"2199-07-01T10:00:00Z/2199-07-01T11:00:00Z"},
+		},
+		{
+			name:   "noon in the winter of the north of 2199",
+			period: weekly("Europe/Oslo", "12:00", "13:00"),
+			from:   "2199-12-01T00:00:00Z", until: "2199-12-02T00:00:00Z",
+			want: []string{"2199-12-01T11:00:00Z/2199-12-01T12:00:00Z"},
+		},
+		{
+			name:   "noon in the summer of the south on the last day of a leap year",
+			period: weekly("Pacific/Auckland", "12:00", "13:00"),
+			from:   "2040-12-31T00:00:00Z", until: "2041-01-01T00:00:00Z",
+			want: []string{"2040-12-31T23:00:00Z/2041-01-01T00:00:00Z"},
+		},
+		{
+			name:   "an hour that is skipped after a leap year",
+			period: weekly("Europe/Oslo", "02:15", "02:45", time.Sunday),
+			from:   "2041-03-30T12:00:00Z", until: "2041-04-01T00:00:00Z",
+			want: []string{"2041-03-31T01:15:00Z/2041-03-31T01:45:00Z"},
+		},
+		{
+			name:   "beyond the table the offset of its end goes on",
+			period: weekly("Europe/Oslo", "12:00", "13:00"),
+			from:   "2300-07-01T00:00:00Z", until: "2300-07-02T00:00:00Z",
+			want: []string{"2300-07-01T11:00:00Z/2300-07-01T12:00:00Z"},
+		},
+		{
+			name:   "before the table the offset of its beginning goes back",
+			period: weekly("Europe/Oslo", "12:00", "13:00"),
+			from:   "1900-07-01T00:00:00Z", until: "1900-07-02T00:00:00Z",
+			want: []string{"1900-07-01T11:00:00Z/1900-07-01T12:00:00Z"},
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+func TestZonesOfOddOffsets(t *testing.T) {
+	for _, tt := range []stretch{
+		{
+			name:   "Nepal is three quarters of an hour off",
+			period: weekly("Asia/Kathmandu", "00:00", "00:45", time.Monday),
+			from:   "2026-05-31T00:00:00Z", until: "2026-06-02T00:00:00Z",
+			want: []string{"2026-05-31T18:15:00Z/2026-05-31T19:00:00Z"},
+		},
+		{
+			name:   "Kiribati is a day ahead of Hawaii",
+			period: weekly("Pacific/Kiritimati", "00:00", "01:00", time.Monday),
+			from:   "2026-05-30T00:00:00Z", until: "2026-06-02T00:00:00Z",
+			want: []string{"2026-05-31T10:00:00Z/2026-05-31T11:00:00Z"},
+		},
+		{
+			name:   "nowhere is later than Baker Island",
+			period: weekly("Etc/GMT+12", "23:00", "24:00", time.Monday),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-04T00:00:00Z",
+			want: []string{"2026-06-02T11:00:00Z/2026-06-02T12:00:00Z"},
+		},
+		{
+			name:   "Liberia counted seconds until 1972",
+			period: weekly("Africa/Monrovia", "00:00", "01:00", time.Monday),
+			from:   "1971-06-06T12:00:00Z", until: "1971-06-07T12:00:00Z",
+			want: []string{"1971-06-07T00:44:30Z/1971-06-07T01:44:30Z"},
+		},
+		{
+			name:   "Liberia skipped 2670 seconds in 1972",
+			period: cron("Africa/Monrovia", "0 0 * * *", time.Minute),
+			from:   "1972-01-06T00:00:00Z", until: "1972-01-08T12:00:00Z",
+			want: []string{
+				"1972-01-06T00:44:30Z/1972-01-06T00:45:30Z",
+				"1972-01-07T00:44:30Z/1972-01-07T00:45:30Z",
+				"1972-01-08T00:00:00Z/1972-01-08T00:01:00Z",
+			},
+		},
+		{
+			name:   "Dublin's winter is the exception from its summer",
+			period: weekly("Europe/Dublin", "01:15", "01:45", time.Sunday),
+			from:   "2026-03-28T12:00:00Z", until: "2026-03-30T00:00:00Z",
+			want: []string{"2026-03-29T01:15:00Z/2026-03-29T01:45:00Z"},
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}

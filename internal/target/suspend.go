@@ -1,0 +1,34 @@
+package target
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// suspendable is the adapter of the kinds of Flux, which have spec.suspend.
+type suspendable struct {
+	groupKind schema.GroupKind
+}
+
+func suspend(group, kind string) Adapter {
+	return suspendable{schema.GroupKind{Group: group, Kind: kind}}
+}
+
+func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
+
+func (suspendable) lever() []string { return []string{"spec", "suspend"} }
+
+func (s suspendable) Observe(obj *Object) State {
+	suspended, _, err := unstructured.NestedBool(obj.Object, s.lever()...)
+	switch {
+	case err != nil || !suspended:
+		return Free
+	case len(obj.GetManagedFields()) > 0:
+		return Held
+	}
+	return Foreign
+}
+
+func (s suspendable) Hold(config *unstructured.Unstructured) {
+	config.Object["spec"] = map[string]any{"suspend": true}
+}

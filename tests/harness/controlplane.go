@@ -1,0 +1,107 @@
+// Package harness starts the real parts that tests and the demo need: etcd and
+// kube-apiserver, controllers as processes of their own, and artifacts for them.
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Root returns the root folder of the repository.
+func Root() string {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		panic("no caller information")
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// Tools returns the folder with what tests/tools/build.sh has built.
+func Tools() string { return filepath.Join(Root(), ".cache", "tools", "current") }
+
+// ControlPlane is a running etcd and kube-apiserver.
+type ControlPlane struct {
+	// Config and Client have all permissions.
+	Config *rest.Config
+	Client client.WithWatch
+	// Kubeconfig is the path of a file with the same permissions.
+	Kubeconfig string
+
+	env *envtest.Environment
+	dir string
+}
+
+// CRDs are the folders with the definitions of the objects that Gates govern.
+// They are named as their projects.
+var CRDs = []string{
+	"kustomize-controller", "source-controller", "helm-controller",
+	"image-reflector-controller", "image-automation-controller",
+}
+
+// CRDPath returns the folder of the definitions of one of CRDs.
+func CRDPath(project string) string { return filepath.Join(Tools(), "crds", project) }
+
+// StartControlPlane starts etcd and kube-apiserver with the definition of Gates
+// and those in the folders named by projects.
+func StartControlPlane(projects ...string) (*ControlPlane, error) {
+	bin := filepath.Join(Tools(), "bin")
+	if _, err := os.Stat(bin); err != nil {
+		return nil, fmt.Errorf("the tools are not built, run make tools: %w", err)
+	}
+	paths := []string{filepath.Join(Root(), "config", "crd", "bases")}
+	for _, project := range projects {
+		paths = append(paths, CRDPath(project))
+	}
+	dir, err := os.MkdirTemp("", "gating-")
+	if err != nil {
+		return nil, err
+	}
+	c := &ControlPlane{dir: dir, env: &envtest.Environment{
+		BinaryAssetsDirectory: bin, CRDDirectoryPaths: paths, ErrorIfCRDPathMissing: true,
+	}}
+	if c.Config, err = c.env.Start(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	// Tests are many clients in one.
+	c.Config.QPS, c.Config.Burst = 500, 1000
+	if err := c.connect(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *ControlPlane) connect() error {
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	if c.Client, err = client.NewWithWatch(c.Config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
+	return os.WriteFile(c.Kubeconfig, c.env.KubeConfig, 0o600)
+}
+
+// Stop ends the processes and removes their files.
+func (c *ControlPlane) Stop() error {
+	return errors.Join(c.env.Stop(), os.RemoveAll(c.dir))
+}
+
+// Scheme returns the scheme of the types that tests use; targets are
+// unstructured.
+func Scheme() (*apiruntime.Scheme, error) {
+	scheme := apiruntime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+}

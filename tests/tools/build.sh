@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Builds the real parts that tests and the demo run against, and the developers' tools, into .cache/tools/<key>/{bin,crds}.
+#
+#   build.sh [group...]      groups: gen crds controlplane flux lint; none = all
+#
+# The key is a hash of everything that decides what comes out, so an existing file is a finished and current one and is not
+# built again. The folder is the last line on stdout, everything else goes to stderr; .cache/tools/current points at it.
+set -euo pipefail
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+repo=$(cd -- "$here/../.." && pwd)
+cache=$repo/.cache/tools
+all=(gen crds controlplane flux lint)
+
+export CGO_ENABLED=0
+export GOWORK=off                                  # a developer's go.work must not choose other versions
+export GOFLAGS="-mod=readonly -buildvcs=false"     # a build never edits go.mod; a commit of ours does not change a binary
+
+say() { printf '%s\n' "$*" >&2; }
+
+# --- what is asked for -------------------------------------------------------------------------------------------------------
+
+groups=("$@")
+(($#)) || groups=("${all[@]}")
+for group in "${groups[@]}"; do
+  [[ " ${all[*]} " == *" $group "* ]] || { say "build.sh: unknown group '$group', there are: ${all[*]}"; exit 2; }
+done
+wanted() { [[ " ${groups[*]} " == *" $1 "* ]]; }
+
+cd "$here"
+key=$(
+  {
+    go version
+    find build.sh go.mod go.sum lint cmd -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+  } | sha256sum | cut -c1-16
+)
+out=$cache/$key
+mkdir -p "$out/bin"
+
+# --- locking and cleaning up -------------------------------------------------------------------------------------------------
+
+tmp='' child=''
+cleanup() {
+  [[ -z $child ]] || { kill "$child" && wait "$child"; } 2>/dev/null || true
+  [[ -z $tmp ]] || rm -rf -- "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Taken only when there is something to write: a run that finds its files does not wait for one that builds others.
+lock() {
+  [[ -z $tmp ]] || return 0
+  exec 9>"$cache/lock"
+  flock -n 9 || { say "waiting for another build.sh ..."; flock 9; }
+  rm -rf -- "$cache"/tmp.*                         # left by a killed run: whoever holds the lock is the only one alive
+  tmp=$(mktemp -d "$cache/tmp.XXXXXX")
+}
+
+# --- steps -------------------------------------------------------------------------------------------------------------------
+
+total=0 nth=0
+count() { if wanted "$1"; then total=$((total + $2)); fi; }
+# crds needs controller-gen, so it brings gen along.
+if wanted crds && ! wanted gen; then groups=(gen "${groups[@]}"); fi
+count gen 1; count crds 1; count controlplane 1; count flux 2; count lint 1
+
+have() { local file; for file in "$@"; do [[ -e $out/$file ]] || return 1; done; }
+
+# step NAME COMMAND OUTPUT...: runs COMMAND, which writes the OUTPUTs below $tmp, and moves them to $out when it has succeeded.
+step() {
+  local name=$1 command=$2 start=$SECONDS beat=20 file
+  shift 2
+  nth=$((nth + 1))
+  local label="[$nth/$total] $name ..."
+  if have "$@"; then say "$label already there"; return; fi
+  lock
+  if have "$@"; then say "$label built meanwhile by another run"; return; fi
+  say "$label"
+  mkdir -p "$tmp/bin"
+  "$command" >"$tmp/log" 2>&1 9>&- & child=$!
+  while kill -0 "$child" 2>/dev/null; do
+    sleep 0.2
+    if ((SECONDS - start >= beat)); then
+      say "$label still at it after $((SECONDS - start))s"
+      beat=$((beat + 20))
+    fi
+  done
+  if ! wait "$child"; then
+    child=''
+    tail -n 40 "$tmp/log" >&2
+    say "$label FAILED after $((SECONDS - start))s"
+    exit 1
+  fi
+  child=''
+  for file in "$@"; do
+    rm -rf -- "${out:?}/$file"
+    mv -T -- "$tmp/$file" "$out/$file"
+  done
+  say "$label $((SECONDS - start))s"
+}
+
+# gobuild FOLDER LDFLAGS PACKAGE: in place of the shell, so that stopping the step stops the compiler.
+gobuild() { cd "$1" && exec go build -trimpath -ldflags "-s -w $2" -o "$tmp/bin/" "$3"; }
+
+build_gen() { gobuild . "" sigs.k8s.io/controller-tools/cmd/controller-gen; }
+build_kustomize() { gobuild . "" github.com/fluxcd/kustomize-controller; }
+build_source() { gobuild . "" github.com/fluxcd/source-controller; }
+build_lint() { gobuild lint "" github.com/golangci/golangci-lint/v2/cmd/golangci-lint; }
+
+build_controlplane() {
+  local version major minor program package=k8s.io/component-base/version
+  version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+  IFS=. read -r major minor _ <<<"${version#v}"
+  for program in "${programs[@]}"; do ln -sf controlplane "$tmp/$program"; done
+  # Kubernetes knows its version by these alone; without them the server reports v0.0.0-master.
+  gobuild . "-X $package.gitVersion=$version -X $package.gitMajor=$major -X $package.gitMinor=$minor
+    -X $package.gitTreeState=clean" ./cmd/controlplane
+}
+
+# Two projects ship their CRDs; of the other three only the API modules can be had, and the CRDs are generated as they do it.
+build_crds() {
+  local project dir
+  for project in kustomize-controller source-controller; do
+    go mod download "github.com/fluxcd/$project"
+    dir=$(go list -m -f '{{.Dir}}' "github.com/fluxcd/$project")
+    mkdir -p "$tmp/crds/$project"
+    cp --no-preserve=mode "$dir"/config/crd/bases/*.yaml "$tmp/crds/$project/"
+  done
+  for project in helm-controller image-automation-controller image-reflector-controller; do
+    "$out/bin/controller-gen" crd "paths=github.com/fluxcd/$project/api/..." "output:crd:dir=$tmp/crds/$project"
+  done
+}
+
+programs=(bin/etcd bin/kube-apiserver bin/kube-controller-manager bin/kubectl)
+
+if wanted gen; then step controller-gen build_gen bin/controller-gen; fi
+if wanted crds; then step CRDs build_crds crds; fi
+if wanted controlplane; then
+  step "kube-apiserver, kube-controller-manager, etcd, kubectl" build_controlplane bin/controlplane "${programs[@]}"
+fi
+if wanted flux; then
+  step kustomize-controller build_kustomize bin/kustomize-controller
+  step source-controller build_source bin/source-controller
+fi
+if wanted lint; then step golangci-lint build_lint bin/golangci-lint; fi
+
+# --- hand over ---------------------------------------------------------------------------------------------------------------
+
+if [[ $(readlink "$cache/current" || true) != "$key" ]]; then
+  lock
+  ln -s "$key" "$tmp/current"
+  mv -T -- "$tmp/current" "$cache/current"
+fi
+
+# Only when the new folder is complete: a build of one group must not take the others from whoever still uses the old one.
+if ((total == 6)); then
+  for old in "$cache"/*/; do
+    old=${old%/}
+    [[ -L $old || ! ${old##*/} =~ ^[0-9a-f]{16}$ || $old == "$out" ]] && continue
+    lock
+    rm -rf -- "$old"
+  done
+fi
+
+printf '%s\n' "$out"
