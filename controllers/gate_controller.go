@@ -29,7 +29,6 @@ import (
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates/status,verbs=get;patch
-// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
@@ -99,7 +98,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	report(obj, decision)
 	changed := stateChanged(before, obj)
 	if changed || before.Generation != before.Status.ObservedGeneration || len(handled) > 0 {
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
+		if len(decision.Errors) == 0 {
+			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
+		}
 		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -112,7 +113,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 
 	outcome := r.assert(ctx, obj, decision)
 	obj.Status.Targets = outcome.counts()
-	obj.Status.Failures = outcome.merge(obj.Status.Failures, now)
+	obj.Status.Failures = outcome.merge(before.Status, now)
 	r.record(before, obj, now)
 	return ctrl.Result{RequeueAfter: r.requeueAfter(obj, decision)}, outcome.err()
 }

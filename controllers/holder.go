@@ -45,7 +45,8 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	r.settleAll(ctx, selected, want, result)
 
 	// What the Gate holds but no longer names is released, unless the spec is
-	// broken: then nobody knows what it is meant to name.
+	// broken: then nobody knows what it is meant to name. What it names stays
+	// even if it was not selected, for a failure say.
 	if len(decision.Errors) > 0 {
 		return result
 	}
@@ -54,9 +55,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
 		return result
 	}
-	held = slices.DeleteFunc(held, func(t *target.Object) bool {
-		return slices.ContainsFunc(selected, func(s *target.Object) bool { return s.GetUID() == t.GetUID() })
-	})
+	held = slices.DeleteFunc(held, func(t *target.Object) bool { return governs(obj, &t.Unstructured) })
 	want.Closed = false
 	r.settleAll(ctx, held, want, result)
 	return result
@@ -156,6 +155,9 @@ func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj 
 	config.SetGroupVersionKind(obj.GroupVersionKind())
 	config.SetName(obj.GetName())
 	config.SetNamespace(obj.GetNamespace())
+	// Without the UID an object that is gone would be made anew, or refused as
+	// an incomplete one.
+	config.SetUID(obj.GetUID())
 	config.SetResourceVersion(obj.GetResourceVersion())
 	if len(step.HeldBy) > 0 {
 		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(step.HeldBy)})

@@ -1,9 +1,11 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,7 +115,8 @@ func (o *outcomes) counts() *v1alpha1.TargetCounts {
 	return &v1alpha1.TargetCounts{Total: o.total, Held: o.held, Foreign: o.foreign, Failed: int64(len(o.failures))}
 }
 
-// err returns the errors to retry: the first of them and how many there are.
+// err returns the errors to retry: the first of them by text, so that the same
+// failures read the same each time, and how many there are.
 func (o *outcomes) err() error {
 	switch len(o.retry) {
 	case 0:
@@ -121,21 +124,40 @@ func (o *outcomes) err() error {
 	case 1:
 		return o.retry[0]
 	}
-	return fmt.Errorf("%d targets failed, the first: %w", len(o.retry), o.retry[0])
+	first := slices.MinFunc(o.retry, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return fmt.Errorf("%d targets failed, the first: %w", len(o.retry), first)
 }
 
 // merge returns the failures for the status: the newest first, those that were
-// there before with the time of then.
-func (o *outcomes) merge(before []v1alpha1.TargetFailure, now time.Time) []v1alpha1.TargetFailure {
-	for i := range o.failures {
-		f := &o.failures[i]
-		f.At = metav1.NewTime(now)
-		for _, old := range before {
-			if old.Kind == f.Kind && old.Namespace == f.Namespace && old.Name == f.Name && old.Reason == f.Reason {
-				f.At = old.At
-			}
+// there before with the time and in the order of then.
+func (o *outcomes) merge(before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
+	type identity struct{ kind, namespace, name, reason string }
+	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
+	ranks := map[identity]int{}
+	for i, f := range before.Failures {
+		ranks[of(f)] = i - len(before.Failures)
+	}
+	unknown := int64(0)
+	for _, f := range o.failures {
+		if ranks[of(f)] == 0 {
+			unknown++
 		}
 	}
-	slices.SortStableFunc(o.failures, func(a, b v1alpha1.TargetFailure) int { return b.At.Compare(a.At.Time) })
+	// As many as did not fit in before are taken for those, whose time is lost.
+	at := metav1.NewTime(now)
+	if n := len(before.Failures); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
+		at = before.Failures[n-1].At
+	}
+	for i := range o.failures {
+		f := &o.failures[i]
+		f.At = at
+		if rank := ranks[of(*f)]; rank < 0 {
+			f.At = before.Failures[rank+len(before.Failures)].At
+		}
+	}
+	slices.SortFunc(o.failures, func(a, b v1alpha1.TargetFailure) int {
+		return cmp.Or(b.At.Compare(a.At.Time), cmp.Compare(ranks[of(a)], ranks[of(b)]), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	return o.failures[:min(len(o.failures), v1alpha1.MaxFailures)]
 }

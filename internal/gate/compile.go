@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -112,11 +113,18 @@ func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.
 	return zone
 }
 
+// periodName is what the CRD requires of the name of a period.
+var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
 // period compiles one period. What it returns after an error is never used.
 func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool) schedule.Period {
-	if p.Name == "" {
+	switch {
+	case p.Name == "":
 		c.add(field.Required(path.Child("name"), "a period needs a name"))
-	} else if names[p.Name] {
+	case !periodName.MatchString(p.Name):
+		c.add(field.Invalid(path.Child("name"), p.Name,
+			"must consist of at most 63 lower case letters, digits and dashes, and begin and end with a letter or digit"))
+	case names[p.Name]:
 		c.add(field.Duplicate(path.Child("name"), p.Name))
 	}
 	names[p.Name] = true

@@ -120,14 +120,10 @@ func (c *ticks) next(z *Zone, t int64) int64 {
 // a single UTC offset. It saves a search the single ticks of the stretch.
 func (c *ticks) run(z *Zone, tick int64) int64 {
 	span := z.spans[z.at(tick)]
-	wall := tick + span.offset
-	if z.resolve(wall) != tick {
-		return tick
-	}
 	if c.months == 1<<13-1<<1 && c.daysOfMonth == 1<<32-1<<1 && c.daysOfWeek == uint64(everyDay) {
 		return span.end
 	}
-	d := floorDiv(wall, day)
+	d := floorDiv(tick+span.offset, day)
 	last := d + horizon/day
 	for date := civil(d); d < last && c.months&(1<<date.month) != 0 && c.matches(d, date.day); d++ {
 		if date.day++; date.day > date.daysIn() {
@@ -198,15 +194,22 @@ func (c *ticks) matches(d int64, dayOfMonth int) bool {
 }
 
 func (c *ticks) longestGap() int64 {
-	first, _ := c.firstFrom(0)
-	longest, last := int64(0), first
-	for {
-		t, ok := c.firstFrom(last + minute)
-		if !ok {
-			return max(longest, first+day-last)
-		}
-		longest, last = max(longest, t-last), t
+	within, first, last := widest(c.minutes)
+	hours, firstHour, lastHour := widest(c.hours)
+	hours = max(hours, firstHour+24-lastHour)
+	return max(within*minute, hours*hour-(last-first)*minute)
+}
+
+// widest returns the longest distance of two neighbours in a set of numbers, and
+// its first and last one.
+func widest(set uint64) (distance, first, last int64) {
+	first = int64(bits.TrailingZeros64(set))
+	last = first
+	for set &= set - 1; set != 0; set &= set - 1 {
+		n := int64(bits.TrailingZeros64(set))
+		distance, last = max(distance, n-last), n
 	}
+	return distance, first, last
 }
 
 // firstFrom returns the first tick of a day at or after a second of it.

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"time"
 )
@@ -88,7 +89,8 @@ type Decision struct {
 
 // Transition is a change of state.
 type Transition struct {
-	// At is zero where no change is in sight, that is for nine years.
+	// At is zero where no change is in sight, that is for nine years or for
+	// ten thousand edges of periods that change nothing.
 	At     time.Time
 	State  State
 	Reason Reason
@@ -139,7 +141,7 @@ func (p *Plan) Decide(now time.Time) Decision {
 	t := now.Unix()
 	m := p.at(t)
 	d := Decision{State: m.state, Reason: m.reason, By: m.by, Until: instant(m.until)}
-	if next := p.next(m, t+horizon); next.start != never {
+	if next := p.next(m, t+horizon, sight); next.start != never {
 		d.Next = Transition{At: instant(next.start), State: next.state, Reason: next.reason, By: next.by}
 	}
 	return d
@@ -151,7 +153,7 @@ func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		end := until.Unix()
 		for m := p.at(from.Unix()); m.start < end; {
-			next := p.next(m, end)
+			next := p.next(m, end, math.MaxInt)
 			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by}
 			if !yield(i) {
 				return
@@ -172,15 +174,20 @@ type moment struct {
 	flip   int64
 }
 
+// sight is how many edges a decision looks ahead. Periods can hide each other at
+// every minute: without a bound a single gate could keep a processor busy.
+const sight = 10_000
+
 // next returns the first moment after m that differs from it in state, looking
-// not further than limit. Without one its start is never.
-func (p *Plan) next(m moment, limit int64) moment {
+// not further than limit and that many edges. Without one its start is never.
+func (p *Plan) next(m moment, limit int64, edges int) moment {
 	state := m.state
 	for m.state == state {
-		if m.flip >= limit {
+		if m.flip >= limit || edges == 0 {
 			return moment{start: never}
 		}
 		m = p.at(m.flip)
+		edges--
 	}
 	return m
 }

@@ -59,9 +59,11 @@ func Next(state State, heldBy []string, want Want) Step {
 			step.Outcome = OutcomeReleased
 		}
 		return step
-	case !want.Closed && !named:
+	case !want.Closed && !named && (state == Free || len(heldBy) > 0):
 		return Step{Hold: state == Held, HeldBy: heldBy}
 	case !want.Closed:
+		// Without any name somebody removed the annotation: nobody else is left
+		// to release it.
 		rest := slices.DeleteFunc(slices.Clone(heldBy), func(gate string) bool { return gate == want.Gate })
 		return Step{Outcome: OutcomeReleased, Write: true, Hold: state == Held && len(rest) > 0, HeldBy: rest}
 	case named && state == Free && want.Respect:

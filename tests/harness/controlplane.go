@@ -3,11 +3,14 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -93,6 +96,35 @@ func (c *ControlPlane) connect() error {
 	c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
 	return os.WriteFile(c.Kubeconfig, c.env.KubeConfig, 0o600)
 }
+
+// KubeconfigFor writes a kubeconfig for another user and returns its path. What
+// the user may do is what RBAC says.
+func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (string, error) {
+	added, err := c.env.AddUser(envtest.User{Name: user, Groups: groups}, nil)
+	if err != nil {
+		return "", err
+	}
+	content, err := added.KubeConfig()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.dir, strings.ReplaceAll(user, ":", "-")+".kubeconfig")
+	return path, os.WriteFile(path, content, 0o600)
+}
+
+// Kubectl runs kubectl with all permissions and returns what it printed.
+func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(Tools(), "bin", "kubectl"), args...) //nolint:gosec // the arguments are those of tests
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// Dir is a folder for files that are gone after Stop.
+func (c *ControlPlane) Dir() string { return c.dir }
 
 // Stop ends the processes and removes their files.
 func (c *ControlPlane) Stop() error {

@@ -42,19 +42,21 @@ mkdir -p "$out/bin"
 tmp='' child=''
 cleanup() {
   [[ -z $child ]] || { kill "$child" && wait "$child"; } 2>/dev/null || true
-  [[ -z $tmp ]] || rm -rf -- "$tmp"
+  [[ -z $tmp ]] || rm -rf -- "$tmp" 2>/dev/null || true
 }
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Taken only when there is something to write: a run that finds its files does not wait for one that builds others.
+# Taken only when there is something to write: a run that finds its files does not wait for one that builds others. The
+# compiler inherits the lock, so that one that outlives a killed run keeps its folder until it is done.
 lock() {
   [[ -z $tmp ]] || return 0
   exec 9>"$cache/lock"
-  flock -n 9 || { say "waiting for another build.sh ..."; flock 9; }
-  rm -rf -- "$cache"/tmp.*                         # left by a killed run: whoever holds the lock is the only one alive
+  flock -n 9 || until say "waiting for another build.sh ..." && flock -w 20 9; do :; done
+  rm -rf -- "$cache"/tmp.*                         # left by a killed run
   tmp=$(mktemp -d "$cache/tmp.XXXXXX")
+  export GOTMPDIR=$tmp                             # what a stopped compiler leaves goes with the rest
 }
 
 # --- steps -------------------------------------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ have() { local file; for file in "$@"; do [[ -e $out/$file ]] || return 1; done;
 
 # step NAME COMMAND OUTPUT...: runs COMMAND, which writes the OUTPUTs below $tmp, and moves them to $out when it has succeeded.
 step() {
-  local name=$1 command=$2 start=$SECONDS beat=20 file
+  local name=$1 command=$2 start beat=20 file
   shift 2
   nth=$((nth + 1))
   local label="[$nth/$total] $name ..."
@@ -77,8 +79,9 @@ step() {
   lock
   if have "$@"; then say "$label built meanwhile by another run"; return; fi
   say "$label"
+  start=$SECONDS
   mkdir -p "$tmp/bin"
-  "$command" >"$tmp/log" 2>&1 9>&- & child=$!
+  "$command" >"$tmp/log" 2>&1 & child=$!
   while kill -0 "$child" 2>/dev/null; do
     sleep 0.2
     if ((SECONDS - start >= beat)); then

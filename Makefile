@@ -1,0 +1,73 @@
+# The two commands for a fresh machine are "make demo" and "make test". They need Go, git and a
+# POSIX shell, and build everything else into .cache on their first run.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# One setting for all, so that nothing is compiled twice.
+export CGO_ENABLED := 0
+
+TOOLS := .cache/tools/current/bin
+GEN := $(CURDIR)/$(TOOLS)/controller-gen
+LINT := $(CURDIR)/$(TOOLS)/golangci-lint
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Show the main job on a real control plane. KEEP=1 stays up.
+	@tests/tools/build.sh gen crds controlplane flux >/dev/null
+	@echo "Building the demo and the gating-controller ..."
+	@go build -o bin/gating-controller . && go build -o bin/demo ./tests/demo
+	@exec bin/demo $(if $(KEEP),--keep)
+
+.PHONY: test
+test: ## Run all tests: unit, on a real kube-apiserver, and end to end.
+	@tests/tools/build.sh gen crds controlplane flux >/dev/null
+	@echo "Building the product and its tests ..."
+	@go build -v ./... 2>&1 | awk 'NR % 100 == 0 {print "  " NR " packages"}'
+	cd api && go test ./...
+	go test -count=1 -timeout 30m ./...
+
+.PHONY: verify
+verify: generate lint ## Regenerate and lint everything; fail on a dirty tree.
+	go mod tidy -diff
+	cd api && go mod tidy -diff
+	@git diff --exit-code && test -z "$$(git status --porcelain)" || { git status --short; echo "The tree is dirty: commit what is generated."; exit 1; }
+
+.PHONY: generate
+generate: ## Generate deep copies, the CRD and the RBAC role.
+	@tests/tools/build.sh gen >/dev/null
+	cd api && $(GEN) object paths=./... && $(GEN) crd paths=./... output:crd:artifacts:config=../config/crd/bases
+	$(GEN) rbac:roleName=gating-controller paths="./controllers;./internal/target" output:rbac:artifacts:config=config/rbac
+
+.PHONY: lint
+lint: ## Lint both modules.
+	@tests/tools/build.sh lint >/dev/null
+	$(LINT) run ./...
+	cd api && $(LINT) run --config ../.golangci.yaml ./...
+
+.PHONY: build
+build: ## Build the controller and the kubectl plugin into bin.
+	go build -o bin/ . ./cmd/...
+
+.PHONY: bench
+bench: ## Run the benchmarks of the schedule engine.
+	go test -run '^$$' -bench . -benchmem ./internal/schedule
+
+FUZZTIME ?= 1m
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 1m).
+	@for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' internal/schedule/*_test.go | cut -d' ' -f2); do \
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./internal/schedule; \
+	done
+
+.PHONY: tools
+tools: ## Build the tools: the control plane, Flux, generators and linters.
+	tests/tools/build.sh
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf bin .cache

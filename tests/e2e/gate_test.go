@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func TestAClosedGateHoldsANewRevisionBackUntilItIsOpened(t *testing.T) {
+	w := newWorld(t)
+	w.publish("v1")
+	app := w.kustomization("app", "ExternalArtifact", "app")
+	w.arrives("v1")
+
+	w.closedGate("production", "Kustomization", "app")
+	w.opened("production", metav1.ConditionFalse)
+	w.suspend(app, true)
+	w.publish("v2")
+	w.reconcileNow("kustomization", "app")
+	w.stays("v1")
+
+	w.request("open", "production")
+	w.opened("production", metav1.ConditionTrue)
+	w.suspend(app, false)
+	w.arrives("v2")
+
+	w.request("close", "production")
+	w.opened("production", metav1.ConditionFalse)
+	w.suspend(app, true)
+	w.publish("v3")
+	w.stays("v2")
+
+	w.must(cluster.Client.Delete(w.ctx, &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.namespace}}))
+	w.suspend(app, false)
+	w.arrives("v3")
+}
+
+func TestAHoldOutlivesTheControllerAndRequestsReachItWhenItIsBack(t *testing.T) {
+	w := newWorld(t)
+	w.publish("v1")
+	app := w.kustomization("app", "ExternalArtifact", "app")
+	w.arrives("v1")
+	w.closedGate("production", "Kustomization", "app")
+	w.suspend(app, true)
+
+	w.must(gating.Kill())
+	w.publish("v2")
+	w.reconcileNow("kustomization", "app")
+	w.stays("v1")
+	w.request("open", "production")
+
+	var err error
+	gating, err = cluster.StartGatingController(w.ctx)
+	w.must(err)
+	w.opened("production", metav1.ConditionTrue)
+	w.suspend(app, false)
+	w.arrives("v2")
+}
+
+func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
+	w := newWorld(t)
+	w.publish("v1")
+	app := w.kustomization("app", "ExternalArtifact", "app")
+	w.arrives("v1")
+	w.closedGate("production", "Kustomization", "app")
+	w.suspend(app, true)
+
+	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":null}}`))
+	w.must(cluster.Client.Patch(w.ctx, app, resume, client.FieldOwner("flux")))
+	w.suspend(app, true)
+	w.eventually("a warning names the gate", func() error {
+		events := &corev1.EventList{}
+		if err := cluster.Client.List(w.ctx, events, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.InvolvedObject.Kind == "Kustomization" && event.Reason == v1alpha1.HeldAgainReason &&
+				event.Type == corev1.EventTypeWarning && strings.Contains(event.Message, w.namespace+"/production") {
+				return nil
+			}
+		}
+		return fmt.Errorf("not among %d events", len(events.Items))
+	})
+}
+
+func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
+	w := newWorld(t)
+	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata:\n  name: production\n  namespace: %s\n"+
+		"spec:\n  default: closed\n  window: 1h\n  targets:\n  - kind: Kustomization\n    name: app\n", w.namespace)
+	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("gates"), "v1", map[string]string{"gate.yaml": manifest}))
+	w.kustomization("gates", "ExternalArtifact", "gates")
+	w.publish("v1")
+	app := w.kustomization("app", "ExternalArtifact", "app")
+	w.opened("production", metav1.ConditionFalse)
+	w.suspend(app, true)
+
+	w.request("open", "production")
+	w.opened("production", metav1.ConditionTrue)
+	w.eventually("kustomize-controller strips the annotation", func() error {
+		w.reconcileNow("kustomization", "gates")
+		g := w.opened("production", metav1.ConditionTrue)
+		if value, ok := g.Annotations[v1alpha1.OpenRequestedAtAnnotation]; ok {
+			return fmt.Errorf("it is still there: %s", value)
+		}
+		return nil
+	})
+	w.must(harness.Throughout(w.ctx, patience, "the gate stays open", func() error {
+		if g := w.opened("production", metav1.ConditionTrue); g.Status.RequestedAt == nil {
+			return fmt.Errorf("status.requestedAt is gone")
+		}
+		return nil
+	}))
+	w.suspend(app, false)
+	w.arrives("v1")
+}
+
+func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
+	w := newWorld(t)
+	for _, folder := range []string{"config/default", "config/samples"} {
+		rendered, err := cluster.Kubectl(w.ctx, "kustomize", filepath.Join(harness.Root(), folder))
+		w.must(err)
+		if folder == "config/samples" {
+			rendered = strings.ReplaceAll(rendered, "namespace: flux-system", "namespace: "+w.namespace)
+		}
+		file := filepath.Join(t.TempDir(), "manifests.yaml")
+		w.must(os.WriteFile(file, []byte(rendered), 0o600))
+		out, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", file)
+		w.must(err)
+		if !strings.Contains(out, "serverside-applied") {
+			t.Errorf("%s: %s", folder, out)
+		}
+	}
+}

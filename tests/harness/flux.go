@@ -1,0 +1,95 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// RuntimeNamespace is the namespace of the controllers.
+const RuntimeNamespace = "gating-system"
+
+// quick are settings that make controllers of Flux answer soon and predictably.
+var quick = []string{
+	"--metrics-addr=0", "--interval-jitter-percentage=0", "--requeue-dependency=1s",
+	"--min-retry-delay=200ms", "--max-retry-delay=2s",
+}
+
+// StartKustomizeController starts the real one. It takes artifacts from
+// ExternalArtifacts, see ArtifactServer, and from source-controller.
+func (c *ControlPlane) StartKustomizeController(ctx context.Context) (*Process, error) {
+	health, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	return startProcess(ctx, c.dir, health, c.fluxEnv(), filepath.Join(Tools(), "bin", "kustomize-controller"),
+		append(quick, "--health-addr="+health, "--feature-gates=ExternalArtifact=true")...)
+}
+
+// StartSourceController starts the real one.
+func (c *ControlPlane) StartSourceController(ctx context.Context) (*Process, error) {
+	health, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	storage, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(c.dir, "source-controller")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, err
+	}
+	return startProcess(ctx, c.dir, health, c.fluxEnv(), filepath.Join(Tools(), "bin", "source-controller"),
+		append(quick, "--health-addr="+health, "--storage-path="+data, "--storage-addr="+storage, "--storage-adv-addr="+storage)...)
+}
+
+// fluxEnv keeps the files of a controller in the folder of the control plane.
+func (c *ControlPlane) fluxEnv() []string {
+	return []string{"KUBECONFIG=" + c.Kubeconfig, "HOME=" + c.dir, "TMPDIR=" + c.dir, "RUNTIME_NAMESPACE=" + RuntimeNamespace}
+}
+
+// Install builds the gating-controller from this tree and applies
+// config/default without its Deployment: the process runs here.
+func (c *ControlPlane) Install(ctx context.Context) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", c.controllerBinary(), ".")
+	build.Dir = Root()
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the gating-controller: %w: %s", err, out)
+	}
+	rendered, err := c.Kubectl(ctx, "kustomize", filepath.Join(Root(), "config", "default"))
+	if err != nil {
+		return err
+	}
+	manifest := filepath.Join(c.dir, "default.yaml")
+	if err := os.WriteFile(manifest, []byte(rendered), 0o600); err != nil {
+		return err
+	}
+	if _, err := c.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", manifest); err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "-n", RuntimeNamespace, "delete", "deployment", "gating-controller")
+	return err
+}
+
+func (c *ControlPlane) controllerBinary() string { return filepath.Join(c.dir, "gating-controller") }
+
+// StartGatingController starts the controller as its service account, so that
+// it has the permissions of config/rbac and no others. Install comes first.
+func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string) (*Process, error) {
+	kubeconfig, err := c.KubeconfigFor("system:serviceaccount:"+RuntimeNamespace+":gating-controller",
+		"system:serviceaccounts", "system:authenticated")
+	if err != nil {
+		return nil, err
+	}
+	health, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	env := []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + RuntimeNamespace}
+	args = append([]string{"--metrics-addr=0", "--health-addr=" + health, "--interval-jitter-percentage=0"}, args...)
+	return startProcess(ctx, c.dir, health, env, c.controllerBinary(), args...)
+}

@@ -1,0 +1,51 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// permanentError ends Eventually before its time.
+type permanentError struct{ error }
+
+// Permanent returns an error that another try cannot mend.
+func Permanent(err error) error { return permanentError{err} }
+
+// Eventually asks check until it returns nil, at most for timeout. The error
+// has the last answer.
+func Eventually(ctx context.Context, timeout time.Duration, what string, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if errors.As(err, &permanentError{}) {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not in %s: %s: %w", timeout, what, err)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// Throughout asks check for the whole of a time; the error is its first.
+func Throughout(ctx context.Context, duration time.Duration, what string, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, duration)
+	defer cancel()
+	for {
+		if err := check(); err != nil {
+			return fmt.Errorf("not throughout %s: %s: %w", duration, what, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollInterval):
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// Package house checks the rules of the repository that no linter knows.
+package house
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const module = "github.com/fluxcd/gating-controller/"
+
+// mayImport is the import table of CONTRIBUTING.md: the packages of ours that
+// the files of a folder may import. A folder that is not listed may import all.
+var mayImport = map[string][]string{
+	"api/v1alpha1":      {},
+	"internal/schedule": {},
+	"internal/gate":     {"api/v1alpha1", "internal/schedule"},
+	"internal/target":   {},
+	"controllers":       {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target"},
+	"receivers":         {"api/v1alpha1", "internal/gate"},
+	"internal/app":      {"controllers", "receivers", "api/v1alpha1"},
+	"cmd/kubectl-gate":  {"api/v1alpha1", "internal/schedule", "internal/gate"},
+	".":                 {"internal/app"},
+}
+
+// mayImportOthers lists for some folders all that is not of ours and not of the
+// standard library that they may import, by prefix.
+var mayImportOthers = map[string][]string{
+	"internal/schedule": {"github.com/robfig/cron/v3"},
+	"api/v1alpha1":      {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
+	"internal/gate":     {"k8s.io/apimachinery/"},
+	"internal/target":   {"k8s.io/apimachinery/"},
+}
+
+func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
+	checked := map[string]int{}
+	for folder, imports := range importsByFolder(t) {
+		for _, path := range imports {
+			checked[folder]++
+			if ours, ok := strings.CutPrefix(path, module); ok {
+				if allowed, listed := mayImport[folder]; listed && !slices.Contains(allowed, ours) {
+					t.Errorf("%s must not import %s", folder, ours)
+				}
+				continue
+			}
+			allowed, listed := mayImportOthers[folder]
+			standard := !strings.Contains(strings.Split(path, "/")[0], ".")
+			if listed && !standard && !slices.ContainsFunc(allowed, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+				t.Errorf("%s must not import %s", folder, path)
+			}
+		}
+	}
+	for folder := range mayImport {
+		if folder != "receivers" && checked[folder] == 0 {
+			t.Errorf("%s is in the table, but has no imports: is it still there?", folder)
+		}
+	}
+}
+
+// importsByFolder returns what the files of each folder import, tests left out.
+func importsByFolder(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	err := filepath.WalkDir(harness.Root(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(harness.Root(), filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			imports[filepath.ToSlash(folder)] = append(imports[filepath.ToSlash(folder)], name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imports
+}
