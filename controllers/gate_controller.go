@@ -99,7 +99,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	changed := stateChanged(before, obj)
 	if changed || before.Generation != before.Status.ObservedGeneration || len(handled) > 0 {
 		if len(decision.Errors) == 0 {
-			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
+			if len(decision.Errors) == 0 { // Reconciling and Stalled exclude each other
+				conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
+			}
 		}
 		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
 			return ctrl.Result{}, err

@@ -94,7 +94,7 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 			return nil
 		})
 	}
-	_ = group.Wait() //nolint:errcheck // none returns an error, see above
+	_ = group.Wait() // none returns an error
 }
 
 // settle takes the step that a target needs, if any. Each write is conditional
@@ -127,26 +127,23 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want targ
 
 	// The condition is written while the target still names the Gate, so that
 	// after a crash there is somebody left to mend it.
+	var err error
 	release := state == target.Held && !step.Hold
 	if release {
-		if err := r.approve(ctx, obj, step, want); err != nil {
+		if obj, err = r.approve(ctx, obj, step, want); err != nil {
 			return step.Outcome, err
 		}
 	}
 	if step.Write {
-		written, err := r.apply(ctx, adapter, obj, step)
-		if err != nil {
+		if obj, err = r.apply(ctx, adapter, obj, step); err != nil {
 			return step.Outcome, err
 		}
-		obj = written
+		r.tell(obj, state, step, want)
 	}
 	if !release {
-		if err := r.approve(ctx, obj, step, want); err != nil {
-			return step.Outcome, err
-		}
+		_, err = r.approve(ctx, obj, step, want)
 	}
-	r.tell(obj, state, step, want)
-	return step.Outcome, nil
+	return step.Outcome, err
 }
 
 // apply writes who holds the target, by server-side apply of nothing else.
@@ -174,30 +171,23 @@ func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj 
 	return config, nil
 }
 
-// approve sets the condition Approved of the target. Flux's conditions are an
-// atomic list for server-side apply, so that this is a patch on a version.
-func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step target.Step, want target.Want) error {
+// approve sets the condition Approved of the target and returns what it is
+// then. Flux's conditions are an atomic list for server-side apply, so that this
+// is a patch on a version.
+func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step target.Step, want target.Want) (*target.Object, error) {
 	condition := approval(step, want)
 	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
 	switch {
 	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue:
-		return nil
+		return obj, nil
 	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):
-		return nil
+		return obj, nil
 	}
-	obj = &target.Object{Unstructured: *obj.DeepCopy()}
-	for retry := 0; ; retry++ {
-		before := obj.Unstructured.DeepCopy()
-		conditions.Set(obj, condition)
-		err := r.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
-			client.FieldOwner(v1alpha1.FieldManager))
-		if !apierrors.IsConflict(err) || retry == conflictRetries {
-			return client.IgnoreNotFound(err)
-		}
-		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-	}
+	approved := &target.Object{Unstructured: *obj.DeepCopy()}
+	conditions.Set(approved, condition)
+	err := r.Status().Patch(ctx, approved, client.MergeFromWithOptions(&obj.Unstructured, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(v1alpha1.FieldManager))
+	return approved, client.IgnoreNotFound(err)
 }
 
 // approval returns the condition that a target has after a step, nil if it is

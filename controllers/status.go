@@ -13,7 +13,6 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"github.com/fluxcd/pkg/runtime/object"
 	"github.com/fluxcd/pkg/runtime/patch"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -81,7 +80,7 @@ func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patc
 			obj.Status.Targets.Held, obj.Status.Targets.Total)
 	}
 	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
-		object.SetStatusLastHandledReconcileAt(obj, v)
+		obj.Status.SetLastHandledReconcileRequest(v)
 	}
 	err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, patchOptions...)...)
 	r.RecordReadiness(ctx, obj)

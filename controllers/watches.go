@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -182,7 +183,8 @@ func (w *targetWatcher) notify(obj any) {
 		return
 	}
 	for _, name := range target.ParseHeldBy(u.GetAnnotations()[v1alpha1.HeldByAnnotation]) {
-		if namespace, name, ok := strings.Cut(name, "/"); ok {
+		// Anybody who may write the target may have written the annotation.
+		if namespace, name, ok := strings.Cut(name, "/"); ok && len(validation.IsDNS1123Subdomain(name)) == 0 {
 			w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 		}
 	}

@@ -12,47 +12,47 @@ const (
 
 // Reasons of the condition Opened, in their order of precedence.
 const (
-	// InvalidSpecReason: the spec does not compile. The last state stays, except
+	// InvalidSpecReason means that the spec does not compile. The last state stays, except
 	// that a close already due or requested happens. Also the reason of Stalled.
 	InvalidSpecReason = "InvalidSpec"
-	// CloseRequestedReason: a close request is in force.
+	// CloseRequestedReason means that a close request is in force.
 	CloseRequestedReason = "CloseRequested"
-	// ClosePeriodReason: now is in a close period.
+	// ClosePeriodReason means that now is in a close period.
 	ClosePeriodReason = "ClosePeriod"
-	// OpenRequestedReason: an open request is in force.
+	// OpenRequestedReason means that an open request is in force.
 	OpenRequestedReason = "OpenRequested"
-	// NotYetActiveReason: now is before spec.notBefore.
+	// NotYetActiveReason means that now is before spec.notBefore.
 	NotYetActiveReason = "NotYetActive"
-	// ExpiredReason: now is at or after spec.notAfter.
+	// ExpiredReason means that now is at or after spec.notAfter.
 	ExpiredReason = "Expired"
-	// WindowOpenReason: now is in a window.
+	// WindowOpenReason means that now is in a window.
 	WindowOpenReason = "WindowOpen"
-	// OutsideWindowsReason: the Gate has windows and now is in none of them.
+	// OutsideWindowsReason means that the Gate has windows and now is in none of them.
 	OutsideWindowsReason = "OutsideWindows"
-	// OutsideClosePeriodsReason: the Gate is opened by default, has close
+	// OutsideClosePeriodsReason means that the Gate is opened by default, has close
 	// periods, and now is in none of them.
 	OutsideClosePeriodsReason = "OutsideClosePeriods"
-	// DefaultReason: nothing but spec.default decides.
+	// DefaultReason means that nothing but spec.default decides.
 	DefaultReason = "Default"
 )
 
 // Reasons of the condition Ready of a Gate besides those of
 // github.com/fluxcd/pkg/apis/meta.
 const (
-	// TargetsFailedReason: not every target is as the Gate wants it, see
+	// TargetsFailedReason means that not every target is as the Gate wants it, see
 	// status.failures.
 	TargetsFailedReason = "TargetsFailed"
 )
 
 // Reasons of the condition Approved and of events on targets.
 const (
-	// GateClosedReason: the target is held.
+	// GateClosedReason means that the target is held.
 	GateClosedReason = "GateClosed"
-	// GateOpenedReason: the target is released.
+	// GateOpenedReason means that the target is released.
 	GateOpenedReason = "GateOpened"
-	// ResumedReason: somebody resumed the target, and the Gate respects that.
+	// ResumedReason means that somebody resumed the target, and the Gate respects that.
 	ResumedReason = "Resumed"
-	// HeldAgainReason: somebody resumed the target while it was held.
+	// HeldAgainReason means that somebody resumed the target while it was held.
 	HeldAgainReason = "HeldAgain"
 )
 
@@ -65,16 +65,16 @@ const RequestRefusedReason = "RequestRefused"
 
 // Reasons in status.failures.
 const (
-	// UnsupportedKindReason: the controller has no way to hold this kind.
+	// UnsupportedKindReason means that the controller has no way to hold this kind.
 	UnsupportedKindReason = "UnsupportedKind"
-	// CRDNotFoundReason: the kind is supported but not installed.
+	// CRDNotFoundReason means that the kind is supported but not installed.
 	CRDNotFoundReason = "CRDNotFound"
-	// AccessDeniedReason: the target is in another namespace and the controller
+	// AccessDeniedReason means that the target is in another namespace and the controller
 	// runs with --no-cross-namespace-refs.
 	AccessDeniedReason = "AccessDenied"
-	// WriteFailedReason: the API server refused to hold or to release the
+	// WriteFailedReason means that the API server refused to hold or to release the
 	// target.
 	WriteFailedReason = "WriteFailed"
-	// ReadFailedReason: the targets of a kind could not be read.
+	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"
 )

@@ -31,9 +31,9 @@ const (
 type State string
 
 const (
-	// StateClosed: the targets of the Gate are held.
+	// StateClosed means that the targets of the Gate are held.
 	StateClosed State = "closed"
-	// StateOpened: the targets of the Gate go on as they are.
+	// StateOpened means that the targets of the Gate go on as they are.
 	StateOpened State = "opened"
 )
 

@@ -47,6 +47,10 @@ func ParseCron(expression string) (CronExpression, error) {
 	if strings.HasPrefix(strings.TrimSpace(expression), "@") {
 		return CronExpression{}, errors.New("descriptors such as @every or @daily are not supported, use the five fields minute, hour, day of month, month, day of week")
 	}
+	// robfig/cron reads this as a mere *, which may be more than is meant.
+	if strings.Contains(expression, "*-") {
+		return CronExpression{}, errors.New("is not a cron expression of five fields: a range needs a number before the dash")
+	}
 	parsed, err := cronParser.Parse(expression)
 	if err != nil {
 		return CronExpression{}, fmt.Errorf("is not a cron expression of five fields: %w", err)

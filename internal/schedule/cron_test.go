@@ -42,6 +42,7 @@ var refusedCrons = []struct {
 	{"a range the wrong way round", "0 0 * * FRI-MON", "five fields"},
 	{"the last day of the month", "0 0 L * *", "five fields"},
 	{"a weekday that no language has", "0 0 * * XXX", "five fields"},
+	{"a range from everything, which robfig/cron reads as everything", "0 0 * * *-5", "before the dash"},
 	{"a negative minute", "-1 * * * *", "five fields"},
 	{"a number that no integer holds", "99999999999999999999 * * * *", "five fields"},
 }
@@ -164,6 +165,58 @@ func TestCronPeriod(t *testing.T) {
 			want: []string{
 				"2026-06-01T09:00:00Z/2026-06-01T09:59:00Z",
 				"2026-06-01T10:00:00Z/2026-06-01T10:59:00Z",
+			},
+		},
+		{
+			name:   "hourly for an hour less a minute is a minute closed",
+			period: cron("", "0 * * * *", 59*time.Minute),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-01T02:00:00Z",
+			want: []string{
+				"2026-06-01T00:00:00Z/2026-06-01T00:59:00Z",
+				"2026-06-01T01:00:00Z/2026-06-01T01:59:00Z",
+			},
+		},
+		{
+			name:   "every seven minutes for six is closed before the hour too",
+			period: cron("", "*/7 * * * *", 6*time.Minute),
+			from:   "2026-06-01T00:42:00Z", until: "2026-06-01T01:07:00Z",
+			want: []string{
+				"2026-06-01T00:42:00Z/2026-06-01T00:48:00Z",
+				"2026-06-01T00:49:00Z/2026-06-01T00:55:00Z",
+				"2026-06-01T00:56:00Z/2026-06-01T01:06:00Z",
+			},
+		},
+		{
+			name:   "a duration of the widest distance in a day never ends",
+			period: cron("", "0 1,5,17 * * *", 12*time.Hour),
+			from:   "2026-06-01T00:00:00Z", until: "2027-06-01T00:00:00Z",
+			want: []string{"2026-06-01T00:00:00Z/2027-06-01T00:00:00Z"},
+		},
+		{
+			name:   "a duration a minute less than the widest distance in a day ends once a day",
+			period: cron("", "0 1,5,17 * * *", 12*time.Hour-time.Minute),
+			from:   "2026-06-01T12:00:00Z", until: "2026-06-02T12:00:00Z",
+			want: []string{
+				"2026-06-01T12:00:00Z/2026-06-01T16:59:00Z",
+				"2026-06-01T17:00:00Z/2026-06-02T12:00:00Z",
+			},
+		},
+		{
+			name:   "every minute of weekdays",
+			period: cron("", "* * * * MON-FRI", time.Minute),
+			from:   "2026-06-01T00:00:00Z", until: "2026-06-15T00:00:00Z",
+			want: []string{
+				"2026-06-01T00:00:00Z/2026-06-06T00:00:00Z",
+				"2026-06-08T00:00:00Z/2026-06-13T00:00:00Z",
+			},
+		},
+		{
+			name:   "every minute but in December",
+			period: cron("", "* * * 1-11 *", 2*time.Minute),
+			from:   "2026-06-01T00:00:00Z", until: "2027-06-01T00:00:00Z",
+			want: []string{
+				"2026-06-01T00:00:00Z/2026-12-01T00:01:00Z",
+				"2027-01-01T00:00:00Z/2027-06-01T00:00:00Z",
 			},
 		},
 		{

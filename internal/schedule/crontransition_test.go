@@ -43,12 +43,21 @@ func TestCronPeriodInAGap(t *testing.T) {
 			},
 		},
 		{
-			name:   "a late tick in the gap comes after an early one behind it",
-			period: cron("Europe/Oslo", "0,45 2-3 29 3 *", 10*time.Minute),
-			from:   "2026-03-29T00:00:00Z", until: "2026-03-30T00:00:00Z",
+			name:   "a tick in a gap of half an hour comes after a later one behind it",
+			period: cron("Australia/Lord_Howe", "20,35 2 * * *", 5*time.Minute),
+			from:   "2026-10-03T12:00:00Z", until: "2026-10-04T12:00:00Z",
 			want: []string{
-				"2026-03-29T01:00:00Z/2026-03-29T01:10:00Z",
-				"2026-03-29T01:45:00Z/2026-03-29T01:55:00Z",
+				"2026-10-03T15:35:00Z/2026-10-03T15:40:00Z",
+				"2026-10-03T15:50:00Z/2026-10-03T15:55:00Z",
+			},
+		},
+		{
+			name:   "a tick in a gap of two hours comes after a later one behind it",
+			period: cron("America/St_Johns", "50 1-2 * * *", 10*time.Minute),
+			from:   "1988-04-03T00:00:00Z", until: "1988-04-04T00:00:00Z",
+			want: []string{
+				"1988-04-03T04:20:00Z/1988-04-03T04:30:00Z",
+				"1988-04-03T05:20:00Z/1988-04-03T05:30:00Z",
 			},
 		},
 		{

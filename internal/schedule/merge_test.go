@@ -44,6 +44,10 @@ func TestPeriodsThatMeetAreOne(t *testing.T) {
 			"closed OutsideWindows until 4, then opened WindowOpen by early on 4",
 		},
 		{
+			"the next of windows to come is the earliest in any order", windows(days("early", 4, 6), days("late", 10, 12)), 2,
+			"closed OutsideWindows until 4, then opened WindowOpen by early on 4",
+		},
+		{
 			"windows of another form that touch",
 			windows(cron("", "0 0 5 6 *", 48*time.Hour), weekly("", "00:00", "24:00", time.Sunday)), 5,
 			"opened WindowOpen by cron until 7, then closed OutsideWindows on 8",
@@ -160,6 +164,54 @@ func TestNextLooksNineYearsAhead(t *testing.T) {
 	}
 	if d := plan.Decide(utc("2042-01-01T00:00:00Z")); !d.Next.At.Equal(utc("2050-01-01T00:00:00Z")) {
 		t.Errorf("eight years ahead: %+v", d)
+	}
+}
+
+// Two crons that take turns at every minute are an edge a minute, ten thousand
+// of which are a few minutes less than seven days.
+func TestNextLooksTenThousandEdgesAhead(t *testing.T) {
+	plan := schedule.NewPlan(schedule.Config{
+		Windows: []schedule.Period{
+			cron("", "* 0-22 * * *", time.Minute), cron("", "* 23 * * *", time.Minute),
+		},
+		ClosePeriods: []schedule.Period{dated("soft", "2026-06-20T00:00:00Z", "2026-06-21T00:00:00Z")},
+	})
+	end := utc("2026-06-20T00:00:00Z")
+	if d := plan.Decide(end.Add(-9999 * time.Minute)); d.State != schedule.Opened || !d.Next.At.Equal(end) {
+		t.Errorf("within sight: %+v", d)
+	}
+	if d := plan.Decide(end.Add(-10002 * time.Minute)); d.State != schedule.Opened || !d.Next.At.IsZero() {
+		t.Errorf("out of sight: %+v", d)
+	}
+	for i := range plan.Intervals(end.AddDate(0, 0, -30), end.AddDate(0, 0, 30)) {
+		if !i.Until.Equal(end) {
+			t.Errorf("intervals have no such bound: %+v", i)
+		}
+		break
+	}
+}
+
+func TestNextLooksBeyondTheTicksOfACron(t *testing.T) {
+	for _, expression := range []string{"* * * * *", "* * * 1-11 *"} {
+		plan := schedule.NewPlan(schedule.Config{
+			Windows:      []schedule.Period{cron("", expression, time.Minute)},
+			ClosePeriods: []schedule.Period{dated("soft", "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z")},
+		})
+		if d := plan.Decide(utc("2026-01-01T00:00:00Z")); !d.Next.At.Equal(utc("2026-11-20T00:00:00Z")) {
+			t.Errorf("%s: %+v", expression, d)
+		}
+	}
+}
+
+// The night to 2026-03-29 has no 02:30 in Oslo, and what began there would end
+// before it.
+func TestUntilIsNoEdgeOfAnEmptyInterval(t *testing.T) {
+	plan := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{
+		weekly("Europe/Oslo", "02:30", "03:00", time.Sunday),
+	}})
+	d := plan.Decide(utc("2026-03-28T12:00:00Z"))
+	if want := utc("2026-04-05T00:30:00Z"); !d.Until.Equal(want) || !d.Next.At.Equal(want) {
+		t.Errorf("%+v, want %s", d, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -90,7 +89,7 @@ func Weekly(name string, days []time.Weekday, start, end TimeOfDay, zone *Zone) 
 // two ticks. See [ParseCron] for what is refused of the expression.
 func Cron(name string, expression CronExpression, duration time.Duration, zone *Zone) (Period, error) {
 	if duration < MinDuration || duration > MaxDuration {
-		return Period{}, fmt.Errorf("must be between %s and %s", "1m", "366 days (8784h)")
+		return Period{}, errors.New("must be from 1m to 8784h (366 days)")
 	}
 	return Period{
 		name: name, form: formCron, zone: zone,
@@ -103,6 +102,7 @@ func Cron(name string, expression CronExpression, duration time.Duration, zone *
 // always later than t. Intervals that touch each other need not be merged here.
 func (p *Period) find(t int64) (covered bool, edge int64) {
 	switch p.form {
+	case formEmpty:
 	case formDated:
 		switch {
 		case t < p.start:

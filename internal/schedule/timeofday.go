@@ -1,6 +1,6 @@
 package schedule
 
-import "fmt"
+import "errors"
 
 // TimeOfDay is a wall-clock time in seconds since midnight, 24:00 included.
 type TimeOfDay int64
@@ -9,7 +9,7 @@ type TimeOfDay int64
 func ParseTimeOfDay(s string) (TimeOfDay, error) {
 	t, err := ParseEndOfDay(s)
 	if err != nil || int64(t) == day {
-		return 0, fmt.Errorf("must be a time of day from 00:00 to 23:59, got %q", s)
+		return 0, errors.New("must be a time of day from 00:00 to 23:59")
 	}
 	return t, nil
 }
@@ -21,7 +21,7 @@ func ParseEndOfDay(s string) (TimeOfDay, error) {
 	if len(s) == 5 && s[2] == ':' {
 		for _, i := range []int{0, 1, 3, 4} {
 			if s[i] < '0' || s[i] > '9' {
-				return 0, fmt.Errorf("must be a time of day from 00:00 to 24:00, got %q", s)
+				return 0, errors.New("must be a time of day from 00:00 to 24:00")
 			}
 		}
 		h, m := digit(0)*10+digit(1), digit(3)*10+digit(4)
@@ -29,5 +29,5 @@ func ParseEndOfDay(s string) (TimeOfDay, error) {
 			return TimeOfDay(t), nil
 		}
 	}
-	return 0, fmt.Errorf("must be a time of day from 00:00 to 24:00, got %q", s)
+	return 0, errors.New("must be a time of day from 00:00 to 24:00")
 }

@@ -16,7 +16,7 @@ type Object struct {
 
 // DeepCopyObject keeps the type, which that of Unstructured would not.
 func (o *Object) DeepCopyObject() runtime.Object {
-	return &Object{Unstructured: *o.Unstructured.DeepCopy()}
+	return &Object{Unstructured: *o.DeepCopy()}
 }
 
 // GetConditions returns status.conditions, none if they are not of the standard
@@ -62,7 +62,7 @@ func Trim(obj *unstructured.Unstructured, manager string) {
 	trimmed := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": obj.Object["metadata"]}
 	for _, path := range [][]string{a.lever(), {"status", "conditions"}} {
 		if value, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
-			_ = unstructured.SetNestedField(trimmed, value, path...) //nolint:errcheck // the parents are made here
+			_ = unstructured.SetNestedField(trimmed, value, path...) // no parent is anything but an object
 		}
 	}
 	obj.Object = trimmed
@@ -90,7 +90,7 @@ func owns(fields *metav1.FieldsV1, path []string) bool {
 	if fields == nil {
 		return false
 	}
-	raw := fields.Raw
+	raw := fields.GetRawBytes()
 	for _, name := range path {
 		var level map[string]json.RawMessage
 		if json.Unmarshal(raw, &level) != nil {

@@ -9,15 +9,15 @@ import (
 type Outcome uint8
 
 const (
-	// Untouched: the Gate is open and has nothing to undo.
+	// Untouched means that the Gate is open and has nothing to undo.
 	Untouched Outcome = iota
-	// OutcomeHeld: the target is held.
+	// OutcomeHeld means that the target is held.
 	OutcomeHeld
-	// OutcomeForeign: somebody else holds the target, the Gate leaves it alone.
+	// OutcomeForeign means that somebody else holds the target, the Gate leaves it alone.
 	OutcomeForeign
-	// OutcomeResumed: somebody resumed the target and the Gate respects it.
+	// OutcomeResumed means that somebody resumed the target and the Gate respects it.
 	OutcomeResumed
-	// OutcomeReleased: the Gate no longer holds the target.
+	// OutcomeReleased means that the Gate no longer holds the target.
 	OutcomeReleased
 )
 
@@ -25,7 +25,7 @@ const (
 type Want struct {
 	// Gate as namespace/name.
 	Gate string
-	// Closed: the targets are to be held.
+	// Closed means that the targets are to be held.
 	Closed bool
 	// Respect a target that somebody resumed while it was held.
 	Respect bool

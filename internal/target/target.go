@@ -21,7 +21,7 @@ const (
 	Free State = iota
 	// Held by us. Somebody else may hold it as well.
 	Held
-	// Foreign: held by somebody else alone.
+	// Foreign means held by somebody else alone.
 	Foreign
 )
 
@@ -45,7 +45,7 @@ type Adapter interface {
 var registry = map[schema.GroupKind]Adapter{}
 
 // register returns the adapter so that it can be called in a declaration.
-func register(a Adapter) Adapter {
+func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it a declaration
 	registry[a.GroupKind()] = a
 	return a
 }

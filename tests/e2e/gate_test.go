@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -139,5 +140,27 @@ func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 		if !strings.Contains(out, "serverside-applied") {
 			t.Errorf("%s: %s", folder, out)
 		}
+	}
+}
+
+func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
+	w := newWorld(t)
+	found := 0
+	for _, doc := range []string{"README.md", "docs/spec/v1alpha1/gates.md"} {
+		content, err := os.ReadFile(filepath.Join(harness.Root(), doc))
+		w.must(err)
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
+			if !strings.Contains(block[1], "kind: Gate\n") {
+				continue
+			}
+			found++
+			file := filepath.Join(t.TempDir(), "gate.yaml")
+			w.must(os.WriteFile(file, []byte(strings.ReplaceAll(block[1], "namespace: flux-system", "namespace: "+w.namespace)), 0o600))
+			_, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--dry-run=server", "-f", file)
+			w.must(err)
+		}
+	}
+	if found < 2 {
+		t.Errorf("found %d Gates in the docs", found)
 	}
 }

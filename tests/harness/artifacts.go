@@ -37,7 +37,7 @@ func StartArtifactServer() *ArtifactServer {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write(content) //nolint:errcheck // the client is gone then
+		_, _ = w.Write(content)
 	}))
 	return s
 }

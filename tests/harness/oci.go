@@ -91,7 +91,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Docker-Content-Digest", digest(found.body))
 		w.Header().Set("Content-Length", fmt.Sprint(len(found.body)))
 		if req.Method != http.MethodHead {
-			_, _ = w.Write(found.body) //nolint:errcheck // the client is gone then
+			_, _ = w.Write(found.body)
 		}
 	}
 }

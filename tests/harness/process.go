@@ -47,7 +47,7 @@ func startProcess(ctx context.Context, dir, health string, env []string, program
 		return nil, err
 	}
 	go func() {
-		_ = p.cmd.Wait() //nolint:errcheck // how it ended is not what Stop is about
+		_ = p.cmd.Wait()
 		close(p.exited)
 	}()
 	err = Eventually(ctx, readyTimeout, name+" is ready", func() error {

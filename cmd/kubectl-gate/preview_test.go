@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// execute runs the plugin with a manifest in a file named gates.yaml.
+func execute(t *testing.T, manifest string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gates.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	code = run(append([]string{"preview", "-f", file}, args...), strings.NewReader(manifest), &stdout, &stderr, now)
+	return code, stdout.String(), strings.ReplaceAll(stderr.String(), dir+"/", "")
+}
+
+const nights = `
+apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: Gate
+metadata: {name: production, namespace: flux-system}
+spec:
+  default: closed
+  timeZone: Europe/Oslo
+  windows:
+  - {name: nights, daysOfWeek: [Friday, Saturday], start: "22:00", end: "05:00"}
+`
+
+func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
+	code, out, errOut := execute(t, nights, "-o", "json", "--from", "2026-11-21T01:00:00+01:00", "--until", "2026-11-21T22:00:00Z")
+	want := `[
+  {
+    "gate": "flux-system/production",
+    "intervals": [
+      {
+        "from": "2026-11-21T00:00:00Z",
+        "until": "2026-11-21T04:00:00Z",
+        "state": "opened",
+        "reason": "WindowOpen",
+        "by": "nights"
+      },
+      {
+        "from": "2026-11-21T04:00:00Z",
+        "until": "2026-11-21T21:00:00Z",
+        "state": "closed",
+        "reason": "OutsideWindows",
+        "by": ""
+      },
+      {
+        "from": "2026-11-21T21:00:00Z",
+        "until": "2026-11-21T22:00:00Z",
+        "state": "opened",
+        "reason": "WindowOpen",
+        "by": "nights"
+      }
+    ]
+  }
+]
+`
+	if code != 0 || out != want || errOut != "" {
+		t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, want)
+	}
+}
+
+func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *testing.T) {
+	manifest := strings.ReplaceAll(nights, "production", "zulu") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + nights +
+		"---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"
+	code, out, errOut := execute(t, manifest, "-o", "json", "--namespace", "apps")
+	var got []timeline
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+		t.Fatalf("exit %d: %v: %s%s", code, err, out, errOut)
+	}
+	if len(got) != 3 || got[0].Gate != "flux-system/zulu" || got[1].Gate != "flux-system/production" || got[2].Gate != "apps/listed" {
+		t.Errorf("got %+v", got)
+	}
+	if i := got[2].Intervals; len(i) != 1 || i[0].From != "2026-11-21T12:00:00Z" || i[0].Until != "2026-12-21T12:00:00Z" || i[0].State != "opened" || i[0].Reason != "Default" {
+		t.Errorf("the default range is from now for 30 days, got %+v", i)
+	}
+}
+
+func TestPreviewCountsTheRequestsInAnnotations(t *testing.T) {
+	manifest := strings.Replace(nights, "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z"}}`, 1)
+	manifest = strings.Replace(manifest, "spec:\n", "spec:\n  window: 1h\n", 1)
+	code, out, errOut := execute(t, manifest, "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z")
+	want := `GATE                     FROM                   UNTIL                  STATE    REASON           BY
+flux-system/production   2026-11-24T00:00:00Z   2026-11-24T10:00:00Z   closed   OutsideWindows   
+flux-system/production   2026-11-24T10:00:00Z   2026-11-24T11:00:00Z   opened   OpenRequested    
+flux-system/production   2026-11-24T11:00:00Z   2026-11-25T00:00:00Z   closed   OutsideWindows   
+`
+	if code != 0 || out != want {
+		t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
+	}
+}
+
+func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
+	head := "gates.yaml: flux-system/production: "
+	for _, test := range []struct{ name, from, to, want string }{
+		{"unknown zone", "Europe/Oslo", "Europe/Olso", head + `spec.timeZone: Invalid value: "Europe/Olso": unknown time zone "Europe/Olso"`},
+		{"impossible time", `"22:00"`, `"25:00"`, head + `spec.windows[0].start: Invalid value: "25:00": must be a time of day from 00:00 to 23:59`},
+		{"unknown field", "daysOfWeek", "weekdays", head + `unknown field "spec.windows[0].weekdays"`},
+		{"wrong type", `start: "22:00"`, `start: 22`, head + "spec.windows[0].start: json: cannot unmarshal number"},
+		{"no time", "timeZone: Europe/Oslo", "notBefore: tomorrow", head + `spec.notBefore: parsing time "tomorrow"`},
+		{"no default", "default: closed", "suspend: false", head + `spec.default: Unsupported value: ""`},
+		{"refused request", "namespace: flux-system}", "namespace: flux-system, annotations: {close.gate.fluxcd.io/requestedAt: yesterday}}",
+			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be a time in RFC 3339"},
+		{"other version", "v1alpha1", "v9", head + "apiVersion: gating.toolkit.fluxcd.io/v9 is not supported"},
+		{"no name", "name: production, ", "", "gates.yaml: flux-system/: metadata.name: a gate needs a name"},
+		{"no YAML", "spec:", "spec: {", "gates.yaml: "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := execute(t, strings.Replace(nights, test.from, test.to, 1))
+			if code != exitInvalidManifest || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, test.want)
+			}
+		})
+	}
+}
+
+func TestPreviewReportsAllFaultsOfAllDocuments(t *testing.T) {
+	bad := strings.NewReplacer("Europe/Oslo", "Nowhere", "22:00", "24:01").Replace(nights)
+	code, _, errOut := execute(t, bad+"---"+nights+"---"+strings.ReplaceAll(bad, "production", "staging"))
+	if code != exitInvalidManifest || strings.Count(errOut, "\n") != 5 ||
+		!strings.Contains(errOut, "flux-system/production: metadata.name: is in ") || !strings.Contains(errOut, "flux-system/staging: spec.timeZone") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+}
+
+func TestPreviewRefusesWrongArguments(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"an unknown output", []string{"-o", "xml"}, `unknown output "xml"`},
+		{"a from that is no time", []string{"--from", "now"}, "--from must be a time"},
+		{"an until that is no time", []string{"--until", "never"}, "--until must be a time"},
+		{"an empty range", []string{"--from", "2026-11-21T00:00:00Z", "--until", "2026-11-21T00:00:00Z"}, "--until must be later"},
+		{"a file that is not there", []string{"missing.yaml"}, "missing.yaml"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := execute(t, nights, test.args...)
+			if code != exitError || out != "" || !strings.Contains(errOut, test.want) {
+				t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
+			}
+		})
+	}
+}
+
+func TestPreviewReadsStandardInput(t *testing.T) {
+	var out, errOut bytes.Buffer
+	code := run([]string{"preview", "-f", "-"}, strings.NewReader(nights), &out, &errOut, now)
+	if code != 0 || !strings.Contains(out.String(), "flux-system/production") {
+		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
+	}
+}
+
+// TestTheREADMEShowsWhatPreviewPrints runs the command of the README.
+func TestTheREADMEShowsWhatPreviewPrints(t *testing.T) {
+	root := filepath.Join("..", "..")
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)kubectl gate preview -f (.*?)\n```.*?```console\n(.*?)```").FindSubmatch(readme)
+	if blocks == nil {
+		t.Fatal("no preview in the README")
+	}
+	args := strings.Fields(string(blocks[1]))
+	args[0] = filepath.Join(root, args[0])
+	var out, errOut bytes.Buffer
+	code := run(append([]string{"preview", "-f"}, args...), nil, &out, &errOut, now)
+	if code != 0 || out.String() != string(blocks[2]) {
+		t.Errorf("exit %d\nprints: %s%s\nREADME: %s", code, out.String(), errOut.String(), blocks[2])
+	}
+}

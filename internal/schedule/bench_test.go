@@ -1,0 +1,133 @@
+package schedule_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	robfig "github.com/robfig/cron/v3"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+var benchNow = utc("2026-06-03T12:34:56Z")
+
+// periods returns n of all three forms in several zones, none of them covering
+// benchNow.
+func periods(n int) []schedule.Period {
+	zones := []string{"Europe/Oslo", "America/New_York", "Asia/Tokyo", "UTC"}
+	made := make([]schedule.Period, 0, n)
+	for i := range n {
+		zone := zones[i%len(zones)]
+		switch i % 3 {
+		case 0:
+			made = append(made, weekly(zone, fmt.Sprintf("01:%02d", i%60), "03:00", weekdays...))
+		case 1:
+			made = append(made, cron(zone, fmt.Sprintf("%d 4 * * FRI", i%60), time.Hour))
+		default:
+			made = append(made, dated("", fmt.Sprintf("2027-01-01T00:%02d:00Z", i%60), "2027-01-02T00:00:00Z"))
+		}
+	}
+	return made
+}
+
+// BenchmarkYardstick is what others do for a single cron, to compare with.
+func BenchmarkYardstick(b *testing.B) {
+	for _, expression := range []string{"0 4 * * FRI", "* * * * *"} {
+		b.Run("robfig next of "+expression, func(b *testing.B) {
+			c, err := robfig.ParseStandard("TZ=Europe/Oslo " + expression)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Next(benchNow)
+			}
+		})
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	windows := func(p ...schedule.Period) schedule.Config { return schedule.Config{Windows: p} }
+	ten := periods(10)
+	for _, tt := range []struct {
+		name   string
+		config schedule.Config
+	}{
+		{"1 weekly", windows(weekly("Europe/Oslo", "22:00", "05:00", weekdays...))},
+		{"1 cron", windows(cron("Europe/Oslo", "0 4 * * FRI", time.Hour))},
+		{"10 periods", schedule.Config{Windows: ten[:6], ClosePeriods: ten[6:8], HardClosePeriods: ten[8:]}},
+		{"100 periods", windows(periods(100)...)},
+		{"minutely for 8760h", windows(cron("Europe/Oslo", "* * * * *", 8760*time.Hour))},
+		{"minutely for 1m in UTC", windows(cron("UTC", "* * * * *", time.Minute))},
+		{"minutely for 1m", windows(cron("Europe/Oslo", "* * * * *", time.Minute))},
+		{"minutely for 1m but in December", windows(cron("UTC", "* * * 1-11 *", time.Minute))},
+		{"daily for 24h in UTC", windows(cron("UTC", "0 0 * * *", 24*time.Hour))},
+		{"daily for 25h", windows(cron("Europe/Oslo", "0 0 * * *", 25*time.Hour))},
+		{"weekly, all day on all days", windows(weekly("Europe/Oslo", "00:00", "24:00"))},
+		{"weekly, two halves of all days", windows(weekly("Europe/Oslo", "00:00", "12:00"), weekly("Europe/Oslo", "12:00", "24:00"))},
+		{"windows within close periods", schedule.Config{
+			Windows:      []schedule.Period{weekly("Europe/Oslo", "03:00", "04:00")},
+			ClosePeriods: []schedule.Period{weekly("Europe/Oslo", "01:00", "05:00")},
+		}},
+		{"10 weekly windows of an expired gate", schedule.Config{NotAfter: utc("2026-01-01T00:00:00Z"), Windows: weeklies(10)}},
+		{"leap day", windows(cron("Europe/Oslo", "0 0 29 2 *", time.Hour))},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			plan := schedule.NewPlan(tt.config)
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.Decide(benchNow)
+			}
+		})
+	}
+}
+
+func weeklies(n int) (made []schedule.Period) {
+	for i := range n {
+		made = append(made, weekly("Europe/Oslo", fmt.Sprintf("%02d:30", i), fmt.Sprintf("%02d:00", i+1), weekdays...))
+	}
+	return made
+}
+
+// BenchmarkCompile reads a plan of ten periods from their texts.
+func BenchmarkCompile(b *testing.B) {
+	b.Run("10 periods", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			schedule.NewPlan(schedule.Config{Windows: periods(10)})
+		}
+	})
+	b.Run("10 minutely crons", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var all []schedule.Period
+			for range 10 {
+				all = append(all, cron("Europe/Oslo", "* * * * *", time.Minute))
+			}
+			schedule.NewPlan(schedule.Config{Windows: all})
+		}
+	})
+}
+
+func BenchmarkIntervals(b *testing.B) {
+	plan := schedule.NewPlan(schedule.Config{Windows: periods(10)})
+	b.Run("10 periods in 366 days", func(b *testing.B) {
+		b.ReportAllocs()
+		n := 0
+		for b.Loop() {
+			n = 0
+			for range plan.Intervals(benchNow, benchNow.AddDate(0, 0, 366)) {
+				n++
+			}
+		}
+		b.ReportMetric(float64(n), "intervals/op")
+	})
+}
+
+func TestDecideDoesNotAllocate(t *testing.T) {
+	plan := schedule.NewPlan(schedule.Config{Windows: periods(10)})
+	if n := testing.AllocsPerRun(100, func() { plan.Decide(benchNow) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,114 @@
+package api_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// definition returns the definition of Gates as the API server has it.
+func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: "gates.gating.toolkit.fluxcd.io"}, obj); err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+func TestNamesOfGates(t *testing.T) {
+	names := definition(t).Spec.Names
+	if !slices.Equal(names.ShortNames, []string{"gt"}) {
+		t.Errorf("short names %q", names.ShortNames)
+	}
+	if !slices.Equal(names.Categories, []string{"all", "fluxcd", "fluxcd-gates"}) {
+		t.Errorf("categories %q", names.Categories)
+	}
+	if scope := definition(t).Spec.Scope; scope != apiextensionsv1.NamespaceScoped {
+		t.Errorf("scope %s", scope)
+	}
+}
+
+func TestColumnsOfGates(t *testing.T) {
+	var got []string
+	for _, column := range definition(t).Spec.Versions[0].AdditionalPrinterColumns {
+		if column.Priority == 0 {
+			got = append(got, column.Name)
+		}
+	}
+	if want := []string{"Opened", "Reason", "Next", "Held", "Age"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The cells are those of kubectl get: JSON paths that match nothing would be
+// blank.
+func TestCellsOfGates(t *testing.T) {
+	g := &v1alpha1.Gate{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "cells-", Namespace: metav1.NamespaceDefault},
+		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
+	}
+	must(t, cluster.Client.Create(t.Context(), g))
+	at := metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
+	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.DefaultReason, LastTransitionTime: at}}
+	g.Status.NextTransition = &v1alpha1.Transition{At: at, State: v1alpha1.StateOpened, Reason: v1alpha1.OpenRequestedReason}
+	g.Status.Targets = &v1alpha1.TargetCounts{Total: 5, Held: 3}
+	must(t, cluster.Client.Status().Update(t.Context(), g))
+
+	rows, err := tableOf(t, g.Name)
+	must(t, err)
+	want := []any{g.Name, "False", "Default", "2026-11-23T12:00:00Z", int64(3)}
+	if len(rows) != 1 || len(rows[0]) < len(want) || !slices.Equal(rows[0][:len(want)], want) {
+		t.Errorf("got %v, want %v and the age", rows, want)
+	}
+}
+
+func TestDefaultsOfGates(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"default":      "closed",
+		"closePeriods": []any{map[string]any{"name": "a", "start": "08:00", "end": "09:00"}},
+	}}}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	obj.SetNamespace(metav1.NamespaceDefault)
+	obj.SetGenerateName("defaults-")
+	must(t, cluster.Client.Create(t.Context(), obj))
+	g := &v1alpha1.Gate{}
+	must(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), g))
+	switch {
+	case g.Status.ObservedGeneration != -1:
+		t.Errorf("observedGeneration %d, want -1", g.Status.ObservedGeneration)
+	case g.Spec.Interval.Duration != time.Minute || g.GetInterval() != time.Minute:
+		t.Errorf("interval %s, want 1m", g.Spec.Interval.Duration)
+	case g.Spec.ResumePolicy != v1alpha1.ResumePolicyEnforce:
+		t.Errorf("resumePolicy %q, want Enforce", g.Spec.ResumePolicy)
+	case g.Spec.ClosePeriods[0].ManualOpen != v1alpha1.ManualOpenAllow:
+		t.Errorf("manualOpen %q, want Allow", g.Spec.ClosePeriods[0].ManualOpen)
+	case g.Spec.Window != nil || g.Spec.TimeZone != "" || g.Spec.Suspend:
+		t.Errorf("more defaults than expected: %+v", g.Spec)
+	}
+}
+
+func TestAGateFromGoIsAccepted(t *testing.T) {
+	g := &v1alpha1.Gate{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "go-", Namespace: metav1.NamespaceDefault},
+		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateOpened},
+	}
+	must(t, cluster.Client.Create(t.Context(), g))
+	g.Labels = map[string]string{"a": "b"}
+	must(t, cluster.Client.Update(t.Context(), g))
+}

@@ -1,0 +1,146 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// periods returns n windows as YAML, each of another name.
+func periods(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{name: p%d, start: "08:00", end: "09:00"}`, i))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// badSpec is a spec that must be refused. The definition refuses it at a path
+// for a cause in the words of a user; an empty cause means that only the
+// controller can see what is wrong.
+type badSpec struct {
+	name, spec  string
+	path, cause string
+}
+
+const (
+	causeZone     = "unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC"
+	causeForm     = "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"
+	causeStart    = "start must be a time of day from 00:00 to 23:59"
+	causeEnd      = "end must be a time of day from 00:00 to 24:00"
+	causeDuration = "duration must be from 1m to 8784h (366 days), such as 24h"
+	causeWindow   = "window must be a duration from 1s to 8784h (366 days), such as 1h"
+	causeInterval = "interval must be a duration of at least 1s, such as 1m"
+	causeCount    = "a gate can have at most 100 windows and close periods together"
+	causeBoth     = "the names of windows and close periods must be unique among both"
+	causeName     = "name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
+)
+
+var badSpecs = []badSpec{
+	{"no default", `{interval: 1m}`, "spec.default", "Required value"},
+	{"an unknown default", `{default: open}`, "spec.default", `supported values: "closed", "opened"`},
+
+	{"an unknown zone of the gate", `{default: closed, timeZone: Europe/Atlantis}`, "spec.timeZone", causeZone},
+	{"a zone in lower case", `{default: closed, timeZone: europe/oslo}`, "spec.timeZone", causeZone},
+	{"the zone Local", `{default: closed, timeZone: Local}`, "spec.timeZone", causeZone},
+	{"an offset instead of a zone", `{default: closed, timeZone: "+01:00"}`, "spec.timeZone", causeZone},
+	{"an unknown zone of a window", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", timeZone: Mars/Olympus}]}`, "spec.windows[0].timeZone", causeZone},
+	{"an unknown zone of a close period", `{default: closed, closePeriods: [{name: a, schedule: "0 0 * * *", duration: 1h, timeZone: local}]}`, "spec.closePeriods[0].timeZone", causeZone},
+
+	{"25:00 as start", `{default: closed, windows: [{name: a, start: "25:00", end: "05:00"}]}`, "spec.windows[0].start", causeStart},
+	{"24:00 as start", `{default: closed, windows: [{name: a, start: "24:00", end: "05:00"}]}`, "spec.windows[0].start", causeStart},
+	{"8:00 as start", `{default: closed, windows: [{name: a, start: "8:00", end: "09:00"}]}`, "spec.windows[0].start", causeStart},
+	{"24:01 as end", `{default: closed, windows: [{name: a, start: "22:00", end: "24:01"}]}`, "spec.windows[0].end", causeEnd},
+	{"10:60 as end", `{default: closed, windows: [{name: a, start: "22:00", end: "10:60"}]}`, "spec.windows[0].end", causeEnd},
+	{"an unknown day", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Fri]}]}`, "spec.windows[0].daysOfWeek[0]", "supported values"},
+	{"a day twice", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday, Friday]}]}`, "spec.windows[0].daysOfWeek[1]", "Duplicate value"},
+
+	{"a duration of 0s", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 0s}]}`, "spec.windows[0].duration", causeDuration},
+	{"a duration of -1h", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: -1h}]}`, "spec.windows[0].duration", causeDuration},
+	{"a duration of 59s", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 59s}]}`, "spec.windows[0].duration", causeDuration},
+	{"a duration of 367 days", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 8808h}]}`, "spec.windows[0].duration", causeDuration},
+	{"a duration in days", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 1d}]}`, "spec.windows[0].duration", causeDuration},
+	{"a duration of a close period", `{default: closed, closePeriods: [{name: a, schedule: "0 0 * * *", duration: 0s}]}`, "spec.closePeriods[0].duration", causeDuration},
+	{"a window of 0s", `{default: closed, window: 0s}`, "spec.window", causeWindow},
+	{"a window of -1h", `{default: closed, window: -1h}`, "spec.window", causeWindow},
+	{"a window of 367 days", `{default: closed, window: 8808h}`, "spec.window", causeWindow},
+	{"a window that is no duration", `{default: closed, window: long}`, "spec.window", causeWindow},
+	{"an interval of 10ms", `{default: closed, interval: 10ms}`, "spec.interval", causeInterval},
+	{"an interval of -1m", `{default: closed, interval: -1m}`, "spec.interval", causeInterval},
+
+	{"windows of a gate opened by default", `{default: opened, windows: [{name: a, start: "08:00", end: "09:00"}]}`, "spec", "windows say when a gate that is closed by default is open: they need default: closed; use closePeriods with default: opened"},
+	{"notAfter before notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-01T00:00:00Z"}`, "spec", "notAfter must be later than notBefore"},
+	{"notAfter equal to notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-02T01:00:00+01:00"}`, "spec", "notAfter must be later than notBefore"},
+	{"notBefore that is no time", `{default: closed, notBefore: tomorrow}`, "spec.notBefore", "date-time"},
+	{"until before from", `{default: closed, windows: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]}`, "spec.windows[0]", "until must be later than from"},
+	{"until equal to from", `{default: closed, closePeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", "until must be later than from"},
+
+	{"a period without a form", `{default: closed, windows: [{name: a}]}`, "spec.windows[0]", causeForm},
+	{"weekly and cron", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", schedule: "0 0 * * *", duration: 1h}]}`, "spec.windows[0]", causeForm},
+	{"weekly and dated", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", causeForm},
+	{"cron and dated", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 1h, from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.windows[0]", causeForm},
+	{"cron on days of the week", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 1h, daysOfWeek: [Friday]}]}`, "spec.windows[0]", causeForm},
+	{"start and duration", `{default: closed, windows: [{name: a, start: "08:00", duration: 1h}]}`, "spec.windows[0]", causeForm},
+	{"start without end", `{default: closed, windows: [{name: a, start: "08:00"}]}`, "spec.windows[0]", causeForm},
+	{"end without start", `{default: closed, windows: [{name: a, end: "08:00"}]}`, "spec.windows[0]", causeForm},
+	{"days alone", `{default: closed, windows: [{name: a, daysOfWeek: [Monday]}]}`, "spec.windows[0]", causeForm},
+	{"schedule without duration", `{default: closed, windows: [{name: a, schedule: "0 0 * * *"}]}`, "spec.windows[0]", causeForm},
+	{"duration without schedule", `{default: closed, windows: [{name: a, duration: 1h}]}`, "spec.windows[0]", causeForm},
+	{"from without until", `{default: closed, windows: [{name: a, from: "2026-12-01T00:00:00Z"}]}`, "spec.windows[0]", causeForm},
+	{"until without from", `{default: closed, closePeriods: [{name: a, until: "2026-12-01T00:00:00Z"}]}`, "spec.closePeriods[0]", causeForm},
+
+	{"101 windows", `{default: closed, windows: ` + periods(101) + `}`, "spec.windows", "must have at most 100 items"},
+	{"100 windows and a close period", `{default: closed, windows: ` + periods(100) + `, closePeriods: [{name: x, start: "08:00", end: "09:00"}]}`, "spec", causeCount},
+	{"two windows of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.windows", "the names of windows must be unique"},
+	{"two close periods of one name", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.closePeriods", "the names of close periods must be unique"},
+	{"a window and a close period of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}], closePeriods: [{name: a, start: "10:00", end: "11:00"}]}`, "spec", causeBoth},
+	{"a period without a name", `{default: closed, windows: [{start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", "Required value"},
+	{"a period whose name has a blank", `{default: closed, windows: [{name: "No Friday", start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", causeName},
+	{"a period whose name is too long", `{default: closed, windows: [{name: ` + strings.Repeat("a", 64) + `, start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", "63"},
+	{"an unknown manualOpen", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", manualOpen: Never}]}`, "spec.closePeriods[0].manualOpen", `supported values: "Allow", "Deny"`},
+
+	{"an unknown resume policy", `{default: closed, resumePolicy: Ignore}`, "spec.resumePolicy", `supported values: "Enforce", "Respect"`},
+	{"a target without a kind", `{default: closed, targets: [{name: a}]}`, "spec.targets[0].kind", "Required value"},
+	{"a target without a name", `{default: closed, targets: [{kind: Kustomization}]}`, "spec.targets[0].name", "Required value"},
+	{"labels of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchLabels: {a: b}}]}`, "spec.targets[0]", "matchLabels needs name: '*'"},
+
+	{"TZ= in a cron", `{default: closed, windows: [{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
+	{"TZ= alone", `{default: closed, windows: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.windows[0].schedule", ""},
+	{"a cron that never fires", `{default: closed, windows: [{name: a, schedule: "0 0 30 2 *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
+	{"@every", `{default: closed, windows: [{name: a, schedule: "@every 1h", duration: 1h}]}`, "spec.windows[0].schedule", ""},
+	{"a cron of four fields", `{default: closed, windows: [{name: a, schedule: "0 0 * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
+}
+
+// goodSpecs must be accepted.
+var goodSpecs = map[string]string{
+	"nothing but a default": `{default: opened}`,
+	"the example of DESIGN.md": `
+interval: 1m
+default: closed
+window: 1h
+timeZone: Europe/Oslo
+notBefore: "2026-12-01T00:00:00Z"
+notAfter: "2027-06-01T00:00:00Z"
+windows:
+- {name: nights, daysOfWeek: [Monday, Tuesday, Wednesday, Thursday, Friday], start: "22:00", end: "05:00"}
+closePeriods:
+- {name: no-deploy-friday, schedule: "0 0 * * FRI", duration: 24h, timeZone: UTC}
+- {name: year-end, from: "2026-12-19T00:00:00Z", until: "2027-01-04T00:00:00Z", manualOpen: Deny}
+targets:
+- {kind: Kustomization, name: apps}
+- {kind: HelmRelease, name: "*", matchLabels: {tier: critical}}
+- {apiVersion: cert-manager.io/v1, kind: Certificate, name: "*", namespace: shop}
+resumePolicy: Enforce
+suspend: false`,
+	"100 periods":                       `{default: closed, windows: ` + periods(100) + `}`,
+	"24:00 as end":                      `{default: closed, windows: [{name: a, start: "00:00", end: "24:00"}]}`,
+	"start equal to end":                `{default: closed, windows: [{name: a, start: "08:00", end: "08:00"}]}`,
+	"bounds of a duration":              `{default: closed, windows: [{name: a, schedule: "* * * * *", duration: 1m}, {name: b, schedule: "0 0 29 2 *", duration: 8784h}]}`,
+	"bounds of a window":                `{default: closed, window: 8784h, interval: 1s}`,
+	"a duration of several units":       `{default: closed, window: 1h30m}`,
+	"zones of all kinds":                `{default: closed, timeZone: UTC, windows: [{name: a, start: "08:00", end: "09:00", timeZone: America/Argentina/Buenos_Aires}, {name: b, start: "08:00", end: "09:00", timeZone: Etc/GMT+5}]}`,
+	"close periods with default opened": `{default: opened, closePeriods: [{name: a, start: "08:00", end: "09:00", manualOpen: Deny}]}`,
+	"empty lists":                       `{default: opened, windows: [], closePeriods: [], targets: []}`,
+	"until in another zone than from":   `{default: closed, windows: [{name: a, from: "2026-12-02T00:00:00+01:00", until: "2026-12-01T23:30:00Z"}]}`,
+	"all targets of a kind by labels":   `{default: closed, targets: [{kind: Kustomization, name: "*", matchLabels: {a: b}}]}`,
+	"an unsupported kind":               `{default: closed, targets: [{kind: Deployment, name: a}]}`,
+}

@@ -1,0 +1,124 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// admit has the API server judge a Gate with a spec in YAML.
+func admit(t *testing.T, spec string) error {
+	t.Helper()
+	content := map[string]any{}
+	if err := yaml.Unmarshal([]byte(spec), &content); err != nil {
+		t.Fatal(err)
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": content}}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	obj.SetNamespace(metav1.NamespaceDefault)
+	obj.SetGenerateName("gate-")
+	return cluster.Client.Create(t.Context(), obj, client.DryRunAll)
+}
+
+// validate has the Go code judge the same, as the paths of the errors. What Go
+// cannot even decode it reports at the path "decode".
+func validate(spec string) []string {
+	g := &v1alpha1.Gate{}
+	if err := yaml.UnmarshalStrict([]byte(spec), &g.Spec); err != nil {
+		return []string{"decode"}
+	}
+	var paths []string
+	for _, err := range gate.Validate(g) {
+		paths = append(paths, err.Field)
+	}
+	return paths
+}
+
+// causes returns what the API server said, as "path: message".
+func causes(t *testing.T, err error) []string {
+	t.Helper()
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // it is what the client returns
+	if !ok || !apierrors.IsInvalid(err) {
+		t.Fatalf("got %v, want an error of the validation", err)
+	}
+	var all []string
+	for _, cause := range status.Status().Details.Causes {
+		// CEL rules are not evaluated on an object that is wrong otherwise, and
+		// the API server says so in a cause of its own.
+		if cause.Field != "<nil>" {
+			all = append(all, cause.Field+": "+cause.Message)
+		}
+	}
+	return all
+}
+
+func TestABadSpecIsRefusedInTheWordsOfAUser(t *testing.T) {
+	for _, tc := range badSpecs {
+		t.Run(tc.name, func(t *testing.T) {
+			err := admit(t, tc.spec)
+			if tc.cause == "" {
+				if err != nil {
+					t.Errorf("the API server sees more than expected, move the row: %v", err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			all := causes(t, err)
+			if len(all) != 1 {
+				t.Errorf("%d causes, want one clear error: %q", len(all), all)
+			}
+			if !strings.HasPrefix(all[0], tc.path+": ") || !strings.Contains(all[0], tc.cause) {
+				t.Errorf("got  %q\nwant %q at %q", all[0], tc.cause, tc.path)
+			}
+		})
+	}
+}
+
+// A manifest is judged by the command line without an API server, so that both
+// must come to the same result.
+func TestGoRefusesWhatTheAPIServerRefuses(t *testing.T) {
+	for _, tc := range badSpecs {
+		t.Run(tc.name, func(t *testing.T) {
+			paths := validate(tc.spec)
+			if len(paths) == 0 {
+				t.Fatal("accepted")
+			}
+			for _, path := range paths {
+				if path != "decode" && !strings.HasPrefix(path, tc.path) && !strings.HasPrefix(tc.path, path) {
+					t.Errorf("got an error at %s, the API server has it at %s", path, tc.path)
+				}
+			}
+		})
+	}
+}
+
+func TestAGoodSpecIsAcceptedByBoth(t *testing.T) {
+	for name, spec := range goodSpecs {
+		t.Run(name, func(t *testing.T) {
+			if err := admit(t, spec); err != nil {
+				t.Error("the API server:", err)
+			}
+			if paths := validate(spec); len(paths) > 0 {
+				t.Error("Go: error at", paths)
+			}
+		})
+	}
+}
+
+// An interval of zero is the one difference: in Go it cannot be told from none.
+func TestAnIntervalOfZero(t *testing.T) {
+	err := admit(t, `{default: closed, interval: 0s}`)
+	if err == nil || !strings.Contains(err.Error(), causeInterval) {
+		t.Errorf("got %v, want %q", err, causeInterval)
+	}
+}
