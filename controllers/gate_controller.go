@@ -98,10 +98,8 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	report(obj, decision)
 	changed := stateChanged(before, obj)
 	if changed || before.Generation != before.Status.ObservedGeneration || len(handled) > 0 {
-		if len(decision.Errors) == 0 {
-			if len(decision.Errors) == 0 { // Reconciling and Stalled exclude each other
-				conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
-			}
+		if len(decision.Errors) == 0 { // Reconciling and Stalled exclude each other
+			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
 		}
 		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
 			return ctrl.Result{}, err

@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -10,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // definition returns the definition of Gates as the API server has it.
@@ -111,4 +116,18 @@ func TestAGateFromGoIsAccepted(t *testing.T) {
 	must(t, cluster.Client.Create(t.Context(), g))
 	g.Labels = map[string]string{"a": "b"}
 	must(t, cluster.Client.Update(t.Context(), g))
+}
+
+// The control plane starts before Go begins to note what files a test reads,
+// so that its cache of results would not notice another definition.
+func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_gates.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, yaml.Unmarshal(file, want))
+	if !reflect.DeepEqual(definition(t).Spec.Versions[0].Schema, want.Spec.Versions[0].Schema) {
+		t.Error("the API server has another schema")
+	}
 }

@@ -46,6 +46,9 @@ var badSpecs = []badSpec{
 	{"an unknown zone of a window", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", timeZone: Mars/Olympus}]}`, "spec.windows[0].timeZone", causeZone},
 	{"an unknown zone of a close period", `{default: closed, closePeriods: [{name: a, schedule: "0 0 * * *", duration: 1h, timeZone: local}]}`, "spec.closePeriods[0].timeZone", causeZone},
 
+	{"an offset as zone of a window", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", timeZone: "+01:00"}]}`, "spec.windows[0].timeZone", causeZone},
+	{"an offset as zone of a close period", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", timeZone: "-01:00"}]}`, "spec.closePeriods[0].timeZone", causeZone},
+
 	{"25:00 as start", `{default: closed, windows: [{name: a, start: "25:00", end: "05:00"}]}`, "spec.windows[0].start", causeStart},
 	{"24:00 as start", `{default: closed, windows: [{name: a, start: "24:00", end: "05:00"}]}`, "spec.windows[0].start", causeStart},
 	{"8:00 as start", `{default: closed, windows: [{name: a, start: "8:00", end: "09:00"}]}`, "spec.windows[0].start", causeStart},

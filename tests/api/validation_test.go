@@ -45,7 +45,7 @@ func validate(spec string) []string {
 // causes returns what the API server said, as "path: message".
 func causes(t *testing.T, err error) []string {
 	t.Helper()
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // it is what the client returns
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsInvalid(err) {
 		t.Fatalf("got %v, want an error of the validation", err)
 	}

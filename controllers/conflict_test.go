@@ -1,0 +1,146 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestAConflictIsRetried(t *testing.T) {
+	for _, at := range []string{"apply Kustomization", "patch-status Kustomization"} {
+		t.Run(at, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			w.writes.before = once(at, conflict)
+			w.reconcile(g)
+			w.expectHeld(app, g)
+			w.open(g, start)
+			w.writes.before = once(at, conflict)
+			w.reconcile(g)
+			w.expectReleased(app, g)
+			if len(g.Status.Failures) > 0 {
+				t.Errorf("failures %v", g.Status.Failures)
+			}
+		})
+	}
+}
+
+func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.writes.before = func(write string) error {
+		if write == "apply Kustomization/apps" {
+			return conflict()
+		}
+		return nil
+	}
+	if _, err := w.try(g); err == nil {
+		t.Error("no error")
+	}
+	if n := len(w.writes.take("apply Kustomization")); n != conflictRetries+1 {
+		t.Errorf("tried %d times, want %d", n, conflictRetries+1)
+	}
+	w.expectUntouched(app)
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectHeld(app, g)
+}
+
+// Somebody writes the target between our reading and our writing.
+func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opens   bool
+		at      string
+		patches []string
+		expect  func(*world, *v1alpha1.Gate)
+	}{
+		"a label is set while the gate closes": {
+			false, "apply Kustomization", []string{`{"metadata":{"labels":{"a":"b"}}}`},
+			func(w *world, g *v1alpha1.Gate) { w.expectHeld(inGit(w.namespace, "apps", nil), g) },
+		},
+		"a user suspends while the gate closes": {
+			false, "apply Kustomization", []string{`{"spec":{"suspend":true}}`},
+			func(w *world, _ *v1alpha1.Gate) { w.expect(inGit(w.namespace, "apps", nil), userSuspended) },
+		},
+		"a user takes over while the gate opens, before the condition is written": {
+			true, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
+			func(w *world, _ *v1alpha1.Gate) {
+				if got := w.look(inGit(w.namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
+					w.Errorf("got %+v, want it to stay suspended by the user", got)
+				}
+			},
+		},
+		"a user takes over while the gate opens, after the condition is written": {
+			true, "apply Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
+			func(w *world, _ *v1alpha1.Gate) {
+				if got := w.look(inGit(w.namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
+					w.Errorf("got %+v, want it to stay suspended by the user", got)
+				}
+			},
+		},
+		"a user resumes between the hold and the condition": {
+			false, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`},
+			func(w *world, g *v1alpha1.Gate) {
+				w.reconcile(g)
+				w.expectHeld(inGit(w.namespace, "apps", nil), g)
+			},
+		},
+		"another gate closes while this one opens": {
+			true, "apply Kustomization", []string{`{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/held-by":"x/y,NS/production"}}}`},
+			func(w *world, _ *v1alpha1.Gate) {
+				if got := w.look(inGit(w.namespace, "apps", nil)); got.suspend != true || got.heldBy != "x/y" {
+					w.Errorf("got %+v, want it held by x/y", got)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			if tc.opens {
+				w.reconcile(g)
+				w.expectHeld(app, g)
+				w.open(g, start)
+			}
+			w.writes.before = once(tc.at, func() error {
+				for _, patch := range tc.patches {
+					if err := fluxPatch(w.ctx, app, strings.ReplaceAll(patch, "NS", w.namespace)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			w.reconcile(g)
+			tc.expect(w, g)
+		})
+	}
+}
+
+func TestAConditionThatFluxWritesAtTheSameTimeIsNotLost(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	for i, at := range []string{"closing", "opening"} {
+		w.writes.before = once("patch-status Kustomization", func() error {
+			fresh := w.reload(inGit(w.namespace, "apps", nil))
+			fresh.SetConditions(append(fresh.GetConditions(), metav1.Condition{
+				Type: fmt.Sprintf("Flux%d", i), Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now(),
+			}))
+			return cluster.Client.Status().Update(w.ctx, &fresh.Unstructured)
+		})
+		w.reconcile(g)
+		w.reload(app)
+		if got := len(app.GetConditions()); got != i+2 {
+			t.Errorf("%s: %d conditions, want Approved and %d of Flux: %v", at, got, i+1, app.GetConditions())
+		}
+		w.open(g, start)
+	}
+	w.expectReleased(app, g)
+}

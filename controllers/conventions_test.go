@@ -1,0 +1,260 @@
+package controllers
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func TestTheObservedGeneration(t *testing.T) {
+	w := newWorld(t)
+	g := w.closedGate("production")
+	if got := g.Status.ObservedGeneration; got != -1 {
+		t.Errorf("a new gate has observed generation %d, want -1", got)
+	}
+	w.reconcile(g)
+	if g.Status.ObservedGeneration != 1 {
+		t.Errorf("observed generation %d, want 1", g.Status.ObservedGeneration)
+	}
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Interval.Duration = time.Hour })
+	w.reconcile(g)
+	if g.Status.ObservedGeneration != 2 {
+		t.Errorf("observed generation %d, want 2", g.Status.ObservedGeneration)
+	}
+	for _, c := range g.Status.Conditions {
+		if c.ObservedGeneration != 2 && c.Type == meta.ReadyCondition {
+			t.Errorf("%s of generation %d", c.Type, c.ObservedGeneration)
+		}
+	}
+}
+
+func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
+	w := newWorld(t)
+	g := w.closedGate("production")
+	w.reconcile(g)
+	w.annotate(g, meta.ReconcileRequestAnnotation, "now, please")
+	w.reconcile(g)
+	if got := g.Status.LastHandledReconcileAt; got != "now, please" {
+		t.Errorf("last handled %q", got)
+	}
+}
+
+func TestConditionsOfAGate(t *testing.T) {
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	var got []string
+	for _, c := range g.Status.Conditions {
+		got = append(got, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	slices.Sort(got)
+	want := []string{"Opened False Default: Gate closed by default", "Ready True Succeeded: 1 of 1 targets held"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestTheStatusOfARequest(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
+	w.open(g, start)
+	w.reconcile(g)
+	s := g.Status
+	switch {
+	case s.RequestedAt == nil || !s.RequestedAt.Time.Equal(start):
+		t.Errorf("requestedAt %v", s.RequestedAt)
+	case s.ResetToDefaultAt == nil || !s.ResetToDefaultAt.Time.Equal(start.Add(time.Hour)):
+		t.Errorf("resetToDefaultAt %v", s.ResetToDefaultAt)
+	case s.NextTransition == nil || !s.NextTransition.At.Time.Equal(start.Add(time.Hour)) || s.NextTransition.State != "closed" || s.NextTransition.Reason != "Default":
+		t.Errorf("nextTransition %+v", s.NextTransition)
+	case s.LastRequest == nil || s.LastRequest.Action != "open" || !s.LastRequest.RequestedAt.Time.Equal(start):
+		t.Errorf("lastRequest %+v", s.LastRequest)
+	}
+	w.in(hours(1))
+	w.reconcile(g)
+	if g.Status.NextTransition != nil {
+		t.Errorf("nextTransition %+v, want none", g.Status.NextTransition)
+	}
+}
+
+func TestARequestOutlivesItsAnnotationOnTheAPIServer(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.open(g, start)
+	w.reconcile(g)
+	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
+	for _, at := range []float64{0.1, 0.9} {
+		w.in(hours(at))
+		w.reconcile(g)
+		w.expectUntouched(app)
+	}
+	w.in(hours(1))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+}
+
+func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
+	w := newWorld(t)
+	held, late := w.kustomization("held", nil), w.kustomization("late", nil)
+	g := w.closedGate("production", named("held"))
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.Suspend = true
+		g.Spec.Targets = []v1alpha1.TargetReference{named("late")}
+	})
+	w.open(g, start)
+	w.writes.take("")
+	if result := w.reconcile(g); result.RequeueAfter != 0 {
+		t.Errorf("requeue after %s", result.RequeueAfter)
+	}
+	if writes := w.writes.take(""); len(writes) > 0 {
+		t.Errorf("writes %q", writes)
+	}
+	w.expectHeld(held, g)
+	w.expectUntouched(late)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
+	w.reconcile(g)
+	w.expectReleased(held, g)
+}
+
+func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
+	for name, prepare := range map[string]func(*world) *v1alpha1.Gate{
+		"closed with held targets": func(w *world) *v1alpha1.Gate {
+			w.kustomization("a", nil)
+			w.kustomization("b", nil)
+			return w.closedGate("production", all())
+		},
+		"closed with a foreign target": func(w *world) *v1alpha1.Gate {
+			w.suspend(w.kustomization("a", nil))
+			return w.closedGate("production", all())
+		},
+		"closed with a target that another gate holds, too": func(w *world) *v1alpha1.Gate {
+			w.kustomization("a", nil)
+			w.reconcile(w.closedGate("other", all()))
+			return w.closedGate("production", all())
+		},
+		"opened while another gate holds": func(w *world) *v1alpha1.Gate {
+			w.kustomization("a", nil)
+			w.reconcile(w.closedGate("other", all()))
+			return w.gate("production", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}})
+		},
+		"opened by request": func(w *world) *v1alpha1.Gate {
+			w.kustomization("a", nil)
+			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(hours(2)), Targets: []v1alpha1.TargetReference{all()}})
+			w.reconcile(g)
+			w.open(g, start)
+			return g
+		},
+		"released": func(w *world) *v1alpha1.Gate {
+			w.kustomization("a", nil)
+			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{all()}})
+			w.reconcile(g)
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+			return g
+		},
+		"resumed under Respect": func(w *world) *v1alpha1.Gate {
+			app := w.kustomization("a", nil)
+			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: "Respect", Targets: []v1alpha1.TargetReference{all()}})
+			w.reconcile(g)
+			w.resume(app)
+			return g
+		},
+		"stalled": func(w *world) *v1alpha1.Gate {
+			w.kustomization("a", nil)
+			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{all()}}}
+			broken(g)
+			return w.gate("production", g.Spec)
+		},
+		"with failures": func(w *world) *v1alpha1.Gate {
+			ref := v1alpha1.TargetReference{Kind: "Deployment", Name: "a"}
+			return w.closedGate("production", ref, ref)
+		},
+		"with a refused request": func(w *world) *v1alpha1.Gate {
+			g := w.closedGate("production")
+			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
+			return g
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			g := prepare(w)
+			w.reconcile(g)
+			w.writes.take("")
+			w.events.take("")
+			for i := range 2 {
+				w.in(time.Duration(i) * time.Minute)
+				w.reconcile(g)
+			}
+			if writes := w.writes.take(""); len(writes) > 0 {
+				t.Errorf("writes %q", writes)
+			}
+			if events := w.events.take(""); len(events) > 0 {
+				t.Errorf("events %q", events)
+			}
+		})
+	}
+}
+
+func TestATransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
+	w := newWorld(t)
+	const n = 20
+	for i := range n {
+		w.kustomization(fmt.Sprintf("k%02d", i), nil)
+	}
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{all()}})
+	check := func(transition string) {
+		t.Helper()
+		w.reconcile(g)
+		perTarget, onGate := map[string]int{}, 0
+		for _, write := range w.writes.take("") {
+			if _, name, ok := strings.Cut(write, "Kustomization/"); ok {
+				perTarget[name]++
+			} else {
+				onGate++
+			}
+		}
+		for name, count := range perTarget {
+			if count > 2 {
+				t.Errorf("%s: %d writes of %s", transition, count, name)
+			}
+		}
+		if len(perTarget) != n {
+			t.Errorf("%s: %d targets written, want %d", transition, len(perTarget), n)
+		}
+		if onGate > 5 {
+			t.Errorf("%s: %d writes of the gate", transition, onGate)
+		}
+	}
+	check("close")
+	w.open(g, start)
+	check("open")
+	w.in(hours(1))
+	check("close by itself")
+	if !conditions.IsReady(g) || g.Status.Targets.Held != n {
+		t.Errorf("status %+v", g.Status)
+	}
+}
+
+// The control plane starts before Go begins to note what files a test reads,
+// so that its cache of results would not notice another definition.
+func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_gates.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(file), "kind: Gate\n") {
+		t.Error("this is another file")
+	}
+}

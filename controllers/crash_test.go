@@ -1,0 +1,170 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// crashing returns a hook after the n-th call of which nothing is written any
+// more, as if the process had ended there.
+func crashing(n int) func(string) error {
+	return func(string) error {
+		if n--; n < 0 {
+			return errBroken
+		}
+		return nil
+	}
+}
+
+// enough is more than the number of writes that any change takes.
+const enough = 12
+
+func TestACrashAfterAnyWriteIsMended(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*world, *v1alpha1.Gate)
+		held   bool
+	}{
+		"closing":  {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, true},
+		"opening":  {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, false},
+		"deleting": {func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) }, false},
+		"no longer named": {func(w *world, g *v1alpha1.Gate) {
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := range enough {
+				w := newWorld(t)
+				app := w.kustomization("apps", nil)
+				g := w.closedGate("production", named("apps"))
+				w.reconcile(g)
+				if tc.held {
+					w.open(g, w.in(hours(1)))
+					w.reconcile(g)
+					w.expectReleased(app, g)
+				}
+				tc.change(w, g)
+				w.writes.before = crashing(n)
+				_, err := w.try(g)
+				w.writes.heal()
+				w.reconcile(g)
+				if tc.held {
+					w.expectHeld(app, g)
+				} else {
+					w.expectReleased(app, g)
+				}
+				if t.Failed() {
+					t.Fatalf("after a crash at write %d: %v", n, err)
+				}
+				if err == nil {
+					return // all writes were made
+				}
+			}
+			t.Errorf("more than %d writes", enough)
+		})
+	}
+}
+
+// An answer that is lost is the other way to crash: the write was made.
+func TestALostAnswerIsMended(t *testing.T) {
+	for _, at := range []string{"apply Kustomization", "patch-status Kustomization", "patch-status Gate", "patch Gate"} {
+		t.Run(at, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			lose := func() { w.writes.after = once(at, func() error { return errBroken }) }
+			lose()
+			if _, err := w.try(g); err == nil {
+				t.Error("no error on closing")
+			}
+			w.reconcile(g)
+			w.expectHeld(app, g)
+
+			w.open(g, start)
+			lose()
+			_, err := w.try(g)
+			if err == nil && at != "patch Gate" {
+				t.Error("no error on opening")
+			}
+			w.reconcile(g)
+			w.expectReleased(app, g)
+			if !conditions.IsReady(g) {
+				t.Errorf("conditions %v", g.Status.Conditions)
+			}
+		})
+	}
+}
+
+func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec    v1alpha1.GateSpec
+		request func(*world, *v1alpha1.Gate)
+		opened  bool
+	}{
+		"open":  {v1alpha1.GateSpec{Default: "closed"}, func(w *world, g *v1alpha1.Gate) { w.open(g, start) }, true},
+		"close": {v1alpha1.GateSpec{Default: "opened"}, func(w *world, g *v1alpha1.Gate) { w.close(g, start) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}
+			g := w.gate("production", tc.spec)
+			w.reconcile(g)
+			tc.request(w, g)
+
+			seen := false
+			w.writes.before = func(write string) error {
+				if strings.Contains(write, "Kustomization") && !seen {
+					seen = true
+					latest := &v1alpha1.Gate{}
+					w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), latest))
+					if latest.Status.RequestedAt == nil || len(latest.Status.Requests) != 1 || conditions.IsTrue(latest, v1alpha1.OpenedCondition) != tc.opened {
+						t.Errorf("before %s the status is %+v", write, latest.Status)
+					}
+				}
+				if strings.Contains(write, "Kustomization") {
+					return errBroken
+				}
+				return nil
+			}
+			if _, err := w.try(g); err == nil || !seen {
+				t.Fatalf("the target was not written: %v", err)
+			}
+			w.writes.heal()
+			// Flux strips the annotation, and the request must survive that.
+			g.Annotations = nil
+			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
+			w.annotate(g, v1alpha1.CloseRequestedAtAnnotation, "")
+			w.in(time.Minute)
+			w.reconcile(g)
+			if w.suspended(app) == tc.opened {
+				t.Errorf("got %+v", w.look(app))
+			}
+		})
+	}
+}
+
+func TestNoTargetIsWrittenIfTheRequestCannotBeKept(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.open(g, start)
+	w.writes.before = failing("patch-status Gate")
+	if _, err := w.try(g); err == nil {
+		t.Error("no error")
+	}
+	w.expectHeld(app, g)
+	if events := w.events.take("RequestAccepted"); len(events) > 0 {
+		t.Errorf("told of what is not kept: %q", events)
+	}
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}

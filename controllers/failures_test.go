@@ -1,0 +1,237 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// brokenTargets cannot select the targets of some kinds.
+type brokenTargets struct {
+	TargetReader
+	kinds map[string]error
+}
+
+func (b brokenTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
+	if err := b.kinds[ref.Kind]; err != nil {
+		return nil, err
+	}
+	return b.TargetReader.Select(ctx, adapter, namespace, ref)
+}
+
+// failuresOf returns the failures as "Kind/name reason".
+func failuresOf(g *v1alpha1.Gate) []string {
+	var all []string
+	for _, f := range g.Status.Failures {
+		all = append(all, fmt.Sprintf("%s/%s %s", f.Kind, f.Name, f.Reason))
+	}
+	return all
+}
+
+func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first   v1alpha1.TargetReference
+		breaks  func(*world)
+		failure string
+		message string
+		// retried is whether an error is returned, so that the queue backs off.
+		retried bool
+	}{
+		"an unsupported kind": {
+			first: v1alpha1.TargetReference{Kind: "Deployment", Name: "a"}, failure: "Deployment/a UnsupportedKind", message: "kind Deployment is not supported"},
+		"a kind of an unsupported group": {
+			first: v1alpha1.TargetReference{APIVersion: "example.org/v1", Kind: "Kustomization", Name: "a"}, failure: "Kustomization/a UnsupportedKind", message: "not supported"},
+		"a kind that is not installed": {
+			first: v1alpha1.TargetReference{Kind: "Bucket", Name: "*"},
+			breaks: func(w *world) {
+				w.Targets = brokenTargets{w.Targets, map[string]error{"Bucket": fmt.Errorf("kind Bucket %w", ErrNotInstalled)}}
+			},
+			failure: "Bucket/* CRDNotFound", message: "kind Bucket is not installed"},
+		"another namespace without permission": {
+			first:   v1alpha1.TargetReference{Kind: "Kustomization", Name: "a", Namespace: "default"},
+			breaks:  func(w *world) { w.NoCrossNamespaceRefs = true },
+			failure: "Kustomization/a AccessDenied", message: `targets in namespace "default" cannot be held`},
+		"a kind that cannot be read": {
+			first:   v1alpha1.TargetReference{Kind: "Bucket", Name: "*"},
+			breaks:  func(w *world) { w.Targets = brokenTargets{w.Targets, map[string]error{"Bucket": errBroken}} },
+			failure: "Bucket/* ReadFailed", message: errBroken.Error(), retried: true},
+		"a target that cannot be written": {
+			first: named("broken"),
+			breaks: func(w *world) {
+				w.kustomization("broken", nil)
+				w.writes.before = failing("apply Kustomization/broken")
+			},
+			failure: "Kustomization/broken WriteFailed", message: errBroken.Error(), retried: true},
+		"a condition that cannot be written": {
+			first: named("broken"),
+			breaks: func(w *world) {
+				w.kustomization("broken", nil)
+				w.writes.before = failing("patch-status Kustomization/broken")
+			},
+			failure: "Kustomization/broken WriteFailed", message: errBroken.Error(), retried: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			if tc.breaks != nil {
+				tc.breaks(w)
+			}
+			g := w.closedGate("production", tc.first, named("apps"))
+			_, err := w.try(g)
+			if (err != nil) != tc.retried || err != nil && !errors.Is(err, errBroken) {
+				t.Errorf("error %v", err)
+			}
+			w.expectHeld(app, g)
+			if got := failuresOf(g); !slices.Equal(got, []string{tc.failure}) {
+				t.Fatalf("failures %q, want %q", got, tc.failure)
+			}
+			if got := g.Status.Failures[0]; !strings.Contains(got.Message, tc.message) || !got.At.Time.Equal(start) {
+				t.Errorf("got %+v, want message %q", got, tc.message)
+			}
+			if ready := conditions.Get(g, meta.ReadyCondition); ready.Status != "False" || ready.Reason != v1alpha1.TargetsFailedReason || !strings.Contains(ready.Message, tc.message) {
+				t.Errorf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
+			}
+			if conditions.IsTrue(g, meta.ReconcilingCondition) != tc.retried {
+				t.Errorf("Reconciling is %v", conditions.Get(g, meta.ReconcilingCondition))
+			}
+			if got := g.Status.Targets; got.Failed != 1 || got.Held != 1 {
+				t.Errorf("counts %+v", got)
+			}
+			if conditions.IsTrue(g, v1alpha1.OpenedCondition) {
+				t.Error("opened")
+			}
+		})
+	}
+}
+
+func TestAFailureThatIsMendedIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.writes.before = failing("apply Kustomization")
+	if _, err := w.try(g); err == nil {
+		t.Fatal("no error")
+	}
+	w.expectUntouched(app)
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if len(g.Status.Failures) > 0 || !conditions.IsReady(g) || conditions.IsReconciling(g) {
+		t.Errorf("failures %q, conditions %v", failuresOf(g), g.Status.Conditions)
+	}
+}
+
+func TestAFailureKeepsTheTimeAtWhichItWasFirstSeen(t *testing.T) {
+	w := newWorld(t)
+	g := w.closedGate("production", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
+	w.reconcile(g)
+	w.in(hours(1))
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.Targets = append([]v1alpha1.TargetReference{{Kind: "Deployment", Name: "new"}}, g.Spec.Targets...)
+	})
+	w.reconcile(g)
+	w.in(hours(2))
+	w.reconcile(g)
+	if got := failuresOf(g); !slices.Equal(got, []string{"Deployment/new UnsupportedKind", "Deployment/old UnsupportedKind"}) {
+		t.Fatalf("want the newest first, got %q", got)
+	}
+	if f := g.Status.Failures; !f[0].At.Time.Equal(start.Add(hours(1))) || !f[1].At.Time.Equal(start) {
+		t.Errorf("seen at %s and %s", f[0].At, f[1].At)
+	}
+}
+
+func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
+	w := newWorld(t)
+	var refs []v1alpha1.TargetReference
+	for i := range 13 {
+		refs = append(refs, v1alpha1.TargetReference{Kind: "Deployment", Name: fmt.Sprintf("d%02d", i)})
+	}
+	g := w.closedGate("production", refs...)
+	w.reconcile(g)
+	first := failuresOf(g)
+	if len(first) != v1alpha1.MaxFailures || g.Status.Targets.Failed != 13 {
+		t.Fatalf("%d failures kept, counts %+v", len(first), g.Status.Targets)
+	}
+	w.writes.take("")
+	for i := 1; i < 4; i++ {
+		w.in(time.Duration(i) * time.Minute)
+		w.reconcile(g)
+		if got := failuresOf(g); !slices.Equal(got, first) {
+			t.Errorf("round %d: got %q, want %q", i, got, first)
+		}
+	}
+	if writes := w.writes.take(""); len(writes) > 0 {
+		t.Errorf("nothing changed, but %q", writes)
+	}
+
+	w.in(hours(1))
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.Targets = append(g.Spec.Targets, v1alpha1.TargetReference{Kind: "Deployment", Name: "newest"})
+	})
+	w.reconcile(g)
+	if got := failuresOf(g); len(got) != v1alpha1.MaxFailures || !slices.Contains(got, "Deployment/newest UnsupportedKind") {
+		t.Errorf("a new failure is not shown: %q", got)
+	}
+}
+
+func TestManyWritesThatFailAreReportedInOrder(t *testing.T) {
+	w := newWorld(t)
+	for i := range 12 {
+		w.kustomization(fmt.Sprintf("k%02d", i), nil)
+	}
+	g := w.closedGate("production", all())
+	w.writes.before = failing("apply Kustomization")
+	var messages []string
+	for range 4 {
+		if _, err := w.try(g); err == nil {
+			t.Fatal("no error")
+		}
+		messages = append(messages, conditions.GetMessage(g, meta.ReadyCondition)+strings.Join(failuresOf(g), ","))
+	}
+	if len(slices.Compact(messages)) != 1 {
+		t.Errorf("the same failures read differently each time:\n%s", strings.Join(messages, "\n"))
+	}
+}
+
+// A kind that could not be read for a moment must not look as if the Gate did
+// not name its objects any more.
+func TestAFailedSelectionReleasesNothing(t *testing.T) {
+	for name, err := range map[string]error{"not read": errBroken, "not installed for a moment": ErrNotInstalled} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			w.reconcile(g)
+			w.Targets = brokenTargets{w.Targets, map[string]error{"Kustomization": err}}
+			_, _ = w.try(g)
+			w.expectHeld(app, g)
+		})
+	}
+}
+
+func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
+	w := newWorld(t)
+	other := w.newNamespace()
+	app := inGit(other, "apps", nil)
+	w.must(gitApply(w.ctx, app))
+	ref := named("apps")
+	ref.Namespace = other
+	g := w.closedGate("production", ref)
+	w.reconcile(g)
+	w.NoCrossNamespaceRefs = true
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.must(cluster.Client.Delete(w.ctx, g))
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}

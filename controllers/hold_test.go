@@ -1,0 +1,172 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// moment is what is expected of a Gate at a time after start.
+type moment struct {
+	at     time.Duration
+	do     func(*world, *v1alpha1.Gate)
+	state  v1alpha1.State
+	reason string
+	// requeue is when the Gate wants to be looked at again.
+	requeue time.Duration
+}
+
+func hours(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
+
+func dated(name string, from, until time.Duration) v1alpha1.Period {
+	return v1alpha1.Period{Name: name, From: ptr.To(metav1.NewTime(start.Add(from))), Until: ptr.To(metav1.NewTime(start.Add(until)))}
+}
+
+func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+
+func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
+	open := func(w *world, g *v1alpha1.Gate) { w.open(g, w.clock.Now()) }
+	shut := func(w *world, g *v1alpha1.Gate) { w.close(g, w.clock.Now()) }
+	planned := func(w *world, g *v1alpha1.Gate) { w.open(g, start.Add(hours(2))) }
+	const slow = 24 * time.Hour
+	for name, tc := range map[string]struct {
+		spec    v1alpha1.GateSpec
+		moments []moment
+	}{
+		"closed by default": {v1alpha1.GateSpec{Default: "closed"}, []moment{
+			{state: "closed", reason: "Default", requeue: slow},
+		}},
+		"opened by default": {v1alpha1.GateSpec{Default: "opened"}, []moment{
+			{state: "opened", reason: "Default", requeue: slow},
+		}},
+		"a short window ends and the gate closes by itself": {v1alpha1.GateSpec{Default: "closed", Window: duration(time.Minute)}, []moment{
+			{state: "closed", reason: "Default", requeue: slow},
+			{at: hours(1), do: open, state: "opened", reason: "OpenRequested", requeue: time.Minute},
+			{at: hours(1) + 59*time.Second, state: "opened", reason: "OpenRequested", requeue: time.Second},
+			{at: hours(1) + time.Minute, state: "closed", reason: "Default", requeue: slow},
+		}},
+		"opened until the opposite request": {v1alpha1.GateSpec{Default: "closed"}, []moment{
+			{do: open, state: "opened", reason: "OpenRequested", requeue: slow},
+			{at: hours(100), do: shut, state: "closed", reason: "CloseRequested", requeue: slow},
+			{at: hours(101), do: open, state: "opened", reason: "OpenRequested", requeue: slow},
+		}},
+		"closed for a maintenance window": {v1alpha1.GateSpec{Default: "opened", Window: duration(hours(3))}, []moment{
+			{state: "opened", reason: "Default", requeue: slow},
+			{do: shut, state: "closed", reason: "CloseRequested", requeue: hours(3)},
+			{at: hours(3), state: "opened", reason: "Default", requeue: slow},
+		}},
+		"a planned release": {v1alpha1.GateSpec{Default: "closed", Window: duration(hours(1))}, []moment{
+			{do: planned, state: "closed", reason: "Default", requeue: hours(2)},
+			{at: hours(2) - time.Second, state: "closed", reason: "Default", requeue: time.Second},
+			{at: hours(2), state: "opened", reason: "OpenRequested", requeue: hours(1)},
+			{at: hours(3), state: "closed", reason: "Default", requeue: slow},
+		}},
+		"windows": {v1alpha1.GateSpec{Default: "closed", TimeZone: "Europe/Oslo", Windows: []v1alpha1.Period{
+			{Name: "nights", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}, Start: ptr.To("22:00"), End: ptr.To("05:00")},
+		}}, []moment{
+			{state: "closed", reason: "OutsideWindows", requeue: hours(9)},
+			{at: hours(9), state: "opened", reason: "WindowOpen", requeue: hours(7)},
+			{at: hours(16), state: "closed", reason: "OutsideWindows", requeue: slow},
+		}},
+		"close periods by cron": {v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{
+			{Period: v1alpha1.Period{Name: "no-deploy-tuesday", Schedule: ptr.To("0 0 * * TUE"), Duration: duration(hours(24))}},
+		}}, []moment{
+			{state: "opened", reason: "OutsideClosePeriods", requeue: hours(12)},
+			{at: hours(12), state: "closed", reason: "ClosePeriod", requeue: slow},
+			{at: hours(36), state: "opened", reason: "OutsideClosePeriods", requeue: slow},
+		}},
+		"a dated freeze": {v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{
+			{Period: dated("year-end", hours(1), hours(2)), ManualOpen: v1alpha1.ManualOpenDeny},
+		}}, []moment{
+			{state: "opened", reason: "OutsideClosePeriods", requeue: hours(1)},
+			{at: hours(1), state: "closed", reason: "ClosePeriod", requeue: hours(1)},
+			{at: hours(1.5), do: open, state: "closed", reason: "ClosePeriod", requeue: hours(0.5)},
+			{at: hours(2), state: "opened", reason: "OpenRequested", requeue: slow},
+		}},
+		"notBefore and notAfter": {v1alpha1.GateSpec{Default: "opened", NotBefore: ptr.To(metav1.NewTime(start.Add(hours(1)))), NotAfter: ptr.To(metav1.NewTime(start.Add(hours(2))))}, []moment{
+			{state: "closed", reason: "NotYetActive", requeue: hours(1)},
+			{at: hours(1), state: "opened", reason: "Default", requeue: hours(1)},
+			{at: hours(2), state: "closed", reason: "Expired", requeue: slow},
+		}},
+		"the interval if that is sooner": {v1alpha1.GateSpec{Default: "opened", Interval: metav1.Duration{Duration: time.Minute}, ClosePeriods: []v1alpha1.ClosePeriod{
+			{Period: dated("freeze", hours(1), hours(2))},
+		}}, []moment{
+			{state: "opened", reason: "OutsideClosePeriods", requeue: time.Minute},
+			{at: hours(1) - 59*time.Second, state: "opened", reason: "OutsideClosePeriods", requeue: 59 * time.Second},
+			{at: hours(1), state: "closed", reason: "ClosePeriod", requeue: time.Minute},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}
+			if tc.spec.Interval.Duration == 0 {
+				tc.spec.Interval.Duration = slow
+			}
+			g := w.gate("production", tc.spec)
+			touched := false
+			for _, m := range tc.moments {
+				w.in(m.at)
+				if m.do != nil {
+					m.do(w, g)
+				}
+				result := w.reconcile(g)
+				opened := conditions.Get(g, v1alpha1.OpenedCondition)
+				if (opened.Status == metav1.ConditionTrue) != (m.state == "opened") || opened.Reason != m.reason {
+					t.Errorf("after %s: Opened is %s, %s (%s); want %s, %s", m.at, opened.Status, opened.Reason, opened.Message, m.state, m.reason)
+				}
+				if want := (ctrl.Result{RequeueAfter: m.requeue}); result != want {
+					t.Errorf("after %s: %v, want %v", m.at, result, want)
+				}
+				switch {
+				case m.state == "closed":
+					touched = true
+					w.expectHeld(app, g)
+				case touched:
+					w.expectReleased(app, g)
+				default:
+					w.expectUntouched(app)
+				}
+			}
+		})
+	}
+}
+
+func TestTheRequeueIsNeverInThePast(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}})
+	w.writes.before = once("patch-status Gate", func() error { w.in(hours(1.5)); return nil })
+	if result := w.reconcile(g); result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+		t.Errorf("the transition passed during the reconciliation: requeue after %s", result.RequeueAfter)
+	}
+}
+
+func TestAnObjectIsAsItWasAfterAHold(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", map[string]string{"tier": "critical"})
+	before := w.reload(app).DeepCopy()
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.open(g, start)
+	w.reconcile(g)
+	after := w.reload(app)
+	for _, o := range []interface {
+		SetResourceVersion(string)
+		SetGeneration(int64)
+		SetManagedFields([]metav1.ManagedFieldsEntry)
+	}{before, after} {
+		o.SetResourceVersion("")
+		o.SetGeneration(0)
+		o.SetManagedFields(nil)
+	}
+	delete(before.Object, "status")
+	delete(after.Object, "status")
+	equal(t, after.Object, before.Object)
+}

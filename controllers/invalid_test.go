@@ -1,0 +1,159 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// broken is a spec that the API server accepts and that does not compile.
+func broken(g *v1alpha1.Gate) {
+	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "leap", Schedule: ptr.To("0 0 30 2 *"), Duration: duration(time.Hour)}}}
+}
+
+func (w *world) expectStalled(g *v1alpha1.Gate, opened metav1.ConditionStatus) {
+	w.Helper()
+	const path = "spec.closePeriods[0].schedule"
+	for condition, status := range map[string]metav1.ConditionStatus{
+		meta.StalledCondition: metav1.ConditionTrue, meta.ReadyCondition: metav1.ConditionFalse, v1alpha1.OpenedCondition: opened,
+	} {
+		c := conditions.Get(g, condition)
+		if c == nil || c.Status != status || c.Reason != v1alpha1.InvalidSpecReason || !strings.Contains(c.Message, path) {
+			w.Errorf("%s is %+v; want %s, InvalidSpec and %s", condition, c, status, path)
+		}
+	}
+	if conditions.Has(g, meta.ReconcilingCondition) {
+		w.Errorf("Reconciling is %v", conditions.Get(g, meta.ReconcilingCondition))
+	}
+	if g.Status.ObservedGeneration != g.Generation {
+		w.Errorf("observed generation %d of %d", g.Status.ObservedGeneration, g.Generation)
+	}
+}
+
+func TestAGateThatNeverWasValidIsClosedAndStalled(t *testing.T) {
+	for _, state := range []v1alpha1.State{"closed", "opened"} {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: state, Targets: []v1alpha1.TargetReference{named("apps")}}}
+		broken(g)
+		g = w.gate("production", g.Spec)
+		for range 2 {
+			w.reconcile(g)
+			w.expectStalled(g, metav1.ConditionFalse)
+			w.expectHeld(app, g)
+		}
+		w.open(g, start)
+		w.reconcile(g)
+		w.expectStalled(g, metav1.ConditionFalse)
+		w.expectHeld(app, g)
+	}
+}
+
+func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectUntouched(app)
+
+	w.edit(g, broken)
+	w.in(hours(1) - 30*time.Second)
+	result := w.reconcile(g)
+	w.expectStalled(g, metav1.ConditionTrue)
+	w.expectUntouched(app)
+	if result.RequeueAfter != 30*time.Second {
+		t.Errorf("requeue after %s", result.RequeueAfter)
+	}
+	w.in(hours(1) - time.Second)
+	w.reconcile(g)
+	w.expectStalled(g, metav1.ConditionTrue)
+	w.expectUntouched(app)
+
+	w.in(hours(1))
+	w.reconcile(g)
+	w.expectStalled(g, metav1.ConditionFalse)
+	w.expectHeld(app, g)
+
+	w.in(hours(2))
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectStalled(g, metav1.ConditionFalse)
+	w.expectHeld(app, g)
+
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = nil })
+	w.reconcile(g)
+	w.expectReleased(app, g)
+	if conditions.Has(g, meta.StalledCondition) || !conditions.IsReady(g) {
+		t.Errorf("mended, but %v", g.Status.Conditions)
+	}
+}
+
+func TestACloseRequestClosesAnInvalidGate(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.reconcile(g)
+	w.edit(g, broken)
+	w.reconcile(g)
+	w.expectUntouched(app)
+	w.close(g, start)
+	w.reconcile(g)
+	w.expectStalled(g, metav1.ConditionFalse)
+	w.expectHeld(app, g)
+}
+
+func TestAnInvalidSpecReleasesNothingThatItNoLongerNames(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { broken(g); g.Spec.Targets = nil })
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = nil })
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
+
+func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
+	for name, tc := range map[string]struct{ value, cause string }{
+		"yesterday":      {"yesterday", "must be a time in RFC 3339"},
+		"400 days ahead": {start.AddDate(0, 0, 400).Format(time.RFC3339), "at most 366 days away"},
+		"400 days ago":   {start.AddDate(0, 0, -400).Format(time.RFC3339), "at most 366 days away"},
+	} {
+		for action, annotation := range map[v1alpha1.State]string{"closed": v1alpha1.OpenRequestedAtAnnotation, "opened": v1alpha1.CloseRequestedAtAnnotation} {
+			t.Run(name+" while "+string(action), func(t *testing.T) {
+				w := newWorld(t)
+				app := w.kustomization("apps", nil)
+				g := w.gate("production", v1alpha1.GateSpec{Default: action, Targets: []v1alpha1.TargetReference{named("apps")}})
+				w.reconcile(g)
+				w.events.take("")
+				before, was := w.look(app), g.DeepCopy()
+				w.annotate(g, annotation, tc.value)
+				for i := range 3 {
+					w.in(time.Duration(i) * time.Minute)
+					w.reconcile(g)
+				}
+				events := w.events.take("")
+				if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Gate/production RequestRefused: ") ||
+					!strings.Contains(events[0], annotation) || !strings.Contains(events[0], tc.value) || !strings.Contains(events[0], tc.cause) {
+					t.Errorf("want one warning that names annotation, value and cause, got %q", events)
+				}
+				w.expect(app, before)
+				if !conditions.IsReady(g) || g.Status.LastRequest != nil || g.Status.RequestedAt != nil || g.Status.NextTransition != nil ||
+					conditions.GetReason(g, v1alpha1.OpenedCondition) != conditions.GetReason(was, v1alpha1.OpenedCondition) {
+					t.Errorf("status %+v", g.Status)
+				}
+			})
+		}
+	}
+}

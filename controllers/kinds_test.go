@@ -1,0 +1,94 @@
+package controllers
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const policies = "imagepolicies.image.toolkit.fluxcd.io"
+
+// imagePolicy creates a target of a kind that comes and goes in this test.
+func (w *world) imagePolicy(name string) *unstructured.Unstructured {
+	w.Helper()
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"imageRepositoryRef": map[string]any{"name": "podinfo"},
+		"policy":             map[string]any{"semver": map[string]any{"range": "*"}},
+	}}}
+	obj.SetAPIVersion("image.toolkit.fluxcd.io/v1")
+	obj.SetKind("ImagePolicy")
+	obj.SetNamespace(w.namespace)
+	obj.SetName(name)
+	w.must(cluster.Client.Create(w.ctx, obj))
+	return obj
+}
+
+func (w *world) soonSuspended(obj *unstructured.Unstructured, want bool) {
+	w.Helper()
+	soon(w.T, obj.GetName()+" is suspended as expected", func() bool {
+		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+		got, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend")
+		return got == want
+	})
+}
+
+func installPolicies(t *testing.T) {
+	t.Helper()
+	_, err := envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{harness.CRDPath("image-reflector-controller")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removePolicies(t *testing.T) {
+	t.Helper()
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd.SetName(policies)
+	if err := cluster.Client.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "the definition is gone", func() bool {
+		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+	})
+	soon(t, "the kind is no longer served", func() bool {
+		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v1", Kind: "ImagePolicy"})
+		return cluster.Client.List(t.Context(), list) != nil
+	})
+}
+
+func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
+	removePolicies(t)
+	t.Cleanup(func() { installPolicies(t) })
+	startManager(t, cluster)
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"), v1alpha1.TargetReference{Kind: "ImagePolicy", Name: "*"})
+	missing := func(g *v1alpha1.Gate) bool { return slices.Equal(failuresOf(g), []string{"ImagePolicy/* CRDNotFound"}) }
+	w.soonHeld(app, g)
+	w.soonStatus(g, "the missing kind is reported", missing)
+
+	for _, round := range []string{"first", "second"} {
+		installPolicies(t)
+		w.soonStatus(g, "the kind is no longer missing", func(g *v1alpha1.Gate) bool { return len(g.Status.Failures) == 0 })
+		policy := w.imagePolicy(round)
+		w.soonSuspended(policy, true)
+		w.open(g, time.Now())
+		w.soonSuspended(policy, false)
+		w.close(g, time.Now())
+		w.soonSuspended(policy, true)
+		removePolicies(t)
+		w.soonStatus(g, "the kind is missing again", missing)
+		w.soonHeld(app, g)
+	}
+}

@@ -1,0 +1,244 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// startManager runs the controllers as the real process does: with caches,
+// watches and the clock of the machine.
+func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
+	t.Helper()
+	scheme, err := harness.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(on.Config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultTransform: TrimTargets},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &GateReconciler{
+		Client: mgr.GetClient(), EventRecorder: &recorder{}, APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
+	}
+	if err := r.SetupWithManager(mgr, Options{RateLimiter: runtimectrl.GetDefaultRateLimiter()}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// soon polls until a condition holds, which must be within seconds. The
+// deadline is for machines that are busy.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("not in time: %s", what)
+}
+
+func (w *world) soonHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
+	w.Helper()
+	soon(w.T, obj.GetName()+" is held by "+strings.Join(keys(gates), ","), func() bool {
+		l := w.look(obj)
+		return l.suspend == true && l.heldBy == target.FormatHeldBy(keys(gates)) && strings.HasPrefix(l.approved, "False")
+	})
+}
+
+func (w *world) soonFree(obj *target.Object) {
+	w.Helper()
+	soon(w.T, obj.GetName()+" is free", func() bool {
+		l := w.look(obj)
+		return l.suspend == nil && l.heldBy == "" && !strings.HasPrefix(l.approved, "False")
+	})
+}
+
+// soonStatus waits until the status of a Gate is as expected.
+func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.Gate) bool) {
+	w.Helper()
+	soon(w.T, what, func() bool {
+		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+		return holds(g)
+	})
+}
+
+func TestWatches(t *testing.T) {
+	r := startManager(t, cluster)
+
+	t.Run("an object that appears while its gate is closed is held", func(t *testing.T) {
+		w := newWorld(t)
+		g := w.closedGate("production", all())
+		w.soonStatus(g, "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil })
+		app := w.kustomization("late", nil)
+		w.soonHeld(app, g)
+		w.soonStatus(g, "the object is counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Held == 1 })
+		w.must(cluster.Client.Delete(w.ctx, &app.Unstructured))
+		w.soonStatus(g, "the object is no longer counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Total == 0 })
+	})
+
+	t.Run("a label decides whether an object matches", func(t *testing.T) {
+		w := newWorld(t)
+		g := w.closedGate("production", all("tier", "critical"))
+		app := w.kustomization("apps", nil)
+		w.soonStatus(g, "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil })
+		w.expectUntouched(app)
+		app.SetLabels(map[string]string{"tier": "critical"})
+		w.git(app)
+		w.soonHeld(app, g)
+		app.SetLabels(nil)
+		w.git(app)
+		w.soonFree(app)
+	})
+
+	t.Run("a resumed object is held again", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.closedGate("production", named("apps"))
+		w.soonHeld(app, g)
+		for range 3 {
+			w.resume(app)
+			w.soonHeld(app, g)
+		}
+	})
+
+	t.Run("an object that Git applies with suspend false is held again", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.closedGate("production", named("apps"))
+		w.soonHeld(app, g)
+		w.git(app, false)
+		w.soonHeld(app, g)
+	})
+
+	t.Run("a foreign object that is resumed is held", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		w.suspend(app)
+		g := w.closedGate("production", named("apps"))
+		w.soonStatus(g, "the object is foreign", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Foreign == 1 })
+		w.resume(app)
+		w.soonHeld(app, g)
+	})
+
+	t.Run("a foreign object that no longer matches is no longer counted", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", map[string]string{"tier": "critical"})
+		w.suspend(app)
+		g := w.closedGate("production", all("tier", "critical"))
+		w.soonStatus(g, "the object is foreign", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Foreign == 1 })
+		app.SetLabels(nil)
+		w.git(app)
+		w.soonStatus(g, "the object is no longer counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Total == 0 })
+		w.expect(app, userSuspended)
+	})
+
+	t.Run("requests open and close, and a short window ends by itself", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(4 * time.Second), Targets: []v1alpha1.TargetReference{named("apps")}})
+		w.soonHeld(app, g)
+		w.open(g, time.Now())
+		w.soonFree(app)
+		w.soonHeld(app, g)
+		w.soonStatus(g, "the status is that of a closed gate", func(g *v1alpha1.Gate) bool { return g.Status.NextTransition == nil })
+	})
+
+	t.Run("a gate that is deleted releases", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.closedGate("production", named("apps"))
+		w.soonHeld(app, g)
+		w.must(cluster.Client.Delete(w.ctx, g))
+		w.soonFree(app)
+		soon(t, "the gate is gone", func() bool {
+			return client.IgnoreNotFound(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g)) == nil
+		})
+	})
+
+	t.Run("an object that names a gate which does not exist is released", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := &v1alpha1.Gate{}
+		g.Namespace, g.Name = w.namespace, "gone"
+		w.must(hold(w.ctx, app, g))
+		w.soonFree(app)
+	})
+
+	t.Run("the cache keeps only what a hold needs", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", map[string]string{"tier": "critical"})
+		g := w.closedGate("production", named("apps"))
+		w.soonHeld(app, g)
+		adapter, err := target.For("", "Kustomization")
+		w.must(err)
+		var cached *target.Object
+		soon(t, "the cache has seen the hold and the condition", func() bool {
+			found, err := r.Targets.Select(w.ctx, adapter, w.namespace, named("apps"))
+			w.must(err)
+			cached = found[0]
+			return len(cached.GetConditions()) > 0 && adapter.Observe(cached) == target.Held
+		})
+		equal(t, keysOf(cached.Object), []string{"apiVersion", "kind", "metadata", "spec", "status"})
+		equal(t, keysOf(cached.Object["spec"]), []string{"suspend"})
+		equal(t, keysOf(cached.Object["status"]), []string{"conditions"})
+		if fields := cached.GetManagedFields(); len(fields) != 1 || fields[0].FieldsV1 != nil {
+			t.Errorf("managed fields %v", fields)
+		}
+		held, err := r.Targets.HeldBy(w.ctx, key(g))
+		w.must(err)
+		if len(held) != 1 || held[0].GetName() != "apps" {
+			t.Errorf("held by the gate: %v", held)
+		}
+	})
+}
+
+func keysOf(object any) []string {
+	var all []string
+	for name := range object.(map[string]any) { //nolint:forcetypeassert // panics in a test
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// hold holds a target as the controller does, in the name of a Gate.
+func hold(ctx context.Context, obj *target.Object, g *v1alpha1.Gate) error {
+	config := inGit(obj.GetNamespace(), obj.GetName(), nil)
+	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: key(g)})
+	config.Object["spec"] = map[string]any{"suspend": true}
+	return cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+}

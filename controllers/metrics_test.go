@@ -1,0 +1,128 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// series returns the values of the metrics of a Gate by name and result; of a
+// histogram, count and sum by state.
+func (w *world) series() map[string]float64 {
+	w.Helper()
+	families, err := w.registry.Gather()
+	w.must(err)
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := strings.TrimPrefix(family.GetName(), "gating_")
+			for _, label := range metric.GetLabel() {
+				switch label.GetName() {
+				case "result", "state":
+					name += " " + label.GetValue()
+				case "namespace":
+					if label.GetValue() != w.namespace {
+						w.Errorf("%s has namespace %q", name, label.GetValue())
+					}
+				}
+			}
+			if histogram := metric.GetHistogram(); histogram != nil {
+				values[name+" count"] = float64(histogram.GetSampleCount())
+				values[name+" sum"] = histogram.GetSampleSum()
+			} else {
+				values[name] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
+}
+
+func TestMetricsOfAGate(t *testing.T) {
+	w := newWorld(t)
+	w.kustomization("a", nil)
+	w.kustomization("b", nil)
+	w.suspend(w.kustomization("foreign", nil))
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", Window: duration(time.Hour),
+		Targets: []v1alpha1.TargetReference{all(), {Kind: "Deployment", Name: "a"}},
+	})
+	w.reconcile(g)
+	want := map[string]float64{
+		"gate_opened": 0, "gate_targets total": 3, "gate_targets held": 2, "gate_targets foreign": 1, "gate_targets failed": 1,
+	}
+	equal(t, w.series(), want)
+
+	w.open(g, start)
+	w.reconcile(g)
+	want["gate_opened"], want["gate_targets held"], want["gate_targets foreign"] = 1, 0, 0
+	want["gate_next_transition_timestamp_seconds"] = float64(start.Add(time.Hour).Unix())
+	equal(t, w.series(), want)
+
+	w.in(hours(1))
+	w.reconcile(g)
+	want["gate_opened"], want["gate_targets held"], want["gate_targets foreign"] = 0, 2, 1
+	delete(want, "gate_next_transition_timestamp_seconds")
+	want["transition_lag_seconds closed count"], want["transition_lag_seconds closed sum"] = 1, 0
+	equal(t, w.series(), want)
+}
+
+func TestTheSeriesOfAGateGoWithIt(t *testing.T) {
+	for name, remove := range map[string]func(*world, *v1alpha1.Gate){
+		"deleted": func(*world, *v1alpha1.Gate) {},
+		"deleted by force": func(w *world, g *v1alpha1.Gate) {
+			w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			stays, goes := w.closedGate("stays"), w.gate("goes", v1alpha1.GateSpec{Default: "opened", NotAfter: dated("x", 0, hours(1)).Until})
+			w.reconcile(stays)
+			before := w.series()
+			w.reconcile(goes)
+			w.must(cluster.Client.Delete(w.ctx, goes))
+			remove(w, goes)
+			w.reconcile(goes)
+			equal(t, w.series(), before)
+		})
+	}
+}
+
+func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
+	w := newWorld(t)
+	w.kustomization("a", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "opened", Targets: []v1alpha1.TargetReference{all()},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}},
+	})
+	lag := func() map[string]float64 {
+		values := map[string]float64{}
+		for name, value := range w.series() {
+			if strings.HasPrefix(name, "transition_lag") {
+				values[strings.TrimPrefix(name, "transition_lag_seconds ")] = value
+			}
+		}
+		return values
+	}
+	w.reconcile(g)
+	w.in(hours(0.5))
+	w.reconcile(g)
+	equal(t, lag(), map[string]float64{})
+
+	// Two seconds late, and the last target takes three more.
+	w.in(hours(1) + 2*time.Second)
+	w.writes.before = once("patch-status Kustomization", func() error { w.in(hours(1) + 5*time.Second); return nil })
+	w.reconcile(g)
+	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
+	w.in(hours(1.5))
+	w.reconcile(g)
+	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
+
+	// A request is not scheduled.
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	w.close(g, w.in(hours(1.6)))
+	w.reconcile(g)
+	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
+}

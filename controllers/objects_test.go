@@ -1,0 +1,162 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+func newTargetList(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list
+}
+
+// inGit returns a Kustomization as it is in Git.
+func inGit(namespace, name string, labels map[string]string) *target.Object {
+	obj := &target.Object{}
+	obj.Object = map[string]any{"spec": map[string]any{
+		"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "none"},
+	}}
+	obj.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1")
+	obj.SetKind("Kustomization")
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	obj.SetLabels(labels)
+	return obj
+}
+
+// gitApply applies an object as kustomize-controller does, with spec.suspend if
+// that is given.
+func gitApply(ctx context.Context, obj *target.Object, suspend ...bool) error {
+	config := inGit(obj.GetNamespace(), obj.GetName(), obj.GetLabels())
+	for _, s := range suspend {
+		config.Object["spec"].(map[string]any)["suspend"] = s //nolint:forcetypeassert // see inGit
+	}
+	return cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
+		client.FieldOwner("kustomize-controller"), client.ForceOwnership)
+}
+
+// kustomization creates a target as kustomize-controller does.
+func (w *world) kustomization(name string, labels map[string]string) *target.Object {
+	w.Helper()
+	obj := inGit(w.namespace, name, labels)
+	w.must(gitApply(w.ctx, obj))
+	return w.reload(obj)
+}
+
+// git applies a target anew, with spec.suspend if that is given.
+func (w *world) git(obj *target.Object, suspend ...bool) {
+	w.Helper()
+	w.must(gitApply(w.ctx, obj, suspend...))
+}
+
+// suspend is flux suspend.
+func (w *world) suspend(obj *target.Object) { w.flux(obj, `{"spec":{"suspend":true}}`) }
+
+// resume is flux resume.
+func (w *world) resume(obj *target.Object) { w.flux(obj, `{"spec":{"suspend":null}}`) }
+
+func (w *world) flux(obj *target.Object, patch string) {
+	w.Helper()
+	w.must(fluxPatch(w.ctx, obj, patch))
+}
+
+func fluxPatch(ctx context.Context, obj *target.Object, patch string) error {
+	fresh := inGit(obj.GetNamespace(), obj.GetName(), nil)
+	return cluster.Client.Patch(ctx, &fresh.Unstructured, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("flux"))
+}
+
+// reload reads a target anew.
+func (w *world) reload(obj *target.Object) *target.Object {
+	w.Helper()
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	return obj
+}
+
+// look is what a test looks at in a target.
+type look struct {
+	// suspend is spec.suspend: true, false or nil.
+	suspend any
+	heldBy  string
+	// approved is the status and message of the condition, empty if it is missing.
+	approved string
+	// owners are the managers that own spec.suspend.
+	owners []string
+}
+
+func (w *world) look(obj *target.Object) look {
+	w.Helper()
+	w.reload(obj)
+	l := look{heldBy: obj.GetAnnotations()[v1alpha1.HeldByAnnotation]}
+	l.suspend, _, _ = unstructured.NestedFieldNoCopy(obj.Object, "spec", "suspend")
+	if c := meta.FindStatusCondition(obj.GetConditions(), v1alpha1.ApprovedCondition); c != nil {
+		l.approved = fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+	}
+	for _, entry := range obj.GetManagedFields() {
+		fields := struct {
+			Spec map[string]any `json:"f:spec"`
+		}{}
+		w.must(json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
+		if _, ok := fields.Spec["f:suspend"]; ok {
+			l.owners = append(l.owners, entry.Manager)
+		}
+	}
+	slices.Sort(l.owners)
+	return l
+}
+
+func (w *world) expect(obj *target.Object, want look) {
+	w.Helper()
+	got := w.look(obj)
+	if got.suspend != want.suspend || got.heldBy != want.heldBy || got.approved != want.approved || !slices.Equal(got.owners, want.owners) {
+		w.Errorf("%s:\ngot  %+v\nwant %+v", obj.GetName(), got, want)
+	}
+}
+
+// expectHeld checks all that makes a target held by Gates.
+func (w *world) expectHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
+	w.Helper()
+	w.expect(obj, look{
+		suspend: true, heldBy: target.FormatHeldBy(keys(gates)), owners: []string{v1alpha1.FieldManager},
+		approved: string(metav1.ConditionFalse) + " GateClosed " + waiting(keys(gates)),
+	})
+}
+
+func keys(gates []*v1alpha1.Gate) []string {
+	var all []string
+	for _, g := range gates {
+		all = append(all, key(g))
+	}
+	return target.ParseHeldBy(target.FormatHeldBy(all))
+}
+
+// expectReleased checks that a target is as if no Gate had ever held it, but
+// for the condition, which names the Gate that released it.
+func (w *world) expectReleased(obj *target.Object, by *v1alpha1.Gate) {
+	w.Helper()
+	w.expect(obj, look{approved: fmt.Sprintf("True GateOpened Released by gate '%s'.", key(by))})
+}
+
+// expectUntouched checks that no Gate ever touched a target.
+func (w *world) expectUntouched(obj *target.Object) {
+	w.Helper()
+	w.expect(obj, look{})
+}
+
+// suspended returns whether spec.suspend of a target is true.
+func (w *world) suspended(obj *target.Object) bool {
+	w.Helper()
+	return w.look(obj).suspend == true
+}

@@ -1,0 +1,134 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestEnforceHoldsAResumedTargetAgain(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	for range 3 {
+		w.resume(app)
+		if w.suspended(app) {
+			t.Fatal("flux resume does not remove the field any more")
+		}
+		w.events.take("")
+		w.reconcile(g)
+		w.expectHeld(app, g)
+		events := w.events.take("")
+		if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Kustomization/apps HeldAgain: ") || !strings.Contains(events[0], key(g)) {
+			t.Errorf("want one warning on the target that names the gate, got %q", events)
+		}
+	}
+	w.reconcile(g)
+	if events := w.events.take(""); len(events) > 0 {
+		t.Errorf("told again: %q", events)
+	}
+}
+
+func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
+	w := newWorld(t)
+	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", Window: duration(time.Hour), ResumePolicy: v1alpha1.ResumePolicyRespect,
+		Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
+	})
+	w.reconcile(g)
+	w.resume(app)
+	w.events.take("")
+	for i := range 3 {
+		w.in(time.Duration(i) * time.Minute)
+		w.reconcile(g)
+		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, gate '" + key(g) + "' is closed."})
+		equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, Held: 1})
+	}
+	w.expectHeld(other, g)
+	if events := w.events.take(""); len(events) > 0 {
+		t.Errorf("events %q", events)
+	}
+
+	w.open(g, w.in(hours(1)))
+	w.reconcile(g)
+	if got := w.look(app); got.suspend != nil || got.heldBy != "" || !strings.HasPrefix(got.approved, "True") {
+		t.Errorf("opened: %+v", got)
+	}
+	w.in(hours(2))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.expectHeld(other, g)
+}
+
+func TestRespectThatBecomesEnforceHoldsAgain(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.reconcile(g)
+	w.resume(app)
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyEnforce })
+	w.reconcile(g)
+	w.expectHeld(app, g)
+}
+
+func TestEventsAreToldOnChangeOnly(t *testing.T) {
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
+	k := key(g)
+	for _, step := range []struct {
+		at   time.Duration
+		do   func()
+		want []string
+	}{
+		{0, nil, []string{
+			"Normal Gate/production Default: Gate closed by default",
+			"Normal Kustomization/apps GateClosed: Reconciliation is waiting approval, gate '" + k + "' is closed."}},
+		{time.Minute, nil, nil},
+		{hours(1), func() {
+			w.annotate(g, v1alpha1.OpenReasonAnnotation, "hotfix 42")
+			w.open(g, start.Add(hours(1)))
+		}, []string{
+			"Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T13:00:00Z: hotfix 42",
+			"Normal Gate/production OpenRequested: Gate scheduled for closing at 2026-11-23T14:00:00Z",
+			"Normal Kustomization/apps GateOpened: Released by gate '" + k + "'."}},
+		{hours(1.5), nil, nil},
+		{hours(2), nil, []string{
+			"Normal Gate/production Default: Gate closed by default",
+			"Normal Kustomization/apps GateClosed: Reconciliation is waiting approval, gate '" + k + "' is closed."}},
+	} {
+		w.in(step.at)
+		if step.do != nil {
+			step.do()
+		}
+		w.reconcile(g)
+		if got := w.events.take(""); strings.Join(got, "\n") != strings.Join(step.want, "\n") {
+			t.Errorf("after %s:\ngot  %q\nwant %q", step.at, got, step.want)
+		}
+	}
+}
+
+func TestAnEventIsToldEvenIfTheConditionTakesASecondTry(t *testing.T) {
+	for name, fail := range map[string]func() error{"conflict": conflict, "failure": func() error { return errBroken }} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			for _, reason := range []string{v1alpha1.GateClosedReason, v1alpha1.GateOpenedReason} {
+				w.writes.before = once("patch-status Kustomization", fail)
+				if _, err := w.try(g); err != nil {
+					w.reconcile(g)
+				}
+				if events := w.events.take("Kustomization"); len(events) != 1 || !strings.Contains(events[0], reason) {
+					t.Errorf("want one event %s, got %q", reason, events)
+				}
+				w.open(g, start)
+			}
+		})
+	}
+}

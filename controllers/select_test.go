@@ -1,0 +1,130 @@
+package controllers
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestTargetsAreSelected(t *testing.T) {
+	critical := map[string]string{"tier": "critical", "team": "a"}
+	for name, tc := range map[string]struct {
+		targets []v1alpha1.TargetReference
+		held    []string
+	}{
+		"by name":                        {[]v1alpha1.TargetReference{named("a")}, []string{"a"}},
+		"by two names":                   {[]v1alpha1.TargetReference{named("a"), named("c")}, []string{"a", "c"}},
+		"by *":                           {[]v1alpha1.TargetReference{all()}, []string{"a", "b", "c"}},
+		"by labels":                      {[]v1alpha1.TargetReference{all("tier", "critical")}, []string{"a", "b"}},
+		"by labels that nothing has":     {[]v1alpha1.TargetReference{all("tier", "none")}, nil},
+		"by name, * and labels, once":    {[]v1alpha1.TargetReference{named("a"), all(), all("tier", "critical"), named("a")}, []string{"a", "b", "c"}},
+		"by a name that matches nothing": {[]v1alpha1.TargetReference{named("none")}, nil},
+		"by an apiVersion of no matter":  {[]v1alpha1.TargetReference{{APIVersion: "kustomize.toolkit.fluxcd.io/v9", Kind: "Kustomization", Name: "b"}}, []string{"b"}},
+		"not at all":                     {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.kustomization("a", critical)
+			w.kustomization("b", map[string]string{"tier": "critical"})
+			w.kustomization("c", map[string]string{"tier": "other"})
+			g := w.closedGate("production", tc.targets...)
+			w.reconcile(g)
+			n := int64(len(tc.held))
+			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: n, Held: n})
+			if !conditions.IsTrue(g, meta.ReadyCondition) || len(g.Status.Failures) > 0 {
+				t.Errorf("not ready: %s, %v", conditions.GetMessage(g, meta.ReadyCondition), g.Status.Failures)
+			}
+			for _, name := range []string{"a", "b", "c"} {
+				obj := inGit(w.namespace, name, nil)
+				want := false
+				for _, held := range tc.held {
+					want = want || held == name
+				}
+				if want {
+					w.expectHeld(obj, g)
+				} else {
+					w.expectUntouched(obj)
+				}
+			}
+		})
+	}
+}
+
+func TestTargetsOfOtherNamespaces(t *testing.T) {
+	w := newWorld(t)
+	other := w.newNamespace()
+	here, there := w.kustomization("apps", nil), inGit(other, "apps", nil)
+	w.must(gitApply(w.ctx, there))
+	ref := named("apps")
+	ref.Namespace = other
+	g := w.closedGate("production", ref)
+	w.reconcile(g)
+	w.expectHeld(there, g)
+	w.expectUntouched(here)
+}
+
+func TestATargetThatIsNoLongerNamedIsReleased(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.kustomization("a", nil), w.kustomization("b", map[string]string{"tier": "critical"})
+	g := w.closedGate("production", named("a"), all("tier", "critical"))
+	w.reconcile(g)
+	w.expectHeld(a, g)
+	w.expectHeld(b, g)
+
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = g.Spec.Targets[1:] })
+	w.reconcile(g)
+	w.expectReleased(a, g)
+	w.expectHeld(b, g)
+
+	b.SetLabels(nil)
+	w.git(b)
+	w.reconcile(g)
+	w.expectReleased(b, g)
+	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{})
+}
+
+func TestATargetUnderDeletionIsNotHeld(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	app.SetFinalizers([]string{"finalizers.fluxcd.io"})
+	w.must(cluster.Client.Update(w.ctx, &app.Unstructured))
+	w.must(cluster.Client.Delete(w.ctx, &app.Unstructured))
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.expectUntouched(app)
+	if got := g.Status.Targets.Held; got != 0 {
+		t.Errorf("%d held", got)
+	}
+	app.SetFinalizers(nil)
+	w.must(cluster.Client.Update(w.ctx, &app.Unstructured))
+	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app)
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("still there: %v", err)
+	}
+}
+
+func TestATargetThatVanishesBetweenReadingAndWritingIsNoFailure(t *testing.T) {
+	for _, at := range []string{"apply Kustomization", "patch-status Kustomization"} {
+		t.Run(at, func(t *testing.T) {
+			w := newWorld(t)
+			app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+			g := w.closedGate("production", named("apps"), named("other"))
+			w.writes.before = once(at+"/apps", func() error { return cluster.Client.Delete(w.ctx, &app.Unstructured) })
+			w.reconcile(g)
+			w.expectHeld(other, g)
+			err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app)
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("a deleted target is back: %v", err)
+			}
+			if len(g.Status.Failures) > 0 {
+				t.Errorf("failures %v", g.Status.Failures)
+			}
+		})
+	}
+}

@@ -1,0 +1,140 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Two gates close and open in every order, with a reconciliation after each
+// change or after both.
+func TestTwoGatesOnOneTargetInEveryOrder(t *testing.T) {
+	type change struct {
+		gate   int
+		closed bool
+	}
+	// Each sequence brings both from opened through closed back to opened.
+	a1, a0, b1, b0 := change{0, true}, change{0, false}, change{1, true}, change{1, false}
+	for _, order := range [][]change{
+		{a1, a0, b1, b0}, {a1, b1, a0, b0}, {a1, b1, b0, a0}, {b1, a1, a0, b0}, {b1, a1, b0, a0}, {b1, b0, a1, a0},
+	} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			gates := []*v1alpha1.Gate{
+				w.gate("a", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{named("apps")}}),
+				w.gate("b", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}}),
+			}
+			var closed []*v1alpha1.Gate
+			for i, c := range order {
+				g, at := gates[c.gate], w.in(hours(float64(i)))
+				if c.closed {
+					w.close(g, at)
+					closed = append(closed, g)
+				} else {
+					w.open(g, at)
+					closed = slices.DeleteFunc(closed, func(o *v1alpha1.Gate) bool { return o == g })
+				}
+				// The one that did not change is looked at before and after.
+				w.reconcile(gates[1-c.gate])
+				w.reconcile(g)
+				w.reconcile(gates[1-c.gate])
+				if len(closed) > 0 {
+					w.expectHeld(app, closed...)
+				} else {
+					w.expectReleased(app, g)
+				}
+			}
+		})
+	}
+}
+
+func TestATargetNamesAllGatesThatHoldIt(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	b, a := w.closedGate("b", named("apps")), w.closedGate("a", named("apps"))
+	w.reconcile(b)
+	w.reconcile(a)
+	want := key(a) + "," + key(b)
+	if got := w.look(app); got.heldBy != want || got.approved != "False GateClosed Reconciliation is waiting approval, gates '"+key(a)+"', '"+key(b)+"' are closed." {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
+	w := newWorld(t)
+	both, mine, foreign := w.kustomization("both", nil), w.kustomization("mine", nil), w.kustomization("foreign", nil)
+	w.suspend(foreign)
+	a, b := w.closedGate("a", all()), w.closedGate("b", named("both"))
+	w.reconcile(a)
+	w.reconcile(b)
+	w.expectHeld(both, a, b)
+
+	w.must(cluster.Client.Delete(w.ctx, a))
+	w.writes.before = failing("apply Kustomization/mine")
+	if _, err := w.try(a); err == nil {
+		t.Error("no error although a target could not be released")
+	}
+	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(a), a); err != nil {
+		t.Errorf("the finalizer does not wait for the release: %v", err)
+	}
+	w.writes.heal()
+	w.reconcile(a)
+	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(a), a); !apierrors.IsNotFound(err) {
+		t.Errorf("the gate is not gone: %v, finalizers %q", err, a.Finalizers)
+	}
+	w.expectReleased(mine, a)
+	w.expectHeld(both, b)
+	w.expect(foreign, userSuspended)
+}
+
+func TestASuspendedGateUnderDeletionReleases(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	w.reconcile(g)
+	w.must(cluster.Client.Delete(w.ctx, g))
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
+
+func TestAnOrphanOfAGateDeletedByForceIsReleased(t *testing.T) {
+	w := newWorld(t)
+	orphan, shared := w.kustomization("orphan", nil), w.kustomization("shared", nil)
+	a, b := w.closedGate("a", all()), w.closedGate("b", named("shared"))
+	w.reconcile(a)
+	w.reconcile(b)
+	w.must(cluster.Client.Delete(w.ctx, a))
+	w.edit(a, func(g *v1alpha1.Gate) { g.Finalizers = nil })
+	w.expectHeld(orphan, a)
+
+	w.reconcile(a)
+	w.expectReleased(orphan, a)
+	w.expectHeld(shared, b)
+}
+
+// The cache of one shard lacks the Gates of the others.
+func TestAGateThatOnlyTheCacheLacksKeepsItsHolds(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	key := client.ObjectKeyFromObject(g)
+	w.must(w.releaseOrphans(w.ctx, key))
+	w.expectHeld(app, g)
+	held, err := w.Targets.HeldBy(w.ctx, key.String())
+	if err != nil || len(held) != 1 || held[0].GetUID() != w.reload(app).GetUID() {
+		t.Errorf("got %v, %v", held, err)
+	}
+	if got := target.ParseHeldBy(app.GetAnnotations()[v1alpha1.HeldByAnnotation]); !slices.Equal(got, []string{key.String()}) {
+		t.Errorf("held by %q", got)
+	}
+}

@@ -1,0 +1,212 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// start is when the fake clock of each test begins: a Monday.
+var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// world is a namespace of its own and a reconciler that is called directly,
+// under a clock that only the test moves.
+type world struct {
+	*testing.T
+	*GateReconciler
+	ctx       context.Context
+	clock     *clocktesting.FakePassiveClock
+	events    *recorder
+	writes    *writes
+	registry  *prometheus.Registry
+	namespace string
+	// namespaces are all of this world.
+	namespaces []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		T: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(start),
+		events: &recorder{}, writes: &writes{}, registry: prometheus.NewRegistry(),
+	}
+	w.namespace = w.newNamespace()
+	w.GateReconciler = &GateReconciler{
+		Client: w.writes.client(cluster.Client), EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock,
+		Targets: liveTargets{w}, Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
+	}
+	return w
+}
+
+func (w *world) newNamespace() string {
+	w.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "world-"}}
+	w.must(cluster.Client.Create(w.ctx, namespace))
+	w.namespaces = append(w.namespaces, namespace.Name)
+	return namespace.Name
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// in moves the clock to a time after start.
+func (w *world) in(d time.Duration) time.Time {
+	w.clock.SetTime(start.Add(d))
+	return start.Add(d)
+}
+
+// gate creates a Gate from its spec.
+func (w *world) gate(name string, spec v1alpha1.GateSpec) *v1alpha1.Gate {
+	w.Helper()
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: spec}
+	w.must(cluster.Client.Create(w.ctx, g))
+	return g
+}
+
+// closedGate creates a Gate that is closed by default.
+func (w *world) closedGate(name string, targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
+	w.Helper()
+	return w.gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: targets})
+}
+
+// try reconciles a Gate once, at the time of the fake clock, and reads it anew
+// if it is still there.
+func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
+	w.Helper()
+	result, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g); !apierrors.IsNotFound(err) {
+		w.must(err)
+	}
+	return result, err
+}
+
+// reconcile is try that must not fail.
+func (w *world) reconcile(g *v1alpha1.Gate) ctrl.Result {
+	w.Helper()
+	result, err := w.try(g)
+	w.must(err)
+	return result
+}
+
+// edit changes a Gate as a user does.
+func (w *world) edit(g *v1alpha1.Gate, change func(*v1alpha1.Gate)) {
+	w.Helper()
+	before := g.DeepCopy()
+	change(g)
+	w.must(cluster.Client.Patch(w.ctx, g, client.MergeFrom(before)))
+}
+
+// annotate sets an annotation of a Gate, or removes it if value is empty.
+func (w *world) annotate(g *v1alpha1.Gate, key, value string) {
+	w.Helper()
+	w.edit(g, func(g *v1alpha1.Gate) {
+		if g.Annotations == nil {
+			g.Annotations = map[string]string{}
+		}
+		g.Annotations[key] = value
+		if value == "" {
+			delete(g.Annotations, key)
+		}
+	})
+}
+
+// open asks a Gate to open at a time.
+func (w *world) open(g *v1alpha1.Gate, at time.Time) {
+	w.Helper()
+	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, at.Format(time.RFC3339Nano))
+}
+
+// close asks a Gate to close at a time.
+func (w *world) close(g *v1alpha1.Gate, at time.Time) {
+	w.Helper()
+	w.annotate(g, v1alpha1.CloseRequestedAtAnnotation, at.Format(time.RFC3339Nano))
+}
+
+// key is how a Gate is named in the annotation of its targets.
+func key(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
+
+// named refers to one Kustomization.
+func named(name string) v1alpha1.TargetReference {
+	return v1alpha1.TargetReference{Kind: "Kustomization", Name: name}
+}
+
+// all refers to all Kustomizations, or to those with labels given as key, value.
+func all(labels ...string) v1alpha1.TargetReference {
+	ref := named(v1alpha1.AnyName)
+	for i := 0; i < len(labels); i += 2 {
+		ref.MatchLabels = map[string]string{labels[i]: labels[i+1]}
+	}
+	return ref
+}
+
+// liveTargets reads from the API server, so that a test sees its own writes.
+type liveTargets struct{ *world }
+
+// Select implements TargetReader.
+func (l liveTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
+	mapping, err := cluster.Client.RESTMapper().RESTMapping(adapter.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
+	}
+	list := newTargetList(mapping.GroupVersionKind)
+	if err := cluster.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels)); err != nil {
+		return nil, err
+	}
+	var found []*target.Object
+	for i := range list.Items {
+		if u := &list.Items[i]; ref.Name == v1alpha1.AnyName || ref.Name == u.GetName() {
+			target.Trim(u, v1alpha1.FieldManager)
+			found = append(found, &target.Object{Unstructured: *u})
+		}
+	}
+	return found, nil
+}
+
+// HeldBy implements TargetReader for Kustomizations in the namespaces of this
+// world: no test holds others by way of it.
+func (l liveTargets) HeldBy(ctx context.Context, gate string) ([]*target.Object, error) {
+	adapter, err := target.For("", "Kustomization")
+	if err != nil {
+		return nil, err
+	}
+	var held []*target.Object
+	for _, namespace := range l.namespaces {
+		found, err := l.Select(ctx, adapter, namespace, all())
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range found {
+			if slices.Contains(target.ParseHeldBy(t.GetAnnotations()[v1alpha1.HeldByAnnotation]), gate) {
+				held = append(held, t)
+			}
+		}
+	}
+	return held, nil
+}
+
+func equal(t *testing.T, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}

@@ -1,0 +1,175 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// errBroken is what a write returns that a test makes fail.
+var errBroken = errors.New("the line is broken")
+
+// writes notes what a client writes, as "verb Kind/name", and lets a test
+// interfere.
+type writes struct {
+	mu  sync.Mutex
+	log []string
+
+	// before is called before a write, which is not made if it returns an error.
+	before func(write string) error
+	// after is called after a write that was made, so that the caller sees an
+	// error all the same.
+	after func(write string) error
+}
+
+// client returns a client that notes its writes.
+func (w *writes) client(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return w.note("create", obj, func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return w.note("update", obj, func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return w.note("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return w.note("patch", obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return w.note("apply", obj, func() error { return c.Apply(ctx, obj, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			return w.note("patch-"+sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			return w.note("update-"+sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
+		},
+	})
+}
+
+func (w *writes) note(verb string, obj any, do func() error) error {
+	kind, name := v1alpha1.GateKind, ""
+	if named, ok := obj.(interface{ GetName() string }); ok {
+		name = named.GetName()
+	}
+	if _, ok := obj.(*v1alpha1.Gate); !ok {
+		kind = obj.(interface{ GetKind() string }).GetKind() //nolint:forcetypeassert // all others are unstructured
+	}
+	write := fmt.Sprintf("%s %s/%s", verb, kind, name)
+	w.mu.Lock()
+	w.log = append(w.log, write)
+	before, after := w.before, w.after
+	w.mu.Unlock()
+	if before != nil {
+		if err := before(write); err != nil {
+			return err
+		}
+	}
+	err := do()
+	if err == nil && after != nil {
+		return after(write)
+	}
+	return err
+}
+
+// take returns the writes since the last call that have a substring.
+func (w *writes) take(of string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var taken []string
+	for _, write := range w.log {
+		if strings.Contains(write, of) {
+			taken = append(taken, write)
+		}
+	}
+	w.log = nil
+	return taken
+}
+
+// heal ends all interference.
+func (w *writes) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before, w.after = nil, nil
+}
+
+// failing returns a hook that fails every write that has a substring.
+func failing(of string) func(string) error {
+	return func(write string) error {
+		if strings.Contains(write, of) {
+			return errBroken
+		}
+		return nil
+	}
+}
+
+// once returns a hook that calls do at the first write that has a substring.
+func once(of string, do func() error) func(string) error {
+	var mu sync.Mutex
+	done := false
+	return func(write string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if done || !strings.Contains(write, of) {
+			return nil
+		}
+		done = true
+		return do()
+	}
+}
+
+func conflict() error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "kustomizations"}, "apps", errors.New("injected"))
+}
+
+// recorder keeps events as "type Kind/name reason: message".
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Event(obj runtime.Object, kind, reason, message string) {
+	r.AnnotatedEventf(obj, nil, kind, reason, "%s", message)
+}
+
+func (r *recorder) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
+	r.AnnotatedEventf(obj, nil, kind, reason, format, args...)
+}
+
+func (r *recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := v1alpha1.GateKind
+	if _, ok := obj.(*v1alpha1.Gate); !ok {
+		of = obj.GetObjectKind().GroupVersionKind().Kind
+	}
+	name := obj.(metav1.Object).GetName() //nolint:forcetypeassert // events are on objects
+	r.events = append(r.events, fmt.Sprintf("%s %s/%s %s: %s", kind, of, name, reason, fmt.Sprintf(format, args...)))
+}
+
+// take returns the events since the last call that have a substring.
+func (r *recorder) take(of string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var taken []string
+	for _, event := range r.events {
+		if strings.Contains(event, of) {
+			taken = append(taken, event)
+		}
+	}
+	r.events = nil
+	return taken
+}

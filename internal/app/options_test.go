@@ -1,0 +1,56 @@
+package app
+
+import (
+	"testing"
+
+	flag "github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestTheFlagsAreThoseOfFlux(t *testing.T) {
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	var o Options
+	o.BindFlags(fs)
+	for name, want := range map[string]string{
+		"metrics-addr": ":8080", "events-addr": "", "health-addr": ":9440", "concurrent": "4",
+		"kube-api-qps": "50", "kube-api-burst": "300", "log-level": "info", "log-encoding": "json",
+		"enable-leader-election": "false", "no-cross-namespace-refs": "false", "min-retry-delay": "750ms",
+		"feature-gates": "", "watch-all-namespaces": "true", "watch-label-selector": "", "interval-jitter-percentage": "5",
+	} {
+		if f := fs.Lookup(name); f == nil {
+			t.Errorf("no flag --%s", name)
+		} else if f.DefValue != want {
+			t.Errorf("--%s defaults to %q, want %q", name, f.DefValue, want)
+		}
+	}
+}
+
+func TestAShardSeesItsGatesAndEveryTarget(t *testing.T) {
+	watch := runtimectrl.WatchOptions{AllNamespaces: true, LabelSelector: "sharding.fluxcd.io/shard=one"}
+	selector, err := runtimectrl.GetWatchSelector(watch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := cacheOptions(watch, selector)
+	if len(options.ByObject) != 1 || options.DefaultLabelSelector != nil || options.DefaultNamespaces != nil {
+		t.Errorf("the cache is restricted to %+v", options)
+	}
+	for obj, by := range options.ByObject {
+		if _, ok := obj.(*v1alpha1.Gate); !ok || by.Label.Matches(labels.Set{"sharding.fluxcd.io/shard": "two"}) ||
+			!by.Label.Matches(labels.Set{"sharding.fluxcd.io/shard": "one"}) {
+			t.Errorf("%T by %v", obj, by.Label)
+		}
+	}
+	if a, b := leaderElectionID(watch), leaderElectionID(runtimectrl.WatchOptions{}); a == b {
+		t.Errorf("two shards elect one leader: %s", a)
+	}
+	t.Setenv(runtimectrl.EnvRuntimeNamespace, "gating-system")
+	watch.AllNamespaces = false
+	if _, ok := cacheOptions(watch, selector).DefaultNamespaces["gating-system"]; !ok {
+		t.Error("--watch-all-namespaces=false does not restrict the cache to the runtime namespace")
+	}
+}

@@ -1,0 +1,214 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func handle(g *v1alpha1.Gate, now time.Time) []gate.Request { return gate.HandleRequests(g, now) }
+
+// inForce returns the time of the accepted request for an action.
+func inForce(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
+	for _, m := range g.Status.Requests {
+		if m.Action == action && m.RequestedAt != nil {
+			return stamp(m.RequestedAt.Time)
+		}
+	}
+	return ""
+}
+
+func TestARequestIsAcceptedOrRefused(t *testing.T) {
+	const days = 24 * time.Hour
+	for name, tc := range map[string]struct {
+		value, accepted, refusal string
+	}{
+		"now":                         {value: "2026-11-23T12:00:00Z", accepted: "2026-11-23T12:00:00Z"},
+		"with an offset":              {value: "2026-11-23T13:00:00+01:00", accepted: "2026-11-23T12:00:00Z"},
+		"with fractions of a second":  {value: "2026-11-23T12:00:00.1234567Z", accepted: "2026-11-23T12:00:00.123456Z"},
+		"in the past":                 {value: "2026-11-22T12:00:00Z", accepted: "2026-11-22T12:00:00Z"},
+		"planned":                     {value: "2026-12-24T12:00:00Z", accepted: "2026-12-24T12:00:00Z"},
+		"366 days ahead":              {value: stamp(noon.Add(366 * days)), accepted: stamp(noon.Add(366 * days))},
+		"366 days ago":                {value: stamp(noon.Add(-366 * days)), accepted: stamp(noon.Add(-366 * days))},
+		"366 days and a second ahead": {value: stamp(noon.Add(366*days + time.Second)), refusal: "at most 366 days away"},
+		"366 days and a second ago":   {value: stamp(noon.Add(-366*days - time.Second)), refusal: "at most 366 days away"},
+		"400 days ahead":              {value: stamp(noon.Add(400 * days)), refusal: "at most 366 days away"},
+		"in the year 9999":            {value: "9999-12-31T23:59:59Z", refusal: "at most 366 days away"},
+		"in the year 1":               {value: "0001-01-01T00:00:00Z", refusal: "at most 366 days away"},
+		"yesterday":                   {value: "yesterday", refusal: "RFC 3339 such as 2026-11-23T12:00:00Z"},
+		"empty":                       {value: "", refusal: "RFC 3339"},
+		"a date only":                 {value: "2026-11-23", refusal: "RFC 3339"},
+		"without a zone":              {value: "2026-11-23T12:00:00", refusal: "RFC 3339"},
+		"seconds since 1970":          {value: "1795435200", refusal: "RFC 3339"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			annotate(g, v1alpha1.RequestOpen, tc.value)
+			handled := handle(g, noon)
+			if len(handled) != 1 {
+				t.Fatalf("%d requests handled, want 1", len(handled))
+			}
+			if got := inForce(g, v1alpha1.RequestOpen); got != tc.accepted {
+				t.Errorf("accepted %q, want %q", got, tc.accepted)
+			}
+			if (tc.refusal == "") != (handled[0].Err == nil) || tc.refusal != "" && !strings.Contains(handled[0].Err.Error(), tc.refusal) {
+				t.Errorf("got error %v, want %q", handled[0].Err, tc.refusal)
+			}
+			if (g.Status.LastRequest != nil) != (tc.accepted != "") {
+				t.Errorf("last request is %v", g.Status.LastRequest)
+			}
+			if again := handle(g, noon.Add(time.Hour)); len(again) > 0 {
+				t.Errorf("handled again: %v", again)
+			}
+		})
+	}
+}
+
+func TestARequestOutlivesItsAnnotation(t *testing.T) {
+	g := accepted(t, closed(window(time.Hour)), open("2026-11-23T12:00:00Z"))
+	delete(g.Annotations, v1alpha1.OpenRequestedAtAnnotation)
+	if handled := handle(g, noon.Add(time.Minute)); len(handled) > 0 {
+		t.Errorf("a stripped annotation is handled: %v", handled)
+	}
+	if d := gate.Decide(g, noon.Add(time.Minute)); d.State != v1alpha1.StateOpened {
+		t.Errorf("the gate is %s (%s), want it to stay opened", d.State, d.Reason)
+	}
+}
+
+func TestARefusedRequestLeavesTheAcceptedOneInForce(t *testing.T) {
+	g := accepted(t, closed(), open("2026-11-23T12:00:00Z"))
+	for _, value := range []string{"yesterday", stamp(noon.Add(400 * 24 * time.Hour)), "2026-11-23T11:59:59Z"} {
+		annotate(g, v1alpha1.RequestOpen, value)
+		handled := handle(g, noon.Add(time.Minute))
+		if len(handled) != 1 || handled[0].Err == nil || handled[0].Value != value || handled[0].Annotation != v1alpha1.OpenRequestedAtAnnotation {
+			t.Errorf("%q: got %+v, want a refusal", value, handled)
+		}
+		if got := inForce(g, v1alpha1.RequestOpen); got != "2026-11-23T12:00:00Z" {
+			t.Errorf("%q: %q is in force", value, got)
+		}
+		if got := g.Status.LastRequest.RequestedAt; !got.Equal(instant("2026-11-23T12:00:00Z")) {
+			t.Errorf("%q: the last request is that of %s", value, got)
+		}
+	}
+}
+
+func TestAnOldValueThatGitPutsBackIsRefused(t *testing.T) {
+	g := accepted(t, opened(window(time.Hour)), shut("2026-11-20T12:00:00Z"), shut("2026-11-23T12:00:00Z"))
+	annotate(g, v1alpha1.RequestClose, "2026-11-20T12:00:00Z")
+	handled := handle(g, noon.Add(time.Minute))
+	if len(handled) != 1 || handled[0].Err == nil || !strings.Contains(handled[0].Err.Error(), "2026-11-23T12:00:00Z") {
+		t.Fatalf("got %+v, want a refusal that names the newer request", handled)
+	}
+	if d := gate.Decide(g, noon.Add(time.Minute)); d.State != v1alpha1.StateClosed {
+		t.Errorf("the gate is %s, want it to stay closed", d.State)
+	}
+}
+
+func TestAPlannedRequestCanBeBroughtForward(t *testing.T) {
+	g := accepted(t, closed(),
+		open("2026-12-24T00:00:00Z").seen("2026-11-23T12:00:00Z"),
+		open("2026-11-23T13:00:00Z").seen("2026-11-23T12:01:00Z"))
+	if got := inForce(g, v1alpha1.RequestOpen); got != "2026-11-23T13:00:00Z" {
+		t.Errorf("in force is %q", got)
+	}
+	if d := gate.Decide(g, utc("2026-11-23T13:00:00Z")); d.State != v1alpha1.StateOpened {
+		t.Errorf("the gate is %s", d.State)
+	}
+}
+
+func TestAReasonIsKeptWithItsRequest(t *testing.T) {
+	g := closed()
+	g.Annotations = map[string]string{
+		v1alpha1.OpenRequestedAtAnnotation: "2026-11-23T12:00:00Z", v1alpha1.OpenReasonAnnotation: "hotfix 42",
+		v1alpha1.CloseReasonAnnotation: "not of this one",
+	}
+	handled := handle(g, noon)
+	if len(handled) != 1 || handled[0].Reason != "hotfix 42" {
+		t.Errorf("handled %+v", handled)
+	}
+	last := g.Status.LastRequest
+	if last == nil || last.Action != v1alpha1.RequestOpen || last.Reason != "hotfix 42" ||
+		last.Source != v1alpha1.SourceAnnotation || !last.RequestedAt.Equal(instant("2026-11-23T12:00:00Z")) {
+		t.Errorf("the last request is %+v", last)
+	}
+	g.Annotations[v1alpha1.OpenReasonAnnotation] = "hotfix 43"
+	if again := handle(g, noon); len(again) > 0 || g.Status.LastRequest.Reason != "hotfix 42" {
+		t.Errorf("a reason alone requests something: %+v", again)
+	}
+}
+
+func TestTwoRequestsAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		open, close string
+		state       v1alpha1.State
+		last        v1alpha1.RequestAction
+	}{
+		"the newer one decides: open":             {"2026-11-23T11:00:01Z", "2026-11-23T11:00:00Z", v1alpha1.StateOpened, v1alpha1.RequestOpen},
+		"the newer one decides: close":            {"2026-11-23T11:00:00Z", "2026-11-23T11:00:01Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
+		"on a tie, close":                         {"2026-11-23T11:00:00Z", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
+		"on a tie in two zones, close":            {"2026-11-23T12:00:00+01:00", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
+		"open newer by a microsecond":             {"2026-11-23T11:00:00.000001Z", "2026-11-23T11:00:00Z", v1alpha1.StateOpened, v1alpha1.RequestOpen},
+		"a planned close does not close yet":      {"2026-11-23T11:00:00Z", "2026-11-23T13:00:00Z", v1alpha1.StateOpened, v1alpha1.RequestClose},
+		"a planned open does not end the close":   {"2026-11-23T13:00:00Z", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestOpen},
+		"a refused open leaves the close":         {"tomorrow", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
+		"a refused close leaves the open request": {"2026-11-23T11:00:00Z", "tomorrow", v1alpha1.StateOpened, v1alpha1.RequestOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, g := range []*v1alpha1.Gate{closed(), opened()} {
+				annotate(g, v1alpha1.RequestOpen, tc.open)
+				annotate(g, v1alpha1.RequestClose, tc.close)
+				if handled := handle(g, noon); len(handled) != 2 {
+					t.Errorf("%d requests handled", len(handled))
+				}
+				if d := gate.Decide(g, noon); d.State != tc.state {
+					t.Errorf("default %s: the gate is %s, %s", g.Spec.Default, d.State, d.Message)
+				}
+				if got := g.Status.LastRequest.Action; got != tc.last {
+					t.Errorf("the last request is %s", got)
+				}
+			}
+		})
+	}
+}
+
+func TestFractionsOfASecondNeverOpenEarlyNorCloseLate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gate           *v1alpha1.Gate
+		opened, closed []string
+	}{
+		"open": {
+			gate:   accepted(t, closed(window(time.Minute)), open("2026-11-23T12:00:00.5Z").seen("2026-11-23T11:00:00Z")),
+			closed: []string{"2026-11-23T12:00:00Z", "2026-11-23T12:00:00.499Z", "2026-11-23T12:01:00.5Z", "2026-11-23T12:01:01Z"},
+			opened: []string{"2026-11-23T12:00:01Z", "2026-11-23T12:00:59.999Z"},
+		},
+		"close": {
+			gate:   accepted(t, opened(window(time.Minute)), shut("2026-11-23T12:00:00.5Z").seen("2026-11-23T11:00:00Z")),
+			closed: []string{"2026-11-23T12:00:00.5Z", "2026-11-23T12:00:30Z", "2026-11-23T12:01:00.499Z"},
+			opened: []string{"2026-11-23T11:59:59.999Z", "2026-11-23T12:01:01Z"},
+		},
+		"open, then close in the same second": {
+			gate:   accepted(t, closed(), open("2026-11-23T12:00:00.2Z"), shut("2026-11-23T12:00:00.7Z")),
+			closed: []string{"2026-11-23T12:00:00.7Z", "2026-11-23T12:00:01Z", "2026-11-24T12:00:00Z"},
+		},
+		"close, then open in the same second": {
+			gate:   accepted(t, opened(), shut("2026-11-23T12:00:00.2Z"), open("2026-11-23T12:00:00.7Z")),
+			closed: []string{"2026-11-23T12:00:00.2Z", "2026-11-23T12:00:00.699Z"},
+			opened: []string{"2026-11-23T12:00:01Z", "2026-11-24T12:00:00Z"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := func(times []string, want v1alpha1.State) {
+				for _, at := range times {
+					if d := gate.Decide(tc.gate, utc(at)); d.State != want {
+						t.Errorf("at %s the gate is %s, want %s", at, d.State, want)
+					}
+				}
+			}
+			check(tc.opened, v1alpha1.StateOpened)
+			check(tc.closed, v1alpha1.StateClosed)
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package gate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
+	zone := func(name v1alpha1.TimeZone, p v1alpha1.Period) v1alpha1.Period { p.TimeZone = name; return p }
+	hundredAndOne := make([]v1alpha1.Period, 101)
+	for i := range hundredAndOne {
+		hundredAndOne[i] = weekly(fmt.Sprintf("p%d", i), "08:00", "09:00")
+	}
+	for name, tc := range map[string]struct {
+		gate        *v1alpha1.Gate
+		path, cause string
+	}{
+		"an unknown zone of the gate":            {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Europe/Atlantis" }), "spec.timeZone", `unknown time zone "Europe/Atlantis"`},
+		"an unknown zone of a period":            {closed(windows(weekly("a", "08:00", "09:00"), zone("Europe/Atlantis", weekly("b", "08:00", "09:00")))), "spec.windows[1].timeZone", "unknown time zone"},
+		"the zone Local":                         {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Local" }), "spec.timeZone", "not allowed"},
+		"the zone local of a period":             {closed(windows(zone("local", weekly("a", "08:00", "09:00")))), "spec.windows[0].timeZone", "not allowed"},
+		"an offset instead of a zone":            {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "+01:00" }), "spec.timeZone", "unknown time zone"},
+		"TZ= with a schedule":                    {closed(windows(cron("a", "TZ=UTC 0 0 * * *", time.Hour))), "spec.windows[0].schedule", "must not contain a time zone"},
+		"TZ= alone, on which robfig/cron panics": {closed(windows(cron("a", "TZ=0", time.Hour))), "spec.windows[0].schedule", "must not contain a time zone"},
+		"CRON_TZ= in a close period":             {closed(closePeriods(closing(cron("a", "CRON_TZ=UTC 0 0 * * *", time.Hour), ""))), "spec.closePeriods[0].schedule", "must not contain a time zone"},
+		"a cron that never fires":                {closed(closePeriods(closing(cron("a", "0 0 30 2 *", time.Hour), ""))), "spec.closePeriods[0].schedule", "never"},
+		"@every":                                 {closed(windows(cron("a", "@every 1h", time.Hour))), "spec.windows[0].schedule", "descriptors"},
+		"@daily":                                 {closed(windows(cron("a", "@daily", time.Hour))), "spec.windows[0].schedule", "descriptors"},
+		"a cron of six fields":                   {closed(windows(cron("a", "0 0 0 * * *", time.Hour))), "spec.windows[0].schedule", "five fields"},
+		"an empty cron":                          {closed(windows(cron("a", "", time.Hour))), "spec.windows[0].schedule", "five fields"},
+		"25:00 as start":                         {closed(windows(weekly("a", "25:00", "05:00"))), "spec.windows[0].start", "00:00 to 23:59"},
+		"24:00 as start":                         {closed(windows(weekly("a", "24:00", "05:00"))), "spec.windows[0].start", "00:00 to 23:59"},
+		"24:01 as end":                           {closed(windows(weekly("a", "22:00", "24:01"))), "spec.windows[0].end", "00:00 to 24:00"},
+		"9:00 without a leading zero":            {closed(windows(weekly("a", "9:00", "10:00"))), "spec.windows[0].start", "00:00 to 23:59"},
+		"an unknown day":                         {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Fri"))), "spec.windows[0].daysOfWeek[1]", "day of the week"},
+		"a day twice":                            {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Monday"))), "spec.windows[0].daysOfWeek[1]", "Duplicate"},
+		"a duration of 0s":                       {closed(windows(cron("a", "0 0 * * *", 0))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
+		"a negative duration":                    {closed(windows(cron("a", "0 0 * * *", -time.Hour))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
+		"a duration of 59s":                      {closed(windows(cron("a", "0 0 * * *", 59*time.Second))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
+		"a duration of 367 days":                 {closed(windows(cron("a", "0 0 * * *", 367*24*time.Hour))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
+		"101 windows":                            {closed(windows(hundredAndOne...)), "spec", "100"},
+		"100 windows and a close period":         {closed(windows(hundredAndOne[:100]...), closePeriods(closing(weekly("x", "08:00", "09:00"), ""))), "spec", "100"},
+		"a period without a form":                {closed(windows(v1alpha1.Period{Name: "a"})), "spec.windows[0]", "exactly one of"},
+		"a period of two forms":                  {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Schedule: ptr.To("0 0 * * *"), Duration: duration(time.Hour)})), "spec.windows[0]", "exactly one of"},
+		"a weekly period with until":             {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Until: instant("2026-12-01T00:00:00Z")})), "spec.windows[0]", "exactly one of"},
+		"start without end":                      {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00")})), "spec.windows[0]", "exactly one of"},
+		"days without times":                     {closed(windows(v1alpha1.Period{Name: "a", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}})), "spec.windows[0]", "exactly one of"},
+		"schedule without duration":              {closed(windows(v1alpha1.Period{Name: "a", Schedule: ptr.To("0 0 * * *")})), "spec.windows[0]", "exactly one of"},
+		"from without until":                     {closed(windows(v1alpha1.Period{Name: "a", From: instant("2026-12-01T00:00:00Z")})), "spec.windows[0]", "exactly one of"},
+		"until before from":                      {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"))), "spec.windows[0].until", "later than from"},
+		"until equal to from":                    {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-02T00:00:00Z"))), "spec.windows[0].until", "later than from"},
+		"windows of a gate opened by default":    {opened(windows(weekly("a", "08:00", "09:00"))), "spec.windows", "need default: closed"},
+		"notAfter before notBefore": {closed(func(s *v1alpha1.GateSpec) {
+			s.NotBefore, s.NotAfter = instant("2026-12-02T00:00:00Z"), instant("2026-12-01T00:00:00Z")
+		}), "spec.notAfter", "later than notBefore"},
+		"notAfter equal to notBefore": {closed(func(s *v1alpha1.GateSpec) {
+			s.NotBefore, s.NotAfter = instant("2026-12-02T00:00:00Z"), instant("2026-12-02T00:00:00Z")
+		}), "spec.notAfter", "later than notBefore"},
+		"two windows of one name":                 {closed(windows(weekly("a", "08:00", "09:00"), weekly("a", "10:00", "11:00"))), "spec.windows[1].name", "Duplicate"},
+		"a window and a close period of one name": {closed(windows(weekly("a", "08:00", "09:00")), closePeriods(closing(weekly("a", "10:00", "11:00"), ""))), "spec.closePeriods[0].name", "Duplicate"},
+		"a period without a name":                 {closed(windows(weekly("", "08:00", "09:00"))), "spec.windows[0].name", "needs a name"},
+		"a period whose name has a blank":         {closed(windows(weekly("No Friday", "08:00", "09:00"))), "spec.windows[0].name", "lower case"},
+		"an unknown manualOpen":                   {closed(closePeriods(closing(weekly("a", "08:00", "09:00"), "Maybe"))), "spec.closePeriods[0].manualOpen", "Unsupported"},
+		"no default":                              {closed(func(s *v1alpha1.GateSpec) { s.Default = "" }), "spec.default", "Unsupported"},
+		"an unknown default":                      {closed(func(s *v1alpha1.GateSpec) { s.Default = "open" }), "spec.default", "Unsupported"},
+		"a window of 0s":                          {closed(window(0)), "spec.window", "1s to 8784h"},
+		"a negative window":                       {closed(window(-time.Hour)), "spec.window", "1s to 8784h"},
+		"a window of 367 days":                    {closed(window(367 * 24 * time.Hour)), "spec.window", "1s to 8784h"},
+		"an interval below 1s":                    {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = time.Millisecond }), "spec.interval", "at least 1s"},
+		"a negative interval":                     {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = -time.Minute }), "spec.interval", "at least 1s"},
+		"an unknown resume policy":                {closed(func(s *v1alpha1.GateSpec) { s.ResumePolicy = "Ignore" }), "spec.resumePolicy", "Unsupported"},
+		"a target without a kind":                 {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Name: "apps"}} }), "spec.targets[0].kind", "Required"},
+		"a target without a name":                 {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization"}} }), "spec.targets[0].name", "Required"},
+		"labels of a target that is named": {closed(func(s *v1alpha1.GateSpec) {
+			s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "a", MatchLabels: map[string]string{"a": "b"}}}
+		}), "spec.targets[0].matchLabels", "needs name: '*'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := gate.Validate(tc.gate)
+			if len(errs) != 1 {
+				t.Fatalf("%d errors, want one: %v", len(errs), errs)
+			}
+			if errs[0].Field != tc.path || !strings.Contains(errs[0].Error(), tc.cause) {
+				t.Errorf("got %q, want %q at %q", errs[0], tc.cause, tc.path)
+			}
+		})
+	}
+}
+
+func TestValidateAcceptsTheBoundsThemselves(t *testing.T) {
+	hundred := make([]v1alpha1.Period, 100)
+	for i := range hundred {
+		hundred[i] = weekly(fmt.Sprintf("p%d", i), "08:00", "09:00")
+	}
+	for name, g := range map[string]*v1alpha1.Gate{
+		"nothing but a default":             opened(),
+		"100 periods":                       closed(windows(hundred[:50]...), closePeriods(closePeriodsOf(hundred[50:])...)),
+		"24:00 as end":                      closed(windows(weekly("a", "22:00", "24:00"))),
+		"start equal to end, that is 24h":   closed(windows(weekly("a", "08:00", "08:00"))),
+		"a cron on 29 February":             closed(windows(cron("a", "0 0 29 2 *", time.Minute))),
+		"a duration of 366 days":            closed(windows(cron("a", "* * * * *", 366*24*time.Hour))),
+		"a window of 1s":                    closed(window(time.Second)),
+		"a window of 366 days":              closed(window(366 * 24 * time.Hour)),
+		"a zone of the gate and of periods": closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Europe/Oslo" }, windows(weekly("a", "22:00", "05:00"))),
+		"labels of all targets of a kind": closed(func(s *v1alpha1.GateSpec) {
+			s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": "b"}}}
+		}),
+		"close periods with default opened":                           opened(closePeriods(closing(weekly("a", "08:00", "09:00"), "Deny"))),
+		"an unsupported kind of targets, which is reported in status": closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Kind: "Deployment", Name: "a"}} }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if errs := gate.Validate(g); len(errs) > 0 {
+				t.Error(errs)
+			}
+		})
+	}
+}
+
+func closePeriodsOf(periods []v1alpha1.Period) []v1alpha1.ClosePeriod {
+	var all []v1alpha1.ClosePeriod
+	for _, p := range periods {
+		all = append(all, closing(p, v1alpha1.ManualOpenAllow))
+	}
+	return all
+}
+
+func TestValidateReportsAllErrorsAtOnce(t *testing.T) {
+	g := closed(
+		func(s *v1alpha1.GateSpec) { s.TimeZone = "Nowhere" }, window(-1),
+		windows(weekly("a", "25:00", "24:01"), cron("a", "@every 1h", 0)),
+	)
+	var paths []string
+	for _, err := range gate.Validate(g) {
+		paths = append(paths, err.Field)
+	}
+	want := "spec.timeZone spec.window spec.windows[0].start spec.windows[0].end spec.windows[1].name spec.windows[1].schedule spec.windows[1].duration"
+	if got := strings.Join(paths, " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

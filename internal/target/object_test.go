@@ -1,0 +1,172 @@
+package target_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const manager = "gating-controller"
+
+// owner is an entry of managed fields.
+func owner(name string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
+	entry := metav1.ManagedFieldsEntry{Manager: name, Operation: operation, Subresource: subresource, APIVersion: "kustomize.toolkit.fluxcd.io/v1", FieldsType: "FieldsV1"}
+	if fields != "" {
+		entry.FieldsV1 = metav1.NewFieldsV1(fields)
+	}
+	return entry
+}
+
+const (
+	apply  = metav1.ManagedFieldsOperationApply
+	update = metav1.ManagedFieldsOperationUpdate
+
+	suspendField = `{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/held-by":{}}},"f:spec":{"f:suspend":{}}}`
+	otherFields  = `{"f:metadata":{"f:annotations":{"f:x":{}}},"f:spec":{"f:interval":{},"f:path":{}}}`
+)
+
+func kustomization(suspend any, owners ...metav1.ManagedFieldsEntry) *target.Object {
+	spec := map[string]any{"interval": "1h", "path": "./"}
+	if suspend != nil {
+		spec["suspend"] = suspend
+	}
+	obj := &target.Object{Unstructured: unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+		"metadata": map[string]any{"name": "apps", "namespace": "flux-system"},
+		"spec":     spec,
+	}}}
+	obj.SetManagedFields(owners)
+	return obj
+}
+
+func TestObserveTellsOurHoldFromOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		obj  *target.Object
+		want target.State
+	}{
+		"no suspend":    {kustomization(nil), target.Free},
+		"suspend false": {kustomization(false), target.Free},
+		"suspend false that we own, after Git took it over": {kustomization(false, owner(manager, apply, "", suspendField)), target.Free},
+		"suspend of a wrong type":                           {kustomization("true"), target.Free},
+		"suspended by flux":                                 {kustomization(true, owner("flux", update, "", suspendField)), target.Foreign},
+		"suspended by Git":                                  {kustomization(true, owner("kustomize-controller", apply, "", suspendField)), target.Foreign},
+		"suspended by nobody known":                         {kustomization(true), target.Foreign},
+		"held by us":                                        {kustomization(true, owner(manager, apply, "", suspendField)), target.Held},
+		"held by us and by Git": {
+			kustomization(true, owner("kustomize-controller", apply, "", suspendField), owner(manager, apply, "", suspendField), owner("flux", update, "", otherFields)), target.Held},
+		"suspended by flux, while we own other fields": {
+			kustomization(true, owner(manager, apply, "", otherFields), owner("flux", update, "", suspendField)), target.Foreign},
+		"suspended by flux, while we own the status": {
+			kustomization(true, owner(manager, update, "status", `{"f:status":{"f:conditions":{}}}`), owner("flux", update, "", suspendField)), target.Foreign},
+		"our name, but an update": {kustomization(true, owner(manager, update, "", suspendField)), target.Foreign},
+		"our name, but of status": {kustomization(true, owner(manager, apply, "status", suspendField)), target.Foreign},
+		"our name in another":     {kustomization(true, owner(manager+"-2", apply, "", suspendField)), target.Foreign},
+		"our entry has no fields": {kustomization(true, owner(manager, apply, "", "")), target.Foreign},
+		"our entry has suspend elsewhere": {
+			kustomization(true, owner(manager, apply, "", `{"f:suspend":{},"f:spec":{"f:interval":{}}}`)), target.Foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target.Trim(&tc.obj.Unstructured, manager)
+			adapter := target.Of(&tc.obj.Unstructured)
+			if got := adapter.Observe(tc.obj); got != tc.want {
+				t.Errorf("got state %d, want %d", got, tc.want)
+			}
+			target.Trim(&tc.obj.Unstructured, manager)
+			if got := adapter.Observe(tc.obj); got == target.Held && tc.want != target.Held {
+				t.Errorf("trimmed twice, the state is %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTrimKeepsMetadataTheFieldThatHoldsAndConditions(t *testing.T) {
+	obj := kustomization(true, owner("flux", update, "", otherFields), owner(manager, apply, "", suspendField))
+	obj.SetUID("uid")
+	obj.SetResourceVersion("7")
+	obj.SetGeneration(3)
+	obj.SetLabels(map[string]string{"tier": "critical"})
+	obj.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "gating.toolkit.fluxcd.io/held-by": "ns/a"})
+	obj.SetFinalizers([]string{"finalizers.fluxcd.io"})
+	now := metav1.Now()
+	obj.SetDeletionTimestamp(&now)
+	obj.Object["data"] = "much"
+	obj.Object["status"] = map[string]any{
+		"inventory":  map[string]any{"entries": []any{}},
+		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-11-23T12:00:00Z"}},
+	}
+	target.Trim(&obj.Unstructured, manager)
+
+	for name, ok := range map[string]bool{
+		"uid":                obj.GetUID() == "uid",
+		"resource version":   obj.GetResourceVersion() == "7",
+		"generation":         obj.GetGeneration() == 3,
+		"labels":             obj.GetLabels()["tier"] == "critical",
+		"finalizers":         len(obj.GetFinalizers()) == 1,
+		"deletion timestamp": obj.GetDeletionTimestamp() != nil,
+		"held-by":            obj.GetAnnotations()["gating.toolkit.fluxcd.io/held-by"] == "ns/a",
+		"last-applied gone":  len(obj.GetAnnotations()) == 1,
+		"data gone":          obj.Object["data"] == nil,
+		"suspend":            obj.Object["spec"].(map[string]any)["suspend"] == true,
+		"rest of spec gone":  len(obj.Object["spec"].(map[string]any)) == 1,
+		"conditions":         len(obj.GetConditions()) == 1 && obj.GetConditions()[0].Message == "m",
+		"inventory gone":     len(obj.Object["status"].(map[string]any)) == 1,
+		"our managed field":  len(obj.GetManagedFields()) == 1 && obj.GetManagedFields()[0].Manager == manager,
+		"without its fields": obj.GetManagedFields()[0].FieldsV1 == nil,
+		"kind":               obj.GetKind() == "Kustomization" && obj.GetAPIVersion() == "kustomize.toolkit.fluxcd.io/v1",
+	} {
+		if !ok {
+			t.Errorf("%s: %v", name, obj.Object)
+		}
+	}
+}
+
+func TestTrimLeavesUnsupportedKindsAndBareObjectsAlone(t *testing.T) {
+	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "b"}}}
+	target.Trim(secret, manager)
+	if secret.Object["data"] == nil {
+		t.Error("a Secret is trimmed")
+	}
+	bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"name": "a"}}}
+	target.Trim(bare, manager)
+	if _, ok := bare.Object["spec"]; ok || bare.GetName() != "a" {
+		t.Errorf("got %v", bare.Object)
+	}
+}
+
+func TestConditionsOfATarget(t *testing.T) {
+	obj := kustomization(nil)
+	if got := obj.GetConditions(); len(got) != 0 {
+		t.Errorf("none became %v", got)
+	}
+	want := metav1.Condition{Type: "Approved", Status: "False", Reason: "GateClosed", Message: "m", ObservedGeneration: 4, LastTransitionTime: metav1.Unix(1795435200, 0)}
+	obj.SetConditions([]metav1.Condition{want})
+	got := obj.GetConditions()
+	if len(got) != 1 || got[0].Type != want.Type || got[0].Message != want.Message || got[0].ObservedGeneration != 4 || !got[0].LastTransitionTime.Equal(&want.LastTransitionTime) {
+		t.Errorf("got %+v", got)
+	}
+	obj.Object["status"] = "broken"
+	obj.SetConditions([]metav1.Condition{want})
+	if len(obj.GetConditions()) != 1 {
+		t.Errorf("a broken status stays %v", obj.Object["status"])
+	}
+	copied := obj.DeepCopyObject()
+	if _, ok := copied.(*target.Object); !ok {
+		t.Errorf("a copy is a %T", copied)
+	}
+	obj.SetConditions(nil)
+	if len(copied.(*target.Object).GetConditions()) != 1 {
+		t.Error("a copy changes with its original")
+	}
+}
+
+func TestHoldSetsNothingButSuspend(t *testing.T) {
+	config := &unstructured.Unstructured{Object: map[string]any{}}
+	target.Of(&kustomization(nil).Unstructured).Hold(config)
+	spec, ok := config.Object["spec"].(map[string]any)
+	if !ok || len(config.Object) != 1 || len(spec) != 1 || spec["suspend"] != true {
+		t.Errorf("got %v", config.Object)
+	}
+}
