@@ -21,7 +21,7 @@ demo: ## Show the main job on a real control plane. KEEP=1 stays up.
 	@tests/tools/build.sh gen crds controlplane flux >/dev/null
 	@echo "Building the demo and the gating-controller ..."
 	@go build -o bin/gating-controller . && go build -o bin/demo ./tests/demo
-	@exec bin/demo $(if $(KEEP),--keep)
+	@exec bin/demo $(if $(filter-out 0 false no,$(KEEP)),--keep)
 
 .PHONY: test
 test: ## Run all tests: unit, on a real kube-apiserver, and end to end.
@@ -40,14 +40,14 @@ verify: generate lint ## Regenerate and lint everything; fail on a dirty tree.
 .PHONY: generate
 generate: ## Generate deep copies, the CRD and the RBAC role.
 	@tests/tools/build.sh gen >/dev/null
-	cd api && $(GEN) object paths=./... && $(GEN) crd paths=./... output:crd:artifacts:config=../config/crd/bases
-	$(GEN) rbac:roleName=gating-controller paths="./controllers;./internal/target" output:rbac:artifacts:config=config/rbac
+	cd api && "$(GEN)" object paths=./... && "$(GEN)" crd paths=./... output:crd:artifacts:config=../config/crd/bases
+	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/target" output:rbac:artifacts:config=config/rbac
 
 .PHONY: lint
 lint: ## Lint both modules.
 	@tests/tools/build.sh lint >/dev/null
-	$(LINT) run ./...
-	cd api && $(LINT) run --config ../.golangci.yaml ./...
+	"$(LINT)" run ./...
+	cd api && "$(LINT)" run --config ../.golangci.yaml ./...
 
 .PHONY: build
 build: ## Build the controller and the kubectl plugin into bin.

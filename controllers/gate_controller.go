@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,12 +51,14 @@ type GateReconciler struct {
 	Clock clock.PassiveClock
 	// NoCrossNamespaceRefs refuses targets in other namespaces than the Gate's.
 	NoCrossNamespaceRefs bool
+	// Backoff says when to try failed targets again.
+	Backoff workqueue.TypedRateLimiter[ctrl.Request]
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *GateMetrics
 }
 
 // Reconcile brings the targets of a Gate to what the Gate says at this instant.
-func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, retErr error) {
+func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
@@ -82,16 +86,24 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (resul
 			return ctrl.Result{}, err
 		}
 	}
-	defer func() {
-		retErr = r.summarize(ctx, obj, patcher, retErr)
-	}()
-	return r.reconcile(ctx, obj, patcher, now)
+	outcome, delay, err := r.reconcile(ctx, obj, patcher, now)
+	failed := errors.Join(err, outcome.err())
+	if err := errors.Join(err, r.summarize(ctx, obj, patcher, failed)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if failed == nil {
+		r.Backoff.Forget(req)
+		return ctrl.Result{RequeueAfter: delay}, nil
+	}
+	// An error returned would make the queue forget when the next edge is.
+	ctrl.LoggerFrom(ctx).Error(failed, "Not every target is as the gate wants it")
+	return ctrl.Result{RequeueAfter: min(delay, r.Backoff.When(req))}, nil
 }
 
 // reconcile decides and makes it so. The decision is in the status before the
 // first target is written: what has been requested survives a crash from here
 // on, even if Flux removes the annotation.
-func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (ctrl.Result, error) {
+func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (*outcomes, time.Duration, error) {
 	before := obj.DeepCopy()
 	handled := gate.HandleRequests(obj, now)
 	decision := gate.Decide(obj, now)
@@ -102,7 +114,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
 		}
 		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
-			return ctrl.Result{}, err
+			return &outcomes{}, 0, err
 		}
 	}
 	r.recordRequests(obj, handled)
@@ -111,11 +123,18 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		ctrl.LoggerFrom(ctx).Info(decision.Message, "state", decision.State, "reason", decision.Reason)
 	}
 
-	outcome := r.assert(ctx, obj, decision)
+	outcome := r.assert(ctx, obj, decision, missedEdges(before, decision.State, now))
 	obj.Status.Targets = outcome.counts()
 	obj.Status.Failures = outcome.merge(before.Status, now)
 	r.record(before, obj, now)
-	return ctrl.Result{RequeueAfter: r.requeueAfter(obj, decision)}, outcome.err()
+	return outcome, r.requeueAfter(obj, decision), nil
+}
+
+// missedEdges returns whether the Gate changed its state and changed it back
+// while nobody looked.
+func missedEdges(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) bool {
+	due := before.Status.NextTransition
+	return due != nil && !due.At.After(now) && due.State != state
 }
 
 // requeueAfter is exact at the next change: jitter is for the interval alone.
@@ -154,6 +173,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 // finalizer was removed by hand. The cache may lack a Gate that another shard
 // of the controller is in charge of.
 func (r *GateReconciler) releaseOrphans(ctx context.Context, key types.NamespacedName) error {
+	r.GateMetrics.Delete(key)
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
 	switch err := r.APIReader.Get(ctx, key, obj); {
@@ -162,7 +182,6 @@ func (r *GateReconciler) releaseOrphans(ctx context.Context, key types.Namespace
 	case !apierrors.IsNotFound(err):
 		return err
 	}
-	r.GateMetrics.Delete(key)
 	return r.releaseAll(ctx, key)
 }
 

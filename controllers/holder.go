@@ -32,21 +32,22 @@ const (
 )
 
 // assert brings all targets to what the decision wants. One that fails does not
-// stop the others.
-func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision) *outcomes {
+// stop the others. Edges that were missed are made up for: what somebody resumed
+// before them is held anew.
+func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, missed bool) *outcomes {
 	result := &outcomes{}
 	want := target.Want{
 		Gate:    client.ObjectKeyFromObject(obj).String(),
 		Closed:  decision.State == v1alpha1.StateClosed,
-		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect,
+		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
 	}
 	selected := r.selectTargets(ctx, obj, result)
 	result.total = int64(len(selected))
 	r.settleAll(ctx, selected, want, result)
 
 	// What the Gate holds but no longer names is released, unless the spec is
-	// broken: then nobody knows what it is meant to name. What it names stays
-	// even if it was not selected, for a failure say.
+	// broken: then nobody knows what it is meant to name. What a closed Gate names
+	// stays even if it was not selected, for a failure say.
 	if len(decision.Errors) > 0 {
 		return result
 	}
@@ -55,7 +56,10 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
 		return result
 	}
-	held = slices.DeleteFunc(held, func(t *target.Object) bool { return governs(obj, &t.Unstructured) })
+	held = slices.DeleteFunc(held, func(t *target.Object) bool {
+		return want.Closed && governs(obj, &t.Unstructured) ||
+			slices.ContainsFunc(selected, func(s *target.Object) bool { return s.GetUID() == t.GetUID() })
+	})
 	want.Closed = false
 	r.settleAll(ctx, held, want, result)
 	return result
@@ -114,7 +118,11 @@ func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want ta
 		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest); err != nil {
 			return target.Untouched, client.IgnoreNotFound(err)
 		}
-		target.Trim(&latest.Unstructured, v1alpha1.FieldManager)
+		if latest.GetUID() != obj.GetUID() {
+			// Another object of the same name: its own event brings it here, if it matches.
+			return target.Untouched, nil
+		}
+		target.Trim(&latest.Unstructured, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
 		obj = latest
 	}
 }
@@ -167,7 +175,7 @@ func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj 
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
 		return nil, err
 	}
-	target.Trim(&config.Unstructured, v1alpha1.FieldManager)
+	target.Trim(&config.Unstructured, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
 	return config, nil
 }
 
@@ -200,7 +208,7 @@ func approval(step target.Step, want target.Want) *metav1.Condition {
 		condition.Message = waiting(step.HeldBy)
 	case step.Outcome == target.OutcomeResumed:
 		condition.Reason = v1alpha1.ResumedReason
-		condition.Message = fmt.Sprintf("Resumed by hand, gate '%s' is closed.", want.Gate)
+		condition.Message = fmt.Sprintf("Resumed by hand, held by '%s' before.", strings.Join(step.HeldBy, "', '"))
 	case step.Outcome == target.OutcomeForeign:
 		return nil
 	default:

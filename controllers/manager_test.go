@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -33,7 +32,6 @@ func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
 	}
 	mgr, err := ctrl.NewManager(on.Config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultTransform: TrimTargets},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4},
 	})
 	if err != nil {
@@ -43,7 +41,7 @@ func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
 		Client: mgr.GetClient(), EventRecorder: &recorder{}, APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
 	}
-	if err := r.SetupWithManager(mgr, Options{RateLimiter: runtimectrl.GetDefaultRateLimiter()}); err != nil {
+	if err := r.SetupWithManager(mgr, Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,7 +212,7 @@ func TestWatches(t *testing.T) {
 		equal(t, keysOf(cached.Object), []string{"apiVersion", "kind", "metadata", "spec", "status"})
 		equal(t, keysOf(cached.Object["spec"]), []string{"suspend"})
 		equal(t, keysOf(cached.Object["status"]), []string{"conditions"})
-		if fields := cached.GetManagedFields(); len(fields) != 1 || fields[0].FieldsV1 != nil {
+		if fields := cached.GetManagedFields(); len(fields) != 1 || fields[0].Manager != v1alpha1.FieldManager || fields[0].Subresource != "" {
 			t.Errorf("managed fields %v", fields)
 		}
 		held, err := r.Targets.HeldBy(w.ctx, key(g))
@@ -234,10 +232,10 @@ func keysOf(object any) []string {
 	return all
 }
 
-// hold holds a target as the controller does, in the name of a Gate.
-func hold(ctx context.Context, obj *target.Object, g *v1alpha1.Gate) error {
+// hold holds a target as the controller does, in the name of Gates.
+func hold(ctx context.Context, obj *target.Object, gates ...*v1alpha1.Gate) error {
 	config := inGit(obj.GetNamespace(), obj.GetName(), nil)
-	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: key(g)})
+	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(keys(gates))})
 	config.Object["spec"] = map[string]any{"suspend": true}
 	return cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)

@@ -45,7 +45,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	for i := range 3 {
 		w.in(time.Duration(i) * time.Minute)
 		w.reconcile(g)
-		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, gate '" + key(g) + "' is closed."})
+		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, held by '" + key(g) + "' before."})
 		equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, Held: 1})
 	}
 	w.expectHeld(other, g)

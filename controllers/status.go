@@ -86,9 +86,6 @@ func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patc
 	r.RecordReadiness(ctx, obj)
 	r.RecordReconciling(ctx, obj)
 	r.RecordStalled(ctx, obj)
-	if cause != nil {
-		return cause
-	}
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,8 +21,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// ErrNotInstalled is returned for a supported kind that the cluster lacks.
-var ErrNotInstalled = errors.New("is not installed")
+var (
+	// ErrNotInstalled is returned for a supported kind that the cluster lacks.
+	ErrNotInstalled = errors.New("is not installed")
+
+	// ErrNotReadable is returned for a kind whose objects could not be read so
+	// far, for lack of permissions say.
+	ErrNotReadable = errors.New("cannot be read, see the log of the controller")
+)
 
 // TargetReader reads targets, trimmed as target.Trim does it. What it returns
 // must not be changed.
@@ -40,108 +47,171 @@ const (
 	// annotation.
 	heldByIndex = "heldBy"
 
-	// readTimeout bounds the wait for a cache that does not fill, for lack of
-	// permissions say. The rest of the Gate goes on after it.
-	readTimeout = 10 * time.Second
+	// readGrace is how long to wait for the first objects of a kind. After it, a
+	// kind that cannot be read costs nobody any more time.
+	readGrace = 10 * time.Second
 )
 
 // TargetCache is a TargetReader on informers of the kinds that the cluster has.
 type TargetCache struct {
 	cache   ctrlcache.Cache
-	mapper  meta.RESTMapper
+	reader  client.Reader
 	handler toolscache.ResourceEventHandler
 
 	mu    sync.RWMutex
-	kinds map[schema.GroupKind]schema.GroupVersionKind
+	kinds map[schema.GroupKind]watchedKind
 }
 
-// NewTargetCache returns a TargetCache without any kind, see Start. The handler
+type watchedKind struct {
+	schema.GroupVersionKind
+	// synced is closed once the objects are read, grace once nobody is to wait
+	// for that any more.
+	synced, grace <-chan struct{}
+}
+
+// NewTargetCache returns a TargetCache without any kind, see Sync. The cache
+// must be one for targets alone: one kind that cannot be read would keep the
+// manager's from starting. The reader reads from the API server. The handler
 // gets the events of all targets.
-func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) *TargetCache {
-	return &TargetCache{cache: cache, mapper: mapper, handler: handler, kinds: map[schema.GroupKind]schema.GroupVersionKind{}}
+func NewTargetCache(cache ctrlcache.Cache, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
+	return &TargetCache{cache: cache, reader: reader, handler: handler, kinds: map[schema.GroupKind]watchedKind{}}
 }
 
 // TrimTargets is the transform for the cache: targets are kept trimmed.
 func TrimTargets(obj any) (any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		target.Trim(u, v1alpha1.FieldManager)
+		target.Trim(u, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
 	}
 	return obj, nil
 }
 
-// Start begins to watch a kind. It returns whether it did: not if the kind is
-// watched already. The error is ErrNotInstalled if the cluster lacks the kind.
-func (c *TargetCache) Start(ctx context.Context, kind schema.GroupKind) (bool, error) {
+// Sync watches a kind in a version that its definition serves, or no longer if
+// the cluster has no definition. It returns whether that changed anything. The
+// error is ErrNotInstalled if there is a definition that is not served yet.
+func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.kinds[kind]; ok {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := c.reader.Get(ctx, client.ObjectKey{Name: definitionOf(kind)}, crd)
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	known, watched := c.kinds[kind]
+	gvk := kind.WithVersion(servedVersion(crd, known.Version))
+	switch {
+	case err == nil && gvk.Version == "":
+		return false, fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
+	case err == nil && watched && known.GroupVersionKind == gvk:
 		return false, nil
 	}
-	mapping, err := c.mapper.RESTMapping(kind)
-	if meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
+	if watched {
+		delete(c.kinds, kind)
+		if err := c.cache.RemoveInformer(ctx, newTarget(known.GroupVersionKind)); err != nil {
+			return false, err
+		}
 	}
 	if err != nil {
-		return false, err
+		return watched, nil //nolint:nilerr // not found is an answer
 	}
-	obj := newTarget(mapping.GroupVersionKind)
+	return true, c.watch(ctx, gvk)
+}
+
+// servedVersion returns the version to watch: the one before if it is still
+// served, else that of storage, else any. It is empty if none is served yet.
+func servedVersion(crd *apiextensionsv1.CustomResourceDefinition, before string) string {
+	if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	}) {
+		return ""
+	}
+	version := ""
+	for _, v := range crd.Spec.Versions {
+		switch {
+		case v.Served && v.Name == before:
+			return v.Name
+		case v.Served && (v.Storage || version == ""):
+			version = v.Name
+		}
+	}
+	return version
+}
+
+func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind) error {
+	obj := newTarget(gvk)
 	informer, err := c.cache.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("kind %s %w", gvk.GroupKind(), ErrNotInstalled)
+	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := c.cache.IndexField(ctx, obj, heldByIndex, func(obj client.Object) []string {
 		return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 	}); err != nil {
-		return false, err
+		return err
 	}
 	if _, err := informer.AddEventHandler(c.handler); err != nil {
-		return false, err
+		return err
 	}
-	c.kinds[kind] = mapping.GroupVersionKind
-	return true, nil
+	grace := make(chan struct{})
+	time.AfterFunc(readGrace, func() { close(grace) })
+	c.kinds[gvk.GroupKind()] = watchedKind{GroupVersionKind: gvk, synced: informer.HasSyncedChecker().Done(), grace: grace}
+	return nil
 }
 
-// Stop ends the watch of a kind that the cluster no longer has. It returns
-// whether there was one.
-func (c *TargetCache) Stop(ctx context.Context, kind schema.GroupKind) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	gvk, ok := c.kinds[kind]
-	if !ok {
-		return false, nil
+// readable returns nil once the objects of a kind are read.
+func (k watchedKind) readable(ctx context.Context) error {
+	select {
+	case <-k.synced:
+		return nil
+	default:
 	}
-	delete(c.kinds, kind)
-	return true, c.cache.RemoveInformer(ctx, newTarget(gvk))
+	select {
+	case <-k.synced:
+		return nil
+	case <-k.grace:
+		return fmt.Errorf("kind %s %w", k.GroupKind(), ErrNotReadable)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Select implements TargetReader.
 func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
 	c.mu.RLock()
-	gvk, ok := c.kinds[adapter.GroupKind()]
+	kind, ok := c.kinds[adapter.GroupKind()]
 	c.mu.RUnlock()
 	if !ok {
 		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
 	}
-	if ref.Name == v1alpha1.AnyName {
-		return c.list(ctx, gvk, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels))
+	if err := kind.readable(ctx); err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	obj := newTarget(gvk)
+	if ref.Name == v1alpha1.AnyName {
+		return c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels))
+	}
+	obj := newTarget(kind.GroupVersionKind)
 	if err := c.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return []*target.Object{{Unstructured: *obj}}, nil
 }
 
-// HeldBy implements TargetReader.
+// HeldBy implements TargetReader. It passes over a kind that could not be read so
+// far. Once that is read, the events of its objects bring their Gates here, also
+// those that are no more.
 func (c *TargetCache) HeldBy(ctx context.Context, gate string) ([]*target.Object, error) {
 	c.mu.RLock()
 	kinds := slices.Collect(maps.Values(c.kinds))
 	c.mu.RUnlock()
 	var held []*target.Object
-	for _, gvk := range kinds {
-		found, err := c.list(ctx, gvk, client.MatchingFields{heldByIndex: gate})
+	for _, kind := range kinds {
+		select {
+		case <-kind.synced:
+		default:
+			continue
+		}
+		found, err := c.list(ctx, kind.GroupVersionKind, client.MatchingFields{heldByIndex: gate})
 		if err != nil {
 			return nil, err
 		}
@@ -151,8 +221,6 @@ func (c *TargetCache) HeldBy(ctx context.Context, gate string) ([]*target.Object
 }
 
 func (c *TargetCache) list(ctx context.Context, gvk schema.GroupVersionKind, opts ...client.ListOption) ([]*target.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := c.cache.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -35,22 +35,35 @@ import (
 
 // Options of the controllers.
 type Options struct {
-	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
+	// RateLimiter returns the limiter of retries.
+	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
+	// Namespaces restricts targets to these namespaces, none means all.
+	Namespaces map[string]ctrlcache.Config
 }
 
 // SetupWithManager registers the controller of Gates and that of the kinds of
 // targets with a manager.
 func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error {
+	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: opts.Namespaces,
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(targets); err != nil {
+		return err
+	}
 	w := &targetWatcher{client: r.Client, ready: make(chan struct{})}
-	w.targets = NewTargetCache(mgr.GetCache(), mgr.GetRESTMapper(), w.handler())
+	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())
 	r.Targets = w.targets
-	err := ctrl.NewControllerManagedBy(mgr).
+	r.Backoff = opts.RateLimiter()
+	err = ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
 		))).
 		// The queue is where events of targets go, whose kinds come and go.
 		WatchesRawSource(source.Func(w.start)).
-		WithOptions(controller.Options{RateLimiter: opts.RateLimiter}).
+		WithOptions(controller.Options{RateLimiter: opts.RateLimiter()}).
 		Complete(r)
 	if err != nil {
 		return err
@@ -92,7 +105,7 @@ func (w *targetWatcher) start(ctx context.Context, queue workqueue.TypedRateLimi
 	w.queue = queue
 	close(w.ready)
 	for _, adapter := range target.All() {
-		if _, err := w.targets.Start(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, ErrNotInstalled) {
+		if _, err := w.targets.Sync(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, ErrNotInstalled) {
 			return err
 		}
 	}
@@ -111,14 +124,7 @@ func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctr
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	var changed bool
-	err := w.client.Get(ctx, req.NamespacedName, definition())
-	switch {
-	case err == nil:
-		changed, err = w.targets.Start(ctx, kind)
-	case apierrors.IsNotFound(err):
-		changed, err = w.targets.Stop(ctx, kind)
-	}
+	changed, err := w.targets.Sync(ctx, kind)
 	if errors.Is(err, ErrNotInstalled) {
 		// The API server does not serve a new definition at once.
 		return ctrl.Result{RequeueAfter: definitionRetry}, nil
@@ -126,7 +132,7 @@ func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctr
 	if err != nil || !changed {
 		return ctrl.Result{}, err
 	}
-	ctrl.LoggerFrom(ctx).Info("Watch of a kind of targets started or stopped", "kind", kind.String())
+	ctrl.LoggerFrom(ctx).Info("Watch of a kind of targets changed", "kind", kind.String())
 	return ctrl.Result{}, w.enqueue(ctx, func(gate *v1alpha1.Gate) bool {
 		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
 			adapter, err := target.For(ref.APIVersion, ref.Kind)
@@ -144,12 +150,16 @@ func definition() *metav1.PartialObjectMetadata {
 	return crd
 }
 
-// kindOfCRD returns the supported kind that a CustomResourceDefinition, named
-// as plural.group, defines.
+// definitionOf returns the name of the CustomResourceDefinition of a kind.
+func definitionOf(kind schema.GroupKind) string {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+	return plural.GroupResource().String()
+}
+
+// kindOfCRD returns the supported kind of a CustomResourceDefinition.
 func kindOfCRD(name string) (schema.GroupKind, bool) {
 	for _, adapter := range target.All() {
-		kind := adapter.GroupKind()
-		if plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion("")); plural.GroupResource().String() == name {
+		if kind := adapter.GroupKind(); definitionOf(kind) == name {
 			return kind, true
 		}
 	}

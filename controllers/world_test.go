@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,6 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -50,6 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.GateReconciler = &GateReconciler{
 		Client: w.writes.client(cluster.Client), EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock,
 		Targets: liveTargets{w}, Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
+		Backoff: runtimectrl.GetDefaultRateLimiter(),
 	}
 	return w
 }
@@ -90,12 +94,15 @@ func (w *world) closedGate(name string, targets ...v1alpha1.TargetReference) *v1
 }
 
 // try reconciles a Gate once, at the time of the fake clock, and reads it anew
-// if it is still there.
+// if it is still there. The error is also that of targets, which are tried again.
 func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	w.Helper()
 	result, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
 	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g); !apierrors.IsNotFound(err) {
 		w.must(err)
+	}
+	if c := conditions.Get(g, meta.ReconcilingCondition); err == nil && c != nil && c.Reason == meta.ProgressingWithRetryReason {
+		err = errors.New(c.Message)
 	}
 	return result, err
 }
@@ -175,7 +182,7 @@ func (l liveTargets) Select(ctx context.Context, adapter target.Adapter, namespa
 	var found []*target.Object
 	for i := range list.Items {
 		if u := &list.Items[i]; ref.Name == v1alpha1.AnyName || ref.Name == u.GetName() {
-			target.Trim(u, v1alpha1.FieldManager)
+			target.Trim(u, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
 			found = append(found, &target.Object{Unstructured: *u})
 		}
 	}

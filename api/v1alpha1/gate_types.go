@@ -82,11 +82,13 @@ type GateSpec struct {
 
 	// NotBefore is the instant before which the Gate is closed unless an open
 	// request is in force.
+	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
 	// NotAfter is the instant from which on the Gate is closed unless an open
 	// request is in force. Must be later than notBefore.
+	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
 
@@ -195,9 +197,13 @@ type RequestMemory struct {
 	// or refused.
 	LastHandled string `json:"lastHandled"`
 
-	// RequestedAt is the time of the last request that was accepted.
+	// RequestedAt is the time of the last request whose time had come.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
+
+	// PlannedAt is the time of a request that is still to come.
+	// +optional
+	PlannedAt *metav1.MicroTime `json:"plannedAt,omitempty"`
 }
 
 // Transition is a change of a Gate's state.

@@ -60,10 +60,12 @@ type Period struct {
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
 	// From is the first instant of a dated period.
+	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	From *metav1.Time `json:"from,omitempty"`
 
 	// Until is the first instant after a dated period. Must be later than from.
+	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 

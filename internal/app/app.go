@@ -3,12 +3,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	runtimeclient "github.com/fluxcd/pkg/runtime/client"
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
@@ -65,7 +69,10 @@ func Run(ctx context.Context, o Options) error {
 		Clock:                clock.RealClock{},
 		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
 		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
-	}).SetupWithManager(mgr, controllers.Options{RateLimiter: runtimectrl.GetRateLimiter(o.RateLimiter)}); err != nil {
+	}).SetupWithManager(mgr, controllers.Options{
+		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] { return runtimectrl.GetRateLimiter(o.RateLimiter) },
+		Namespaces:  namespaces(o.Watch),
+	}); err != nil {
 		return fmt.Errorf("unable to create controller: %w", err)
 	}
 	log.Info("starting manager")
@@ -78,7 +85,7 @@ func Scheme() (*runtime.Scheme, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	return scheme, v1alpha1.AddToScheme(scheme)
+	return scheme, errors.Join(apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
 func newManager(o Options) (ctrl.Manager, error) {
@@ -110,18 +117,21 @@ func newManager(o Options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// cacheOptions restrict the cache to the Gates of this shard and, if asked for,
-// to the namespace of the controller. Targets are never sharded: those of a
-// Gate need not have its labels.
+// cacheOptions restrict the cache to the Gates of this shard. Targets are never
+// sharded: those of a Gate need not have its labels.
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
-	options := cache.Options{
-		DefaultTransform: controllers.TrimTargets,
-		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.Gate{}: {Label: selector}},
+	return cache.Options{
+		DefaultNamespaces: namespaces(watch),
+		ByObject:          map[client.Object]cache.ByObject{&v1alpha1.Gate{}: {Label: selector}},
 	}
-	if !watch.AllNamespaces {
-		options.DefaultNamespaces = map[string]cache.Config{os.Getenv(runtimectrl.EnvRuntimeNamespace): {}}
+}
+
+// namespaces returns the namespaces to watch, none for all.
+func namespaces(watch runtimectrl.WatchOptions) map[string]cache.Config {
+	if watch.AllNamespaces {
+		return nil
 	}
-	return options
+	return map[string]cache.Config{os.Getenv(runtimectrl.EnvRuntimeNamespace): {}}
 }
 
 func leaderElectionID(watch runtimectrl.WatchOptions) string {

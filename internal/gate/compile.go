@@ -72,8 +72,8 @@ func compile(spec *v1alpha1.GateSpec) (schedule.Config, field.ErrorList) {
 	if w := spec.Window; w != nil && (w.Duration < minWindow || w.Duration > maxWindow) {
 		c.add(field.Invalid(root.Child("window"), w.Duration.String(), "must be from 1s to 8784h (366 days)"))
 	}
-	config.NotBefore, config.NotAfter = timeOf(spec.NotBefore), timeOf(spec.NotAfter)
-	if spec.NotBefore != nil && spec.NotAfter != nil && !config.NotBefore.Before(config.NotAfter) {
+	config.NotBefore, config.NotAfter = roundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
+	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
 		c.add(field.Invalid(root.Child("notAfter"), spec.NotAfter.Format(time.RFC3339), "must be later than notBefore"))
 	}
 	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
@@ -86,11 +86,11 @@ func compile(spec *v1alpha1.GateSpec) (schedule.Config, field.ErrorList) {
 
 	names := map[string]bool{}
 	for i := range spec.Windows {
-		config.Windows = append(config.Windows, c.period(root.Child("windows").Index(i), &spec.Windows[i], names))
+		config.Windows = append(config.Windows, c.period(root.Child("windows").Index(i), &spec.Windows[i], names, true))
 	}
 	for i := range spec.ClosePeriods {
 		path := root.Child("closePeriods").Index(i)
-		period := c.period(path, &spec.ClosePeriods[i].Period, names)
+		period := c.period(path, &spec.ClosePeriods[i].Period, names, false)
 		switch mode := spec.ClosePeriods[i].ManualOpen; mode {
 		case v1alpha1.ManualOpenDeny:
 			config.HardClosePeriods = append(config.HardClosePeriods, period)
@@ -117,7 +117,9 @@ func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.
 var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // period compiles one period. What it returns after an error is never used.
-func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool) schedule.Period {
+// opens says what the period does: fractions of a second are rounded so that
+// nothing opens early or closes late.
+func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool, opens bool) schedule.Period {
 	switch {
 	case p.Name == "":
 		c.add(field.Required(path.Child("name"), "a period needs a name"))
@@ -142,11 +144,13 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 	case cron && !weekly && !dated && p.Schedule != nil && p.Duration != nil:
 		return c.cron(path, p, zone)
 	case dated && !weekly && !cron && p.From != nil && p.Until != nil:
-		period, err := schedule.Dated(p.Name, p.From.Time, p.Until.Time)
-		if err != nil {
-			c.add(field.Invalid(path.Child("until"), p.Until.Format(time.RFC3339), err.Error()))
+		if !p.From.Before(p.Until) {
+			c.add(field.Invalid(path.Child("until"), p.Until.Format(time.RFC3339), "must be later than from"))
 		}
-		return period
+		if opens {
+			return span(p.Name, roundUp(p.From.Time), p.Until.Time)
+		}
+		return span(p.Name, p.From.Time, roundUp(p.Until.Time))
 	}
 	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"))
 	return schedule.Period{}

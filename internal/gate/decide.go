@@ -35,9 +35,9 @@ func Decide(g *v1alpha1.Gate, now time.Time) Decision {
 	if len(errs) > 0 {
 		return decideInvalid(g, errs, now)
 	}
-	r := requestsOf(g)
+	requests := requestsOf(g)
 	baseline := schedule.NewPlan(config)
-	config.Open, config.Close = r.periods()
+	config.Open, config.Close = periods(requests)
 	s := schedule.NewPlan(config).Decide(now)
 
 	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), Recheck: s.Until}
@@ -48,7 +48,7 @@ func Decide(g *v1alpha1.Gate, now time.Time) Decision {
 		}
 	}
 	d.Message = message(s, d.Next, &g.Spec)
-	d.RequestedAt, d.ResetToDefaultAt = resetTimes(r, baseline, now)
+	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, baseline, now)
 	return d
 }
 
@@ -59,33 +59,32 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time) (iter.Seq[schedule.Inter
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	config.Open, config.Close = requestsOf(g).periods()
+	config.Open, config.Close = periods(requestsOf(g))
 	return schedule.NewPlan(config).Intervals(from, until), nil
 }
 
 // resetTimes reports the request in force in the RFC's two fields. A request
 // that ended the opposite one early and asks for what the Gate is by itself
 // resets it at once.
-func resetTimes(r requests, baseline *schedule.Plan, now time.Time) (requestedAt, resetAt *metav1.Time) {
-	action, at, ok := r.latest(now)
-	if !ok {
+func resetTimes(requests []inForce, baseline *schedule.Plan, now time.Time) (requestedAt, resetAt *metav1.Time) {
+	i := latest(requests, now)
+	if i < 0 {
 		return nil, nil
 	}
-	state, opposite := schedule.Opened, r.close
-	if action == v1alpha1.RequestClose {
-		state, opposite = schedule.Closed, r.open
+	r := requests[i]
+	state := schedule.Opened
+	if r.action == v1alpha1.RequestClose {
+		state = schedule.Closed
 	}
-	requestedAt = &metav1.Time{Time: at}
-	end := r.end(at)
-	endedOpposite := !opposite.IsZero() && !opposite.After(at) &&
-		(r.window == 0 || at.Before(r.end(opposite)))
-	if endedOpposite && baseline.Decide(at).State == state {
-		end = at
+	endedOpposite := i > 0 && requests[i-1].action != r.action && requests[i-1].end.Equal(r.start)
+	if endedOpposite && baseline.Decide(r.start).State == state {
+		r.end = r.start
 	}
-	if end.IsZero() {
+	requestedAt = &metav1.Time{Time: r.start}
+	if r.end.IsZero() {
 		return requestedAt, nil
 	}
-	return requestedAt, &metav1.Time{Time: end}
+	return requestedAt, &metav1.Time{Time: r.end}
 }
 
 // decideInvalid fails closed: nothing opens, and what was to close closes. A
@@ -103,9 +102,9 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	if next := g.Status.NextTransition; next != nil && next.State == v1alpha1.StateClosed {
 		closing = next.At.Time
 	}
-	if r := requestsOf(g); r.close.After(r.open) || r.close.Equal(r.open) {
-		if !r.close.IsZero() && (r.window <= 0 || now.Before(r.end(r.close))) {
-			closing = earlier(closing, r.close)
+	for _, r := range requestsOf(g) {
+		if r.action == v1alpha1.RequestClose && (r.end.IsZero() || now.Before(r.end)) {
+			closing = earlier(closing, r.start)
 		}
 	}
 	if !closing.IsZero() && !closing.After(now) {

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +41,11 @@ var requestAnnotations = []struct {
 // remembers them in the status of the Gate, and returns them. A value is looked
 // at once; a missing annotation changes nothing.
 func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
+	for i := range g.Status.Requests {
+		if m := &g.Status.Requests[i]; m.PlannedAt != nil && !m.PlannedAt.After(now) {
+			m.RequestedAt, m.PlannedAt = m.PlannedAt, nil
+		}
+	}
 	var handled []Request
 	for _, a := range requestAnnotations {
 		value, ok := g.Annotations[a.requestedAt]
@@ -52,9 +59,8 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 		}
 		memory.LastHandled = value
 		r := Request{Action: a.action, Annotation: a.requestedAt, Value: value, Reason: g.Annotations[a.reason]}
-		r.At, r.Err = parseRequest(value, memory.RequestedAt, now)
-		if r.Err == nil {
-			memory.RequestedAt = &metav1.MicroTime{Time: r.At}
+		if r.At, r.Err = parseRequest(value, memory.RequestedAt, now); r.Err == nil {
+			accept(memory, r.At, now)
 		}
 		handled = append(handled, r)
 	}
@@ -72,9 +78,17 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	return handled
 }
 
+// accept notes a request. One that is planned does not end the one in force.
+func accept(memory *v1alpha1.RequestMemory, at, now time.Time) {
+	if at.After(now) {
+		memory.PlannedAt = &metav1.MicroTime{Time: at}
+		return
+	}
+	memory.RequestedAt = &metav1.MicroTime{Time: at}
+}
+
 // parseRequest refuses, besides nonsense, a time before that of a request which
-// is over already: it is the old value that Flux puts back if one is in Git. A
-// planned request can be brought forward.
+// was handled already: it is the old value that Flux puts back if one is in Git.
 func parseRequest(value string, before *metav1.MicroTime, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
@@ -99,72 +113,68 @@ func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.Request
 	return nil
 }
 
-// requests are the times of the accepted requests, zero where there is none.
-type requests struct {
-	open, close time.Time
-	window      time.Duration
+// inForce is the time in which an accepted request is in force: for the window,
+// but not longer than to the next request. A zero end is never.
+type inForce struct {
+	action     v1alpha1.RequestAction
+	start, end time.Time
 }
 
-func requestsOf(g *v1alpha1.Gate) requests {
-	at := func(action v1alpha1.RequestAction) time.Time {
-		if m := memoryOf(g, action); m != nil && m.RequestedAt != nil {
-			return m.RequestedAt.Time
+// requestsOf returns when the accepted requests of a Gate are in force, in
+// order. Of two for the same time, close wins.
+func requestsOf(g *v1alpha1.Gate) []inForce {
+	var all []inForce
+	for _, m := range g.Status.Requests {
+		for _, at := range []*metav1.MicroTime{m.RequestedAt, m.PlannedAt} {
+			if at != nil {
+				all = append(all, inForce{action: m.Action, start: at.Time})
+			}
 		}
-		return time.Time{}
 	}
-	r := requests{open: at(v1alpha1.RequestOpen), close: at(v1alpha1.RequestClose)}
-	if g.Spec.Window != nil {
-		r.window = g.Spec.Window.Duration
+	slices.SortFunc(all, func(a, b inForce) int {
+		if order := a.start.Compare(b.start); order != 0 {
+			return order
+		}
+		return -strings.Compare(string(a.action), string(b.action)) // open, then close
+	})
+	for i := range all {
+		if g.Spec.Window != nil {
+			all[i].end = all[i].start.Add(g.Spec.Window.Duration)
+		}
+		if i+1 < len(all) {
+			all[i].end = earlier(all[i].end, all[i+1].start)
+		}
 	}
-	return r
+	return all
 }
 
-// end returns when a request made at a time is over, zero if never.
-func (r requests) end(at time.Time) time.Time {
-	if r.window == 0 {
-		return time.Time{}
+// latest returns the index of the newest request whose time has come, -1 if
+// there is none.
+func latest(requests []inForce, now time.Time) int {
+	i := len(requests) - 1
+	for i >= 0 && requests[i].start.After(now) {
+		i--
 	}
-	return at.Add(r.window)
+	return i
 }
 
-// latest returns the request that is the newest of those whose time has come;
-// on a tie, close. ok is false if there is none.
-func (r requests) latest(now time.Time) (action v1alpha1.RequestAction, at time.Time, ok bool) {
-	come := func(t time.Time) bool { return !t.IsZero() && !t.After(now) }
-	switch {
-	case come(r.close) && (!come(r.open) || !r.open.After(r.close)):
-		return v1alpha1.RequestClose, r.close, true
-	case come(r.open):
-		return v1alpha1.RequestOpen, r.open, true
-	}
-	return "", time.Time{}, false
-}
-
-// periods returns when the requests are in force: each from its time on for the
-// window, the earlier one until the later one at most. Fractions of a second
+// periods returns the requests as periods of a schedule. Fractions of a second
 // are rounded so that nothing opens early or closes late.
-func (r requests) periods() (opened, closed schedule.Period) {
-	openEnd, closeEnd := r.end(r.open), r.end(r.close)
-	if !r.open.IsZero() && !r.close.IsZero() {
-		if r.open.After(r.close) {
-			closeEnd = earlier(closeEnd, r.open)
+func periods(requests []inForce) (opened, closed []schedule.Period) {
+	for _, r := range requests {
+		if r.action == v1alpha1.RequestOpen {
+			opened = append(opened, span("", roundUp(r.start), r.end))
 		} else {
-			openEnd = earlier(openEnd, r.close)
+			closed = append(closed, span("", r.start, roundUp(r.end)))
 		}
-	}
-	if !r.open.IsZero() {
-		opened = span(roundUp(r.open), openEnd)
-	}
-	if !r.close.IsZero() {
-		closed = span(r.close, roundUp(closeEnd))
 	}
 	return opened, closed
 }
 
-// span returns the period between two times, the empty one if there is nothing
-// between them.
-func span(from, until time.Time) schedule.Period {
-	period, err := schedule.Dated("", from, until)
+// span returns the period between two times, the empty one if there is no whole
+// second between them.
+func span(name string, from, until time.Time) schedule.Period {
+	period, err := schedule.Dated(name, from, until)
 	if err != nil {
 		return schedule.Period{}
 	}

@@ -14,6 +14,9 @@ func handle(g *v1alpha1.Gate, now time.Time) []gate.Request { return gate.Handle
 // inForce returns the time of the accepted request for an action.
 func inForce(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
 	for _, m := range g.Status.Requests {
+		if m.Action == action && m.PlannedAt != nil {
+			return stamp(m.PlannedAt.Time)
+		}
 		if m.Action == action && m.RequestedAt != nil {
 			return stamp(m.RequestedAt.Time)
 		}
@@ -116,6 +119,38 @@ func TestAPlannedRequestCanBeBroughtForward(t *testing.T) {
 	}
 	if d := gate.Decide(g, utc("2026-11-23T13:00:00Z")); d.State != v1alpha1.StateOpened {
 		t.Errorf("the gate is %s", d.State)
+	}
+}
+
+func TestPlanningARequestLeavesTheOneInForceAlone(t *testing.T) {
+	later, muchLater := utc("2026-11-23T13:00:00Z"), utc("2026-11-25T00:00:00Z")
+	for name, tc := range map[string]struct {
+		gate  *v1alpha1.Gate
+		plan  request
+		state v1alpha1.State
+	}{
+		"a close that is planned opens nothing":  {accepted(t, opened(), shut("2026-11-23T12:00:00Z")), shut("2026-11-24T12:00:00Z"), v1alpha1.StateClosed},
+		"an open that is planned closes nothing": {accepted(t, closed(), open("2026-11-23T12:00:00Z")), open("2026-11-24T12:00:00Z"), v1alpha1.StateOpened},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := accepted(t, tc.gate, tc.plan.seen("2026-11-23T12:30:00Z"))
+			for _, now := range []time.Time{later, utc("2026-11-24T11:59:59Z"), utc("2026-11-24T12:00:00Z"), muchLater} {
+				handle(g, now)
+				if d := gate.Decide(g, now); d.State != tc.state {
+					t.Errorf("at %s it is %s (%s)", stamp(now), d.State, d.Reason)
+				}
+			}
+		})
+	}
+}
+
+func TestAnOldValueThatGitPutsBackLeavesAPlanAlone(t *testing.T) {
+	g := accepted(t, closed(window(time.Hour)),
+		open("2026-11-20T12:00:00Z"), open("2026-11-24T12:00:00Z").seen("2026-11-23T12:00:00Z"))
+	annotate(g, v1alpha1.RequestOpen, "2026-11-20T12:00:00Z")
+	handle(g, utc("2026-11-23T12:01:00Z"))
+	if d := gate.Decide(g, utc("2026-11-24T12:00:00Z")); d.State != v1alpha1.StateOpened {
+		t.Errorf("the planned release is lost: %s", d.Reason)
 	}
 }
 

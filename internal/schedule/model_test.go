@@ -77,10 +77,10 @@ func (s planSpec) config() schedule.Config {
 		c.Default = schedule.Opened
 	}
 	if s.open != [2]time.Time{} {
-		c.Open = periodSpec{name: "open", from: s.open[0], until: s.open[1]}.compile()
+		c.Open = []schedule.Period{periodSpec{name: "open", from: s.open[0], until: s.open[1]}.compile()}
 	}
 	if s.close != [2]time.Time{} {
-		c.Close = periodSpec{name: "close", from: s.close[0], until: s.close[1]}.compile()
+		c.Close = []schedule.Period{periodSpec{name: "close", from: s.close[0], until: s.close[1]}.compile()}
 	}
 	return c
 }

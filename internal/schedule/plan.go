@@ -55,8 +55,8 @@ type Config struct {
 	// HardClosePeriods are close periods that an open request does not lift.
 	HardClosePeriods []Period
 	// Open and Close are the intervals in which a request of a person is in
-	// force. They must not overlap. The zero value is no request.
-	Open, Close Period
+	// force. They must not overlap.
+	Open, Close []Period
 }
 
 // Plan is a compiled schedule. It is immutable and safe for concurrent use. The
@@ -115,9 +115,9 @@ func NewPlan(c Config) *Plan {
 	case len(c.ClosePeriods)+len(c.HardClosePeriods) > 0 && c.Default == Opened:
 		p.rest.reason = OutsideClosePeriods
 	}
-	p.add(Closed, CloseRequested, c.Close)
+	p.add(Closed, CloseRequested, c.Close...)
 	p.add(Closed, ClosePeriod, c.HardClosePeriods...)
-	p.add(Opened, OpenRequested, c.Open)
+	p.add(Opened, OpenRequested, c.Open...)
 	if !c.NotBefore.IsZero() {
 		p.add(Closed, NotYetActive, Period{form: formDated, start: always, end: c.NotBefore.Unix()})
 	}

@@ -22,10 +22,10 @@ func june() schedule.Config {
 func requested(open, closed [2]int) schedule.Config {
 	c := june()
 	if open[0] > 0 {
-		c.Open = dated("open", juneDay(open[0]), juneDay(open[1]))
+		c.Open = []schedule.Period{dated("open", juneDay(open[0]), juneDay(open[1]))}
 	}
 	if closed[0] > 0 {
-		c.Close = dated("close", juneDay(closed[0]), juneDay(closed[1]))
+		c.Close = []schedule.Period{dated("close", juneDay(closed[0]), juneDay(closed[1]))}
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package target
 
 import (
 	"encoding/json"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,9 +53,10 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 
 // Trim removes from an object all that holding it does not need: what is left
 // is metadata, the field that holds it, and conditions. Of the managed fields it
-// leaves the entry of manager, and only if that owns the field that holds it:
-// this is how Observe tells our holds from others.
-func Trim(obj *unstructured.Unstructured, manager string) {
+// leaves what manager has applied. The annotation heldBy goes as well unless
+// manager owns it: anybody who may write the object may have written it. An
+// object may be trimmed more than once.
+func Trim(obj *unstructured.Unstructured, manager, heldBy string) {
 	a := Of(obj)
 	if a == nil {
 		return
@@ -67,23 +69,29 @@ func Trim(obj *unstructured.Unstructured, manager string) {
 	}
 	obj.Object = trimmed
 
-	annotations := obj.GetAnnotations()
-	if _, ok := annotations[lastAppliedAnnotation]; ok {
-		delete(annotations, lastAppliedAnnotation)
-		obj.SetAnnotations(annotations)
-	}
-	var ours []metav1.ManagedFieldsEntry
-	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply &&
-			entry.Subresource == "" && owns(entry.FieldsV1, a.lever()) {
-			entry.FieldsV1 = nil
-			ours = append(ours, entry)
-		}
-	}
+	ours := slices.DeleteFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != manager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != ""
+	})
 	obj.SetManagedFields(ours)
+
+	annotations := obj.GetAnnotations()
+	delete(annotations, lastAppliedAnnotation)
+	if !owned(obj, "metadata", "annotations", heldBy) {
+		delete(annotations, heldBy)
+	}
+	obj.SetAnnotations(annotations)
 }
 
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
+
+// owned returns whether the managed fields of a trimmed object have a field.
+func owned(obj interface {
+	GetManagedFields() []metav1.ManagedFieldsEntry
+}, path ...string) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return owns(entry.FieldsV1, path)
+	})
+}
 
 // owns returns whether a set of managed fields has the field of a path.
 func owns(fields *metav1.FieldsV1, path []string) bool {

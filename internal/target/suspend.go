@@ -23,7 +23,7 @@ func (s suspendable) Observe(obj *Object) State {
 	switch {
 	case err != nil || !suspended:
 		return Free
-	case len(obj.GetManagedFields()) > 0:
+	case owned(obj, s.lever()...):
 		return Held
 	}
 	return Foreign

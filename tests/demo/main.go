@@ -21,7 +21,7 @@ import (
 func main() {
 	keep := flag.Bool("keep", false, "Stay up after the demo until Ctrl-C.")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, *keep)
 	stop()
 	switch {
@@ -50,7 +50,7 @@ func run(ctx context.Context, keep bool) (err error) {
 		}
 	}
 	if keep {
-		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. To play with it:\n\n  export KUBECONFIG=%s\n  alias kubectl=%s/bin/kubectl\n",
+		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. To play with it:\n\n  export KUBECONFIG=%s\n  alias kubectl='%s/bin/kubectl'\n",
 			d.cluster.Kubeconfig, harness.Tools())
 		<-ctx.Done()
 	}
