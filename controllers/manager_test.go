@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,16 +46,26 @@ func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
+	done := make(chan struct{})
+	managerError.Store(nil)
+	go func() {
+		defer close(done)
+		if err := mgr.Start(ctx); err != nil {
+			managerError.Store(&err)
+		}
+	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
+		<-done
+		if err := managerError.Load(); err != nil {
+			t.Error(*err)
 		}
 	})
 	return r
 }
+
+// managerError is why the manager of a test ended, so that nothing waits for it.
+var managerError atomic.Pointer[error]
 
 // soon polls until a condition holds, which must be within seconds. The
 // deadline is for machines that are busy.
@@ -63,6 +74,9 @@ func soon(t *testing.T, what string, holds func() bool) {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if holds() {
 			return
+		}
+		if err := managerError.Load(); err != nil {
+			t.Fatalf("the manager ended: %s", *err)
 		}
 	}
 	t.Fatalf("not in time: %s", what)
