@@ -92,6 +92,7 @@ func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			g := w.closedGate("production", named("apps"))

@@ -188,6 +188,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			g := prepare(w)
 			w.reconcile(g)

@@ -39,6 +39,7 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for n := range enough {
 				w := newWorld(t)
 				app := w.kustomization("apps", nil)
@@ -75,6 +76,7 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 func TestALostAnswerIsMended(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization", "patch-status Gate", "patch Gate"} {
 		t.Run(at, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			g := w.closedGate("production", named("apps"))

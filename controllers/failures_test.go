@@ -80,6 +80,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 			failure: "Kustomization/broken WriteFailed", message: errBroken.Error(), retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			if tc.breaks != nil {

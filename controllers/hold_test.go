@@ -104,6 +104,7 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}

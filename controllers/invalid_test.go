@@ -132,6 +132,7 @@ func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 	} {
 		for action, annotation := range map[v1alpha1.State]string{"closed": v1alpha1.OpenRequestedAtAnnotation, "opened": v1alpha1.CloseRequestedAtAnnotation} {
 			t.Run(name+" while "+string(action), func(t *testing.T) {
+				t.Parallel()
 				w := newWorld(t)
 				app := w.kustomization("apps", nil)
 				g := w.gate("production", v1alpha1.GateSpec{Default: action, Targets: []v1alpha1.TargetReference{named("apps")}})

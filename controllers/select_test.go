@@ -29,6 +29,7 @@ func TestTargetsAreSelected(t *testing.T) {
 		"not at all":                     {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.kustomization("a", critical)
 			w.kustomization("b", map[string]string{"tier": "critical"})

@@ -25,6 +25,7 @@ func TestTwoGatesOnOneTargetInEveryOrder(t *testing.T) {
 		{a1, a0, b1, b0}, {a1, b1, a0, b0}, {a1, b1, b0, a0}, {b1, a1, a0, b0}, {b1, a1, b0, a0}, {b1, b0, a1, a0},
 	} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			gates := []*v1alpha1.Gate{

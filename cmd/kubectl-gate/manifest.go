@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -80,13 +81,17 @@ func (l *loader) load(file string, in io.Reader) error {
 }
 
 func (l *loader) document(file string, document []byte) {
-	content := map[string]any{}
-	if err := sigsyaml.Unmarshal(document, &content); err != nil {
-		l.faults = append(l.faults, fault{file: file, cause: err.Error()})
+	var decoded any
+	if err := sigsyaml.UnmarshalStrict(document, &decoded); err != nil {
+		l.faults = append(l.faults, fault{file: file, cause: strings.ReplaceAll(err.Error(), "\n", " ")})
+		return
+	}
+	content, ok := decoded.(map[string]any)
+	if !ok {
 		return
 	}
 	obj := &unstructured.Unstructured{Object: content}
-	if items, ok := content["items"].([]any); ok && obj.GetKind() == "List" {
+	if items, ok := content["items"].([]any); ok && strings.HasSuffix(obj.GetKind(), "List") {
 		for _, item := range items {
 			if fields, ok := item.(map[string]any); ok {
 				l.object(file, &unstructured.Unstructured{Object: fields})
@@ -102,6 +107,7 @@ func (l *loader) object(file string, obj *unstructured.Unstructured) {
 	if gvk.Group != v1alpha1.GroupVersion.Group || gvk.Kind != v1alpha1.GateKind {
 		return
 	}
+	_, _, namespaceErr := unstructured.NestedString(obj.Object, "metadata", "namespace")
 	if obj.GetNamespace() == "" {
 		obj.SetNamespace(l.namespace)
 	}
@@ -112,6 +118,9 @@ func (l *loader) object(file string, obj *unstructured.Unstructured) {
 	switch other, ok := l.seen[name]; {
 	case gvk.Version != v1alpha1.GroupVersion.Version:
 		fail("apiVersion", fmt.Sprintf("%s is not supported, use %s", obj.GetAPIVersion(), v1alpha1.GroupVersion))
+		return
+	case namespaceErr != nil:
+		fail("metadata.namespace", "must be a string, put it in quotes")
 		return
 	case obj.GetName() == "":
 		fail("metadata.name", "a gate needs a name")

@@ -75,7 +75,7 @@ func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
 
 func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *testing.T) {
 	manifest := strings.ReplaceAll(nights, "production", "zulu") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + nights +
-		"---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"
+		"---\n- op: remove\n  path: /spec\n---\n\n---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateList\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"
 	code, out, errOut := execute(t, manifest, "-o", "json", "--namespace", "apps")
 	var got []timeline
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
@@ -116,6 +116,8 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be a time in RFC 3339"},
 		{"other version", "v1alpha1", "v9", head + "apiVersion: gating.toolkit.fluxcd.io/v9 is not supported"},
 		{"no name", "name: production, ", "", "gates.yaml: flux-system/: metadata.name: a gate needs a name"},
+		{"a namespace that YAML takes for false", "namespace: flux-system", "namespace: n", "gates.yaml: default/production: metadata.namespace: must be a string"},
+		{"a field twice", "spec:\n", "spec: {default: opened}\nspec:\n", "gates.yaml: "},
 		{"no YAML", "spec:", "spec: {", "gates.yaml: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {

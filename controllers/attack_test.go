@@ -1,0 +1,106 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestAFailingTargetDelaysNoEdge(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.kustomization("broken", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", Windows: []v1alpha1.Period{dated("soon", 10*time.Second, time.Hour)},
+		Targets: []v1alpha1.TargetReference{named("broken"), named("apps")},
+	})
+	w.writes.before = failing("apply Kustomization/broken")
+	for range 30 { // far beyond what an exponential back-off takes to be long
+		result, err := w.try(g)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
+			t.Fatalf("requeue after %s, the window opens in 10s", result.RequeueAfter)
+		}
+	}
+	w.expectHeld(app, g)
+	w.in(10 * time.Second)
+	_, _ = w.try(g)
+	w.expectReleased(app, g)
+}
+
+func TestTwoGatesThatRespectAResumedTargetDoNotWriteInTurns(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	var gates []*v1alpha1.Gate
+	for _, name := range []string{"a", "b"} {
+		gates = append(gates, w.gate(name, v1alpha1.GateSpec{
+			Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+		}))
+		w.reconcile(gates[len(gates)-1])
+	}
+	w.resume(app)
+	for _, g := range gates {
+		w.reconcile(g)
+	}
+	w.writes.take("")
+	for range 3 {
+		for _, g := range gates {
+			w.reconcile(g)
+		}
+	}
+	if got := w.writes.take(""); len(got) > 0 {
+		t.Errorf("writes: %q", got)
+	}
+	if w.suspended(app) {
+		t.Error("held again")
+	}
+}
+
+func TestWhatIsHeldWhereAccessWasDeniedSinceIsReleasedWhenTheGateOpens(t *testing.T) {
+	w := newWorld(t)
+	other := w.newNamespace()
+	app := inGit(other, "apps", nil)
+	w.git(app)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: other}}})
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.NoCrossNamespaceRefs = true
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
+
+func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect,
+		Windows: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
+	})
+	w.reconcile(g)
+	w.resume(app)
+	w.reconcile(g)
+	if w.suspended(app) {
+		t.Fatal("held again before the gate closed anew")
+	}
+	w.in(3 * time.Hour)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+}
+
+func TestAnAnnotationThatSomebodyElseWroteIsNoHold(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+key(g)+`,garbage,a/b/c"}}}`)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
