@@ -124,7 +124,7 @@ func (c *ticks) next(z *Zone, t int64) int64 {
 // a single UTC offset. It saves a search the single ticks of the stretch.
 func (c *ticks) run(z *Zone, tick int64) int64 {
 	span := z.spans[z.at(tick)]
-	if c.months == 1<<13-1<<1 && c.daysOfMonth == 1<<32-1<<1 && c.daysOfWeek == uint64(everyDay) {
+	if c.everyDay() {
 		return span.end
 	}
 	d := floorDiv(tick+span.offset, day)
@@ -135,6 +135,11 @@ func (c *ticks) run(z *Zone, tick int64) int64 {
 		}
 	}
 	return min(d*day-span.offset, span.end)
+}
+
+// everyDay returns whether all days match.
+func (c *ticks) everyDay() bool {
+	return c.months == 1<<13-1<<1 && c.daysOfMonth == 1<<32-1<<1 && c.daysOfWeek == uint64(everyDay)
 }
 
 // nextWall returns the first tick on the wall clock at or after wall.

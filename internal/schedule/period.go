@@ -91,6 +91,11 @@ func Cron(name string, expression CronExpression, duration time.Duration, zone *
 	if duration < MinDuration || duration > MaxDuration {
 		return Period{}, errors.New("must be from 1m to 8784h (366 days)")
 	}
+	// No clock is set back by more than a day. What outlasts that never ends, and
+	// a search need not follow it from year to year.
+	if seconds := int64(duration / time.Second); expression.ticks.everyDay() && seconds >= expression.ticks.gap+day {
+		return Period{name: name, form: formDated, start: always, end: never}, nil
+	}
 	return Period{
 		name: name, form: formCron, zone: zone,
 		ticks: expression.ticks, duration: int64(duration / time.Second),
