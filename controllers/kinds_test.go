@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -19,13 +20,13 @@ import (
 const policies = "imagepolicies.image.toolkit.fluxcd.io"
 
 // imagePolicy creates a target of a kind that comes and goes in this test.
-func (w *world) imagePolicy(name string) *unstructured.Unstructured {
+func (w *world) imagePolicy(name, version string) *unstructured.Unstructured {
 	w.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"imageRepositoryRef": map[string]any{"name": "podinfo"},
 		"policy":             map[string]any{"semver": map[string]any{"range": "*"}},
 	}}}
-	obj.SetAPIVersion("image.toolkit.fluxcd.io/v1")
+	obj.SetAPIVersion("image.toolkit.fluxcd.io/" + version)
 	obj.SetKind("ImagePolicy")
 	obj.SetNamespace(w.namespace)
 	obj.SetName(name)
@@ -52,18 +53,19 @@ func installPolicies(t *testing.T) {
 
 func removePolicies(t *testing.T) {
 	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // it serves for cleaning up, too
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	crd.SetName(policies)
-	if err := cluster.Client.Delete(t.Context(), crd); err != nil {
+	if err := cluster.Client.Delete(ctx, crd); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "the definition is gone", func() bool {
-		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+		return apierrors.IsNotFound(cluster.Client.Get(ctx, client.ObjectKeyFromObject(crd), crd))
 	})
 	soon(t, "the kind is no longer served", func() bool {
 		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v1", Kind: "ImagePolicy"})
-		return cluster.Client.List(t.Context(), list) != nil
+		return cluster.Client.List(ctx, list) != nil
 	})
 }
 
@@ -81,7 +83,7 @@ func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
 	for _, round := range []string{"first", "second"} {
 		installPolicies(t)
 		w.soonStatus(g, "the kind is no longer missing", func(g *v1alpha1.Gate) bool { return len(g.Status.Failures) == 0 })
-		policy := w.imagePolicy(round)
+		policy := w.imagePolicy(round, "v1")
 		w.soonSuspended(policy, true)
 		w.open(g, time.Now())
 		w.soonSuspended(policy, false)
@@ -91,4 +93,31 @@ func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
 		w.soonStatus(g, "the kind is missing again", missing)
 		w.soonHeld(app, g)
 	}
+}
+
+func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
+	t.Cleanup(func() {
+		removePolicies(t)
+		installPolicies(t)
+	})
+	startManager(t, cluster)
+	w := newWorld(t)
+	g := w.closedGate("production", v1alpha1.TargetReference{Kind: "ImagePolicy", Name: "*"})
+	w.soonSuspended(w.imagePolicy("before", "v1"), true)
+
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKey{Name: policies}, crd))
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1" })
+	next := *crd.Spec.Versions[i].DeepCopy()
+	next.Name, next.Storage = "v2", false
+	crd.Spec.Versions[i].Served = false
+	crd.Spec.Versions = append(crd.Spec.Versions, next)
+	w.must(cluster.Client.Update(w.ctx, crd))
+
+	soon(t, "the new version is served", func() bool {
+		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v2", Kind: "ImagePolicy"})
+		return cluster.Client.List(w.ctx, list) == nil
+	})
+	w.soonSuspended(w.imagePolicy("after", "v2"), true)
+	w.soonStatus(g, "both are held", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held == 2 })
 }
