@@ -41,7 +41,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		Closed:  decision.State == v1alpha1.StateClosed,
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
 	}
-	selected := r.selectTargets(ctx, obj, result)
+	selected, settled := r.selectTargets(ctx, obj, result)
 	result.total = int64(len(selected))
 	r.settleAll(ctx, selected, want, result)
 
@@ -57,8 +57,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		return result
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
-		return want.Closed && governs(obj, &t.Unstructured) ||
-			slices.ContainsFunc(selected, func(s *target.Object) bool { return s.GetUID() == t.GetUID() })
+		return settled[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured)
 	})
 	want.Closed = false
 	r.settleAll(ctx, held, want, result)

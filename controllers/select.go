@@ -13,8 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// selectTargets returns the objects that the spec of a Gate names, each once.
-func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, result *outcomes) []*target.Object {
+// selectTargets returns the objects that the spec of a Gate names, each once,
+// and the set of their UIDs.
+func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, result *outcomes) ([]*target.Object, map[types.UID]bool) {
 	var selected []*target.Object
 	seen := map[types.UID]bool{}
 	for _, ref := range obj.Spec.Targets {
@@ -46,7 +47,7 @@ func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, 
 			}
 		}
 	}
-	return selected
+	return selected, seen
 }
 
 // governs returns whether the spec of a Gate names an object.

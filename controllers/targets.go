@@ -34,7 +34,7 @@ var (
 // must not be changed.
 type TargetReader interface {
 	// Select returns the objects of a kind in a namespace that a reference
-	// names, or ErrNotInstalled.
+	// names, or ErrNotInstalled or ErrNotReadable.
 	Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error)
 
 	// HeldBy returns the objects of all kinds that name a Gate, given as

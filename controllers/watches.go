@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,7 +70,7 @@ func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error 
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("target-kind").
-		For(definition(), builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			_, ok := kindOfCRD(obj.GetName())
 			return ok
 		}))).
@@ -143,12 +143,6 @@ func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctr
 
 // definitionRetry is how long to wait for a new kind to be served.
 const definitionRetry = 500 * time.Millisecond
-
-func definition() *metav1.PartialObjectMetadata {
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	return crd
-}
 
 // definitionOf returns the name of the CustomResourceDefinition of a kind.
 func definitionOf(kind schema.GroupKind) string {

@@ -90,9 +90,10 @@ func resetTimes(requests []inForce, baseline *schedule.Plan, now time.Time) (req
 // decideInvalid fails closed: nothing opens, and what was to close closes. A
 // Gate that was never valid is closed.
 func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decision {
+	cause := errs.ToAggregate().Error()
 	d := Decision{
 		State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason, Errors: errs,
-		Message:     "Gate stays closed, its spec is invalid: " + errs.ToAggregate().Error(),
+		Message:     "Gate stays closed, its spec is invalid: " + cause,
 		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt,
 	}
 	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) {
@@ -108,11 +109,11 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 		}
 	}
 	if !closing.IsZero() && !closing.After(now) {
-		d.Message = "Gate closed, its spec is invalid: " + errs.ToAggregate().Error()
+		d.Message = "Gate closed, its spec is invalid: " + cause
 		return d
 	}
 	d.State = v1alpha1.StateOpened
-	d.Message = "Gate stays opened until it is due to close, its spec is invalid: " + errs.ToAggregate().Error()
+	d.Message = "Gate stays opened until it is due to close, its spec is invalid: " + cause
 	if !closing.IsZero() {
 		d.Recheck = closing
 		d.Next = &v1alpha1.Transition{At: metav1.NewTime(closing), State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason}

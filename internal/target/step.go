@@ -71,7 +71,9 @@ func Next(state State, heldBy []string, want Want) Step {
 	case named:
 		return Step{Outcome: OutcomeHeld, Write: state == Free, Hold: true, HeldBy: heldBy, Again: state == Free}
 	}
-	return Step{Outcome: OutcomeHeld, Write: true, Hold: true, HeldBy: ParseHeldBy(FormatHeldBy(append(slices.Clone(heldBy), want.Gate)))}
+	gates := append(slices.Clone(heldBy), want.Gate)
+	slices.Sort(gates)
+	return Step{Outcome: OutcomeHeld, Write: true, Hold: true, HeldBy: gates}
 }
 
 // ParseHeldBy returns the Gates in a held-by annotation.

@@ -2,7 +2,6 @@
 package api_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -18,19 +17,5 @@ var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	var err error
-	if cluster, err = harness.StartControlPlane(); err != nil {
-		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
-		return 1
-	}
-	defer func() {
-		if err := cluster.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
-		}
-	}()
-	return m.Run()
+	os.Exit(harness.RunTests(m, &cluster))
 }

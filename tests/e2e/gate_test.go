@@ -48,11 +48,7 @@ func TestAClosedGateHoldsANewRevisionBackUntilItIsOpened(t *testing.T) {
 
 func TestAHoldOutlivesTheControllerAndRequestsReachItWhenItIsBack(t *testing.T) {
 	w := newWorld(t)
-	w.publish("v1")
-	app := w.kustomization("app", "ExternalArtifact", "app")
-	w.arrives("v1")
-	w.closedGate("production", "Kustomization", "app")
-	w.suspend(app, true)
+	app := w.heldApp()
 
 	w.must(gating.Kill())
 	w.publish("v2")
@@ -70,11 +66,7 @@ func TestAHoldOutlivesTheControllerAndRequestsReachItWhenItIsBack(t *testing.T) 
 
 func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
 	w := newWorld(t)
-	w.publish("v1")
-	app := w.kustomization("app", "ExternalArtifact", "app")
-	w.arrives("v1")
-	w.closedGate("production", "Kustomization", "app")
-	w.suspend(app, true)
+	app := w.heldApp()
 
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":null}}`))
 	w.must(cluster.Client.Patch(w.ctx, app, resume, client.FieldOwner("flux")))

@@ -148,6 +148,18 @@ func (w *world) closedGate(name, kind, targetName string) {
 	w.gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: kind, Name: targetName}}})
 }
 
+// heldApp returns a Kustomization that has applied revision v1 and is held by
+// the Gate production since.
+func (w *world) heldApp() *unstructured.Unstructured {
+	w.Helper()
+	w.publish("v1")
+	app := w.kustomization("app", "ExternalArtifact", "app")
+	w.arrives("v1")
+	w.closedGate("production", "Kustomization", "app")
+	w.suspend(app, true)
+	return app
+}
+
 // annotate does what a person does with kubectl.
 func (w *world) annotate(kind, name string, annotations ...string) {
 	w.Helper()
