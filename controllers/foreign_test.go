@@ -158,5 +158,5 @@ func TestAHoldWhoseAnnotationIsRemovedIsReleasedAllTheSame(t *testing.T) {
 	w.flux(app, strip)
 	w.open(g, w.clock.Now())
 	w.reconcile(g)
-	w.expectReleased(app, g)
+	w.expect(app, look{approved: "True GateOpened Released, no gate that governs it is closed."})
 }

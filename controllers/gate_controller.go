@@ -7,15 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -27,6 +27,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
@@ -51,6 +52,8 @@ type GateReconciler struct {
 	Clock clock.PassiveClock
 	// NoCrossNamespaceRefs refuses targets in other namespaces than the Gate's.
 	NoCrossNamespaceRefs bool
+	// Namespaces are those whose Gates are reconciled, none means all.
+	Namespaces map[string]ctrlcache.Config
 	// Backoff says when to try failed targets again.
 	Backoff workqueue.TypedRateLimiter[ctrl.Request]
 	// GateMetrics are the metrics of Gates.
@@ -63,9 +66,12 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
 	obj := &v1alpha1.Gate{}
+	if req.Name == "" {
+		return r.reconcileMissing(ctx, req.NamespacedName)
+	}
 	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			return ctrl.Result{}, r.releaseOrphans(ctx, req.NamespacedName)
+			return r.reconcileMissing(ctx, req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -125,7 +131,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 
 	outcome := r.assert(ctx, obj, decision, missedEdges(before, decision.State, now))
 	obj.Status.Targets = outcome.counts()
-	obj.Status.Failures = outcome.merge(before.Status, now)
+	obj.Status.Failures = outcome.report(before.Status, now)
 	r.record(before, obj, now)
 	return outcome, r.requeueAfter(obj, decision), nil
 }
@@ -161,28 +167,18 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		return nil
 	}
-	if err := r.releaseAll(ctx, client.ObjectKeyFromObject(obj)); err != nil {
+	key := client.ObjectKeyFromObject(obj)
+	if _, err := r.settleWithout(ctx, key); err != nil {
+		return err
+	}
+	governed, _ := r.selectTargets(ctx, obj, &outcomes{})
+	nobodys := slices.DeleteFunc(governed.targets, func(t *target.Object) bool { return !heldByNobody(&t.Unstructured) })
+	if err := r.settleAll(ctx, nobodys, target.Want{Gate: key.String()}).err(); err != nil {
 		return err
 	}
 	controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer)
-	r.GateMetrics.Delete(client.ObjectKeyFromObject(obj))
-	return patcher.Patch(ctx, obj, patchOptions...)
-}
-
-// releaseOrphans releases what a Gate holds that is no more, because its
-// finalizer was removed by hand. The cache may lack a Gate that another shard
-// of the controller is in charge of.
-func (r *GateReconciler) releaseOrphans(ctx context.Context, key types.NamespacedName) error {
 	r.GateMetrics.Delete(key)
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-	switch err := r.APIReader.Get(ctx, key, obj); {
-	case err == nil:
-		return nil
-	case !apierrors.IsNotFound(err):
-		return err
-	}
-	return r.releaseAll(ctx, key)
+	return patcher.Patch(ctx, obj, patchOptions...)
 }
 
 func (r *GateReconciler) recordRequests(obj *v1alpha1.Gate, handled []gate.Request) {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -41,11 +39,14 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		Closed:  decision.State == v1alpha1.StateClosed,
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
 	}
-	selected, settled := r.selectTargets(ctx, obj, result)
-	result.total = int64(len(selected))
-	r.settleAll(ctx, selected, want, result)
+	governed, denied := r.selectTargets(ctx, obj, result)
+	outcome := r.settleAll(ctx, governed.targets, want)
+	result.merge(outcome)
+	result.total, result.held, result.foreign = int64(len(governed.targets)), outcome.held, outcome.foreign
+	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
+	result.merge(r.settleAll(ctx, denied.targets, refused))
 
-	// What the Gate holds but no longer names is released, unless the spec is
+	// What the Gate holds but does not govern is released, unless the spec is
 	// broken: then nobody knows what it is meant to name. What a closed Gate names
 	// stays even if it was not selected, for a failure say.
 	if len(decision.Errors) > 0 {
@@ -57,26 +58,16 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		return result
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
-		return settled[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured)
+		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured)
 	})
 	want.Closed = false
-	r.settleAll(ctx, held, want, result)
+	result.merge(r.settleAll(ctx, held, want))
 	return result
 }
 
-// releaseAll releases all that a Gate holds.
-func (r *GateReconciler) releaseAll(ctx context.Context, key types.NamespacedName) error {
-	held, err := r.Targets.HeldBy(ctx, key.String())
-	if err != nil {
-		return err
-	}
-	result := &outcomes{}
-	r.settleAll(ctx, held, target.Want{Gate: key.String()}, result)
-	return result.err()
-}
-
 // settleAll settles targets, several at once.
-func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want target.Want, result *outcomes) {
+func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want target.Want) *outcomes {
+	result := &outcomes{}
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
@@ -98,6 +89,7 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 		})
 	}
 	_ = group.Wait() // none returns an error
+	return result
 }
 
 // settle takes the step that a target needs, if any. Each write is conditional
@@ -121,21 +113,32 @@ func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want ta
 			// Another object of the same name: its own event brings it here, if it matches.
 			return target.Untouched, nil
 		}
-		target.Trim(&latest.Unstructured, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
+		target.Trim(&latest.Unstructured, us)
 		obj = latest
 	}
 }
 
 func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want target.Want) (target.Outcome, error) {
 	adapter := target.Of(&obj.Unstructured)
-	heldBy := target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
-	state := adapter.Observe(obj)
-	step := target.Next(state, heldBy, want)
+	state, holders := adapter.Observe(obj, us), heldBy(&obj.Unstructured)
+	if !want.Closed && heldByNobody(&obj.Unstructured) {
+		closed, err := r.closedElsewhere(ctx, &obj.Unstructured, want.Gate)
+		if err != nil || closed {
+			return target.Untouched, err // that Gate will put its name to the hold
+		}
+		want.Gate = ""
+	}
+	step := target.Next(state, holders, want)
 
 	// The condition is written while the target still names the Gate, so that
 	// after a crash there is somebody left to mend it.
 	var err error
-	release := state == target.Held && !step.Hold
+	release := state != target.Free && state != target.Foreign && !step.Hold
+	if step.Claim {
+		if obj, err = r.apply(ctx, adapter, obj, target.Step{Hold: true, HeldBy: holders}); err != nil {
+			return step.Outcome, err
+		}
+	}
 	if release {
 		if obj, err = r.approve(ctx, obj, step, want); err != nil {
 			return step.Outcome, err
@@ -174,7 +177,7 @@ func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj 
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
 		return nil, err
 	}
-	target.Trim(&config.Unstructured, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
+	target.Trim(&config.Unstructured, us)
 	return config, nil
 }
 
@@ -187,6 +190,8 @@ func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step t
 	switch {
 	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue:
 		return obj, nil
+	case step.Hold && refusedFor(was, step.HeldBy, want.Gate):
+		return obj, nil // it says more than that this Gate is closed
 	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):
 		return obj, nil
 	}
@@ -195,44 +200,4 @@ func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step t
 	err := r.Status().Patch(ctx, approved, client.MergeFromWithOptions(&obj.Unstructured, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(v1alpha1.FieldManager))
 	return approved, client.IgnoreNotFound(err)
-}
-
-// approval returns the condition that a target has after a step, nil if it is
-// to stay as it is.
-func approval(step target.Step, want target.Want) *metav1.Condition {
-	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.GateOpenedReason}
-	switch {
-	case step.Hold:
-		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.GateClosedReason
-		condition.Message = waiting(step.HeldBy)
-	case step.Outcome == target.OutcomeResumed:
-		condition.Reason = v1alpha1.ResumedReason
-		condition.Message = fmt.Sprintf("Resumed by hand, held by '%s' before.", strings.Join(step.HeldBy, "', '"))
-	case step.Outcome == target.OutcomeForeign:
-		return nil
-	default:
-		condition.Message = fmt.Sprintf("Released by gate '%s'.", want.Gate)
-	}
-	return condition
-}
-
-// waiting is the wording of the Flux RFC on gating.
-func waiting(gates []string) string {
-	if len(gates) == 1 {
-		return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' is closed.", gates[0])
-	}
-	return fmt.Sprintf("Reconciliation is waiting approval, gates '%s' are closed.", strings.Join(gates, "', '"))
-}
-
-// tell records an event on the target if the step changed something.
-func (r *GateReconciler) tell(obj *target.Object, state target.State, step target.Step, want target.Want) {
-	switch {
-	case step.Again:
-		r.Eventf(obj, eventWarning, v1alpha1.HeldAgainReason,
-			"Resumed while gate '%s' is closed, held again. Open the gate instead.", want.Gate)
-	case step.Hold && state == target.Free:
-		r.Eventf(obj, eventNormal, v1alpha1.GateClosedReason, "%s", waiting(step.HeldBy))
-	case state == target.Held && !step.Hold:
-		r.Eventf(obj, eventNormal, v1alpha1.GateOpenedReason, "Released by gate '%s'.", want.Gate)
-	}
 }

@@ -209,6 +209,43 @@ func TestWatches(t *testing.T) {
 		w.soonFree(app)
 	})
 
+	t.Run("an object names its gates, which come, open and go", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := &v1alpha1.Gate{}
+		g.Namespace, g.Name = w.namespace, "production"
+		refused := func(reason string) {
+			soon(t, "the object is refused with "+reason, func() bool {
+				return w.suspended(app) && strings.HasPrefix(w.look(app).approved, "False "+reason)
+			})
+		}
+		w.name(app, "production")
+		refused("GateNotFound")
+		w.resume(app)
+		refused("GateNotFound")
+		g = w.closedGate("production")
+		refused("GateClosed")
+		w.open(g, time.Now())
+		w.soonFree(app)
+		w.must(cluster.Client.Delete(w.ctx, g))
+		refused("GateNotFound")
+		w.name(app, "production", "No Gate")
+		soon(t, "the object names what is no gate", func() bool { return w.look(app).heldBy == w.namespace+"/*" })
+		w.name(app)
+		w.soonFree(app)
+	})
+
+	t.Run("a hold whose annotation is removed is released without its gate", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.closedGate("production", named("apps"))
+		w.soonHeld(app, g)
+		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+		w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+		w.must(cluster.Client.Delete(w.ctx, g))
+		w.soonFree(app)
+	})
+
 	t.Run("the cache keeps only what a hold needs", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", map[string]string{"tier": "critical"})
@@ -221,7 +258,7 @@ func TestWatches(t *testing.T) {
 			found, err := r.Targets.Select(w.ctx, adapter, w.namespace, named("apps"))
 			w.must(err)
 			cached = found[0]
-			return len(cached.GetConditions()) > 0 && adapter.Observe(cached) == target.Held
+			return len(cached.GetConditions()) > 0 && adapter.Observe(cached, us) == target.Held
 		})
 		equal(t, keysOf(cached.Object), []string{"apiVersion", "kind", "metadata", "spec", "status"})
 		equal(t, keysOf(cached.Object["spec"]), []string{"suspend"})

@@ -1,29 +1,44 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// selectTargets returns the objects that the spec of a Gate names, each once,
-// and the set of their UIDs.
-func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, result *outcomes) ([]*target.Object, map[types.UID]bool) {
-	var selected []*target.Object
-	seen := map[types.UID]bool{}
-	for _, ref := range obj.Spec.Targets {
-		namespace := ref.Namespace
-		if namespace == "" {
-			namespace = obj.Namespace
+// selection is a set of targets.
+type selection struct {
+	targets []*target.Object
+	uids    map[types.UID]bool
+}
+
+func (s *selection) add(found ...*target.Object) {
+	for _, t := range found {
+		if !s.uids[t.GetUID()] {
+			s.uids[t.GetUID()] = true
+			s.targets = append(s.targets, t)
 		}
-		if namespace != obj.Namespace && r.NoCrossNamespaceRefs {
+	}
+}
+
+// selectTargets returns the objects that a Gate governs, because its spec names
+// them or because they name it, each once. Denied are those that name it from a
+// namespace from which they must not.
+func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, result *outcomes) (governed, denied selection) {
+	governed, denied = selection{uids: map[types.UID]bool{}}, selection{uids: map[types.UID]bool{}}
+	for _, ref := range obj.Spec.Targets {
+		namespace := namespaceOf(ref, obj)
+		if !r.reaches(obj.Namespace, namespace) {
 			result.fail(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason,
 				fmt.Sprintf("targets in namespace %q cannot be held from namespace %q, cross-namespace references are disabled", namespace, obj.Namespace), nil)
 			continue
@@ -40,24 +55,39 @@ func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, 
 		case err != nil:
 			result.fail(ref.Kind, namespace, ref.Name, v1alpha1.ReadFailedReason, err.Error(), err)
 		}
-		for _, t := range found {
-			if !seen[t.GetUID()] {
-				seen[t.GetUID()] = true
-				selected = append(selected, t)
-			}
+		governed.add(found...)
+	}
+	naming, err := r.Targets.Naming(ctx, client.ObjectKeyFromObject(obj).String())
+	if err != nil {
+		result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+	}
+	for _, t := range naming {
+		if r.reaches(t.GetNamespace(), obj.Namespace) {
+			governed.add(t)
+		} else {
+			denied.add(t)
 		}
 	}
-	return selected, seen
+	return governed, denied
 }
 
-// governs returns whether the spec of a Gate names an object.
+// reaches returns whether something in a namespace may refer to another.
+func (r *GateReconciler) reaches(from, to string) bool {
+	return from == to || !r.NoCrossNamespaceRefs
+}
+
+func namespaceOf(ref v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
+	return cmp.Or(ref.Namespace, gate.Namespace)
+}
+
+// governs returns whether the spec of a Gate names an object, or the object the
+// Gate.
 func governs(gate *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
+	if slices.Contains(namedBy(obj), client.ObjectKeyFromObject(gate).String()) {
+		return true
+	}
 	for _, ref := range gate.Spec.Targets {
-		namespace := ref.Namespace
-		if namespace == "" {
-			namespace = gate.Namespace
-		}
-		if namespace != obj.GetNamespace() || (ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName()) {
+		if namespaceOf(ref, gate) != obj.GetNamespace() || (ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName()) {
 			continue
 		}
 		adapter, err := target.For(ref.APIVersion, ref.Kind)

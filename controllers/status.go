@@ -107,6 +107,12 @@ func (o *outcomes) fail(kind, namespace, name, reason, message string, cause err
 	}
 }
 
+// merge takes over the failures of others. They are not counted as targets.
+func (o *outcomes) merge(others *outcomes) {
+	o.failures = append(o.failures, others.failures...)
+	o.retry = append(o.retry, others.retry...)
+}
+
 func (o *outcomes) counts() *v1alpha1.TargetCounts {
 	return &v1alpha1.TargetCounts{Total: o.total, Held: o.held, Foreign: o.foreign, Failed: int64(len(o.failures))}
 }
@@ -124,9 +130,9 @@ func (o *outcomes) err() error {
 	return fmt.Errorf("%d targets failed, the first: %w", len(o.retry), first)
 }
 
-// merge returns the failures for the status: the newest first, those that were
+// report returns the failures for the status: the newest first, those that were
 // there before with the time and in the order of then.
-func (o *outcomes) merge(before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
+func (o *outcomes) report(before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
 	type identity struct{ kind, namespace, name, reason string }
 	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
 	ranks := map[identity]int{}

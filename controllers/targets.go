@@ -40,12 +40,17 @@ type TargetReader interface {
 	// HeldBy returns the objects of all kinds that name a Gate, given as
 	// namespace/name, in their held-by annotation.
 	HeldBy(ctx context.Context, gate string) ([]*target.Object, error)
+
+	// Naming returns the objects of all kinds that name a Gate, given as
+	// namespace/name, in the annotation by which they choose their Gates.
+	Naming(ctx context.Context, gate string) ([]*target.Object, error)
 }
 
 const (
-	// heldByIndex is the name of the index by the Gates in the held-by
-	// annotation.
+	// heldByIndex and namingIndex are the names of the indexes by the Gates that
+	// hold a target and by those that it names itself.
 	heldByIndex = "heldBy"
+	namingIndex = "naming"
 
 	// readGrace is how long to wait for the first objects of a kind. After it, a
 	// kind that cannot be read costs nobody any more time.
@@ -80,7 +85,7 @@ func NewTargetCache(cache ctrlcache.Cache, reader client.Reader, handler toolsca
 // TrimTargets is the transform for the cache: targets are kept trimmed.
 func TrimTargets(obj any) (any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		target.Trim(u, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
+		target.Trim(u, us)
 	}
 	return obj, nil
 }
@@ -145,10 +150,16 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind) er
 	if err != nil {
 		return err
 	}
-	if err := c.cache.IndexField(ctx, obj, heldByIndex, func(obj client.Object) []string {
-		return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
-	}); err != nil {
-		return err
+	for name, gates := range map[string]func(*unstructured.Unstructured) []string{heldByIndex: holders, namingIndex: namedBy} {
+		if err := c.cache.IndexField(ctx, obj, name, func(obj client.Object) []string {
+			u, ok := obj.(*unstructured.Unstructured)
+			if !ok {
+				return nil
+			}
+			return gates(u)
+		}); err != nil {
+			return err
+		}
 	}
 	if _, err := informer.AddEventHandler(c.handler); err != nil {
 		return err
@@ -197,27 +208,36 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 	return []*target.Object{{Unstructured: *obj}}, nil
 }
 
-// HeldBy implements TargetReader. It passes over a kind that could not be read so
-// far. Once that is read, the events of its objects bring their Gates here, also
-// those that are no more.
+// HeldBy implements TargetReader.
 func (c *TargetCache) HeldBy(ctx context.Context, gate string) ([]*target.Object, error) {
+	return c.indexed(ctx, heldByIndex, gate)
+}
+
+// Naming implements TargetReader.
+func (c *TargetCache) Naming(ctx context.Context, gate string) ([]*target.Object, error) {
+	return c.indexed(ctx, namingIndex, gate)
+}
+
+// indexed passes over a kind that could not be read so far. Once that is read,
+// the events of its objects bring their Gates here, also those that are no more.
+func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*target.Object, error) {
 	c.mu.RLock()
 	kinds := slices.Collect(maps.Values(c.kinds))
 	c.mu.RUnlock()
-	var held []*target.Object
+	var all []*target.Object
 	for _, kind := range kinds {
 		select {
 		case <-kind.synced:
 		default:
 			continue
 		}
-		found, err := c.list(ctx, kind.GroupVersionKind, client.MatchingFields{heldByIndex: gate})
+		found, err := c.list(ctx, kind.GroupVersionKind, client.MatchingFields{index: gate})
 		if err != nil {
 			return nil, err
 		}
-		held = append(held, found...)
+		all = append(all, found...)
 	}
-	return held, nil
+	return all, nil
 }
 
 func (c *TargetCache) list(ctx context.Context, gvk schema.GroupVersionKind, opts ...client.ListOption) ([]*target.Object, error) {

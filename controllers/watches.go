@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,15 +36,13 @@ import (
 type Options struct {
 	// RateLimiter returns the limiter of retries.
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
-	// Namespaces restricts targets to these namespaces, none means all.
-	Namespaces map[string]ctrlcache.Config
 }
 
 // SetupWithManager registers the controller of Gates and that of the kinds of
 // targets with a manager.
 func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error {
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: opts.Namespaces,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: r.Namespaces,
 	})
 	if err != nil {
 		return err
@@ -186,11 +183,9 @@ func (w *targetWatcher) notify(obj any) {
 	if !ok {
 		return
 	}
-	for _, name := range target.ParseHeldBy(u.GetAnnotations()[v1alpha1.HeldByAnnotation]) {
-		// Anybody who may write the target may have written the annotation.
-		if namespace, name, ok := strings.Cut(name, "/"); ok && len(validation.IsDNS1123Subdomain(name)) == 0 {
-			w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
-		}
+	for _, gate := range append(holders(u), namedBy(u)...) {
+		namespace, name, _ := strings.Cut(gate, "/")
+		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	}
 	err := w.enqueue(context.Background(), func(gate *v1alpha1.Gate) bool { return governs(gate, u) })
 	if err != nil {
@@ -222,8 +217,9 @@ func matters(before, after any) bool {
 	}
 	adapter := target.Of(a)
 	old, latest := &target.Object{Unstructured: *b}, &target.Object{Unstructured: *a}
-	return adapter == nil || adapter.Observe(old) != adapter.Observe(latest) ||
+	return adapter == nil || adapter.Observe(old, us) != adapter.Observe(latest, us) ||
 		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
+		old.GetAnnotations()[v1alpha1.GatesAnnotation] != latest.GetAnnotations()[v1alpha1.GatesAnnotation] ||
 		(old.GetDeletionTimestamp() == nil) != (latest.GetDeletionTimestamp() == nil) ||
 		!apiequality.Semantic.DeepEqual(old.GetLabels(), latest.GetLabels()) ||
 		!apiequality.Semantic.DeepEqual(conditions.Get(old, v1alpha1.ApprovedCondition), conditions.Get(latest, v1alpha1.ApprovedCondition))

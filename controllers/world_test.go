@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -182,33 +183,43 @@ func (l liveTargets) Select(ctx context.Context, adapter target.Adapter, namespa
 	var found []*target.Object
 	for i := range list.Items {
 		if u := &list.Items[i]; ref.Name == v1alpha1.AnyName || ref.Name == u.GetName() {
-			target.Trim(u, v1alpha1.FieldManager, v1alpha1.HeldByAnnotation)
+			target.Trim(u, us)
 			found = append(found, &target.Object{Unstructured: *u})
 		}
 	}
 	return found, nil
 }
 
-// HeldBy implements TargetReader for Kustomizations in the namespaces of this
-// world: no test holds others by way of it.
+// HeldBy implements TargetReader.
 func (l liveTargets) HeldBy(ctx context.Context, gate string) ([]*target.Object, error) {
+	return l.which(ctx, gate, holders)
+}
+
+// Naming implements TargetReader.
+func (l liveTargets) Naming(ctx context.Context, gate string) ([]*target.Object, error) {
+	return l.which(ctx, gate, namedBy)
+}
+
+// which returns the Kustomizations in the namespaces of this world that a Gate is
+// among the Gates of: no test needs others by way of it.
+func (l liveTargets) which(ctx context.Context, gate string, gates func(*unstructured.Unstructured) []string) ([]*target.Object, error) {
 	adapter, err := target.For("", "Kustomization")
 	if err != nil {
 		return nil, err
 	}
-	var held []*target.Object
+	var found []*target.Object
 	for _, namespace := range l.namespaces {
-		found, err := l.Select(ctx, adapter, namespace, all())
+		all, err := l.Select(ctx, adapter, namespace, all())
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range found {
-			if slices.Contains(target.ParseHeldBy(t.GetAnnotations()[v1alpha1.HeldByAnnotation]), gate) {
-				held = append(held, t)
+		for _, t := range all {
+			if slices.Contains(gates(&t.Unstructured), gate) {
+				found = append(found, t)
 			}
 		}
 	}
-	return held, nil
+	return found, nil
 }
 
 func equal(t *testing.T, got, want any) {

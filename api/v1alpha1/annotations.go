@@ -16,6 +16,12 @@ const (
 	// close.
 	CloseReasonAnnotation = "close.gate.fluxcd.io/reason"
 
+	// GatesAnnotation is on an object that names its Gates itself: at most 32,
+	// separated by commas, each as name or namespace/name. The namespace defaults to
+	// that of the object. The object is held until all of them are open, and while
+	// one of them does not exist.
+	GatesAnnotation = "gating.toolkit.fluxcd.io/gates"
+
 	// HeldByAnnotation is on a target while it is held: the Gates that hold it
 	// as namespace/name, sorted, separated by commas.
 	HeldByAnnotation = "gating.toolkit.fluxcd.io/held-by"

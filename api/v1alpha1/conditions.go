@@ -48,6 +48,9 @@ const (
 const (
 	// GateClosedReason means that the target is held.
 	GateClosedReason = "GateClosed"
+	// GateNotFoundReason means that the target is held because it names a Gate that
+	// does not exist.
+	GateNotFoundReason = "GateNotFound"
 	// GateOpenedReason means that the target is released.
 	GateOpenedReason = "GateOpened"
 	// ResumedReason means that somebody resumed the target, and the Gate respects that.
@@ -70,7 +73,8 @@ const (
 	// CRDNotFoundReason means that the kind is supported but not installed.
 	CRDNotFoundReason = "CRDNotFound"
 	// AccessDeniedReason means that the target is in another namespace and the controller
-	// runs with --no-cross-namespace-refs.
+	// runs with --no-cross-namespace-refs. Also the reason of the condition Approved of
+	// an object that is held because it names a Gate in another namespace.
 	AccessDeniedReason = "AccessDenied"
 	// WriteFailedReason means that the API server refused to hold or to release the
 	// target.

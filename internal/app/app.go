@@ -68,10 +68,10 @@ func Run(ctx context.Context, o Options) error {
 		APIReader:            mgr.GetAPIReader(),
 		Clock:                clock.RealClock{},
 		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
+		Namespaces:           namespaces(o.Watch),
 		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(mgr, controllers.Options{
 		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] { return runtimectrl.GetRateLimiter(o.RateLimiter) },
-		Namespaces:  namespaces(o.Watch),
 	}); err != nil {
 		return fmt.Errorf("unable to create controller: %w", err)
 	}

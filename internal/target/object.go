@@ -2,7 +2,6 @@ package target
 
 import (
 	"encoding/json"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,10 +52,11 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 
 // Trim removes from an object all that holding it does not need: what is left
 // is metadata, the field that holds it, and conditions. Of the managed fields it
-// leaves what manager has applied. The annotation heldBy goes as well unless
-// manager owns it: anybody who may write the object may have written it. An
-// object may be trimmed more than once.
-func Trim(obj *unstructured.Unstructured, manager, heldBy string) {
+// leaves who owns that field and the annotation by which the object names those
+// that hold it. That annotation goes as well if somebody else alone owns it:
+// anybody who may write the object may have written it, or copied it. An object
+// may be trimmed more than once.
+func Trim(obj *unstructured.Unstructured, us Identity) {
 	a := Of(obj)
 	if a == nil {
 		return
@@ -68,29 +68,73 @@ func Trim(obj *unstructured.Unstructured, manager, heldBy string) {
 		}
 	}
 	obj.Object = trimmed
-
-	ours := slices.DeleteFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager != manager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != ""
-	})
-	obj.SetManagedFields(ours)
+	obj.SetManagedFields(reduce(obj.GetManagedFields(), a.lever(), us.heldByPath()))
 
 	annotations := obj.GetAnnotations()
 	delete(annotations, lastAppliedAnnotation)
-	if !owned(obj, "metadata", "annotations", heldBy) {
-		delete(annotations, heldBy)
+	if ours, others := us.owners(obj, us.heldByPath()); others && !ours {
+		delete(annotations, us.HeldBy)
 	}
 	obj.SetAnnotations(annotations)
 }
 
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// owned returns whether the managed fields of a trimmed object have a field.
-func owned(obj interface {
+// Identity is by what we know what is ours.
+type Identity struct {
+	// Manager is our field manager. Only what it has applied is ours.
+	Manager string
+	// HeldBy is the annotation of a target that names the Gates that hold it.
+	HeldBy string
+}
+
+func (us Identity) heldByPath() []string { return []string{"metadata", "annotations", us.HeldBy} }
+
+// owners returns whether we own a field of a trimmed object, and whether
+// somebody else does. What an admission policy has written belongs to nobody.
+func (us Identity) owners(obj managed, path []string) (ours, others bool) {
+	for _, entry := range obj.GetManagedFields() {
+		if !owns(entry.FieldsV1, path) {
+			continue
+		}
+		if entry.Manager == us.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			ours = true
+		} else {
+			others = true
+		}
+	}
+	return ours, others
+}
+
+type managed interface {
 	GetManagedFields() []metav1.ManagedFieldsEntry
-}, path ...string) bool {
-	return slices.ContainsFunc(obj.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return owns(entry.FieldsV1, path)
-	})
+}
+
+// reduce leaves of managed fields those of some paths.
+func reduce(entries []metav1.ManagedFieldsEntry, paths ...[]string) []metav1.ManagedFieldsEntry {
+	var reduced []metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		fields := map[string]any{}
+		for _, path := range paths {
+			if owns(entry.FieldsV1, path) {
+				names := make([]string, len(path))
+				for i, name := range path {
+					names[i] = "f:" + name
+				}
+				_ = unstructured.SetNestedMap(fields, map[string]any{}, names...) // no path is the beginning of another
+			}
+		}
+		if len(fields) == 0 {
+			continue
+		}
+		raw, err := json.Marshal(fields)
+		if err != nil {
+			panic(err) // maps of strings always marshal
+		}
+		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
+		reduced = append(reduced, entry)
+	}
+	return reduced
 }
 
 // owns returns whether a set of managed fields has the field of a path.

@@ -9,7 +9,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-const manager = "gating-controller"
+const (
+	manager = "gating-controller"
+	heldBy  = "gating.toolkit.fluxcd.io/held-by"
+)
+
+var identity = target.Identity{Manager: manager, HeldBy: heldBy}
 
 // owner is an entry of managed fields.
 func owner(name string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -24,6 +29,8 @@ const (
 	apply  = metav1.ManagedFieldsOperationApply
 	update = metav1.ManagedFieldsOperationUpdate
 
+	leverField   = `{"f:spec":{"f:suspend":{}}}`
+	heldByField  = `{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/held-by":{}}}}`
 	suspendField = `{"f:metadata":{"f:annotations":{"f:gating.toolkit.fluxcd.io/held-by":{}}},"f:spec":{"f:suspend":{}}}`
 	otherFields  = `{"f:metadata":{"f:annotations":{"f:x":{}}},"f:spec":{"f:interval":{},"f:path":{}}}`
 )
@@ -39,6 +46,13 @@ func kustomization(suspend any, owners ...metav1.ManagedFieldsEntry) *target.Obj
 		"spec":     spec,
 	}}}
 	obj.SetManagedFields(owners)
+	return obj
+}
+
+// named is a suspended Kustomization that names a Gate which holds it.
+func named(owners ...metav1.ManagedFieldsEntry) *target.Object {
+	obj := kustomization(true, owners...)
+	obj.SetAnnotations(map[string]string{heldBy: "ns/a"})
 	return obj
 }
 
@@ -61,21 +75,28 @@ func TestObserveTellsOurHoldFromOthers(t *testing.T) {
 			kustomization(true, owner(manager, apply, "", otherFields), owner("flux", update, "", suspendField)), target.Foreign},
 		"suspended by flux, while we own the status": {
 			kustomization(true, owner(manager, update, "status", `{"f:status":{"f:conditions":{}}}`), owner("flux", update, "", suspendField)), target.Foreign},
-		"our name, but an update": {kustomization(true, owner(manager, update, "", suspendField)), target.Foreign},
-		"our name, but of status": {kustomization(true, owner(manager, apply, "status", suspendField)), target.Foreign},
-		"our name in another":     {kustomization(true, owner(manager+"-2", apply, "", suspendField)), target.Foreign},
-		"our entry has no fields": {kustomization(true, owner(manager, apply, "", "")), target.Foreign},
+		"our name, but an update":                    {kustomization(true, owner(manager, update, "", suspendField)), target.Foreign},
+		"our name, but of status":                    {kustomization(true, owner(manager, apply, "status", suspendField)), target.Foreign},
+		"our name in another":                        {kustomization(true, owner(manager+"-2", apply, "", suspendField)), target.Foreign},
+		"our entry has no fields":                    {kustomization(true, owner(manager, apply, "", "")), target.Foreign},
+		"held by the lock":                           {named(owner("kustomize-controller", apply, "", otherFields)), target.Locked},
+		"held by the lock, then suspended by Git":    {named(owner("kustomize-controller", apply, "", leverField)), target.Locked},
+		"held by us, the name put back by the lock":  {named(owner(manager, apply, "", leverField)), target.Locked},
+		"held by us, resumed, put back by the lock":  {named(owner(manager, apply, "", heldByField)), target.Overridden},
+		"held by us, taken over by flux":             {named(owner(manager, apply, "", heldByField), owner("flux", update, "", leverField)), target.Foreign},
+		"suspended by Git, which copied the name":    {named(owner("kustomize-controller", apply, "", suspendField)), target.Foreign},
+		"suspended by nobody known, the name copied": {named(owner("kubectl", update, "", heldByField)), target.Foreign},
 		"our entry has suspend elsewhere": {
 			kustomization(true, owner(manager, apply, "", `{"f:suspend":{},"f:spec":{"f:interval":{}}}`)), target.Foreign},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target.Trim(&tc.obj.Unstructured, manager, "gating.toolkit.fluxcd.io/held-by")
+			target.Trim(&tc.obj.Unstructured, identity)
 			adapter := target.Of(&tc.obj.Unstructured)
-			if got := adapter.Observe(tc.obj); got != tc.want {
+			if got := adapter.Observe(tc.obj, identity); got != tc.want {
 				t.Errorf("got state %d, want %d", got, tc.want)
 			}
-			target.Trim(&tc.obj.Unstructured, manager, "gating.toolkit.fluxcd.io/held-by")
-			if got := adapter.Observe(tc.obj); got != tc.want {
+			target.Trim(&tc.obj.Unstructured, identity)
+			if got := adapter.Observe(tc.obj, identity); got != tc.want {
 				t.Errorf("trimmed twice, the state is %d, want %d", got, tc.want)
 			}
 		})
@@ -97,7 +118,7 @@ func TestTrimKeepsMetadataTheFieldThatHoldsAndConditions(t *testing.T) {
 		"inventory":  map[string]any{"entries": []any{}},
 		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-11-23T12:00:00Z"}},
 	}
-	target.Trim(&obj.Unstructured, manager, "gating.toolkit.fluxcd.io/held-by")
+	target.Trim(&obj.Unstructured, identity)
 
 	for name, ok := range map[string]bool{
 		"uid":                obj.GetUID() == "uid",
@@ -124,12 +145,12 @@ func TestTrimKeepsMetadataTheFieldThatHoldsAndConditions(t *testing.T) {
 
 func TestTrimLeavesUnsupportedKindsAndBareObjectsAlone(t *testing.T) {
 	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "b"}}}
-	target.Trim(secret, manager, "gating.toolkit.fluxcd.io/held-by")
+	target.Trim(secret, identity)
 	if secret.Object["data"] == nil {
 		t.Error("a Secret is trimmed")
 	}
 	bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"name": "a"}}}
-	target.Trim(bare, manager, "gating.toolkit.fluxcd.io/held-by")
+	target.Trim(bare, identity)
 	if _, ok := bare.Object["spec"]; ok || bare.GetName() != "a" {
 		t.Errorf("got %v", bare.Object)
 	}

@@ -23,10 +23,13 @@ const (
 
 // Want is what a Gate wants of its targets.
 type Want struct {
-	// Gate as namespace/name.
+	// Gate as namespace/name. Empty for what is held in nobody's name, because
+	// somebody removed the annotation.
 	Gate string
 	// Closed means that the targets are to be held.
 	Closed bool
+	// Refusal is the reason why, if it is not that the Gate is closed.
+	Refusal string
 	// Respect a target that somebody resumed while it was held.
 	Respect bool
 }
@@ -40,6 +43,9 @@ type Step struct {
 	Hold bool
 	// HeldBy are the Gates that the target names after the step.
 	HeldBy []string
+	// Claim says that the target has to be held before it is released: what is
+	// not ours is not ours to remove.
+	Claim bool
 	// Again says that somebody had resumed the target.
 	Again bool
 }
@@ -49,6 +55,8 @@ type Step struct {
 // same time need not know of each other.
 func Next(state State, heldBy []string, want Want) Step {
 	named := slices.Contains(heldBy, want.Gate)
+	held := state == Held || state == Locked || state == Overridden
+	nobodys := held && len(heldBy) == 0
 	switch {
 	case state == Foreign:
 		// Whoever suspended it after resuming it has taken it over.
@@ -59,17 +67,18 @@ func Next(state State, heldBy []string, want Want) Step {
 			step.Outcome = OutcomeReleased
 		}
 		return step
-	case !want.Closed && !named && (state == Free || len(heldBy) > 0):
-		return Step{Hold: state == Held, HeldBy: heldBy}
+	case !want.Closed && !named && (want.Gate != "" || !nobodys):
+		return Step{Hold: held, HeldBy: heldBy}
 	case !want.Closed:
-		// Without any name somebody removed the annotation: nobody else is left
-		// to release it.
 		rest := slices.DeleteFunc(slices.Clone(heldBy), func(gate string) bool { return gate == want.Gate })
-		return Step{Outcome: OutcomeReleased, Write: true, Hold: state == Held && len(rest) > 0, HeldBy: rest}
+		step := Step{Outcome: OutcomeReleased, Write: true, Hold: held && len(rest) > 0, HeldBy: rest}
+		step.Claim = held && state != Held && !step.Hold
+		return step
 	case named && state == Free && want.Respect:
 		return Step{Outcome: OutcomeResumed, HeldBy: heldBy}
 	case named:
-		return Step{Outcome: OutcomeHeld, Write: state == Free, Hold: true, HeldBy: heldBy, Again: state == Free}
+		again := state == Free || state == Overridden && !want.Respect
+		return Step{Outcome: OutcomeHeld, Write: state != Held, Hold: true, HeldBy: heldBy, Again: again}
 	}
 	gates := append(slices.Clone(heldBy), want.Gate)
 	slices.Sort(gates)

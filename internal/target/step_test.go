@@ -22,7 +22,7 @@ type situation struct {
 
 func (s situation) String() string {
 	return fmt.Sprintf("%s, named %t, others %t, closed %t, respect %t",
-		[]string{"free", "held", "foreign"}[s.state], s.named, s.others, s.closed, s.respect)
+		[]string{"free", "held", "locked", "overridden", "foreign"}[s.state], s.named, s.others, s.closed, s.respect)
 }
 
 func (s situation) heldBy() []string {
@@ -87,10 +87,20 @@ func wanted(s situation) target.Step {
 	// The gate is open and another one holds it.
 	case situation{state: target.Held, others: true}, situation{state: target.Held, others: true, respect: true}:
 		return target.Step{Hold: true, HeldBy: others}
-	// We own the hold but no gate is named: nobody is left to release it but
-	// this gate, which names the target.
+	// We own the hold but no gate is named: other gates have to be asked first.
 	case situation{state: target.Held}, situation{state: target.Held, respect: true}:
-		return target.Step{Outcome: target.OutcomeReleased, Write: true}
+		return target.Step{Hold: true}
+	}
+
+	// The lock has put the hold there or put it back: it is taken over, to be
+	// kept or to be released.
+	if s.state == target.Locked || s.state == target.Overridden {
+		step := wanted(situation{target.Held, s.named, s.others, s.closed, s.respect})
+		if s.named && s.closed {
+			step.Write, step.Again = true, s.state == target.Overridden && !s.respect
+		}
+		step.Claim = step.Outcome == target.OutcomeReleased && !step.Hold
+		return step
 	}
 
 	// Foreign: never held, never resumed; what names gates is stale.
@@ -104,7 +114,7 @@ func wanted(s situation) target.Step {
 }
 
 func TestNextInEverySituation(t *testing.T) {
-	for _, state := range []target.State{target.Free, target.Held, target.Foreign} {
+	for _, state := range []target.State{target.Free, target.Held, target.Locked, target.Overridden, target.Foreign} {
 		for bits := range 16 {
 			s := situation{state, bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0}
 			got := target.Next(s.state, s.heldBy(), target.Want{Gate: us, Closed: s.closed, Respect: s.respect})
@@ -117,6 +127,20 @@ func TestNextInEverySituation(t *testing.T) {
 				t.Errorf("%s:\ngot  %+v\nwant %+v", s, got, want)
 			}
 		}
+	}
+}
+
+func TestWhatIsHeldInNobodysNameIsReleasedInNobodysName(t *testing.T) {
+	for state, want := range map[target.State]target.Step{
+		target.Held: {Outcome: target.OutcomeReleased, Write: true},
+		target.Free: {},
+	} {
+		if got := target.Next(state, nil, target.Want{}); !reflect.DeepEqual(got, want) {
+			t.Errorf("state %d: got %+v, want %+v", state, got, want)
+		}
+	}
+	if got := target.Next(target.Held, []string{us}, target.Want{}); got.Write || !got.Hold {
+		t.Errorf("what a gate holds is released in nobody's name: %+v", got)
 	}
 }
 

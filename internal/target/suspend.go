@@ -18,13 +18,20 @@ func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
 func (suspendable) lever() []string { return []string{"spec", "suspend"} }
 
-func (s suspendable) Observe(obj *Object) State {
-	suspended, _, err := unstructured.NestedBool(obj.Object, s.lever()...)
-	switch {
-	case err != nil || !suspended:
+func (s suspendable) Observe(obj *Object, us Identity) State {
+	if suspended, _, err := unstructured.NestedBool(obj.Object, s.lever()...); err != nil || !suspended {
 		return Free
-	case owned(obj, s.lever()...):
+	}
+	_, named := obj.GetAnnotations()[us.HeldBy]
+	ours, others := us.owners(obj, s.lever())
+	nameOurs, _ := us.owners(obj, us.heldByPath())
+	switch {
+	case ours && (nameOurs || !named):
 		return Held
+	case named && !nameOurs:
+		return Locked
+	case named && !others:
+		return Overridden
 	}
 	return Foreign
 }

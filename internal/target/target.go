@@ -21,6 +21,11 @@ const (
 	Free State = iota
 	// Held by us. Somebody else may hold it as well.
 	Held
+	// Locked means held by the lock, an admission policy, in the name of Gates. It
+	// is ours to take over: what a policy has written belongs to nobody.
+	Locked
+	// Overridden is Held after somebody took the hold away and the lock put it back.
+	Overridden
 	// Foreign means held by somebody else alone.
 	Foreign
 )
@@ -31,7 +36,7 @@ type Adapter interface {
 	GroupKind() schema.GroupKind
 
 	// Observe returns the state of a trimmed object, see Trim.
-	Observe(obj *Object) State
+	Observe(obj *Object, us Identity) State
 
 	// Hold adds what holds an object to a configuration for server-side apply.
 	// Applying one without it releases the object, unless somebody else holds

@@ -1,0 +1,85 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// approval returns the condition that a target has after a step, nil if it is
+// to stay as it is.
+func approval(step target.Step, want target.Want) *metav1.Condition {
+	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.GateOpenedReason}
+	switch {
+	case step.Hold:
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.GateClosedReason
+		condition.Message = waiting(step.HeldBy)
+		if want.Refusal != "" {
+			condition.Reason, condition.Message = want.Refusal, refusal(want.Refusal, want.Gate)
+		}
+	case step.Outcome == target.OutcomeResumed:
+		condition.Reason = v1alpha1.ResumedReason
+		condition.Message = fmt.Sprintf("Resumed by hand, held by '%s' before.", strings.Join(step.HeldBy, "', '"))
+	case step.Outcome == target.OutcomeForeign:
+		return nil
+	default:
+		condition.Message = released(want)
+	}
+	return condition
+}
+
+// waiting is the wording of the Flux RFC on gating.
+func waiting(gates []string) string {
+	if len(gates) == 1 {
+		return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' is closed.", gates[0])
+	}
+	return fmt.Sprintf("Reconciliation is waiting approval, gates '%s' are closed.", strings.Join(gates, "', '"))
+}
+
+// refusal says why a target is held although nobody closed the Gate that it
+// names.
+func refusal(reason, gate string) string {
+	switch {
+	case reason == v1alpha1.AccessDeniedReason:
+		return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' is in a namespace that must not be referred to.", gate)
+	case strings.HasSuffix(gate, "/"+target.NoGate):
+		return fmt.Sprintf("Reconciliation is waiting approval, annotation %s must be a list of at most %d gates, each as name or namespace/name.",
+			v1alpha1.GatesAnnotation, target.MaxNamedGates)
+	}
+	return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' does not exist.", gate)
+}
+
+// refusedFor returns whether a condition tells of a refusal that is about
+// another of the Gates which hold the target.
+func refusedFor(condition *metav1.Condition, holders []string, gate string) bool {
+	return condition != nil && slices.ContainsFunc(holders, func(other string) bool {
+		return other != gate && condition.Message == refusal(condition.Reason, other)
+	})
+}
+
+func released(want target.Want) string {
+	if want.Gate == "" {
+		return "Released, no gate that governs it is closed."
+	}
+	return fmt.Sprintf("Released by gate '%s'.", want.Gate)
+}
+
+// tell records an event on the target if the step changed something.
+func (r *GateReconciler) tell(obj *target.Object, state target.State, step target.Step, want target.Want) {
+	switch {
+	case step.Again:
+		r.Eventf(obj, eventWarning, v1alpha1.HeldAgainReason,
+			"Resumed while gate '%s' is closed, held again. Open the gate instead.", want.Gate)
+	case step.Hold && want.Refusal != "" && state == target.Free:
+		r.Eventf(obj, eventWarning, want.Refusal, "%s", refusal(want.Refusal, want.Gate))
+	case step.Hold && (state == target.Free || state == target.Locked):
+		r.Eventf(obj, eventNormal, v1alpha1.GateClosedReason, "%s", waiting(step.HeldBy))
+	case state != target.Free && state != target.Foreign && !step.Hold:
+		r.Eventf(obj, eventNormal, v1alpha1.GateOpenedReason, "%s", released(want))
+	}
+}

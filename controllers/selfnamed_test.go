@@ -1,0 +1,269 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// name makes an object name its gates as a user does, none removes the
+// annotation.
+func (w *world) name(obj *target.Object, gates ...string) {
+	w.Helper()
+	value := fmt.Sprintf("%q", strings.Join(gates, ", "))
+	if len(gates) == 0 {
+		value = "null"
+	}
+	w.flux(obj, `{"metadata":{"annotations":{"`+v1alpha1.GatesAnnotation+`":`+value+`}}}`)
+}
+
+// missing reconciles a Gate that does not exist.
+func (w *world) missing(namespace, name string) ctrl.Result {
+	w.Helper()
+	result, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	w.must(err)
+	return result
+}
+
+func (w *world) expectRefused(obj *target.Object, gates []string, reason, message string) {
+	w.Helper()
+	w.expect(obj, look{
+		suspend: true, heldBy: target.FormatHeldBy(gates), owners: []string{v1alpha1.FieldManager},
+		approved: "False " + reason + " Reconciliation is waiting approval, " + message,
+	})
+}
+
+func TestAnObjectThatNamesItsGatesWaitsForAllOfThem(t *testing.T) {
+	w := newWorld(t)
+	other := w.newNamespace()
+	app := w.kustomization("apps", nil)
+	w.name(app, "production", other+"/qa")
+	production := w.closedGate("production")
+	qa := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
+	qa.Namespace, qa.Name = other, "qa"
+	w.must(cluster.Client.Create(w.ctx, qa))
+
+	w.reconcile(production)
+	w.expectHeld(app, production)
+	w.reconcile(qa)
+	w.expectHeld(app, production, qa)
+	w.open(production, start)
+	w.reconcile(production)
+	w.expectHeld(app, qa)
+	w.open(qa, start)
+	w.reconcile(qa)
+	w.expectReleased(app, qa)
+}
+
+func TestAGateThatGovernsByBothWaysCountsOnce(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.name(app, "production")
+	g := w.closedGate("production", named("apps"), all())
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
+
+	w.name(app)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.name(app, "production")
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.name(app)
+	w.reconcile(g)
+	w.expectReleased(app, g)
+	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{})
+}
+
+func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.name(app, "production")
+	gate := w.namespace + "/production"
+	if result := w.missing(w.namespace, "production"); result.RequeueAfter != v1alpha1.DefaultInterval {
+		t.Errorf("looked at again after %s", result.RequeueAfter)
+	}
+	w.expectRefused(app, []string{gate}, "GateNotFound", "gate '"+gate+"' does not exist.")
+	if got := w.events.take("Warning Kustomization/apps GateNotFound"); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+	w.resume(app)
+	w.missing(w.namespace, "production")
+	w.expectRefused(app, []string{gate}, "GateNotFound", "gate '"+gate+"' does not exist.")
+	w.writes.take("")
+	w.missing(w.namespace, "production")
+	if got := w.writes.take(""); len(got) > 0 {
+		t.Errorf("writes although nothing changed: %q", got)
+	}
+
+	g := w.closedGate("production")
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.must(cluster.Client.Delete(w.ctx, g))
+	w.reconcile(g)
+	w.expectRefused(app, []string{gate}, "GateNotFound", "gate '"+gate+"' does not exist.")
+	w.name(app)
+	if result := w.missing(w.namespace, "production"); result.RequeueAfter != 0 {
+		t.Errorf("looked at again after %s although nothing names it", result.RequeueAfter)
+	}
+	if w.suspended(app) {
+		t.Error("the annotation is gone, the hold is not")
+	}
+}
+
+func TestGatesThatAreMissingAndGatesThatAreClosedDoNotWriteInTurns(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.name(app, "a", "b", "production")
+	g := w.closedGate("production")
+	round := func() {
+		w.missing(w.namespace, "a")
+		w.missing(w.namespace, "b")
+		w.reconcile(g)
+	}
+	round()
+	a, b := w.namespace+"/a", w.namespace+"/b"
+	w.expectRefused(app, []string{a, b, key(g)}, "GateNotFound", "gate '"+a+"' does not exist.")
+	w.writes.take("")
+	round()
+	if got := w.writes.take("Kustomization"); len(got) > 0 {
+		t.Errorf("writes although nothing changed: %q", got)
+	}
+	w.name(app, "b", "production")
+	round()
+	round()
+	w.expectRefused(app, []string{b, key(g)}, "GateNotFound", "gate '"+b+"' does not exist.")
+	w.name(app, "production")
+	round()
+	round()
+	w.expectHeld(app, g)
+}
+
+func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.name(app, "production and qa")
+	w.missing(w.namespace, "*")
+	w.expectRefused(app, []string{w.namespace + "/*"}, "GateNotFound",
+		"annotation "+v1alpha1.GatesAnnotation+" must be a list of at most 32 gates, each as name or namespace/name.")
+	w.name(app, "production")
+	w.missing(w.namespace, "*")
+	if w.suspended(app) {
+		t.Error("still held in the name of a gate that it no longer names")
+	}
+}
+
+func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
+	w := newWorld(t)
+	other := w.newNamespace()
+	app := w.kustomization("apps", nil)
+	w.name(app, other+"/qa")
+	qa := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
+	qa.Namespace, qa.Name = other, "qa"
+	w.must(cluster.Client.Create(w.ctx, qa))
+	w.reconcile(qa)
+	w.expectUntouched(app)
+
+	w.NoCrossNamespaceRefs = true
+	w.reconcile(qa)
+	refused := "gate '" + key(qa) + "' is in a namespace that must not be referred to."
+	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
+	equal(t, *qa.Status.Targets, v1alpha1.TargetCounts{})
+
+	w.must(cluster.Client.Delete(w.ctx, qa))
+	w.reconcile(qa)
+	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
+	w.NoCrossNamespaceRefs = false
+	w.missing(other, "qa")
+	w.expectRefused(app, []string{key(qa)}, "GateNotFound", "gate '"+key(qa)+"' does not exist.")
+}
+
+// With --watch-all-namespaces=false nobody reconciles the Gates of others.
+func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
+	w := newWorld(t)
+	other := w.newNamespace()
+	app := w.kustomization("apps", nil)
+	w.name(app, other+"/qa")
+	qa := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
+	qa.Namespace, qa.Name = other, "qa"
+	w.must(cluster.Client.Create(w.ctx, qa))
+	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}}
+	if _, err := w.reconcileMissing(w.ctx, client.ObjectKeyFromObject(qa)); err != nil {
+		t.Fatal(err)
+	}
+	w.expectRefused(app, []string{key(qa)}, "AccessDenied", "gate '"+key(qa)+"' is in a namespace that must not be referred to.")
+}
+
+func TestWhatIsHeldInNobodysNameIsReleasedIfNoGateIsClosed(t *testing.T) {
+	strip := `{"metadata":{"annotations":{"` + v1alpha1.HeldByAnnotation + `":null}}}`
+	for name, tc := range map[string]struct {
+		arrange func(w *world, app *target.Object, g *v1alpha1.Gate)
+		held    bool
+	}{
+		"the gate is gone": {func(w *world, _ *target.Object, g *v1alpha1.Gate) {
+			w.must(cluster.Client.Delete(w.ctx, g))
+			w.reconcile(g)
+		}, false},
+		"the gate is gone, and was suspended before": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+			w.missing(w.namespace, "")
+			if !w.suspended(app) {
+				w.Error("released although its gate is closed")
+			}
+			w.must(cluster.Client.Delete(w.ctx, g))
+			w.reconcile(g)
+		}, false},
+		"the gate is closed": {func(*world, *target.Object, *v1alpha1.Gate) {}, true},
+		"another gate that is closed is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
+			w.name(app, "missing")
+			w.must(cluster.Client.Delete(w.ctx, g))
+			w.reconcile(g)
+		}, true},
+		"another gate that is open is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
+			w.name(app, "open")
+			w.reconcile(w.gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
+			w.must(cluster.Client.Delete(w.ctx, g))
+			w.reconcile(g)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			w.reconcile(g)
+			w.flux(app, strip)
+			tc.arrange(w, app, g)
+			w.missing(w.namespace, "")
+			if got := w.suspended(app); got != tc.held {
+				t.Errorf("held is %t, want %t", got, tc.held)
+			}
+		})
+	}
+}
+
+// A and B govern, A is closed, somebody removes the annotation, B is looked at
+// first.
+func TestAnOpenGateDoesNotReleaseInNobodysNameWhatAnotherHolds(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	a, b := w.closedGate("a", named("apps")), w.gate("b", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
+	w.reconcile(a)
+	w.reconcile(b)
+	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+	w.writes.take("")
+	w.reconcile(b)
+	if got := w.writes.take("Kustomization"); len(got) > 0 || !w.suspended(app) {
+		t.Errorf("writes %q", got)
+	}
+	w.reconcile(a)
+	w.expectHeld(app, a)
+}

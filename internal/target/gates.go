@@ -1,0 +1,44 @@
+package target
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxNamedGates is how many Gates an object can name itself. Each costs the
+	// controller a reconciliation, and anybody who may write an object may name
+	// some.
+	MaxNamedGates = 32
+
+	// NoGate is the name of a Gate that cannot exist. An object whose annotation
+	// cannot be understood names it, and so is held.
+	NoGate = "*"
+)
+
+// gateName is the name of a Gate, a DNS subdomain, and that of its namespace.
+// config/lock has the same expression.
+var gateName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// ParseGates returns the Gates in the annotation by which an object in a
+// namespace names its own, as namespace/name, sorted and each once. It is NoGate
+// alone if one of the names cannot be that of a Gate, or if there are too many.
+func ParseGates(value, namespace string) []string {
+	var gates []string
+	for gate := range strings.SplitSeq(value, ",") {
+		if gate = strings.TrimSpace(gate); gate == "" {
+			continue
+		}
+		if !strings.Contains(gate, "/") {
+			gate = namespace + "/" + gate
+		}
+		gates = append(gates, gate)
+	}
+	invalid := func(gate string) bool { return !gateName.MatchString(gate) }
+	if len(gates) > MaxNamedGates || slices.ContainsFunc(gates, invalid) {
+		return []string{namespace + "/" + NoGate}
+	}
+	slices.Sort(gates)
+	return slices.Compact(gates)
+}
