@@ -41,6 +41,7 @@ verify: generate lint ## Regenerate and lint everything; fail on a dirty tree.
 generate: ## Generate deep copies, the CRD and the RBAC role.
 	@tests/tools/build.sh gen >/dev/null
 	cd api && "$(GEN)" object paths=./... && "$(GEN)" crd paths=./... output:crd:artifacts:config=../config/crd/bases
+	mv config/crd/bases/gating.toolkit.fluxcd.io_gatelocks.yaml config/lock/crd.yaml
 	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/target" output:rbac:artifacts:config=config/rbac
 
 .PHONY: lint

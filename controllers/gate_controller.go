@@ -48,6 +48,8 @@ type GateReconciler struct {
 	APIReader client.Reader
 	// Targets reads targets.
 	Targets TargetReader
+	// Locks are written before targets are.
+	Locks *Locks
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
 	// NoCrossNamespaceRefs refuses targets in other namespaces than the Gate's.

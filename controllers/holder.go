@@ -32,6 +32,9 @@ const (
 // assert brings all targets to what the decision wants. One that fails does not
 // stop the others. Edges that were missed are made up for: what somebody resumed
 // before them is held anew.
+//
+// The lock comes first: when a Gate closes, so that nobody resumes what is held;
+// when it opens, so that nobody holds what is released.
 func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, missed bool) *outcomes {
 	result := &outcomes{}
 	want := target.Want{
@@ -40,6 +43,13 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
 	}
 	governed, denied := r.selectTargets(ctx, obj, result)
+	if err := r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets)); err != nil {
+		result.fail(v1alpha1.GateLockKind, obj.Namespace, v1alpha1.GateLockName, v1alpha1.WriteFailedReason, err.Error(), err)
+		if !want.Closed {
+			result.total = int64(len(governed.targets))
+			return result
+		}
+	}
 	outcome := r.settleAll(ctx, governed.targets, want)
 	result.merge(outcome)
 	result.total, result.held, result.foreign = int64(len(governed.targets)), outcome.held, outcome.foreign

@@ -57,6 +57,9 @@ func (r *GateReconciler) watches(namespace string) bool {
 // reach: those that name it are held rather than let through, and all others
 // that it holds are released. It returns how many are held.
 func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName) (int, error) {
+	if err := r.Locks.Put(ctx, key.String(), nil); err != nil {
+		return 0, err
+	}
 	naming, err := r.Targets.Naming(ctx, key.String())
 	if err != nil {
 		return 0, err

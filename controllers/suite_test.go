@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -16,5 +17,5 @@ var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(harness.RunTests(m, &cluster, harness.CRDs...))
+	os.Exit(harness.RunTests(m, &cluster, append(slices.Clone(harness.CRDs), harness.Lock)...))
 }

@@ -50,7 +50,8 @@ func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error 
 	if err := mgr.Add(targets); err != nil {
 		return err
 	}
-	w := &targetWatcher{client: r.Client, ready: make(chan struct{})}
+	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader()}
+	w := &targetWatcher{client: r.Client, locks: r.Locks, ready: make(chan struct{})}
 	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())
 	r.Targets = w.targets
 	r.Backoff = opts.RateLimiter()
@@ -69,7 +70,7 @@ func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error 
 		Named("target-kind").
 		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			_, ok := kindOfCRD(obj.GetName())
-			return ok
+			return ok || obj.GetName() == gateLocks
 		}))).
 		Complete(reconcile.Func(w.reconcileCRD))
 }
@@ -91,16 +92,20 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 type targetWatcher struct {
 	client  client.Client
 	targets *TargetCache
+	locks   *Locks
 
 	// ready is closed once queue is set, when the manager starts controllers.
 	ready chan struct{}
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// start begins to watch the kinds that the cluster has.
+// start begins to watch the kinds that the cluster has, and looks for the lock.
 func (w *targetWatcher) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.queue = queue
 	close(w.ready)
+	if _, err := w.locks.Sync(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
+		return err
+	}
 	for _, adapter := range target.All() {
 		if _, err := w.targets.Sync(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, ErrNotInstalled) {
 			return err
@@ -117,11 +122,7 @@ func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctr
 	case <-ctx.Done():
 		return ctrl.Result{}, ctx.Err()
 	}
-	kind, ok := kindOfCRD(req.Name)
-	if !ok {
-		return ctrl.Result{}, nil
-	}
-	changed, err := w.targets.Sync(ctx, kind)
+	changed, of, err := w.sync(ctx, req.Name)
 	if errors.Is(err, ErrNotInstalled) {
 		// The API server does not serve a new definition at once.
 		return ctrl.Result{RequeueAfter: definitionRetry}, nil
@@ -129,13 +130,28 @@ func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctr
 	if err != nil || !changed {
 		return ctrl.Result{}, err
 	}
-	ctrl.LoggerFrom(ctx).Info("Watch of a kind of targets changed", "kind", kind.String())
-	return ctrl.Result{}, w.enqueue(ctx, func(gate *v1alpha1.Gate) bool {
+	ctrl.LoggerFrom(ctx).Info("Watch of a kind changed", "definition", req.Name)
+	return ctrl.Result{}, w.enqueue(ctx, of)
+}
+
+// sync looks at a definition and returns whether something changed, and the
+// Gates that it matters to.
+func (w *targetWatcher) sync(ctx context.Context, definition string) (changed bool, of func(*v1alpha1.Gate) bool, err error) {
+	if definition == gateLocks {
+		changed, err = w.locks.Sync(ctx)
+		return changed, func(*v1alpha1.Gate) bool { return true }, err
+	}
+	kind, ok := kindOfCRD(definition)
+	if !ok {
+		return false, nil, nil
+	}
+	changed, err = w.targets.Sync(ctx, kind)
+	return changed, func(gate *v1alpha1.Gate) bool {
 		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
 			adapter, err := target.For(ref.APIVersion, ref.Kind)
 			return err == nil && adapter.GroupKind() == kind
 		})
-	})
+	}, err
 }
 
 // definitionRetry is how long to wait for a new kind to be served.

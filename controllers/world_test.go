@@ -56,6 +56,7 @@ func newWorld(t *testing.T) *world {
 		Targets: liveTargets{w}, Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
 		Backoff: runtimectrl.GetDefaultRateLimiter(),
 	}
+	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
 	return w
 }
 

@@ -61,11 +61,16 @@ func (w *writes) client(c client.WithWatch) client.Client {
 }
 
 func (w *writes) note(verb string, obj any, do func() error) error {
-	kind, name := v1alpha1.GateKind, ""
+	kind, name := "", ""
 	if named, ok := obj.(interface{ GetName() string }); ok {
 		name = named.GetName()
 	}
-	if _, ok := obj.(*v1alpha1.Gate); !ok {
+	switch obj := obj.(type) {
+	case *v1alpha1.Gate:
+		kind = v1alpha1.GateKind
+	case *v1alpha1.GateLock:
+		kind, name = v1alpha1.GateLockKind, obj.Namespace
+	default:
 		kind = obj.(interface{ GetKind() string }).GetKind() //nolint:forcetypeassert // all others are unstructured
 	}
 	write := fmt.Sprintf("%s %s/%s", verb, kind, name)

@@ -54,8 +54,16 @@ var CRDs = []string{
 	"image-reflector-controller", "image-automation-controller",
 }
 
-// CRDPath returns the folder of the definitions of one of CRDs.
-func CRDPath(project string) string { return filepath.Join(Tools(), "crds", project) }
+// Lock is the definition of GateLocks alone, without the policies of config/lock.
+const Lock = "gating-controller/lock"
+
+// CRDPath returns where the definitions of one of CRDs are, or of Lock.
+func CRDPath(project string) string {
+	if project == Lock {
+		return filepath.Join(Root(), "config", "lock", "crd.yaml")
+	}
+	return filepath.Join(Tools(), "crds", project)
+}
 
 // StartControlPlane starts etcd and kube-apiserver with the definition of Gates
 // and those in the folders named by projects.

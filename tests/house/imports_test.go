@@ -23,7 +23,8 @@ var mayImport = map[string][]string{
 	"internal/schedule": {},
 	"internal/gate":     {"api/v1alpha1", "internal/schedule"},
 	"internal/target":   {},
-	"controllers":       {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target"},
+	"internal/lock":     {"api/v1alpha1"},
+	"controllers":       {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock"},
 	"receivers":         {"api/v1alpha1", "internal/gate"},
 	"internal/app":      {"controllers", "receivers", "api/v1alpha1"},
 	"cmd/kubectl-gate":  {"api/v1alpha1", "internal/schedule", "internal/gate"},
@@ -37,6 +38,7 @@ var mayImportOthers = map[string][]string{
 	"api/v1alpha1":      {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
 	"internal/gate":     {"k8s.io/apimachinery/"},
 	"internal/target":   {"k8s.io/apimachinery/"},
+	"internal/lock":     {},
 }
 
 func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {

@@ -1,0 +1,65 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// GateLockKind is the kind of a GateLock.
+	GateLockKind = "GateLock"
+
+	// GateLockName is the name of the one GateLock of a namespace.
+	GateLockName = "closed"
+)
+
+// GateLockSpec tells the admission policies of config/lock which objects of a
+// namespace are locked. A Gate is locked while it is closed and its resumePolicy
+// is Enforce. All is found by a look-up in a map, so that a request costs the
+// same however many Gates there are.
+type GateLockSpec struct {
+	// Gates that objects of the namespace can name, as namespace/name, and whether
+	// each is locked. One that is missing here is taken for locked.
+	// +optional
+	Gates map[string]bool `json:"gates,omitempty"`
+
+	// Targets are the locked Gates of objects by their "Kind/name", or by "Kind/*"
+	// for all objects of a kind. Sorted.
+	// +optional
+	Targets map[string][]string `json:"targets,omitempty"`
+
+	// Labels are the locked Gates of objects by "Kind/key=value" of one of the
+	// labels that the objects must have, the first in the alphabet.
+	// +optional
+	Labels map[string][]LabelLock `json:"labels,omitempty"`
+}
+
+// LabelLock are the locked Gates of the objects that have some labels.
+type LabelLock struct {
+	// MatchLabels are the labels that the objects must have, all of them.
+	MatchLabels map[string]string `json:"matchLabels"`
+
+	// Gates as namespace/name, sorted.
+	// +listType=atomic
+	Gates []string `json:"gates"`
+}
+
+// GateLock is the index by which the API server itself keeps what is held from
+// being resumed. It is internal: the controller alone writes it.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=fluxcd-gates
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'closed'",message="the one GateLock of a namespace is named closed"
+type GateLock struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// +optional
+	Spec GateLockSpec `json:"spec,omitzero"`
+}
+
+// GateLockList is a list of GateLocks.
+// +kubebuilder:object:root=true
+type GateLockList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GateLock `json:"items"`
+}

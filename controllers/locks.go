@@ -1,0 +1,220 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/lock"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
+
+// gateLocks is the name of the definition of GateLocks. It comes with the
+// policies that read them.
+const gateLocks = "gatelocks.gating.toolkit.fluxcd.io"
+
+// lockReadTimeout bounds the wait for the cache of GateLocks, which never comes
+// if they may not be read.
+const lockReadTimeout = 10 * time.Second
+
+// Locks writes the GateLocks, which are there only if config/lock is installed.
+type Locks struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// APIReader reads from the API server.
+	APIReader client.Reader
+
+	mu        sync.Mutex
+	installed bool
+	// books by namespace, nil until they are listed.
+	books map[string]*book
+}
+
+// book is what is known of the GateLock of a namespace. This process is its only
+// writer, or one of few shards: what it has written last is true until the API
+// server says otherwise.
+type book struct {
+	mu sync.Mutex
+	// lock as it was read or written last, nil if it has to be read. One that does
+	// not exist has no resource version.
+	lock   *v1alpha1.GateLock
+	shares map[string]lock.Share
+}
+
+// Sync looks whether GateLocks are installed, and returns whether that changed.
+func (l *Locks) Sync(ctx context.Context) (bool, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := l.APIReader.Get(ctx, client.ObjectKey{Name: gateLocks}, crd)
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if err == nil && servedVersion(crd, "") == "" {
+		return false, fmt.Errorf("kind %s %w", v1alpha1.GateLockKind, ErrNotInstalled)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changed := (err == nil) != l.installed
+	if changed {
+		l.installed, l.books = err == nil, nil
+	}
+	return changed, nil
+}
+
+// Put makes the shares of a Gate, given as namespace/name, those by namespace
+// and removes all others that it has. It returns nil if GateLocks are not
+// installed.
+func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Share) error {
+	books, err := l.open(ctx, shares)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for namespace, b := range books {
+		share, wanted := shares[namespace]
+		if err := l.put(ctx, namespace, b, gate, share, wanted); err != nil {
+			errs = append(errs, fmt.Errorf("GateLock of namespace %s: %w", namespace, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// open returns the books of all namespaces, also of those that have none yet but
+// are to get shares. There are none if GateLocks are not installed.
+func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (map[string]*book, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.installed {
+		return nil, nil
+	}
+	if l.books == nil {
+		list := &v1alpha1.GateLockList{}
+		if err := l.APIReader.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("reading GateLocks: %w", err)
+		}
+		l.books = map[string]*book{}
+		for i := range list.Items {
+			obj := &list.Items[i]
+			l.books[obj.Namespace] = &book{lock: obj, shares: lock.Read(&obj.Spec)}
+		}
+	}
+	for namespace := range shares {
+		if l.books[namespace] == nil {
+			l.books[namespace] = &book{}
+		}
+	}
+	return maps.Clone(l.books), nil
+}
+
+func (l *Locks) put(ctx context.Context, namespace string, b *book, gate string, share lock.Share, wanted bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, has := b.shares[gate]; !has && !wanted {
+		return nil // most Gates have nothing in most namespaces
+	}
+	for retry := 0; ; retry++ {
+		if err := l.refresh(ctx, namespace, b); err != nil {
+			return err
+		}
+		was, has := b.shares[gate]
+		if has == wanted && (!wanted || was.Equal(share)) {
+			return nil
+		}
+		if has {
+			lock.Remove(&b.lock.Spec, gate, was)
+			delete(b.shares, gate)
+		}
+		if wanted {
+			lock.Put(&b.lock.Spec, gate, share)
+			b.shares[gate] = share
+		}
+		anew := b.lock.ResourceVersion == ""
+		err := l.write(ctx, b.lock)
+		if err == nil {
+			return nil
+		}
+		b.lock, b.shares = nil, nil
+		raced := apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || !anew && apierrors.IsNotFound(err)
+		switch {
+		case anew && apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return nil // there is no such namespace, so nothing to lock, or not for long
+		case !raced || retry == conflictRetries:
+			return err
+		}
+	}
+}
+
+func (l *Locks) write(ctx context.Context, obj *v1alpha1.GateLock) error {
+	if obj.ResourceVersion == "" {
+		return l.Client.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
+	}
+	return l.Client.Update(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
+}
+
+// refresh reads a GateLock if it is not known, or if somebody else has written it.
+func (l *Locks) refresh(ctx context.Context, namespace string, b *book) error {
+	key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
+	if b.lock != nil {
+		current, err := l.current(ctx, key, b.lock.ResourceVersion)
+		if err != nil || current {
+			return err
+		}
+	}
+	obj := &v1alpha1.GateLock{}
+	if err := l.APIReader.Get(ctx, key, obj); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	obj.Namespace, obj.Name = key.Namespace, key.Name
+	b.lock, b.shares = obj, lock.Read(&obj.Spec)
+	return nil
+}
+
+// current returns whether the cache knows of nothing newer than a version.
+func (l *Locks) current(ctx context.Context, key client.ObjectKey, version string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockReadTimeout)
+	defer cancel()
+	cached := &metav1.PartialObjectMetadata{}
+	cached.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateLockKind))
+	err := l.Client.Get(ctx, key, cached)
+	if apierrors.IsNotFound(err) {
+		return version == "", nil
+	}
+	if err != nil || version == "" {
+		return false, err
+	}
+	newer, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, version)
+	return newer <= 0, err
+}
+
+// sharesOf returns what a Gate has to have in the GateLocks of namespaces. A Gate
+// that respects a resume locks nothing.
+func (r *GateReconciler) sharesOf(obj *v1alpha1.Gate, closed bool, governed []*target.Object) map[string]lock.Share {
+	locked := closed && obj.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect
+	refs := map[string][]v1alpha1.TargetReference{obj.Namespace: nil}
+	for _, t := range governed {
+		refs[t.GetNamespace()] = nil
+	}
+	for _, ref := range obj.Spec.Targets {
+		namespace := namespaceOf(ref, obj)
+		if _, err := target.For(ref.APIVersion, ref.Kind); err == nil && r.reaches(obj.Namespace, namespace) {
+			refs[namespace] = append(refs[namespace], ref)
+		}
+	}
+	shares := make(map[string]lock.Share, len(refs))
+	for namespace, refs := range refs {
+		shares[namespace] = lock.NewShare(locked, refs...)
+	}
+	return shares
+}

@@ -1,0 +1,296 @@
+package controllers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// locking is a world with GateLocks.
+func locking(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.restart()
+	return w
+}
+
+// restart forgets what a process knows of GateLocks.
+func (w *world) restart() {
+	w.Helper()
+	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
+	if changed, err := w.Locks.Sync(w.ctx); err != nil || !changed {
+		w.Fatalf("GateLocks are installed: %t, %v", changed, err)
+	}
+}
+
+// lock returns the GateLock of a namespace, an empty one if there is none.
+func (w *world) lock(namespace string) *v1alpha1.GateLock {
+	w.Helper()
+	obj := &v1alpha1.GateLock{}
+	w.must(client.IgnoreNotFound(cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)))
+	return obj
+}
+
+func (w *world) expectLock(namespace string, want v1alpha1.GateLockSpec) {
+	w.Helper()
+	equal(w.T, w.lock(namespace).Spec, want)
+}
+
+func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
+	w := locking(t)
+	other, naming := w.newNamespace(), w.newNamespace()
+	friend := inGit(naming, "friend", nil)
+	w.git(friend)
+	w.name(friend, w.namespace+"/production")
+	g := w.closedGate("production", named("apps"), all(), all("tier", "critical"),
+		v1alpha1.TargetReference{Kind: "HelmRelease", Name: "*", Namespace: other, MatchLabels: map[string]string{"b": "1", "a": "2"}},
+		v1alpha1.TargetReference{Kind: "Secret", Name: "*"},
+		v1alpha1.TargetReference{Kind: "Kustomization", APIVersion: "example.com/v1", Name: "stranger"})
+	w.reconcile(g)
+	gates := map[string]bool{key(g): true}
+	mine := []string{key(g)}
+	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: gates,
+		Targets: map[string][]string{"Kustomization/apps": mine, "Kustomization/*": mine},
+		Labels:  map[string][]v1alpha1.LabelLock{"Kustomization/tier=critical": {{MatchLabels: map[string]string{"tier": "critical"}, Gates: mine}}},
+	})
+	w.expectLock(other, v1alpha1.GateLockSpec{Gates: gates,
+		Labels: map[string][]v1alpha1.LabelLock{"HelmRelease/a=2": {{MatchLabels: map[string]string{"a": "2", "b": "1"}, Gates: mine}}},
+	})
+	w.expectLock(naming, v1alpha1.GateLockSpec{Gates: gates})
+
+	w.open(g, start)
+	w.reconcile(g)
+	unlocked := v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}}
+	for _, namespace := range w.namespaces {
+		w.expectLock(namespace, unlocked)
+	}
+	w.name(friend)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.reconcile(g)
+	w.expectLock(w.namespace, unlocked)
+	w.expectLock(other, v1alpha1.GateLockSpec{})
+	w.expectLock(naming, v1alpha1.GateLockSpec{})
+}
+
+func TestAGateThatRespectsAResumeLocksNothing(t *testing.T) {
+	w := locking(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})
+}
+
+func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
+	w := locking(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	for _, step := range []func(){
+		func() { w.reconcile(g) },
+		func() { w.open(g, start); w.reconcile(g) },
+		func() { w.close(g, w.in(hours(1))); w.reconcile(g) },
+		func() { w.must(cluster.Client.Delete(w.ctx, g)); w.reconcile(g) },
+	} {
+		w.writes.take("")
+		step()
+		var order []string
+		for _, write := range w.writes.take("") {
+			if strings.Contains(write, "GateLock") || strings.HasPrefix(write, "apply") {
+				order = append(order, strings.Fields(write)[1])
+			}
+		}
+		equal(t, order, []string{"GateLock/" + w.namespace, "Kustomization/apps"})
+	}
+	w.expectReleased(app, g)
+	w.expectLock(w.namespace, v1alpha1.GateLockSpec{})
+}
+
+func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*world, *v1alpha1.Gate)
+		held   bool
+		locked map[string]bool
+	}{
+		"closing":  {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, true, map[string]bool{"production": true}},
+		"opening":  {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, false, map[string]bool{"production": false}},
+		"deleting": {func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) }, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := range enough {
+				w := locking(t)
+				app := w.kustomization("apps", nil)
+				g := w.closedGate("production", named("apps"))
+				w.reconcile(g)
+				if tc.held {
+					w.open(g, w.in(hours(1)))
+					w.reconcile(g)
+				}
+				tc.change(w, g)
+				w.writes.before = crashing(n)
+				_, _ = w.try(g)
+				// Whatever is locked when the target is released could be held for good.
+				if l := w.lock(w.namespace); !w.suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
+					t.Errorf("crash after %d writes: released before it was unlocked", n)
+				}
+				if l := w.lock(w.namespace); w.suspended(app) && len(l.Spec.Targets) == 0 && tc.held {
+					t.Errorf("crash after %d writes: held before it was locked", n)
+				}
+				w.writes.heal()
+				w.restart()
+				w.reconcile(g)
+				if got := w.suspended(app); got != tc.held {
+					t.Errorf("crash after %d writes: held is %t", n, got)
+				}
+				want := v1alpha1.GateLockSpec{}
+				for name, locked := range tc.locked {
+					want.Gates = map[string]bool{w.namespace + "/" + name: locked}
+					if locked {
+						want.Targets = map[string][]string{"Kustomization/apps": {key(g)}}
+					}
+				}
+				w.expectLock(w.namespace, want)
+			}
+		})
+	}
+}
+
+func TestALockThatCannotBeWritten(t *testing.T) {
+	w := locking(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.writes.before = failing("GateLock")
+	if result, err := w.try(g); err == nil || result.RequeueAfter > hours(1)/60 {
+		t.Errorf("got %v, %v", result, err)
+	}
+	w.expectHeld(app, g)
+	equal(t, failuresOf(g), []string{"GateLock/closed WriteFailed"})
+
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	equal(t, len(g.Status.Failures), 0)
+
+	w.open(g, start)
+	w.writes.before = failing("GateLock")
+	if _, err := w.try(g); err == nil {
+		t.Error("no error although the lock stays closed")
+	}
+	w.expectHeld(app, g)
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
+
+func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
+	w := locking(t)
+	w.kustomization("apps", nil)
+	g, other := w.closedGate("production", named("apps")), w.closedGate("other", all())
+	w.reconcile(g)
+	w.reconcile(other)
+	want := w.lock(w.namespace).Spec
+	for name, damage := range map[string]func(*v1alpha1.GateLock) error{
+		"emptied": func(l *v1alpha1.GateLock) error {
+			l.Spec = v1alpha1.GateLockSpec{}
+			return cluster.Client.Update(w.ctx, l)
+		},
+		"deleted": func(l *v1alpha1.GateLock) error { return cluster.Client.Delete(w.ctx, l) },
+		"opened": func(l *v1alpha1.GateLock) error {
+			l.Spec.Gates[key(g)] = false
+			return cluster.Client.Update(w.ctx, l)
+		},
+	} {
+		w.must(damage(w.lock(w.namespace)))
+		w.reconcile(g)
+		w.reconcile(other)
+		if got := w.lock(w.namespace).Spec; len(got.Gates) != 2 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		w.expectLock(w.namespace, want)
+	}
+	// Another shard writes between our reading and our writing.
+	w.writes.before = once("update GateLock", func() error {
+		l := w.lock(w.namespace)
+		l.Spec.Gates["ops/shard"] = true
+		return cluster.Client.Update(w.ctx, l)
+	})
+	w.open(g, start)
+	w.reconcile(g)
+	equal(t, w.lock(w.namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true, "ops/shard": true})
+}
+
+func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
+	w := locking(t)
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
+	w.must(cluster.Client.Delete(w.ctx, g))
+	w.restart()
+	w.missing(w.namespace, "production")
+	w.expectLock(w.namespace, v1alpha1.GateLockSpec{})
+}
+
+func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
+	w := locking(t)
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.restart()
+	w.writes.take("")
+	w.reconcile(g)
+	if got := w.writes.take("GateLock"); len(got) > 0 {
+		t.Errorf("writes %q", got)
+	}
+	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
+	w.open(g, start)
+	w.reconcile(g)
+	if got := w.writes.take("GateLock"); len(got) > 0 {
+		t.Errorf("writes without GateLocks %q", got)
+	}
+}
+
+func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
+	w := locking(t)
+	app := w.kustomization("apps", nil)
+	ref := named("apps")
+	ref.Namespace = "nowhere-to-be-found"
+	g := w.closedGate("production", ref, named("apps"))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: ref.Namespace, Name: v1alpha1.GateLockName}, &v1alpha1.GateLock{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatTheLockHoldsIsTakenOverOrReleased(t *testing.T) {
+	// An admission policy would write this way: it belongs to nobody.
+	lockedBy := func(w *world, app *target.Object, gate string) {
+		w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+gate+`"}},"spec":{"suspend":true}}`)
+		w.reload(app)
+		app.SetManagedFields(slices.DeleteFunc(app.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "flux" }))
+		w.must(cluster.Client.Update(w.ctx, &app.Unstructured))
+	}
+	for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
+		w := locking(t)
+		app := w.kustomization("apps", nil)
+		g := w.gate("production", v1alpha1.GateSpec{Default: byDefault, Targets: []v1alpha1.TargetReference{named("apps")}})
+		lockedBy(w, app, key(g))
+		w.reconcile(g)
+		if byDefault == v1alpha1.StateClosed {
+			w.expectHeld(app, g)
+			continue
+		}
+		if got := w.look(app); got.suspend != nil || got.heldBy != "" {
+			t.Errorf("got %+v", got)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// Package lock says what Gates have in the GateLocks of namespaces. It has no
+// client.
+package lock
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Share is what a Gate has in the GateLock of one namespace.
+type Share struct {
+	// Locked means that whatever names the Gate is locked, and so are the targets.
+	Locked bool
+	// targets by their canonical form.
+	targets map[string]target
+}
+
+// target are objects of a kind: one by its name, all, or those that have labels.
+type target struct {
+	kind, name  string
+	matchLabels map[string]string
+}
+
+// NewShare returns the share of a Gate whose targets in the namespace are refs.
+// What is not locked has no targets.
+func NewShare(locked bool, refs ...v1alpha1.TargetReference) Share {
+	s := Share{Locked: locked}
+	if locked {
+		for _, ref := range refs {
+			s.add(target{kind: ref.Kind, name: ref.Name, matchLabels: ref.MatchLabels})
+		}
+	}
+	return s
+}
+
+func (s *Share) add(t target) {
+	if s.targets == nil {
+		s.targets = map[string]target{}
+	}
+	form := t.kind + "/" + t.name
+	for _, key := range slices.Sorted(maps.Keys(t.matchLabels)) {
+		form += "," + key + "=" + t.matchLabels[key] // no label has a comma
+	}
+	s.targets[form] = t
+}
+
+// Equal returns whether two shares are the same.
+func (s Share) Equal(other Share) bool {
+	return s.Locked == other.Locked && maps.EqualFunc(s.targets, other.targets, func(target, target) bool { return true })
+}
+
+// Read returns the shares in a GateLock by Gate, as namespace/name.
+func Read(spec *v1alpha1.GateLockSpec) map[string]Share {
+	shares := map[string]Share{}
+	for gate, locked := range spec.Gates {
+		shares[gate] = Share{Locked: locked}
+	}
+	add := func(gates []string, t target) {
+		for _, gate := range gates {
+			s := shares[gate]
+			s.add(t)
+			shares[gate] = s
+		}
+	}
+	for key, gates := range spec.Targets {
+		kind, name, _ := strings.Cut(key, "/")
+		add(gates, target{kind: kind, name: name})
+	}
+	for key, locks := range spec.Labels {
+		kind, _, _ := strings.Cut(key, "/")
+		for _, l := range locks {
+			add(l.Gates, target{kind: kind, name: v1alpha1.AnyName, matchLabels: l.MatchLabels})
+		}
+	}
+	return shares
+}
+
+// Put adds the share of a Gate that has none.
+func Put(spec *v1alpha1.GateLockSpec, gate string, share Share) {
+	if spec.Gates == nil {
+		spec.Gates = map[string]bool{}
+	}
+	if spec.Targets == nil {
+		spec.Targets = map[string][]string{}
+	}
+	if spec.Labels == nil {
+		spec.Labels = map[string][]v1alpha1.LabelLock{}
+	}
+	spec.Gates[gate] = share.Locked
+	for _, t := range share.targets {
+		if len(t.matchLabels) == 0 {
+			key := t.kind + "/" + t.name
+			spec.Targets[key] = insert(spec.Targets[key], gate)
+			continue
+		}
+		key := labelsKey(t)
+		locks := spec.Labels[key]
+		i := indexOf(locks, t)
+		if i < 0 {
+			i = len(locks)
+			locks = append(locks, v1alpha1.LabelLock{MatchLabels: t.matchLabels})
+		}
+		locks[i].Gates = insert(locks[i].Gates, gate)
+		spec.Labels[key] = locks
+	}
+}
+
+// Remove removes the share of a Gate.
+func Remove(spec *v1alpha1.GateLockSpec, gate string, share Share) {
+	delete(spec.Gates, gate)
+	for _, t := range share.targets {
+		if len(t.matchLabels) == 0 {
+			key := t.kind + "/" + t.name
+			if spec.Targets[key] = remove(spec.Targets[key], gate); len(spec.Targets[key]) == 0 {
+				delete(spec.Targets, key)
+			}
+			continue
+		}
+		key := labelsKey(t)
+		locks := spec.Labels[key]
+		if i := indexOf(locks, t); i >= 0 {
+			if locks[i].Gates = remove(locks[i].Gates, gate); len(locks[i].Gates) == 0 {
+				locks = slices.Delete(locks, i, i+1)
+			}
+		}
+		if spec.Labels[key] = locks; len(locks) == 0 {
+			delete(spec.Labels, key)
+		}
+	}
+}
+
+// labelsKey is the key of labels in a GateLock: one of them is enough to find the
+// few that can match.
+func labelsKey(t target) string {
+	first := slices.Min(slices.Collect(maps.Keys(t.matchLabels)))
+	return t.kind + "/" + first + "=" + t.matchLabels[first]
+}
+
+func indexOf(locks []v1alpha1.LabelLock, t target) int {
+	return slices.IndexFunc(locks, func(l v1alpha1.LabelLock) bool { return maps.Equal(l.MatchLabels, t.matchLabels) })
+}
+
+// insert keeps names sorted and each once.
+func insert(names []string, name string) []string {
+	i, found := slices.BinarySearch(names, name)
+	if found {
+		return names
+	}
+	return slices.Insert(names, i, name)
+}
+
+func remove(names []string, name string) []string {
+	if i, found := slices.BinarySearch(names, name); found {
+		return slices.Delete(names, i, i+1)
+	}
+	return names
+}

@@ -1,0 +1,129 @@
+package lock
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// refs draws few targets, so that Gates share some.
+func refs(t *rapid.T) []v1alpha1.TargetReference {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) v1alpha1.TargetReference {
+		ref := v1alpha1.TargetReference{
+			Kind: rapid.SampledFrom([]string{"Kustomization", "HelmRelease"}).Draw(t, "kind"),
+			Name: rapid.SampledFrom([]string{"*", "a", "b"}).Draw(t, "name"),
+		}
+		if ref.Name == "*" {
+			ref.MatchLabels = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.SampledFrom([]string{"1", "2"}), 0, 2).Draw(t, "labels")
+		}
+		return ref
+	}), 0, 4).Draw(t, "refs")
+}
+
+func text(t *rapid.T, spec v1alpha1.GateLockSpec) string {
+	out, err := json.Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := v1alpha1.GateLockSpec{}
+		model := map[string]Share{}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			gate := "ns/" + rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "gate")
+			if was, ok := model[gate]; ok {
+				Remove(&spec, gate, was)
+				delete(model, gate)
+			}
+			if rapid.Bool().Draw(t, "put") {
+				share := NewShare(rapid.Bool().Draw(t, "locked"), refs(t)...)
+				Put(&spec, gate, share)
+				model[gate] = share
+			}
+			read := Read(&spec)
+			if !maps.EqualFunc(read, model, Share.Equal) {
+				t.Fatalf("got %+v, want %+v", read, model)
+			}
+			// Nothing is left of those that are gone, and the order of the steps is of
+			// no matter for look-ups.
+			for key, gates := range spec.Targets {
+				if len(gates) == 0 {
+					t.Fatalf("%s has no gates", key)
+				}
+			}
+			for key, locks := range spec.Labels {
+				for _, l := range locks {
+					if len(l.Gates) == 0 {
+						t.Fatalf("%s has no gates", key)
+					}
+				}
+				if len(locks) == 0 {
+					t.Fatalf("%s is empty", key)
+				}
+			}
+		}
+		for gate, share := range model {
+			Remove(&spec, gate, share)
+		}
+		if got := text(t, spec); got != "{}" {
+			t.Fatalf("left: %s", got)
+		}
+	})
+}
+
+func TestWhatIsLockedIsFoundByAnIndependentLookUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := v1alpha1.GateLockSpec{}
+		all := map[string][]v1alpha1.TargetReference{}
+		for i := range rapid.IntRange(1, 6).Draw(t, "gates") {
+			gate := fmt.Sprintf("ns/%d", i)
+			all[gate] = refs(t)
+			Put(&spec, gate, NewShare(true, all[gate]...))
+		}
+		labels := rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, "of object")
+		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "object")
+		for gate, targets := range all {
+			want := false
+			for _, ref := range targets {
+				matches := ref.Kind == "Kustomization" && (ref.Name == name || ref.Name == "*")
+				for key, value := range ref.MatchLabels {
+					matches = matches && labels[key] == value
+				}
+				want = want || matches
+			}
+			if got := lookUp(&spec, name, labels)[gate]; got != want {
+				t.Fatalf("%s locks the object: %t, want %t in %s", gate, got, want, text(t, spec))
+			}
+		}
+	})
+}
+
+// lookUp does what the policy in config/lock does for a Kustomization.
+func lookUp(spec *v1alpha1.GateLockSpec, name string, labels map[string]string) map[string]bool {
+	found := map[string]bool{}
+	for _, key := range []string{"Kustomization/" + name, "Kustomization/*"} {
+		for _, gate := range spec.Targets[key] {
+			found[gate] = true
+		}
+	}
+	for key, value := range labels {
+		for _, l := range spec.Labels["Kustomization/"+key+"="+value] {
+			matches := true
+			for key, value := range l.MatchLabels {
+				matches = matches && labels[key] == value
+			}
+			for _, gate := range l.Gates {
+				found[gate] = found[gate] || matches
+			}
+		}
+	}
+	return found
+}
