@@ -118,7 +118,8 @@ func lookUp(spec *v1alpha1.GateLockSpec, name string, labels map[string]string) 
 		for _, l := range spec.Labels["Kustomization/"+key+"="+value] {
 			matches := true
 			for key, value := range l.MatchLabels {
-				matches = matches && labels[key] == value
+				has, ok := labels[key]
+				matches = matches && ok && has == value
 			}
 			for _, gate := range l.Gates {
 				found[gate] = found[gate] || matches

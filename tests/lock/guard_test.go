@@ -1,0 +1,127 @@
+package lock
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app, other := w.inGit("app"), w.inGit("other", "true")
+	w.apply(app)
+	w.apply(other)
+	err := cluster.Client.Delete(w.ctx, app.DeepCopy())
+	want := "Kustomization " + w.namespace + "/app is held by gate '" + w.gate("production") + "' and cannot be deleted until it opens"
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := cluster.Client.DeleteAllOf(w.ctx, app.DeepCopy(), client.InNamespace(w.namespace)); !apierrors.IsForbidden(err) {
+		t.Errorf("deleted with all others: %v", err)
+	}
+	w.expectHeld(app, w.gate("production"))
+	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(other), other); err == nil {
+		w.must(cluster.Client.Delete(w.ctx, other)) // suspended by a person: none of our business
+	}
+	w.lock(w.unlocked())
+	w.remove(app)
+}
+
+func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	opened := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: v1alpha1.GateLockName}}
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(opened), opened))
+	opened.Spec = v1alpha1.GateLockSpec{}
+	other := newWorld(t)
+	for _, user := range []string{"", "system:serviceaccount:" + w.namespace + ":gating-controller", "gating-controller", "system:serviceaccount:flux-system:kustomize-controller"} {
+		config := rest.CopyConfig(cluster.Config)
+		if user != "" {
+			config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+		}
+		c, err := client.New(config, client.Options{Scheme: cluster.Client.Scheme()})
+		w.must(err)
+		for verb, write := range map[string]func() error{
+			"create": func() error {
+				return c.Create(w.ctx, &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: v1alpha1.GateLockName}})
+			},
+			"update": func() error { return c.Update(w.ctx, opened.DeepCopy()) },
+			"patch": func() error {
+				return c.Patch(w.ctx, opened.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":null}`)))
+			},
+			"delete": func() error { return c.Delete(w.ctx, opened.DeepCopy()) },
+		} {
+			if err := write(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the gating-controller writes GateLocks") {
+				t.Errorf("%s by %q: %v", verb, user, err)
+			}
+		}
+	}
+	app := w.inGit("app")
+	w.apply(app)
+	w.expectHeld(app, w.gate("production"))
+}
+
+func TestANamespaceUnderDeletionTakesItsGateLockAlong(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	lock := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: v1alpha1.GateLockName}}
+	// No namespace controller runs here, so that the namespace stays under deletion.
+	w.must(cluster.Client.Delete(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	w.must(harness.Eventually(w.ctx, timeout, "the GateLock can be deleted", func() error {
+		return client.IgnoreNotFound(cluster.Client.Delete(w.ctx, lock))
+	}))
+}
+
+func TestAGateLockHasOneName(t *testing.T) {
+	w := newWorld(t)
+	err := w.controller.Create(w.ctx, &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "another"}})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the one GateLock of a namespace is named closed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A kind that is added has to be added to the policies, too.
+func TestThePoliciesAreForAllKindsThatHaveASuspendField(t *testing.T) {
+	var want []string
+	for _, adapter := range target.All() {
+		plural, _ := meta.UnsafeGuessKindToResource(adapter.GroupKind().WithVersion(""))
+		want = append(want, plural.Group+"/"+plural.Resource)
+	}
+	slices.Sort(want)
+	for _, file := range []string{"hold.yaml", "delete.yaml"} {
+		content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "lock", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := yaml.Unmarshal([]byte(strings.Split(string(content), "\n---\n")[0]), policy); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			for _, resource := range rule.Resources {
+				got = append(got, rule.APIGroups[0]+"/"+resource)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is for %q, want %q", file, got, want)
+		}
+	}
+}

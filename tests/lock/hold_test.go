@@ -1,0 +1,220 @@
+package lock
+
+import (
+	"testing"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestAnObjectIsBornHeld(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate("production")
+	w.lock(v1alpha1.GateLockSpec{
+		Gates: map[string]bool{gate: true, "ops/freeze": true, w.gate("open"): false},
+		Targets: map[string][]string{
+			"Kustomization/app": {gate}, "Kustomization/both": {"ops/freeze", gate}, "GitRepository/*": {"ops/freeze"}, "HelmRelease/app": {gate},
+		},
+		Labels: map[string][]v1alpha1.LabelLock{"Kustomization/team=a": {
+			{MatchLabels: map[string]string{"team": "a", "tier": "critical"}, Gates: []string{"ops/freeze"}},
+			{MatchLabels: map[string]string{"team": "a"}, Gates: []string{gate}},
+		}},
+	})
+	for name, tc := range map[string]struct {
+		object string
+		labels map[string]string
+		gates  string
+		want   string
+	}{
+		"by its name":                    {object: "app", want: gate},
+		"by its name, of two gates":      {object: "both", want: gate + ",ops/freeze"},
+		"by all of its labels":           {object: "labelled", labels: map[string]string{"team": "a", "tier": "critical"}, want: gate + ",ops/freeze"},
+		"by one label":                   {object: "labelled", labels: map[string]string{"team": "a", "tier": "other"}, want: gate},
+		"by the gate that it names":      {object: "naming", gates: "production", want: gate},
+		"by gates of other namespaces":   {object: "naming", gates: "ops/freeze, open", want: "ops/freeze"},
+		"by a gate that does not exist":  {object: "naming", gates: "nope", want: w.gate("nope")},
+		"by what is no list of gates":    {object: "naming", gates: "a b", want: w.gate("*")},
+		"by all ways, each gate once":    {object: "app", labels: map[string]string{"team": "a"}, gates: "production,production", want: gate},
+		"not if nothing matches":         {object: "other", labels: map[string]string{"tier": "critical"}},
+		"not if the gate it names opens": {object: "naming", gates: "open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := w.inGit(tc.object)
+			obj.SetLabels(tc.labels)
+			if tc.gates != "" {
+				obj.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: tc.gates})
+			}
+			w := &world{TB: t, ctx: t.Context(), namespace: w.namespace, controller: w.controller}
+			w.apply(obj)
+			if tc.want == "" {
+				w.expectFree(obj)
+			} else {
+				w.expectHeld(obj, tc.want)
+			}
+			w.remove(obj)
+		})
+	}
+}
+
+func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	gate := w.gate("production")
+	app := w.inGit("app")
+	w.apply(app)
+	for name, write := range map[string]func(){
+		"flux resume":             func() { w.resume(app) },
+		"suspend false":           func() { w.must(w.patch(app, `{"spec":{"suspend":false}}`)) },
+		"suspend false from Git":  func() { w.apply(w.inGit("app", "false")) },
+		"nothing from Git":        func() { w.apply(w.inGit("app")) },
+		"the annotation removed":  func() { w.must(w.patch(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)) },
+		"the annotation forged":   func() { w.must(w.patch(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"a/b"}}}`)) },
+		"all annotations removed": func() { w.must(w.patch(app, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`)) },
+		"a JSON patch":            func() { w.must(w.json(app, `[{"op":"remove","path":"/spec/suspend"}]`)) },
+		"a JSON patch to false":   func() { w.must(w.json(app, `[{"op":"replace","path":"/spec/suspend","value":false}]`)) },
+		"a replacement":           func() { w.replace(app, false) },
+		"a replacement from Git":  func() { w.replace(app, true) },
+		"managed fields wiped out": func() {
+			w.must(w.json(app, `[{"op":"replace","path":"/metadata/managedFields","value":[{}]},{"op":"remove","path":"/spec/suspend"}]`))
+		},
+	} {
+		write()
+		if w.reload(app); !suspended(app) || heldBy(app) != gate {
+			t.Errorf("%s: suspended %t, held by %q", name, suspended(app), heldBy(app))
+		}
+	}
+}
+
+// Flux compares what a dry-run says with what is there.
+func TestADryRunShowsNoDrift(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	for _, suspend := range [][]string{nil, {"false"}} {
+		app := w.inGit("app", suspend...)
+		w.apply(app)
+		w.expectHeld(app, w.gate("production"))
+		for range 3 {
+			dry := w.apply(w.inGit("app", suspend...), client.DryRunAll)
+			if !apiequality.Semantic.DeepEqual(dry.Object["spec"], app.Object["spec"]) || !apiequality.Semantic.DeepEqual(dry.GetAnnotations(), app.GetAnnotations()) {
+				t.Errorf("suspend %q: live %v %v, dry-run %v %v", suspend, app.Object["spec"], app.GetAnnotations(), dry.Object["spec"], dry.GetAnnotations())
+			}
+		}
+	}
+}
+
+// By its value alone Flux could not tell that Git has changed its mind.
+func TestADryRunShowsThatGitBeginsAndCeasesToSuspend(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app := w.inGit("app")
+	w.apply(app)
+	w.must(w.controllerHolds(app))
+	for _, step := range []struct {
+		suspend []string
+		want    string
+	}{{[]string{"true"}, "kustomize-controller"}, {nil, ""}, {[]string{"true"}, "kustomize-controller"}, {[]string{"false"}, ""}} {
+		w.reload(app)
+		if app.GetAnnotations()[suspendedBy] == step.want {
+			t.Fatalf("suspended by %q before", step.want)
+		}
+		dry := w.apply(w.inGit("app", step.suspend...), client.DryRunAll)
+		if got := dry.GetAnnotations()[suspendedBy]; got != step.want {
+			t.Errorf("Git says %q: the dry-run says suspended by %q, want %q", step.suspend, got, step.want)
+		}
+		w.apply(w.inGit("app", step.suspend...))
+		if got := w.reload(app).GetAnnotations()[suspendedBy]; got != step.want || heldBy(app) == "" {
+			t.Errorf("Git says %q: suspended by %q, want %q", step.suspend, got, step.want)
+		}
+	}
+}
+
+func TestWhatAPersonOrGitSuspendedIsNotClaimed(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.unlocked())
+	before, git := w.inGit("app"), w.inGit("naming", "true")
+	git.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: "production"})
+	w.apply(before)
+	w.suspend(before)
+	w.lock(w.locked())
+	w.apply(git)
+	touch := func() {
+		w.must(w.patch(before, `{"metadata":{"labels":{"touched":"yes"}}}`))
+		w.must(w.patch(git, `{"metadata":{"labels":{"touched":"yes"}}}`))
+		w.apply(w.inGit("app"))
+	}
+	touch()
+	for obj, owner := range map[string]string{"app": "flux", "naming": "kustomize-controller"} {
+		obj := w.reload(w.inGit(obj))
+		if got := owners(obj); !suspended(obj) || heldBy(obj) != "" || len(got) != 1 || got[0] != owner {
+			t.Errorf("%s: suspended %t, held by %q, owned by %q", obj.GetName(), suspended(obj), heldBy(obj), got)
+		}
+	}
+	// Once resumed while the gate is closed, it is the gate's.
+	w.resume(before)
+	w.expectHeld(before, w.gate("production"))
+}
+
+func TestTheControllerReleases(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app := w.inGit("app")
+	w.apply(app)
+	w.must(w.controllerHolds(app))
+	if got := owners(w.reload(app)); len(got) != 1 || got[0] != v1alpha1.FieldManager {
+		t.Errorf("taken over, it is owned by %q", got)
+	}
+	// An API server may learn late that the lock is open.
+	w.must(w.controllerReleases(app))
+	w.expectFree(app)
+	w.apply(w.inGit("app"))
+	w.expectHeld(app, w.gate("production"))
+	w.lock(w.unlocked())
+	w.must(w.controllerHolds(app))
+	w.must(w.controllerReleases(app))
+	w.apply(w.inGit("app", "false"))
+	w.expectFree(app)
+}
+
+func TestWhatGitSuspendedDuringAHoldStaysSuspended(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app := w.inGit("app")
+	w.apply(app)
+	w.must(w.controllerHolds(app))
+	w.apply(w.inGit("app", "true"))
+	w.lock(w.unlocked())
+	w.must(w.controllerReleases(app))
+	w.reload(app)
+	if got := owners(app); !suspended(app) || heldBy(app) != "" || len(got) != 1 || got[0] != "kustomize-controller" {
+		t.Errorf("suspended %t, held by %q, owned by %q", suspended(app), heldBy(app), got)
+	}
+	if got, ok := app.GetAnnotations()[suspendedBy]; ok {
+		t.Errorf("still says suspended by %q", got)
+	}
+}
+
+func TestAnObjectUnderDeletionIsLetGo(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.unlocked())
+	app := w.inGit("app")
+	app.SetFinalizers([]string{"finalizers.fluxcd.io"})
+	w.apply(app)
+	w.must(cluster.Client.Delete(w.ctx, app.DeepCopy()))
+	w.lock(w.locked())
+	w.must(w.patch(app, `{"metadata":{"labels":{"touched":"yes"}}}`))
+	w.expectFree(app)
+	w.must(w.patch(app, `{"metadata":{"finalizers":null}}`))
+	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("still there: %v", err)
+	}
+}
+
+func TestANamespaceWithoutALockIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	app := w.inGit("app")
+	app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: "production"})
+	w.apply(app)
+	w.expectFree(app)
+}

@@ -1,0 +1,91 @@
+package lock
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/lock"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// The policy and the controller are two programs in two languages that must
+// agree.
+func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
+	w := newWorld(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[random.IntN(len(from))] }
+	labels := func(most int) map[string]string {
+		all := map[string]string{}
+		for range random.IntN(most + 1) {
+			all[pick("x", "y", "example.com/z")] = pick("1", "2", "")
+		}
+		return all
+	}
+	held := 0
+	for range 8 {
+		spec := v1alpha1.GateLockSpec{}
+		refs := map[string][]v1alpha1.TargetReference{}
+		locked := map[string]bool{}
+		for _, gate := range []string{w.gate("a"), w.gate("b"), "ops/a", "ops/c-d.e"} {
+			locked[gate] = random.IntN(3) == 0
+			for range random.IntN(3) {
+				ref := v1alpha1.TargetReference{Kind: pick("Kustomization", "HelmRelease"), Name: pick("*", "*", "app", "other")}
+				if ref.Name == "*" {
+					ref.MatchLabels = labels(2)
+				}
+				refs[gate] = append(refs[gate], ref)
+			}
+			lock.Put(&spec, gate, lock.NewShare(locked[gate], refs[gate]...))
+		}
+		w.lock(spec)
+		for range 40 {
+			app := w.inGit(pick("app", "other", "third"))
+			app.SetLabels(labels(3))
+			var names []string
+			for range random.IntN(4) {
+				names = append(names, pick("a", "b", "c", "ops/a", "ops/c-d.e", w.gate("a"), " b ", "", "\ta", "A", "a b", "a/b/c", "/a", "ops/", "*", strings.Repeat("a,", 40), strings.Repeat("n", 254)))
+			}
+			value := strings.Join(names, ",")
+			app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: value})
+
+			var want []string
+			for _, gate := range target.ParseGates(value, w.namespace) {
+				if is, known := locked[gate]; is || !known {
+					want = append(want, gate)
+				}
+			}
+			for gate, refs := range refs {
+				if locked[gate] && slices.ContainsFunc(refs, func(ref v1alpha1.TargetReference) bool { return matches(ref, app.GetName(), app.GetLabels()) }) {
+					want = append(want, gate)
+				}
+			}
+			w.must(cluster.Client.Create(w.ctx, app, client.DryRunAll))
+			if got := heldBy(app); got != target.FormatHeldBy(want) || suspended(app) != (len(want) > 0) {
+				t.Errorf("%s with labels %v that names %q: suspended %t, held by %q, want %q", app.GetName(), app.GetLabels(), value, suspended(app), got, want)
+			}
+			if len(want) > 0 {
+				held++
+			}
+		}
+	}
+	if held < 40 || held > 280 {
+		t.Errorf("%d of 320 held: that is no test of both", held)
+	}
+}
+
+func matches(ref v1alpha1.TargetReference, name string, labels map[string]string) bool {
+	if ref.Kind != "Kustomization" || (ref.Name != "*" && ref.Name != name) {
+		return false
+	}
+	for key, value := range ref.MatchLabels {
+		if has, ok := labels[key]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}

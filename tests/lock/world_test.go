@@ -1,0 +1,57 @@
+package lock
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func (w *world) json(obj *unstructured.Unstructured, patch string) error {
+	return cluster.Client.Patch(w.ctx, obj.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
+}
+
+// replace is kubectl replace, of the live object or of what is in Git.
+func (w *world) replace(obj *unstructured.Unstructured, fromGit bool) {
+	w.Helper()
+	live := w.reload(obj.DeepCopy())
+	if fromGit {
+		fresh := w.inGit(obj.GetName())
+		fresh.SetResourceVersion(live.GetResourceVersion())
+		live = fresh
+	} else {
+		unstructured.RemoveNestedField(live.Object, "spec", "suspend")
+	}
+	w.must(cluster.Client.Update(w.ctx, live, client.FieldOwner("kubectl-replace")))
+}
+
+// controllerHolds is what the controller does to take a hold over.
+func (w *world) controllerHolds(obj *unstructured.Unstructured) error {
+	config := harness.Object(obj.GetAPIVersion(), obj.GetKind(), client.ObjectKeyFromObject(obj))
+	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production")})
+	config.Object["spec"] = map[string]any{"suspend": true}
+	return w.asController(config)
+}
+
+// controllerReleases is what the controller does to release an object.
+func (w *world) controllerReleases(obj *unstructured.Unstructured) error {
+	return w.asController(harness.Object(obj.GetAPIVersion(), obj.GetKind(), client.ObjectKeyFromObject(obj)))
+}
+
+func (w *world) asController(config *unstructured.Unstructured) error {
+	return w.controller.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+}
+
+// remove deletes an object that may be held: the controller releases it first.
+func (w *world) remove(obj *unstructured.Unstructured) {
+	w.Helper()
+	config := rawRelease()
+	w.must(w.controller.Patch(w.ctx, obj.DeepCopy(), config))
+	w.must(cluster.Client.Delete(w.ctx, obj.DeepCopy()))
+}
+
+func rawRelease() client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null},"spec":{"suspend":null}}`))
+}
