@@ -90,7 +90,7 @@ func (w *world) lock(spec v1alpha1.GateLockSpec) {
 	err := w.controller.Get(w.ctx, client.ObjectKeyFromObject(obj), obj)
 	w.must(client.IgnoreNotFound(err))
 	marker := fmt.Sprintf("probe-%d", time.Now().UnixNano())
-	spec.Targets = merged(spec.Targets, "Bucket/"+marker, w.namespace+"/"+marker)
+	spec.Targets = merged(spec.Targets, "Kustomization/"+marker, w.namespace+"/"+marker)
 	obj.Spec = spec
 	if err != nil {
 		w.must(w.controller.Create(w.ctx, obj))
@@ -98,8 +98,7 @@ func (w *world) lock(spec v1alpha1.GateLockSpec) {
 		w.must(w.controller.Update(w.ctx, obj))
 	}
 	w.must(harness.Eventually(w.ctx, timeout, "the policy knows the lock", func() error {
-		probe := harness.Object("source.toolkit.fluxcd.io/v1", "Bucket", client.ObjectKey{Namespace: w.namespace, Name: marker})
-		probe.Object["spec"] = map[string]any{"interval": "1h", "bucketName": "a", "endpoint": "a"}
+		probe := w.inGit(marker)
 		if err := cluster.Client.Create(w.ctx, probe, client.DryRunAll); err != nil {
 			return err
 		}
