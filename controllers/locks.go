@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -36,6 +38,8 @@ type Locks struct {
 	Client client.Client
 	// APIReader reads from the API server.
 	APIReader client.Reader
+	// Namespaces are those whose GateLocks are written, none means all.
+	Namespaces map[string]ctrlcache.Config
 
 	mu        sync.Mutex
 	installed bool
@@ -100,15 +104,11 @@ func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (map[str
 		return nil, nil
 	}
 	if l.books == nil {
-		list := &v1alpha1.GateLockList{}
-		if err := l.APIReader.List(ctx, list); err != nil {
+		books, err := l.list(ctx)
+		if err != nil {
 			return nil, fmt.Errorf("reading GateLocks: %w", err)
 		}
-		l.books = map[string]*book{}
-		for i := range list.Items {
-			obj := &list.Items[i]
-			l.books[obj.Namespace] = &book{lock: obj, shares: lock.Read(&obj.Spec)}
-		}
+		l.books = books
 	}
 	for namespace := range shares {
 		if l.books[namespace] == nil {
@@ -116,6 +116,25 @@ func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (map[str
 		}
 	}
 	return maps.Clone(l.books), nil
+}
+
+func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
+	namespaces := slices.Collect(maps.Keys(l.Namespaces))
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	books := map[string]*book{}
+	for _, namespace := range namespaces {
+		list := &v1alpha1.GateLockList{}
+		if err := l.APIReader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			obj := &list.Items[i]
+			books[obj.Namespace] = &book{lock: obj, shares: lock.Read(&obj.Spec)}
+		}
+	}
+	return books, nil
 }
 
 func (l *Locks) put(ctx context.Context, namespace string, b *book, gate string, share lock.Share, wanted bool) error {
@@ -208,7 +227,7 @@ func (r *GateReconciler) sharesOf(obj *v1alpha1.Gate, closed bool, governed []*t
 	}
 	for _, ref := range obj.Spec.Targets {
 		namespace := namespaceOf(ref, obj)
-		if _, err := target.For(ref.APIVersion, ref.Kind); err == nil && r.reaches(obj.Namespace, namespace) {
+		if _, err := target.For(ref.APIVersion, ref.Kind); err == nil && r.reaches(obj.Namespace, namespace) && r.watches(namespace) {
 			refs[namespace] = append(refs[namespace], ref)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -24,7 +25,7 @@ func locking(t *testing.T) *world {
 // restart forgets what a process knows of GateLocks.
 func (w *world) restart() {
 	w.Helper()
-	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
+	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client, Namespaces: w.Namespaces}
 	if changed, err := w.Locks.Sync(w.ctx); err != nil || !changed {
 		w.Fatalf("GateLocks are installed: %t, %v", changed, err)
 	}
@@ -269,6 +270,19 @@ func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestAControllerOfOneNamespaceLocksThatAlone(t *testing.T) {
+	w := newWorld(t)
+	other := w.newNamespace()
+	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}}
+	w.restart()
+	ref := named("apps")
+	ref.Namespace = other
+	g := w.closedGate("production", named("apps"), ref)
+	w.reconcile(g)
+	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(other, v1alpha1.GateLockSpec{})
 }
 
 func TestWhatTheLockHoldsIsTakenOverOrReleased(t *testing.T) {

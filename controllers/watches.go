@@ -50,7 +50,7 @@ func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error 
 	if err := mgr.Add(targets); err != nil {
 		return err
 	}
-	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader()}
+	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader(), Namespaces: r.Namespaces}
 	w := &targetWatcher{client: r.Client, locks: r.Locks, ready: make(chan struct{})}
 	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())
 	r.Targets = w.targets
