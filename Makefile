@@ -55,8 +55,10 @@ build: ## Build the controller and the kubectl plugin into bin.
 	go build -o bin/ . ./cmd/...
 
 .PHONY: bench
-bench: ## Run the benchmarks of the schedule engine.
+bench: ## Run the benchmarks: the schedule engine, and what the lock costs.
 	go test -run '^$$' -bench . -benchmem ./internal/schedule
+	@tests/tools/build.sh gen crds controlplane >/dev/null
+	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./tests/lock
 
 FUZZTIME ?= 1m
 .PHONY: fuzz

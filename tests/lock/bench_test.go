@@ -133,7 +133,7 @@ func create(b *testing.B, w *world, number, gates int, governed, policy bool) {
 // that is in force.
 func bound(b *testing.B, w *world, policy bool) {
 	b.Helper()
-	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "gating-hold"}}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "gate-hold"}}
 	if policy {
 		_, err := cluster.Kubectl(w.ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "lock"))
 		w.must(err)
