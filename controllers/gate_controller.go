@@ -127,8 +127,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	}
 	r.recordRequests(obj, handled)
 	if changed {
-		r.Eventf(obj, eventNormal, decision.Reason, "%s", decision.Message)
-		ctrl.LoggerFrom(ctx).Info(decision.Message, "state", decision.State, "reason", decision.Reason)
+		r.announce(ctx, obj, decision)
 	}
 
 	outcome := r.assert(ctx, obj, decision, missedEdges(before, decision.State, now))
@@ -190,11 +189,22 @@ func (r *GateReconciler) recordRequests(obj *v1alpha1.Gate, handled []gate.Reque
 				request.Annotation, request.Value, request.Err)
 			continue
 		}
-		why := ""
-		if request.Reason != "" {
-			why = fmt.Sprintf(": %s", request.Reason)
-		}
-		r.Eventf(obj, eventNormal, v1alpha1.RequestAcceptedReason, "Gate %s requested at %s%s",
-			request.Action, request.At.UTC().Format(time.RFC3339), why)
+		r.Eventf(obj, eventNormal, v1alpha1.RequestAcceptedReason, "Gate %s", request)
 	}
+}
+
+// announce says in an event and in the log that the Gate has another state, and
+// who requested it, when and why if a request did it.
+func (r *GateReconciler) announce(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision) {
+	message, details := decision.Message, []any{"state", decision.State, "reason", decision.Reason}
+	if request := decision.Request; request != nil {
+		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "by", request.By, "requestReason", request.Reason)
+		if message == fmt.Sprintf("Gate %s requested", request.Action) {
+			message = fmt.Sprintf("Gate %s", request)
+		} else {
+			message += fmt.Sprintf(", %s", request)
+		}
+	}
+	r.Eventf(obj, eventNormal, decision.Reason, "%s", message)
+	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
 }

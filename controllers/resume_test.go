@@ -92,10 +92,11 @@ func TestEventsAreToldOnChangeOnly(t *testing.T) {
 		{time.Minute, nil, nil},
 		{hours(1), func() {
 			w.annotate(g, v1alpha1.OpenReasonAnnotation, "hotfix 42")
+			w.annotate(g, v1alpha1.OpenRequestedByAnnotation, "alice")
 			w.open(g, start.Add(hours(1)))
 		}, []string{
-			"Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T13:00:00Z: hotfix 42",
-			"Normal Gate/production OpenRequested: Gate scheduled for closing at 2026-11-23T14:00:00Z",
+			"Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
+			"Normal Gate/production OpenRequested: Gate scheduled for closing at 2026-11-23T14:00:00Z, open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
 			"Normal Kustomization/apps GateOpened: Released by gate '" + k + "'."}},
 		{hours(1.5), nil, nil},
 		{hours(2), nil, []string{

@@ -8,6 +8,11 @@ const (
 	// OpenReasonAnnotation is free text that says why the Gate is asked to open.
 	OpenReasonAnnotation = "open.gate.fluxcd.io/reason"
 
+	// OpenRequestedByAnnotation says who asked a Gate to open. With
+	// config/policies the API server stamps it with the name of the caller,
+	// whatever the caller sets. Without, it is what the caller claims.
+	OpenRequestedByAnnotation = "open.gate.fluxcd.io/requestedBy"
+
 	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339.
 	// At most 366 days away.
 	CloseRequestedAtAnnotation = "close.gate.fluxcd.io/requestedAt"
@@ -15,6 +20,11 @@ const (
 	// CloseReasonAnnotation is free text that says why the Gate is asked to
 	// close.
 	CloseReasonAnnotation = "close.gate.fluxcd.io/reason"
+
+	// CloseRequestedByAnnotation says who asked a Gate to close. With
+	// config/policies the API server stamps it with the name of the caller,
+	// whatever the caller sets. Without, it is what the caller claims.
+	CloseRequestedByAnnotation = "close.gate.fluxcd.io/requestedBy"
 
 	// GatesAnnotation is on an object that names its Gates itself: at most 32,
 	// separated by commas, each as name or namespace/name. The namespace defaults to

@@ -178,7 +178,13 @@ type LastRequest struct {
 	// RequestedAt is the time from which on the request is in force.
 	RequestedAt metav1.Time `json:"requestedAt"`
 
-	// Reason given with the request.
+	// By is who made the request: the user whom the API server stamped into the
+	// annotation if config/policies is installed, else who the caller claims to be.
+	// Cut to 339 bytes.
+	// +optional
+	By string `json:"by,omitempty"`
+
+	// Reason given with the request, in one line. Cut to 512 bytes.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
@@ -201,9 +207,25 @@ type RequestMemory struct {
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 
+	// By is who made that request.
+	// +optional
+	By string `json:"by,omitempty"`
+
+	// Reason given with that request.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
 	// PlannedAt is the time of a request that is still to come.
 	// +optional
 	PlannedAt *metav1.MicroTime `json:"plannedAt,omitempty"`
+
+	// PlannedBy is who made the request that is still to come.
+	// +optional
+	PlannedBy string `json:"plannedBy,omitempty"`
+
+	// PlannedReason is the reason given with the request that is still to come.
+	// +optional
+	PlannedReason string `json:"plannedReason,omitempty"`
 }
 
 // Transition is a change of a Gate's state.

@@ -24,6 +24,8 @@ type Decision struct {
 	// RequestedAt and ResetToDefaultAt are those of the request that is in force
 	// or was last.
 	RequestedAt, ResetToDefaultAt *metav1.Time
+	// Request that decided the state, nil if none did.
+	Request *Request
 	// Errors of a spec that does not compile.
 	Errors field.ErrorList
 }
@@ -49,6 +51,7 @@ func Decide(g *v1alpha1.Gate, now time.Time) Decision {
 	}
 	d.Message = message(s, d.Next, &g.Spec)
 	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, baseline, now)
+	d.Request = deciding(requests, s.Reason, now)
 	return d
 }
 
@@ -105,13 +108,16 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	}
 	for _, r := range requestsOf(g) {
 		if r.action == v1alpha1.RequestClose && (r.end.IsZero() || now.Before(r.end)) {
-			closing = earlier(closing, r.start)
+			if closing = earlier(closing, r.start); closing.Equal(r.start) {
+				d.Request = r.request()
+			}
 		}
 	}
 	if !closing.IsZero() && !closing.After(now) {
 		d.Message = "Gate closed, its spec is invalid: " + cause
 		return d
 	}
+	d.Request = nil
 	d.State = v1alpha1.StateOpened
 	d.Message = "Gate stays opened until it is due to close, its spec is invalid: " + cause
 	if !closing.IsZero() {

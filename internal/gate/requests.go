@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,6 +17,14 @@ import (
 // ones are taken for typing errors.
 const maxRequestDistance = 366 * 24 * time.Hour
 
+// Bounds in bytes of what is copied from annotations into the status, events
+// and logs. The name of any service account fits, and the sentence of an event
+// with both stays below the 1024 bytes that events.k8s.io allows.
+const (
+	maxBy     = len("system:serviceaccount::") + 63 + 253
+	maxReason = 512
+)
+
 // A Request is an annotation that was not handled before.
 type Request struct {
 	Action v1alpha1.RequestAction
@@ -23,18 +32,30 @@ type Request struct {
 	Annotation, Value string
 	// At is the time that the request is in force from.
 	At time.Time
-	// Reason given with it.
-	Reason string
+	// By is who made it, and Reason is given with it.
+	By, Reason string
 	// Err says why the request was refused, nil if it was accepted.
 	Err error
 }
 
+// String says what is requested, when, by whom and why.
+func (r Request) String() string {
+	text := fmt.Sprintf("%s requested at %s", r.Action, r.At.UTC().Format(time.RFC3339))
+	if r.By != "" {
+		text += " by " + r.By
+	}
+	if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	return text
+}
+
 var requestAnnotations = []struct {
-	action              v1alpha1.RequestAction
-	requestedAt, reason string
+	action                           v1alpha1.RequestAction
+	requestedAt, requestedBy, reason string
 }{
-	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenReasonAnnotation},
-	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseReasonAnnotation},
+	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation},
+	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation},
 }
 
 // HandleRequests looks for request annotations that were not handled before,
@@ -43,7 +64,8 @@ var requestAnnotations = []struct {
 func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	for i := range g.Status.Requests {
 		if m := &g.Status.Requests[i]; m.PlannedAt != nil && !m.PlannedAt.After(now) {
-			m.RequestedAt, m.PlannedAt = m.PlannedAt, nil
+			m.RequestedAt, m.By, m.Reason = m.PlannedAt, m.PlannedBy, m.PlannedReason
+			m.PlannedAt, m.PlannedBy, m.PlannedReason = nil, "", ""
 		}
 	}
 	var handled []Request
@@ -58,9 +80,12 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			memory = &g.Status.Requests[len(g.Status.Requests)-1]
 		}
 		memory.LastHandled = value
-		r := Request{Action: a.action, Annotation: a.requestedAt, Value: value, Reason: g.Annotations[a.reason]}
+		r := Request{
+			Action: a.action, Annotation: a.requestedAt, Value: value,
+			By: oneLine(g.Annotations[a.requestedBy], maxBy), Reason: oneLine(g.Annotations[a.reason], maxReason),
+		}
 		if r.At, r.Err = parseRequest(value, memory.RequestedAt, now); r.Err == nil {
-			accept(memory, r.At, now)
+			accept(memory, r, now)
 		}
 		handled = append(handled, r)
 	}
@@ -72,19 +97,36 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	}
 	if last != nil {
 		g.Status.LastRequest = &v1alpha1.LastRequest{
-			Action: last.Action, RequestedAt: metav1.NewTime(last.At), Reason: last.Reason, Source: v1alpha1.SourceAnnotation,
+			Action: last.Action, RequestedAt: metav1.NewTime(last.At), By: last.By, Reason: last.Reason, Source: v1alpha1.SourceAnnotation,
 		}
 	}
 	return handled
 }
 
 // accept notes a request. One that is planned does not end the one in force.
-func accept(memory *v1alpha1.RequestMemory, at, now time.Time) {
-	if at.After(now) {
-		memory.PlannedAt = &metav1.MicroTime{Time: at}
+func accept(memory *v1alpha1.RequestMemory, r Request, now time.Time) {
+	at := &metav1.MicroTime{Time: r.At}
+	if r.At.After(now) {
+		memory.PlannedAt, memory.PlannedBy, memory.PlannedReason = at, r.By, r.Reason
 		return
 	}
-	memory.RequestedAt = &metav1.MicroTime{Time: at}
+	memory.RequestedAt, memory.By, memory.Reason = at, r.By, r.Reason
+}
+
+// oneLine returns a text without line breaks and other control characters, and
+// not longer than a number of bytes, so that it cannot pass for another line.
+func oneLine(text string, length int) string {
+	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text))
+	if len(text) <= length {
+		return text
+	}
+	const more = "..."
+	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }
 
 // parseRequest refuses, besides nonsense, a time before that of a request which
@@ -118,6 +160,12 @@ func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.Request
 type inForce struct {
 	action     v1alpha1.RequestAction
 	start, end time.Time
+	by, reason string
+}
+
+// request returns the request without its annotation, which may be gone.
+func (r inForce) request() *Request {
+	return &Request{Action: r.action, At: r.start, By: r.by, Reason: r.reason}
 }
 
 // requestsOf returns when the accepted requests of a Gate are in force, in
@@ -125,10 +173,11 @@ type inForce struct {
 func requestsOf(g *v1alpha1.Gate) []inForce {
 	var all []inForce
 	for _, m := range g.Status.Requests {
-		for _, at := range []*metav1.MicroTime{m.RequestedAt, m.PlannedAt} {
-			if at != nil {
-				all = append(all, inForce{action: m.Action, start: at.Time})
-			}
+		if m.RequestedAt != nil {
+			all = append(all, inForce{action: m.Action, start: m.RequestedAt.Time, by: m.By, reason: m.Reason})
+		}
+		if m.PlannedAt != nil {
+			all = append(all, inForce{action: m.Action, start: m.PlannedAt.Time, by: m.PlannedBy, reason: m.PlannedReason})
 		}
 	}
 	slices.SortFunc(all, func(a, b inForce) int {
@@ -156,6 +205,26 @@ func latest(requests []inForce, now time.Time) int {
 		i--
 	}
 	return i
+}
+
+// deciding returns the request that decides if the reason of a decision is a
+// request, nil otherwise. A close request lasts for the rest of its second, in
+// which a newer open request may have begun.
+func deciding(requests []inForce, reason schedule.Reason, now time.Time) *Request {
+	action := v1alpha1.RequestOpen
+	switch reason {
+	case schedule.OpenRequested:
+	case schedule.CloseRequested:
+		action = v1alpha1.RequestClose
+	default:
+		return nil
+	}
+	for i := latest(requests, now); i >= 0; i-- {
+		if r := requests[i]; r.action == action {
+			return r.request()
+		}
+	}
+	return nil
 }
 
 // periods returns the requests as periods of a schedule. Fractions of a second

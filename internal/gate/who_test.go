@@ -1,0 +1,100 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// by sets who makes a request and why.
+func by(g *v1alpha1.Gate, action v1alpha1.RequestAction, who, reason string) {
+	g.Annotations[string(action)+".gate.fluxcd.io/requestedBy"] = who
+	g.Annotations[string(action)+".gate.fluxcd.io/reason"] = reason
+}
+
+func TestWhoMadeARequestIsKeptWithIt(t *testing.T) {
+	g := closed()
+	annotate(g, v1alpha1.RequestOpen, "2026-11-23T12:00:00Z")
+	by(g, v1alpha1.RequestOpen, "alice", "hotfix 1234")
+	handled := handle(g, noon)
+	if len(handled) != 1 || handled[0].String() != "open requested at 2026-11-23T12:00:00Z by alice: hotfix 1234" {
+		t.Errorf("handled %v", handled)
+	}
+	by(g, v1alpha1.RequestOpen, "mallory", "because")
+	handle(g, noon)
+	if last := g.Status.LastRequest; last.By != "alice" || last.Reason != "hotfix 1234" {
+		t.Errorf("the last request is %+v", last)
+	}
+	if r := gate.Decide(g, noon).Request; r == nil || r.By != "alice" || r.Reason != "hotfix 1234" || !r.At.Equal(noon) {
+		t.Errorf("the request that decided is %v", r)
+	}
+}
+
+func TestTheRequestThatDecidesIsNamed(t *testing.T) {
+	ask := func(g *v1alpha1.Gate, action v1alpha1.RequestAction, at, who, now string) {
+		annotate(g, action, at)
+		by(g, action, who, "")
+		handle(g, utc(now))
+	}
+	g := closed(window(time.Hour))
+	ask(g, v1alpha1.RequestOpen, "2026-11-24T12:00:00Z", "planner", "2026-11-23T11:00:00Z")
+	ask(g, v1alpha1.RequestOpen, "2026-11-25T12:00:00Z", "second planner", "2026-11-24T12:10:00Z")
+	ask(g, v1alpha1.RequestClose, "2026-11-24T12:20:00.5Z", "closer", "2026-11-24T12:20:01Z")
+	ask(g, v1alpha1.RequestOpen, "2026-11-24T12:30:00.5Z", "opener", "2026-11-24T12:30:00.6Z")
+	for now, want := range map[string]string{
+		"2026-11-24T12:30:00.7Z": "closer", // for the rest of the second
+		"2026-11-24T12:31:00Z":   "opener",
+		"2026-11-24T14:00:00Z":   "",
+	} {
+		got := ""
+		if r := gate.Decide(g, utc(now)).Request; r != nil {
+			got = r.By
+		}
+		if got != want {
+			t.Errorf("at %s %q decided, want %q", now, got, want)
+		}
+	}
+}
+
+func TestACloseRequestOfAGateWithAnInvalidSpecIsNamed(t *testing.T) {
+	g := accepted(t, was(closed(invalid), isOpened, "", ""), open("2026-11-23T12:00:00Z"))
+	annotate(g, v1alpha1.RequestClose, "2026-11-23T12:01:00Z")
+	by(g, v1alpha1.RequestClose, "alice", "incident")
+	handle(g, utc("2026-11-23T12:01:00Z"))
+	d := gate.Decide(g, utc("2026-11-23T12:01:00Z"))
+	if d.State != v1alpha1.StateClosed || d.Request == nil || d.Request.By != "alice" {
+		t.Errorf("it is %s by %v", d.State, d.Request)
+	}
+}
+
+func TestWhatIsCopiedFromAnnotationsIsOneShortLine(t *testing.T) {
+	account := "system:serviceaccount:" + strings.Repeat("n", 63) + ":" + strings.Repeat("s", 253)
+	for name, tc := range map[string]struct{ by, wantBy, reason, wantReason string }{
+		"the longest service account":  {by: account, wantBy: account},
+		"a name that is too long":      {by: account + "x", wantBy: account[:336] + "..."},
+		"a reason that is too long":    {reason: strings.Repeat("r", 513), wantReason: strings.Repeat("r", 509) + "..."},
+		"cut within a letter":          {reason: strings.Repeat("å", 300), wantReason: strings.Repeat("å", 254) + "..."},
+		"a reason of several lines":    {reason: "hotfix\n  Normal  Approved  by bob\r\n", wantReason: "hotfix   Normal  Approved  by bob"},
+		"terminal sequences":           {by: "al\x1b[2Jice", wantBy: "al [2Jice"},
+		"right-to-left overrides":      {by: "alice\u202ebob", wantBy: "alice bob"},
+		"letters of any language stay": {by: "Ærlig Åse", wantBy: "Ærlig Åse"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			annotate(g, v1alpha1.RequestOpen, "2026-11-23T12:00:00Z")
+			by(g, v1alpha1.RequestOpen, tc.by, tc.reason)
+			handled := handle(g, noon)
+			last := g.Status.LastRequest
+			if last.By != tc.wantBy || last.Reason != tc.wantReason {
+				t.Errorf("got  %q, %q\nwant %q, %q", last.By, last.Reason, tc.wantBy, tc.wantReason)
+			}
+			if text := handled[0].String(); len("Gate "+text) > 1024 || !utf8.ValidString(text) {
+				t.Errorf("no text for an event: %q", text)
+			}
+		})
+	}
+}
