@@ -30,7 +30,8 @@ type Process struct {
 	exited chan struct{}
 }
 
-// startProcess starts a program and waits until its health endpoint is ready.
+// startProcess starts a program and waits until its health endpoint is ready, if
+// there is one.
 func startProcess(ctx context.Context, dir, health string, env []string, program string, args ...string) (*Process, error) {
 	name := filepath.Base(program)
 	log, err := os.CreateTemp(dir, name+"-*.log")
@@ -50,6 +51,9 @@ func startProcess(ctx context.Context, dir, health string, env []string, program
 		_ = p.cmd.Wait()
 		close(p.exited)
 	}()
+	if health == "" {
+		return p, nil
+	}
 	err = Eventually(ctx, readyTimeout, name+" is ready", func() error {
 		select {
 		case <-p.exited:

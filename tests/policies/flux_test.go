@@ -1,0 +1,181 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// git is a tenant's repository with Gates, which kustomize-controller applies as
+// a service account of the tenant.
+type git struct {
+	*world
+	artifacts *harness.ArtifactServer
+	tenant    string
+	revision  int
+}
+
+func newGit(t *testing.T, roles ...string) *git {
+	t.Helper()
+	r := &git{world: newWorld(t), artifacts: harness.StartArtifactServer()}
+	t.Cleanup(r.artifacts.Stop)
+	flux, err := cluster.StartKustomizeController(context.Background())
+	r.must(err)
+	t.Cleanup(func() {
+		if err := flux.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.tenant = "system:serviceaccount:" + r.namespace + ":tenant"
+	r.as(r.tenant, roles...)
+	return r
+}
+
+// commit makes a Gate with annotations the content of the repository.
+func (r *git) commit(annotations string) {
+	r.Helper()
+	r.revision++
+	manifest := fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","spec":{"default":"closed"},`+
+		`"metadata":{"name":"production","namespace":%q,"annotations":%s}}`, r.namespace, annotations)
+	key := client.ObjectKey{Namespace: r.namespace, Name: "gates"}
+	r.must(r.artifacts.Publish(r.ctx, cluster.Client, key, fmt.Sprintf("v%d", r.revision), map[string]string{"gate.yaml": manifest}))
+	if r.revision > 1 {
+		return
+	}
+	obj := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", key)
+	obj.Object["spec"] = map[string]any{
+		"interval": "1h", "prune": true, "path": "./", "serviceAccountName": "tenant",
+		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "gates"},
+	}
+	r.must(cluster.Client.Create(r.ctx, obj))
+	r.Cleanup(func() { // another kustomize-controller would ask for the artifact when it is gone
+		ctx := context.Background()
+		r.must(cluster.Client.Delete(ctx, obj))
+		r.must(harness.Eventually(ctx, timeout, "the Kustomization is gone", func() error {
+			if err := cluster.Client.Get(ctx, key, obj); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("got %w", err)
+			}
+			return nil
+		}))
+	})
+}
+
+// sync has kustomize-controller apply the repository, and returns its condition
+// Ready.
+func (r *git) sync() *metav1.Condition {
+	r.Helper()
+	token := time.Now().Format(time.RFC3339Nano)
+	obj := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", client.ObjectKey{Namespace: r.namespace, Name: "gates"})
+	r.must(cluster.Client.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"`+token+`"}}}`))))
+	var status struct {
+		LastHandledReconcileAt string             `json:"lastHandledReconcileAt"`
+		LastAttemptedRevision  string             `json:"lastAttemptedRevision"`
+		Conditions             []metav1.Condition `json:"conditions"`
+	}
+	var ready *metav1.Condition
+	r.eventually("kustomize-controller has reconciled", func() error {
+		r.must(cluster.Client.Get(r.ctx, client.ObjectKeyFromObject(obj), obj))
+		content, _, err := unstructured.NestedMap(obj.Object, "status")
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status)
+		}
+		if err != nil || status.LastHandledReconcileAt != token || status.LastAttemptedRevision != fmt.Sprintf("v%d", r.revision) {
+			return fmt.Errorf("status %+v, %w", status, err)
+		}
+		if ready = meta.FindStatusCondition(status.Conditions, "Ready"); ready == nil || ready.Status == metav1.ConditionUnknown {
+			return fmt.Errorf("Ready is %+v", ready)
+		}
+		return nil
+	})
+	return ready
+}
+
+// synced is sync that succeeds.
+func (r *git) synced() {
+	r.Helper()
+	if ready := r.sync(); ready == nil || ready.Status != metav1.ConditionTrue {
+		r.Fatalf("Ready is %+v", ready)
+	}
+}
+
+// settled checks that kustomize-controller has nothing to correct.
+func (r *git) settled(g *v1alpha1.Gate) {
+	r.Helper()
+	before := r.get(g)
+	for range 3 {
+		r.synced()
+	}
+	if after := r.get(g); after.ResourceVersion != before.ResourceVersion {
+		r.Errorf("kustomize-controller writes the gate anew\nfrom %+v\nto   %+v", before.ObjectMeta, after.ObjectMeta)
+	}
+}
+
+func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
+	r := newGit(t, editor, viewer)
+	r.commit(`{}`)
+	r.synced()
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.namespace}}
+	r.decided(g, metav1.ConditionFalse)
+	alice := r.as("alice", opener)
+
+	r.allowed(alice, "annotate", "gate", "production", openAt+"="+now(), openWhy+"=hotfix 1234")
+	r.stamped(g, openBy, "alice")
+	r.decided(g, metav1.ConditionTrue)
+	r.synced()
+	for _, key := range []string{openAt, openWhy, openBy} {
+		if value, ok := r.get(g).Annotations[key]; ok {
+			t.Errorf("%s is still there: %s", key, value)
+		}
+	}
+	r.decided(g, metav1.ConditionTrue)
+	if last := g.Status.LastRequest; last.By != "alice" || last.Reason != "hotfix 1234" {
+		t.Errorf("lastRequest is %+v", last)
+	}
+	r.synced() // strips what decided asked by
+	r.settled(g)
+
+	// A client that is not kubectl keeps its annotations, and the stamp with them.
+	request := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+openAt+`":"`+now()+`"}}}`))
+	r.must(alice.client.Patch(r.ctx, r.get(g), request, client.FieldOwner("dashboard")))
+	r.stamped(g, openBy, "alice")
+	r.decided(g, metav1.ConditionTrue)
+	r.settled(g)
+	r.stamped(g, openBy, "alice")
+}
+
+func TestARequestInGitNeedsTheVerbOfWhoAppliesIt(t *testing.T) {
+	r := newGit(t, editor, viewer)
+	r.commit(`{}`)
+	r.synced()
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.namespace}}
+	r.decided(g, metav1.ConditionFalse)
+
+	r.commit(`{"` + openAt + `":"` + now() + `","` + openBy + `":"alice"}`)
+	ready := r.sync()
+	if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" may not open gate "+r.namespace+"/production") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	r.decided(g, metav1.ConditionFalse)
+
+	r.as(r.tenant, opener)
+	r.mayBy(r.tenant, "open", "gates", v1alpha1.GroupVersion.Group)
+	r.synced()
+	r.stamped(g, openBy, r.tenant)
+	r.decided(g, metav1.ConditionTrue)
+	r.settled(g)
+	r.stamped(g, openBy, r.tenant)
+}

@@ -1,0 +1,121 @@
+// Package policies attacks Gates on a real API server with config/policies, as
+// real users with the roles that it ships, while the real controller decides.
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// timeout for what must happen; two cores may be busy.
+const timeout = time.Minute
+
+// The parts that all tests share.
+var (
+	cluster *harness.ControlPlane
+	gating  *harness.Process
+	probe   *person
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx := context.Background()
+	var err error
+	if cluster, err = harness.StartControlPlane(harness.CRDs...); err == nil {
+		err = setup(ctx)
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	err = errors.Join(err, gating.Stop())
+	if cluster != nil {
+		err = errors.Join(err, cluster.Stop())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func setup(ctx context.Context) error {
+	if err := cluster.Install(ctx); err != nil {
+		return err
+	}
+	if _, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "policies")); err != nil {
+		return err
+	}
+	var err error
+	if gating, err = cluster.StartGatingController(ctx); err != nil {
+		return err
+	}
+	if probe, err = newPerson("probe"); err != nil {
+		return err
+	}
+	return active(ctx)
+}
+
+// active waits until every policy is in force: some time passes between the
+// creation of a policy and the first request that it judges.
+func active(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
+	g := &v1alpha1.Gate{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
+	}
+	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"probe"},"rules":[` +
+		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status"],"verbs":["patch","get"]}]}`
+	file := filepath.Join(cluster.Dir(), "probe.json")
+	if err := errors.Join(cluster.Client.Create(ctx, namespace), cluster.Client.Create(ctx, g), os.WriteFile(file, []byte(role), 0o600)); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"create", "-f", file},
+		{"create", "clusterrolebinding", "probe", "--clusterrole=probe", "--user=probe"},
+	} {
+		if _, err := cluster.Kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	for _, p := range []struct{ policy, args string }{
+		{"gate-request-verb", `patch gate probe --type=merge -p {"metadata":{"annotations":{"open.gate.fluxcd.io/reason":"x"}}}`},
+		{"gate-edit", `patch gate probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
+		{"gate-status", `patch gate probe --subresource=status --type=merge -p {"status":{"observedGeneration":7}}`},
+	} {
+		if err := harness.Eventually(ctx, timeout, p.policy+" is in force", func() error {
+			out, err := probe.kubectl(ctx, "probe", append(strings.Fields(p.args), "--dry-run=server")...)
+			if !strings.Contains(out, "ValidatingAdmissionPolicy '"+p.policy+"' with binding '"+p.policy+"' denied request: user probe may not") {
+				return fmt.Errorf("%s, %w", out, err)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return harness.Eventually(ctx, timeout, "gate-request-stamp is in force", func() error {
+		out, err := cluster.Kubectl(ctx, "--namespace=probe", "annotate", "gate", "probe", "--dry-run=server", "-o=yaml",
+			v1alpha1.OpenRequestedAtAnnotation+"="+stamp(time.Now()))
+		if !strings.Contains(out, v1alpha1.OpenRequestedByAnnotation) {
+			return fmt.Errorf("%s, %w", out, err)
+		}
+		return nil
+	})
+}
