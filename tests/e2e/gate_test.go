@@ -119,7 +119,7 @@ func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
 
 func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
-	for _, folder := range []string{"config/default", "config/samples"} {
+	for _, folder := range []string{"config/default", "config/policies", "config/samples"} {
 		rendered, err := cluster.Kubectl(w.ctx, "kustomize", filepath.Join(harness.Root(), folder))
 		w.must(err)
 		if folder == "config/samples" {

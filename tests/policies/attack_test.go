@@ -164,7 +164,7 @@ func TestNoGateIsBornOpenWithoutTheVerb(t *testing.T) {
 	}
 }
 
-func TestRemovingAndAddingAgainOpensNothing(t *testing.T) {
+func TestChangingRemovingAndAddingAgainOpensNothing(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
@@ -173,6 +173,17 @@ func TestRemovingAndAddingAgainOpensNothing(t *testing.T) {
 	w.decided(g, metav1.ConditionTrue)
 	w.allowed(alice, "annotate", "gate", "production", closeAt+"="+at) // on a tie, close
 	w.decided(g, metav1.ConditionFalse)
+	overwrite := "annotate --overwrite gate GATE "
+	for _, a := range []attack{
+		kubectl("another time", overwrite+openAt+"=NOW"), kubectl("the same time in other words", overwrite+openAt+"="+strings.Replace(at, "Z", "+00:00", 1)),
+		kubectl("a reason", overwrite+openWhy+"=approved"), kubectl("another time to close", overwrite+closeAt+"=2020-01-01T00:00:00Z"),
+	} {
+		cause := "may not open"
+		if strings.Contains(a.name, "close") {
+			cause = "may not close"
+		}
+		w.refused(edith, g, a, cause)
+	}
 	w.allowed(edith, "annotate", "gate", "production", openAt+"-")
 	if by, ok := w.get(g).Annotations[openBy]; ok {
 		t.Errorf("requestedBy %s outlives its request", by)

@@ -1,0 +1,112 @@
+package house
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+var (
+	read        = []string{"get", "list", "watch"}
+	hold        = []string{"get", "list", "watch", "patch"}
+	writeStatus = []string{"get", "patch"}
+)
+
+// mayDo lists the verbs that the controller may have in the cluster, by resource
+// and group. Secrets are not among them: nothing of ours reads one.
+var mayDo = map[string][]string{
+	"events.": {"create", "patch"},
+	"customresourcedefinitions.apiextensions.k8s.io":        read,
+	"gates.gating.toolkit.fluxcd.io":                        hold,
+	"gates/status.gating.toolkit.fluxcd.io":                 writeStatus,
+	"kustomizations.kustomize.toolkit.fluxcd.io":            hold,
+	"kustomizations/status.kustomize.toolkit.fluxcd.io":     writeStatus,
+	"helmreleases.helm.toolkit.fluxcd.io":                   hold,
+	"helmreleases/status.helm.toolkit.fluxcd.io":            writeStatus,
+	"gitrepositories.source.toolkit.fluxcd.io":              hold,
+	"gitrepositories/status.source.toolkit.fluxcd.io":       writeStatus,
+	"ocirepositories.source.toolkit.fluxcd.io":              hold,
+	"ocirepositories/status.source.toolkit.fluxcd.io":       writeStatus,
+	"buckets.source.toolkit.fluxcd.io":                      hold,
+	"buckets/status.source.toolkit.fluxcd.io":               writeStatus,
+	"helmrepositories.source.toolkit.fluxcd.io":             hold,
+	"helmrepositories/status.source.toolkit.fluxcd.io":      writeStatus,
+	"helmcharts.source.toolkit.fluxcd.io":                   hold,
+	"helmcharts/status.source.toolkit.fluxcd.io":            writeStatus,
+	"imagerepositories.image.toolkit.fluxcd.io":             hold,
+	"imagerepositories/status.image.toolkit.fluxcd.io":      writeStatus,
+	"imagepolicies.image.toolkit.fluxcd.io":                 hold,
+	"imagepolicies/status.image.toolkit.fluxcd.io":          writeStatus,
+	"imageupdateautomations.image.toolkit.fluxcd.io":        hold,
+	"imageupdateautomations/status.image.toolkit.fluxcd.io": writeStatus,
+}
+
+// roles returns the rules of the roles in files, by file.
+func roles(t *testing.T, pattern string) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(harness.Root(), pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no files %s: %v", pattern, err)
+	}
+	found := map[string][]rbacv1.PolicyRule{}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict(content, role); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		found[filepath.Base(path)] = role.Rules
+	}
+	return found
+}
+
+func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, rule := range roles(t, "config/rbac/role.yaml")["role.yaml"] {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				name := resource + "." + group
+				seen[name] = true
+				for _, verb := range rule.Verbs {
+					if !slices.Contains(mayDo[name], verb) {
+						t.Errorf("the role has the verb %s on %s, which is not in the list", verb, name)
+					}
+				}
+			}
+		}
+	}
+	for name := range mayDo {
+		if !seen[name] {
+			t.Errorf("%s is in the list, but not in the role", name)
+		}
+	}
+}
+
+func TestRolesNameEverythingOneByOneAndNoSecrets(t *testing.T) {
+	checked := 0
+	for _, pattern := range []string{"config/rbac/*role.yaml", "config/policies/*role.yaml"} {
+		for file, rules := range roles(t, pattern) {
+			for _, rule := range rules {
+				checked++
+				for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs) {
+					if strings.Contains(word, "*") || strings.HasPrefix(word, "secrets") {
+						t.Errorf("%s names %q", file, word)
+					}
+				}
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d rules checked: are the roles still there?", checked)
+	}
+}
