@@ -1,0 +1,113 @@
+package policies
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// blocks returns what docs/security.md has in a language, and all of it with
+// each run of white space as one blank.
+func blocks(t *testing.T, language string) (found []string, text string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
+		found = append(found, block[1])
+	}
+	return found, strings.Join(strings.Fields(string(content)), " ")
+}
+
+// documented returns the world of the docs: the Gate production in flux-system.
+func documented(t *testing.T) (*world, *v1alpha1.Gate) {
+	t.Helper()
+	w := &world{T: t, ctx: t.Context(), namespace: "flux-system"}
+	w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})))
+	_, err := cluster.Kubectl(w.ctx, "--namespace="+w.namespace, "delete", "--ignore-not-found", "gate", "production")
+	w.must(err)
+	return w, w.gate("production")
+}
+
+func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
+	w, g := documented(t)
+	commands, _ := blocks(t, "sh")
+	if len(commands) < 5 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	output := ""
+	for _, command := range commands {
+		if strings.Contains(command, "sed ") { // the tests go on with the account that they have
+			command = strings.Replace(command, "kubectl apply", "kubectl apply --dry-run=server", 1)
+		}
+		shell := exec.CommandContext(w.ctx, "bash", "-euo", "pipefail", "-c", command) //nolint:gosec // a command of the docs
+		shell.Dir = harness.Root()
+		shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+		out, err := shell.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v: %s", command, err, out)
+		}
+		output += string(out)
+	}
+	// What the docs take away, the tests go on with.
+	_, err := cluster.Kubectl(w.ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "policies"))
+	w.must(err)
+	_, err = cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
+	w.must(err)
+	w.mayBy("system:serviceaccount:gating-system:gating-controller", "patch", "gates", v1alpha1.GroupVersion.Group)
+	if !strings.Contains(output, "\nyes\n") {
+		t.Errorf("alice may not open: %s", output)
+	}
+	alice, err := cluster.KubeconfigFor("alice-of-sre", "sre")
+	w.must(err)
+	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+alice, "-n", w.namespace, "annotate", "gate/production", openAt+"="+now())
+	w.must(err)
+	w.decided(g, metav1.ConditionTrue)
+}
+
+func TestTheManifestsOfTheSecurityPageWork(t *testing.T) {
+	w, _ := documented(t)
+	manifests, _ := blocks(t, "yaml")
+	if len(manifests) != 2 {
+		t.Fatalf("%d manifests", len(manifests))
+	}
+	_, err := cluster.Kubectl(w.ctx, "apply", "-f", w.file(manifests[0]))
+	w.must(err)
+	w.must(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "docs-away"}}))
+	_, err = cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "rolebinding", "nils", "--role=open-production", "--user=nils")
+	w.must(err)
+	nils := w.as("nils")
+	w.mayBy("nils", "open", "gates", v1alpha1.GroupVersion.Group)
+	w.allowed(nils, "annotate", "--overwrite", "gate/production", openAt+"="+now())
+
+	dir := t.TempDir()
+	w.must(os.CopyFS(filepath.Join(dir, "config", "policies"), os.DirFS(filepath.Join(harness.Root(), "config", "policies"))))
+	w.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(manifests[1]), 0o600))
+	out, err := cluster.Kubectl(w.ctx, "kustomize", dir)
+	w.must(err)
+	editorOnly, _, _ := strings.Cut(out[strings.Index(out, "kind: ClusterRole"):], "\n---\n")
+	if !strings.Contains(editorOnly, "name: gate-editor") || strings.Contains(editorOnly, "aggregate-to") {
+		t.Errorf("got\n%s", editorOnly)
+	}
+}
+
+func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
+	w, _ := documented(t)
+	_, text := blocks(t, "sh")
+	edith := w.as("edith", editor, viewer)
+	out, err := edith.kubectl(w.ctx, w.namespace, "annotate", "--overwrite", "gate/production", openAt+"=2020-01-01T00:00:00Z")
+	if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
+		t.Errorf("the page lacks\n%s", out)
+	}
+}
