@@ -101,7 +101,9 @@ func TestAnEditorEditsAndDeletes(t *testing.T) {
 	w.allowed(edith, "annotate", "gate", "production", "a=b")
 	w.allowed(edith, "apply", "--server-side", "--force-conflicts", "-f", w.manifest("name: production", map[string]string{"c": "d"}))
 	w.allowed(edith, "replace", "-f", w.manifest("name: production", nil))
-	w.allowed(edith, "create", "-f", w.manifest("name: second", nil))
+	w.allowed(edith, "patch", "gate", "production", "--type=json", "-p", `[{"op":"add","path":"/metadata/annotations","value":null}]`)
+	w.allowed(edith, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"second","annotations":null,"labels":null},"spec":{"default":"closed"}}`))
+	w.allowed(edith, "annotate", "gate", "second", "a=b")
 	w.allowed(edith, "delete", "gate", "production")
 	w.allowed(edith, "delete", "gates", "--all")
 }
