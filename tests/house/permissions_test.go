@@ -26,6 +26,7 @@ var mayDo = map[string][]string{
 	"customresourcedefinitions.apiextensions.k8s.io":        read,
 	"gates.gating.toolkit.fluxcd.io":                        hold,
 	"gates/status.gating.toolkit.fluxcd.io":                 writeStatus,
+	"gatelocks.gating.toolkit.fluxcd.io":                    {"get", "list", "watch", "create", "update"},
 	"kustomizations.kustomize.toolkit.fluxcd.io":            hold,
 	"kustomizations/status.kustomize.toolkit.fluxcd.io":     writeStatus,
 	"helmreleases.helm.toolkit.fluxcd.io":                   hold,
