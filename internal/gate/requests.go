@@ -85,6 +85,9 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			By: oneLine(g.Annotations[a.requestedBy], maxBy), Reason: oneLine(g.Annotations[a.reason], maxReason),
 		}
 		if r.At, r.Err = parseRequest(value, memory.RequestedAt, now); r.Err == nil {
+			if a.action == v1alpha1.RequestOpen && !r.At.After(now) {
+				r.At = seamless(requestsOf(g), r.At)
+			}
 			accept(memory, r, now)
 		}
 		handled = append(handled, r)
@@ -127,6 +130,19 @@ func oneLine(text string, length int) string {
 	}
 	const more = "..."
 	return strings.ToValidUTF8(text[:length-len(more)], "") + more
+}
+
+// seamless returns the time from which an open request takes the place of the
+// one that is in force: not rounded up, which would close the Gate until then.
+func seamless(requests []inForce, at time.Time) time.Time {
+	i := latest(requests, at)
+	if i < 0 || requests[i].action != v1alpha1.RequestOpen || (!requests[i].end.IsZero() && !at.Before(requests[i].end)) {
+		return at
+	}
+	if whole := at.Truncate(time.Second); whole.After(requests[i].start) {
+		return whole
+	}
+	return requests[i].start
 }
 
 // parseRequest refuses, besides nonsense, a time before that of a request which

@@ -247,3 +247,27 @@ func TestFractionsOfASecondNeverOpenEarlyNorCloseLate(t *testing.T) {
 		})
 	}
 }
+
+func TestOpeningAnOpenGateOnceMoreNeverClosesIt(t *testing.T) {
+	for name, again := range map[string]string{
+		"with fractions of a second": "2026-11-23T12:10:00.5Z",
+		"on the second":              "2026-11-23T12:10:00Z",
+		"soon after":                 "2026-11-23T12:00:00.7Z",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := accepted(t, closed(window(time.Hour)), shut("2026-11-23T11:30:00Z"), open("2026-11-23T12:00:00Z"), open(again))
+			for _, later := range []time.Duration{0, time.Millisecond, 499 * time.Millisecond, time.Second, 59 * time.Minute} {
+				if d := gate.Decide(g, utc(again).Add(later)); d.State != v1alpha1.StateOpened {
+					t.Errorf("%s later the gate is %s: %s", later, d.State, d.Message)
+				}
+			}
+			if d := gate.Decide(g, utc(again).Add(time.Hour)); d.State != v1alpha1.StateClosed {
+				t.Errorf("after the window the gate is %s: %s", d.State, d.Message)
+			}
+		})
+	}
+	g := accepted(t, closed(), open("2026-11-23T12:00:00.2Z"), shut("2026-11-23T12:00:00.4Z"), open("2026-11-23T12:00:00.6Z"))
+	if d := gate.Decide(g, utc("2026-11-23T12:00:00.6Z")); d.State != v1alpha1.StateClosed {
+		t.Errorf("a gate that is closed opens early: %s", d.Message)
+	}
+}
