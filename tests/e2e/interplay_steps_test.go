@@ -1,0 +1,262 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// git commits spec.suspend of app, and nothing else, and waits until Flux has
+// tried to apply it.
+func (w *fleet) git(suspend string) {
+	w.Helper()
+	w.step(fmt.Sprintf("Git says %q", suspend), true, func() {
+		w.model.git = suspend
+		w.published()
+	})
+}
+
+// gitWithMore commits another change of app together with spec.suspend.
+func (w *fleet) gitWithMore(suspend string) {
+	w.Helper()
+	w.step(fmt.Sprintf("Git says %q and more", suspend), true, func() {
+		w.model.git = suspend
+		w.note++
+		w.committed = true
+		w.published()
+	})
+}
+
+// published brings what is in Git to Flux. Flux reconciles by itself then.
+func (w *fleet) published() {
+	w.Helper()
+	revision := w.publishFleet()
+	w.eventually("fleet applies "+revision, func() error {
+		parent, err := w.parent()
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedString(parent.Object, "status", "lastAppliedRevision"); got != revision {
+			return fmt.Errorf("it applied %q", got)
+		}
+		return nil
+	})
+	w.flux()
+}
+
+// parentReconciles is what flux reconcile does, or what the interval brings.
+func (w *fleet) parentReconciles() {
+	w.Helper()
+	w.step("fleet reconciles", true, func() {
+		token := w.token()
+		w.annotated(harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet")), "reconcile.fluxcd.io/requestedAt", token)
+		w.eventually("fleet reconciles", func() error {
+			parent, err := w.parent()
+			if err != nil {
+				return err
+			}
+			if got, _, _ := unstructured.NestedString(parent.Object, "status", "lastHandledReconcileAt"); got != token {
+				return fmt.Errorf("it handled %q", got)
+			}
+			return nil
+		})
+		w.flux()
+	})
+}
+
+func (w *fleet) parent() (*unstructured.Unstructured, error) {
+	parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet"))
+	return parent, cluster.Client.Get(w.ctx, w.key("fleet"), parent)
+}
+
+// publishFleet makes app as it is in Git the next revision of fleet.
+func (w *fleet) publishFleet() string {
+	w.Helper()
+	w.commit++
+	annotations := fmt.Sprintf("    example.com/note: %q\n", fmt.Sprint(w.note))
+	if w.ifNotPresent {
+		annotations += "    kustomize.toolkit.fluxcd.io/ssa: IfNotPresent\n"
+	}
+	suspend := ""
+	if w.model.git != "" {
+		suspend = "  suspend: " + w.model.git + "\n"
+	}
+	revision := fmt.Sprintf("commit-%d", w.commit)
+	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("fleet"), revision, map[string]string{"app.yaml": fmt.Sprintf(
+		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: app\n  namespace: %s\n  annotations:\n%s"+
+			"spec:\n  interval: 1h\n  prune: true\n  path: ./\n  sourceRef:\n    kind: ExternalArtifact\n    name: app\n%s",
+		w.namespace, annotations, suspend)}))
+	return revision
+}
+
+// push makes the next revision of what app applies.
+func (w *fleet) push() {
+	w.Helper()
+	w.revision++
+	w.publish(fmt.Sprintf("v%d", w.revision))
+}
+
+// fluxSuspend and fluxResume are the exact patches of the flux CLI.
+func (w *fleet) fluxSuspend() { w.Helper(); w.patch("flux suspend", "flux", "true") }
+
+func (w *fleet) fluxResume() { w.Helper(); w.patch("flux resume", "flux", "") }
+
+func (w *fleet) patch(what, manager, value string) {
+	w.Helper()
+	w.step(what, value != "true", func() {
+		w.must(cluster.Client.Patch(w.ctx, w.app(), client.RawPatch(types.MergePatchType, suspendPatch(value)), client.FieldOwner(manager)))
+		w.update(manager, value)
+	})
+}
+
+// suspendPatch is a merge patch of spec.suspend.
+func suspendPatch(value string) []byte {
+	if value == "" {
+		value = "null"
+	}
+	return []byte(`{"spec":{"suspend":` + value + `}}`)
+}
+
+func (w *fleet) kubectlPatch(value string) {
+	w.Helper()
+	w.step("kubectl patch "+value, value != "true", func() {
+		_, err := cluster.Kubectl(w.ctx, "--namespace", w.namespace, "patch", "kustomization", "app", "--type=merge",
+			"--patch", string(suspendPatch(value)))
+		w.must(err)
+		w.update("kubectl-patch", value)
+	})
+}
+
+// kubectlEdit is kubectl edit by a person who adds or removes the field.
+func (w *fleet) kubectlEdit(value string) {
+	w.Helper()
+	w.step("kubectl edit "+value, value != "true", func() {
+		script := `/^  suspend:/d`
+		if value != "" {
+			script += `;s/^spec:$/spec:\n  suspend: ` + value + `/`
+		}
+		edit := exec.CommandContext(w.ctx, filepath.Join(harness.Tools(), "bin", "kubectl"), "--namespace", w.namespace, "edit", "kustomization", "app")
+		edit.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "KUBE_EDITOR=sed -i '"+script+"'")
+		if out, err := edit.CombinedOutput(); err != nil {
+			w.Fatalf("kubectl edit: %v: %s", err, out)
+		}
+		w.update("kubectl-edit", value)
+	})
+}
+
+// applyAs is a server-side apply of spec.suspend: true in one's own name.
+func (w *fleet) applyAs(manager string) {
+	w.Helper()
+	w.step(manager+" applies suspend: true", false, func() {
+		config := w.app()
+		config.Object["spec"] = map[string]any{"suspend": true}
+		w.must(cluster.Client.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(manager)))
+		w.apply(manager, "true")
+	})
+}
+
+// newGate creates a Gate for app that is open.
+func (w *fleet) newGate(name string) {
+	w.Helper()
+	policy := v1alpha1.ResumePolicyEnforce
+	if w.respect {
+		policy = v1alpha1.ResumePolicyRespect
+	}
+	w.gate(name, v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, ResumePolicy: policy,
+		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
+	})
+}
+
+// close and open are requests by annotation.
+func (w *fleet) close(name string) {
+	w.Helper()
+	w.step(name+" closes", false, func() {
+		w.ask(name, v1alpha1.CloseRequestedAtAnnotation, metav1.ConditionFalse)
+		w.model.close(w.namespace + "/" + name)
+	})
+}
+
+func (w *fleet) open(name string) {
+	w.Helper()
+	w.step(name+" opens", false, func() {
+		w.ask(name, v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
+		w.model.open(w.namespace + "/" + name)
+	})
+}
+
+func (w *fleet) ask(name, annotation string, want metav1.ConditionStatus) {
+	w.Helper()
+	w.annotated(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, annotation, time.Now().UTC().Format(time.RFC3339Nano))
+	if !w.down {
+		w.opened(name, want)
+	}
+}
+
+// deleteGate deletes a Gate and waits for its end if the controller is there.
+func (w *fleet) deleteGate(name string) {
+	w.Helper()
+	w.step(name+" is deleted", false, func() {
+		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+		w.must(cluster.Client.Delete(w.ctx, g))
+		if !w.down {
+			w.isGone(g)
+		}
+		w.model.open(w.namespace + "/" + name)
+	})
+}
+
+// deleteApp deletes the target. Flux prunes nothing if it is suspended.
+func (w *fleet) deleteApp() {
+	w.Helper()
+	w.step("app is deleted", true, func() {
+		app := w.app()
+		w.must(cluster.Client.Delete(w.ctx, app))
+		w.isGone(app)
+		w.vanish()
+	})
+}
+
+func (w *fleet) isGone(obj client.Object) {
+	w.Helper()
+	w.eventually(obj.GetName()+" is gone", func() error {
+		err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there, %w", err)
+	})
+}
+
+// warned checks how many warnings tell that app was held again.
+func (w *fleet) warned(times int) {
+	w.Helper()
+	w.eventually("the warnings are there", func() error {
+		events := &corev1.EventList{}
+		if err := cluster.Client.List(w.ctx, events, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		got := 0
+		for _, event := range events.Items {
+			if event.Reason == v1alpha1.HeldAgainReason && event.InvolvedObject.Name == "app" && event.Type == corev1.EventTypeWarning {
+				got += max(1, int(event.Count))
+			}
+		}
+		if got != times {
+			return fmt.Errorf("%d, want %d", got, times)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// sight is what matters of a target.
+type sight struct {
+	// suspend is spec.suspend: true, false or nothing.
+	suspend string
+	// owners are the field managers that own it, sorted.
+	owners []string
+	// heldBy are the gates in the annotation.
+	heldBy []string
+	// approved is the status of the condition.
+	approved string
+}
+
+func sightOf(obj *unstructured.Unstructured) sight {
+	s := sight{heldBy: target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])}
+	if value, ok, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); ok {
+		s.suspend = fmt.Sprint(value)
+	}
+	for _, entry := range obj.GetManagedFields() {
+		fields := struct {
+			Spec map[string]any `json:"f:spec"`
+		}{}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Spec["f:suspend"]; ok {
+			s.owners = append(s.owners, entry.Manager)
+		}
+	}
+	slices.Sort(s.owners)
+	for _, condition := range (&target.Object{Unstructured: *obj}).GetConditions() {
+		if condition.Type == v1alpha1.ApprovedCondition {
+			s.approved = string(condition.Status)
+		}
+	}
+	return s
+}
+
+// String leaves the condition out: it is written by itself.
+func (s sight) String() string {
+	return fmt.Sprintf("%s: suspend %q owned by %q, held by %q", s.state(), s.suspend, slices.Sorted(slices.Values(s.owners)), s.heldBy)
+}
+
+func (s sight) ours() bool { return slices.Contains(s.owners, us) }
+
+// state is what a person sees of a target.
+type state string
+
+const (
+	gone      state = "gone"
+	free      state = "reconciled"
+	held      state = "held"
+	suspended state = "suspended"
+	both      state = "held and suspended"
+)
+
+func (s sight) state() state {
+	switch {
+	case s.suspend != "true":
+		return free
+	case s.ours() && len(s.owners) > 1:
+		return both
+	case s.ours():
+		return held
+	}
+	return suspended
+}
+
+// versions are all that an object ever was.
+type versions struct {
+	incoming <-chan version
+	last     version
+}
+
+type version struct {
+	sight
+	resourceVersion string
+	// gone says that it is the last one before another object of its name.
+	gone bool
+}
+
+// watchVersions watches an object from before it exists to the end of the test.
+func watchVersions(w *world, name string) *versions {
+	w.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1")
+	list.SetKind("KustomizationList")
+	watcher, err := cluster.Client.Watch(context.Background(), list, client.InNamespace(w.namespace), client.MatchingFields{"metadata.name": name})
+	w.must(err)
+	w.Cleanup(watcher.Stop)
+	incoming := make(chan version, 1000)
+	go func() {
+		defer close(incoming)
+		for event := range watcher.ResultChan() {
+			if obj, ok := event.Object.(*unstructured.Unstructured); ok {
+				incoming <- version{sight: sightOf(obj), resourceVersion: obj.GetResourceVersion(), gone: event.Type == watch.Deleted}
+			}
+		}
+	}()
+	return &versions{incoming: incoming}
+}
+
+// promises are what all versions of a step have to keep.
+type promises struct {
+	step string
+	// suspended says that a person or Git suspends the object all the time, resumed
+	// that somebody else than the controller may resume it nevertheless.
+	suspended, resumed bool
+	// free says that no gate is closed at any time.
+	free bool
+}
+
+// review looks at the versions up to one, or up to the end of the object if it is
+// empty.
+func (v *versions) review(ctx context.Context, until string, p promises) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for v.last.resourceVersion != until && (until != "" || !v.last.gone) {
+		select {
+		case next, ok := <-v.incoming:
+			if !ok {
+				return fmt.Errorf("%s: the watch ended", p.step)
+			}
+			if err := p.check(v.last, next); err != nil {
+				return err
+			}
+			v.last = next
+		case <-ctx.Done():
+			return fmt.Errorf("%s: the watch did not see version %q", p.step, until)
+		}
+	}
+	return nil
+}
+
+func (p promises) check(before, after version) error {
+	if before.resourceVersion == "" || before.gone || after.gone {
+		return nil
+	}
+	// Only a release takes the annotation away together with the field.
+	byUs := before.ours() && !after.ours() && len(after.heldBy) == 0
+	switch {
+	case p.suspended && before.suspend == "true" && after.suspend != "true" && (byUs || !p.resumed):
+		return fmt.Errorf("%s: the controller resumed what somebody else suspends: %s, then %s", p.step, before, after)
+	case p.free && after.ours() && !before.ours():
+		return fmt.Errorf("%s: the controller held what no closed gate governs: %s, then %s", p.step, before, after)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// fleet is a world with a Kustomization named fleet that applies, from Git, the
+// Kustomization app, which applies a ConfigMap. Gates govern app. Each step
+// checks that app is as the model says and that no version of it broke a promise.
+type fleet struct {
+	*world
+	model
+	versions *versions
+	// down says that the controller does not run.
+	down bool
+	// commit and revision count what is in Git for fleet and for app.
+	commit, revision int
+	// note is an annotation of app in Git.
+	note int
+}
+
+// setting changes a fleet before it is there.
+type setting func(*fleet)
+
+func respecting(w *fleet)           { w.respect = true }
+func ignoring(w *fleet)             { w.ignore = true }
+func onlyIfNotPresent(w *fleet)     { w.ifNotPresent = true }
+func suspendInGit(v string) setting { return func(w *fleet) { w.model.git = v } }
+
+// newFleet returns one with the Gate production, which is open.
+func newFleet(t *testing.T, settings ...setting) *fleet {
+	t.Helper()
+	w := newEmptyFleet(t, settings...)
+	w.newGate("production")
+	w.parentReconciles()
+	w.parentReconciles() // what Flux writes itself into a new object is settled now
+	return w
+}
+
+// newEmptyFleet returns one whose app is in Git but not applied yet.
+func newEmptyFleet(t *testing.T, settings ...setting) *fleet {
+	t.Helper()
+	w := &fleet{world: newWorld(t)}
+	for _, set := range settings {
+		set(w)
+	}
+	w.versions = watchVersions(w.world, "app")
+	w.push()
+	w.publishFleet()
+	parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet"))
+	parent.Object["spec"] = map[string]any{
+		"interval": "1h", "prune": true, "path": "./",
+		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "fleet"},
+	}
+	if w.ignore {
+		parent.Object["spec"].(map[string]any)["ignore"] = []any{map[string]any{"paths": []any{"/spec/suspend"}}}
+	}
+	w.must(cluster.Client.Create(w.ctx, parent))
+	return w
+}
+
+// on continues in another test.
+func (w *fleet) on(t *testing.T) *fleet {
+	w.world = &world{T: t, ctx: t.Context(), namespace: w.namespace}
+	return w
+}
+
+// step does something to the target or to what governs it. Others than the
+// controller may resume the target in it if resumes says so.
+func (w *fleet) step(what string, resumes bool, do func()) {
+	w.Helper()
+	before, governed := w.claims(), len(w.closed) > 0
+	do()
+	if !w.down {
+		w.settle()
+	}
+	w.eventually(what+": app is as the model says", w.asModelled)
+	if !w.down {
+		w.allGatesLook()
+		w.must(w.asModelled())
+		if w.exists && w.value != "true" {
+			w.arrives(fmt.Sprintf("v%d", w.revision))
+		}
+	}
+	kept := slices.ContainsFunc(w.claims(), func(owner string) bool { return slices.Contains(before, owner) })
+	w.must(w.versions.review(w.ctx, w.live().GetResourceVersion(), promises{
+		step: what, suspended: kept, resumed: resumes, free: !governed && len(w.closed) == 0,
+	}))
+}
+
+// live returns app, without a resource version if it does not exist.
+func (w *fleet) live() *unstructured.Unstructured {
+	w.Helper()
+	app := w.app()
+	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app)
+	w.must(client.IgnoreNotFound(err))
+	if apierrors.IsNotFound(err) {
+		return w.app()
+	}
+	return app
+}
+
+func (w *fleet) app() *unstructured.Unstructured {
+	return harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("app"))
+}
+
+// asModelled compares app with the model. Without the controller, only what
+// others write is known.
+func (w *fleet) asModelled() error {
+	app := w.live()
+	if exists := app.GetResourceVersion() != ""; exists != w.exists || !exists {
+		if exists != w.exists {
+			return fmt.Errorf("app exists: %v, the model says %v", exists, w.exists)
+		}
+		return nil
+	}
+	got := sightOf(app)
+	want := sight{suspend: w.value, owners: w.owners, heldBy: got.heldBy}
+	if !w.down {
+		want.heldBy = w.heldBy()
+	}
+	if got.String() != want.String() {
+		return fmt.Errorf("app is %s, the model says %s", got, want)
+	}
+	ours := slices.Contains(w.owners, us)
+	if refused := got.approved == "False"; !w.down && (ours && !refused || refused && (w.resumed || len(w.closed) == 0)) {
+		return fmt.Errorf("app is %s, but Approved is %q", got, got.approved)
+	}
+	return nil
+}
+
+// is checks what a person sees.
+func (w *fleet) is(want state) {
+	w.Helper()
+	got := gone
+	if app := w.live(); app.GetResourceVersion() != "" {
+		got = sightOf(app).state()
+	}
+	if got != want {
+		w.Fatalf("app is %s, want %s", got, want)
+	}
+}
+
+// allGatesLook makes every gate reconcile and waits until they have.
+func (w *fleet) allGatesLook() {
+	w.Helper()
+	gates := &v1alpha1.GateList{}
+	w.must(cluster.Client.List(w.ctx, gates, client.InNamespace(w.namespace)))
+	for i := range gates.Items {
+		g := &gates.Items[i]
+		token := w.token()
+		w.annotated(g, fluxmeta.ReconcileRequestAnnotation, token)
+		w.eventually("gate "+g.Name+" reconciles", func() error {
+			if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g); err != nil {
+				return err
+			}
+			if g.Status.LastHandledReconcileAt != token {
+				return fmt.Errorf("it handled %q, not %q", g.Status.LastHandledReconcileAt, token)
+			}
+			return nil
+		})
+	}
+}
+
+func (w *fleet) token() string { return time.Now().Format(time.RFC3339Nano) }
+
+// annotated sets an annotation.
+func (w *fleet) annotated(obj client.Object, name, value string) {
+	w.Helper()
+	w.merge(obj, "kubectl-annotate", map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}})
+}
+
+// merge is a merge patch by a field manager.
+func (w *fleet) merge(obj client.Object, manager string, patch map[string]any) {
+	w.Helper()
+	content, err := json.Marshal(patch)
+	w.must(err)
+	w.must(cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, content), client.FieldOwner(manager)))
+}
