@@ -25,6 +25,9 @@ func approval(step target.Step, want target.Want) *metav1.Condition {
 	case step.Outcome == target.OutcomeResumed:
 		condition.Reason = v1alpha1.ResumedReason
 		condition.Message = fmt.Sprintf("Resumed by hand, held by '%s' before.", strings.Join(step.HeldBy, "', '"))
+	case step.Outcome == target.OutcomeForeign && step.Write:
+		condition.Reason = v1alpha1.ResumedReason
+		condition.Message = fmt.Sprintf("Resumed and suspended by hand, held by '%s' before.", want.Gate)
 	case step.Outcome == target.OutcomeForeign:
 		return nil
 	default:

@@ -128,9 +128,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 			w.suspend(app)
 			w.reconcile(g)
 			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Foreign: 1})
-			if got := w.look(app); got.suspend != true || got.heldBy != "" || len(got.owners) != 1 || got.owners[0] != "flux" {
-				t.Errorf("got %+v", got)
-			}
+			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and suspended by hand, held by '" + key(g) + "' before."})
 			w.open(g, w.clock.Now())
 			w.reconcile(g)
 			if got := w.look(app); got.suspend != true || got.owners[0] != "flux" {

@@ -143,7 +143,7 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want targ
 	// The condition is written while the target still names the Gate, so that
 	// after a crash there is somebody left to mend it.
 	var err error
-	release := state != target.Free && state != target.Foreign && !step.Hold
+	release := step.Write && !step.Hold
 	if step.Claim {
 		if obj, err = r.apply(ctx, adapter, obj, target.Step{Hold: true, HeldBy: holders}); err != nil {
 			return step.Outcome, err
