@@ -194,19 +194,19 @@ var gitCases = cases{
 		w.is(free)
 	},
 	"born-while-closed": func(t *testing.T) {
-		w := newEmptyFleet(t)
+		w := prepareFleet(t)
 		w.newGate("production")
 		w.close("production")
-		w.parentReconciles()
+		w.firstApplied()
 		w.is(held)
 		w.open("production")
 		w.is(free)
 	},
 	"born-suspended": func(t *testing.T) {
-		w := newEmptyFleet(t, suspendInGit("true"))
+		w := prepareFleet(t, suspendInGit("true"))
 		w.newGate("production")
 		w.close("production")
-		w.parentReconciles()
+		w.firstApplied()
 		w.is(suspended)
 		w.open("production")
 		w.is(suspended)

@@ -24,7 +24,7 @@ func (w *fleet) git(suspend string) {
 	w.Helper()
 	w.step(fmt.Sprintf("Git says %q", suspend), true, func() {
 		w.model.git = suspend
-		w.published()
+		w.published(w.publishFleet())
 	})
 }
 
@@ -35,14 +35,31 @@ func (w *fleet) gitWithMore(suspend string) {
 		w.model.git = suspend
 		w.note++
 		w.committed = true
-		w.published()
+		w.published(w.publishFleet())
 	})
 }
 
-// published brings what is in Git to Flux. Flux reconciles by itself then.
-func (w *fleet) published() {
+// firstApplied creates fleet, so that Flux creates app.
+func (w *fleet) firstApplied() {
 	w.Helper()
-	revision := w.publishFleet()
+	w.step("fleet is created", false, func() {
+		parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet"))
+		spec := map[string]any{
+			"interval": "1h", "prune": true, "path": "./",
+			"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "fleet"},
+		}
+		if w.ignore {
+			spec["ignore"] = []any{map[string]any{"paths": []any{"/spec/suspend"}}}
+		}
+		parent.Object["spec"] = spec
+		w.must(cluster.Client.Create(w.ctx, parent))
+		w.published(fmt.Sprintf("commit-%d", w.commit))
+	})
+}
+
+// published waits until Flux has applied a revision by itself.
+func (w *fleet) published(revision string) {
+	w.Helper()
 	w.eventually("fleet applies "+revision, func() error {
 		parent, err := w.parent()
 		if err != nil {
@@ -259,4 +276,12 @@ func (w *fleet) warned(times int) {
 		}
 		return nil
 	})
+}
+
+// forget removes the finalizer of a Gate.
+func (w *fleet) forget(gate string) {
+	w.Helper()
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: gate}}
+	w.merge(g, "kubectl-patch", map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	w.isGone(g)
 }

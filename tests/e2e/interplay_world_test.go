@@ -44,15 +44,22 @@ func suspendInGit(v string) setting { return func(w *fleet) { w.model.git = v } 
 // newFleet returns one with the Gate production, which is open.
 func newFleet(t *testing.T, settings ...setting) *fleet {
 	t.Helper()
-	w := newEmptyFleet(t, settings...)
-	w.newGate("production")
-	w.parentReconciles()
-	w.parentReconciles() // what Flux writes itself into a new object is settled now
+	w := prepareFleet(t, settings...)
+	w.begin()
 	return w
 }
 
-// newEmptyFleet returns one whose app is in Git but not applied yet.
-func newEmptyFleet(t *testing.T, settings ...setting) *fleet {
+// begin has Flux apply app and settles what Flux writes itself into a new object.
+func (w *fleet) begin() {
+	w.Helper()
+	w.newGate("production")
+	w.firstApplied()
+	w.parentReconciles()
+}
+
+// prepareFleet returns one whose app is in Git but not applied yet, because
+// nothing reconciles fleet so far.
+func prepareFleet(t *testing.T, settings ...setting) *fleet {
 	t.Helper()
 	w := &fleet{world: newWorld(t)}
 	for _, set := range settings {
@@ -61,15 +68,6 @@ func newEmptyFleet(t *testing.T, settings ...setting) *fleet {
 	w.versions = watchVersions(w.world, "app")
 	w.push()
 	w.publishFleet()
-	parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet"))
-	parent.Object["spec"] = map[string]any{
-		"interval": "1h", "prune": true, "path": "./",
-		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "fleet"},
-	}
-	if w.ignore {
-		parent.Object["spec"].(map[string]any)["ignore"] = []any{map[string]any{"paths": []any{"/spec/suspend"}}}
-	}
-	w.must(cluster.Client.Create(w.ctx, parent))
 	return w
 }
 
@@ -162,6 +160,9 @@ func (w *fleet) allGatesLook() {
 	w.must(cluster.Client.List(w.ctx, gates, client.InNamespace(w.namespace)))
 	for i := range gates.Items {
 		g := &gates.Items[i]
+		if !g.DeletionTimestamp.IsZero() {
+			continue
+		}
 		token := w.token()
 		w.annotated(g, fluxmeta.ReconcileRequestAnnotation, token)
 		w.eventually("gate "+g.Name+" reconciles", func() error {
