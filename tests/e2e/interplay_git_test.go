@@ -153,6 +153,15 @@ var gitCases = cases{
 		w.open("production")
 		w.is(free)
 	},
+	"ignored-false-next-commit": func(t *testing.T) {
+		w := newFleet(t, suspendInGit("false"), ignoring)
+		w.close("production")
+		w.open("production")
+		w.is(free)
+		w.gitFails("spec.suspend: Invalid value")
+		w.gitWithMore("")
+		w.is(free)
+	},
 	"ignored-true": func(t *testing.T) {
 		w := newFleet(t, ignoring)
 		w.close("production")

@@ -57,6 +57,11 @@ func (m *model) heldBy() []string {
 	return nil
 }
 
+// sight is what is to be seen of the target.
+func (m *model) sight() sight {
+	return sight{exists: m.exists, suspend: m.value, owners: m.owners, heldBy: m.heldBy()}
+}
+
 // settle does what the controller is to do.
 func (m *model) settle() {
 	ours := slices.Contains(m.owners, us)

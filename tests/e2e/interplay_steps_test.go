@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,27 @@ func (w *fleet) gitWithMore(suspend string) {
 		w.note++
 		w.committed = true
 		w.published(w.publishFleet())
+	})
+}
+
+// gitFails commits a change that Flux fails to apply.
+func (w *fleet) gitFails(because string) {
+	w.Helper()
+	w.step("Git changes what Flux fails to apply", false, func() {
+		w.note++
+		w.committed = true
+		w.publishFleet()
+		w.eventually("fleet fails", func() error {
+			parent, err := w.parent()
+			if err != nil {
+				return err
+			}
+			list, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
+			if status := fmt.Sprint(list); !strings.Contains(status, because) {
+				return fmt.Errorf("conditions are %s", status)
+			}
+			return nil
+		})
 	})
 }
 
@@ -173,13 +195,15 @@ func (w *fleet) kubectlEdit(value string) {
 	})
 }
 
-// applyAs is a server-side apply of spec.suspend: true in one's own name.
+// applyAs is kubectl apply --server-side of spec.suspend: true in one's own name.
 func (w *fleet) applyAs(manager string) {
 	w.Helper()
 	w.step(manager+" applies suspend: true", false, func() {
-		config := w.app()
-		config.Object["spec"] = map[string]any{"suspend": true}
-		w.must(cluster.Client.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(manager)))
+		file := filepath.Join(w.TempDir(), "app.yaml")
+		w.must(os.WriteFile(file, []byte("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"+
+			"metadata:\n  name: app\n  namespace: "+w.namespace+"\nspec:\n  suspend: true\n"), 0o600))
+		_, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--field-manager="+manager, "-f", file)
+		w.must(err)
 		w.apply(manager, "true")
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 // sight is what matters of a target.
 type sight struct {
+	exists bool
 	// suspend is spec.suspend: true, false or nothing.
 	suspend string
 	// owners are the field managers that own it, sorted.
@@ -27,7 +28,7 @@ type sight struct {
 }
 
 func sightOf(obj *unstructured.Unstructured) sight {
-	s := sight{heldBy: target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])}
+	s := sight{exists: obj.GetResourceVersion() != "", heldBy: target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])}
 	if value, ok, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); ok {
 		s.suspend = fmt.Sprint(value)
 	}
@@ -71,6 +72,8 @@ const (
 
 func (s sight) state() state {
 	switch {
+	case !s.exists:
+		return gone
 	case s.suspend != "true":
 		return free
 	case s.ours() && len(s.owners) > 1:

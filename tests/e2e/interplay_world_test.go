@@ -86,6 +86,7 @@ func (w *fleet) step(what string, resumes bool, do func()) {
 	if !w.down {
 		w.settle()
 	}
+	w.Logf("%s: %s", what, w.sight().state())
 	w.eventually(what+": app is as the model says", w.asModelled)
 	if !w.down {
 		w.allGatesLook()
@@ -119,23 +120,15 @@ func (w *fleet) app() *unstructured.Unstructured {
 // asModelled compares app with the model. Without the controller, only what
 // others write is known.
 func (w *fleet) asModelled() error {
-	app := w.live()
-	if exists := app.GetResourceVersion() != ""; exists != w.exists || !exists {
-		if exists != w.exists {
-			return fmt.Errorf("app exists: %v, the model says %v", exists, w.exists)
-		}
-		return nil
-	}
-	got := sightOf(app)
-	want := sight{suspend: w.value, owners: w.owners, heldBy: got.heldBy}
-	if !w.down {
-		want.heldBy = w.heldBy()
+	got := sightOf(w.live())
+	want := w.sight()
+	if w.down {
+		want.heldBy = got.heldBy
 	}
 	if got.String() != want.String() {
 		return fmt.Errorf("app is %s, the model says %s", got, want)
 	}
-	ours := slices.Contains(w.owners, us)
-	if refused := got.approved == "False"; !w.down && (ours && !refused || refused && (w.resumed || len(w.closed) == 0)) {
+	if refused := got.approved == "False"; !w.down && (want.ours() && !refused || refused && (w.resumed || len(w.closed) == 0)) {
 		return fmt.Errorf("app is %s, but Approved is %q", got, got.approved)
 	}
 	return nil
@@ -144,11 +137,7 @@ func (w *fleet) asModelled() error {
 // is checks what a person sees.
 func (w *fleet) is(want state) {
 	w.Helper()
-	got := gone
-	if app := w.live(); app.GetResourceVersion() != "" {
-		got = sightOf(app).state()
-	}
-	if got != want {
+	if got := sightOf(w.live()).state(); got != want {
 		w.Fatalf("app is %s, want %s", got, want)
 	}
 }
