@@ -124,8 +124,8 @@ type promises struct {
 	// suspended says that a person or Git suspends the object all the time, resumed
 	// that somebody else than the controller may resume it nevertheless.
 	suspended, resumed bool
-	// free says that no gate is closed at any time.
-	free bool
+	// free says that no gate is closed at any time, closed that one is all the time.
+	free, closed bool
 }
 
 // review looks at the versions up to one, or up to the end of the object if it is
@@ -159,6 +159,8 @@ func (p promises) check(before, after version) error {
 	switch {
 	case p.suspended && before.suspend == "true" && after.suspend != "true" && (byUs || !p.resumed):
 		return fmt.Errorf("%s: the controller resumed what somebody else suspends: %s, then %s", p.step, before, after)
+	case p.closed && byUs:
+		return fmt.Errorf("%s: the controller let go of what a closed gate governs: %s, then %s", p.step, before, after)
 	case p.free && after.ours() && !before.ours():
 		return fmt.Errorf("%s: the controller held what no closed gate governs: %s, then %s", p.step, before, after)
 	}

@@ -8,7 +8,7 @@ import (
 
 // walks are how long each random walk is. Every step of it checks the same as
 // every step of the cases does.
-const walks, walkSteps = 3, 25
+const walks, walkSteps = 2, 20
 
 func TestInterplayOfRandomSteps(t *testing.T) {
 	for seed := range uint64(walks) {

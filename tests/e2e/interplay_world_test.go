@@ -81,7 +81,7 @@ func (w *fleet) on(t *testing.T) *fleet {
 // controller may resume the target in it if resumes says so.
 func (w *fleet) step(what string, resumes bool, do func()) {
 	w.Helper()
-	before, governed := w.claims(), len(w.closed) > 0
+	claimed, closed := w.claims(), w.closed
 	do()
 	if !w.down {
 		w.settle()
@@ -95,10 +95,14 @@ func (w *fleet) step(what string, resumes bool, do func()) {
 			w.arrives(fmt.Sprintf("v%d", w.revision))
 		}
 	}
-	kept := slices.ContainsFunc(w.claims(), func(owner string) bool { return slices.Contains(before, owner) })
 	w.must(w.versions.review(w.ctx, w.live().GetResourceVersion(), promises{
-		step: what, suspended: kept, resumed: resumes, free: !governed && len(w.closed) == 0,
+		step: what, suspended: overlap(claimed, w.claims()), resumed: resumes,
+		free: len(closed)+len(w.closed) == 0, closed: overlap(closed, w.closed),
 	}))
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(item string) bool { return slices.Contains(b, item) })
 }
 
 // live returns app, without a resource version if it does not exist.
