@@ -36,7 +36,7 @@ var gitCases = cases{
 		w.warned(0)
 		w.parentReconciles() // resumes it, for as long as it takes to hold it again
 		w.is(held)
-		w.warned(1)
+		w.warned(unlessLocked(w, 1, 0))
 		w.open("production")
 		w.is(free)
 		w.parentReconciles()
@@ -149,7 +149,7 @@ var gitCases = cases{
 		w.parentReconciles()
 		w.gitWithMore("false")
 		w.is(held)
-		w.warned(0)
+		w.warned(unlessLocked(w, 0, 1))
 		w.open("production")
 		w.is(free)
 	},
@@ -166,10 +166,10 @@ var gitCases = cases{
 		w := newFleet(t, ignoring)
 		w.close("production")
 		w.git("true")
-		w.is(held)
+		w.is(unlessLocked(w, held, both))
 		w.open("production")
 		w.parentReconciles()
-		w.is(free)
+		w.is(unlessLocked(w, free, suspended))
 	},
 	"ignored-true-with-more": func(t *testing.T) {
 		w := newFleet(t, ignoring)
@@ -223,7 +223,7 @@ var gitCases = cases{
 }
 
 // unlessLocked returns what is to be seen without the lock and with it.
-func unlessLocked(w *fleet, without, with state) state {
+func unlessLocked[T any](w *fleet, without, with T) T {
 	if w.withLock {
 		return with
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,8 +23,9 @@ type model struct {
 	respect bool
 	// ignore and ifNotPresent keep Flux from writing spec.suspend, or anything.
 	ignore, ifNotPresent bool
-	// withLock says that an admission policy lets Flux see who owns the field.
-	withLock bool
+	// withLock says that config/lock is installed, which lets Flux see who else
+	// suspends what is held, and locked that it keeps the target from being resumed.
+	withLock, locked bool
 
 	// git is spec.suspend in Git: true, false or nothing.
 	git string
@@ -51,10 +53,31 @@ func (m *model) claims() []string {
 
 // heldBy returns the gates that the target names.
 func (m *model) heldBy() []string {
-	if slices.Contains(m.owners, us) || m.resumed {
+	if slices.Contains(m.owners, us) || m.resumed || m.byTheLock() {
 		return m.closed
 	}
 	return nil
+}
+
+// byTheLock says that the lock holds the target and the controller does not yet:
+// what the lock writes belongs to nobody.
+func (m *model) byTheLock() bool { return m.withLock && m.value == "true" && len(m.owners) == 0 }
+
+// lock does what the lock does to a write.
+func (m *model) lock() {
+	if m.locked && m.value != "true" {
+		m.value, m.owners = "true", nil
+	}
+}
+
+// shown is what a dry-run shows of the target: not who owns a field, but with the
+// lock who else suspends what is held.
+func (m *model) shown() string {
+	held := slices.Contains(m.owners, us) || m.byTheLock()
+	if !m.withLock || !held {
+		return fmt.Sprint(m.value, held && m.withLock)
+	}
+	return fmt.Sprint(m.value, held, slices.Sorted(slices.Values(m.claims())))
 }
 
 // sight is what is to be seen of the target.
@@ -64,6 +87,10 @@ func (m *model) sight() sight {
 
 // settle does what the controller is to do.
 func (m *model) settle() {
+	m.locked = m.withLock && len(m.closed) > 0 && !m.respect
+	if m.exists && m.byTheLock() {
+		m.owners = []string{us}
+	}
 	ours := slices.Contains(m.owners, us)
 	switch {
 	case !m.exists:
@@ -80,6 +107,7 @@ func (m *model) settle() {
 // update is a write by a manager that does not apply. Without effect it leaves
 // no trace.
 func (m *model) update(manager, value string) {
+	defer m.lock()
 	switch value {
 	case m.value:
 	case "":
@@ -99,6 +127,7 @@ func (m *model) set(value string, owners ...string) {
 
 // apply is a server-side apply by a manager, of nothing if value is empty.
 func (m *model) apply(manager, value string) {
+	defer m.lock()
 	switch {
 	case value == "":
 		m.drop(manager)
@@ -125,6 +154,7 @@ func (m *model) flux() {
 		if m.git != "" {
 			m.owners = []string{inGit}
 		}
+		m.lock()
 		return
 	}
 	if m.ifNotPresent {
@@ -140,7 +170,7 @@ func (m *model) flux() {
 			m.owners, taken = slices.Replace(slices.Clone(m.owners), i, i+1, inGit), true
 		}
 	}
-	hidden := m.withLock && !slices.Equal(after.owners, m.owners)
+	hidden := after.shown() != m.shown() && !differs
 	if !m.committed && !taken && !hidden && (!differs || m.ignore) {
 		return
 	}

@@ -14,6 +14,9 @@ var downCases = map[string]struct {
 	after, opened     state
 	// gateDeleted is what it is when the gate is deleted instead.
 	gateDeleted state
+	// locked is what it is with the lock, unless that is the same: once the
+	// controller is back, and then.
+	locked, lockedThen state
 }{
 	"down-gate-closes": {
 		meanwhile: func(w *fleet) { w.close("production"); w.is(free) },
@@ -40,7 +43,7 @@ var downCases = map[string]struct {
 	},
 	"down-flux-resume": {
 		before:    func(w *fleet) { w.close("production") },
-		meanwhile: func(w *fleet) { w.fluxResume(); w.is(free) },
+		meanwhile: func(w *fleet) { w.fluxResume(); w.is(unlessLocked(w, free, held)) },
 		after:     held, opened: free,
 	},
 	"down-flux-resume-respected": {
@@ -52,22 +55,22 @@ var downCases = map[string]struct {
 	"down-flux-resume-and-suspend": {
 		before:    func(w *fleet) { w.close("production") },
 		meanwhile: func(w *fleet) { w.fluxResume(); w.fluxSuspend() },
-		after:     suspended, opened: suspended,
+		after:     suspended, opened: suspended, locked: held, lockedThen: free,
 	},
 	"down-flux-resume-and-suspend-gate-deleted-after": {
 		before:    func(w *fleet) { w.close("production") },
 		meanwhile: func(w *fleet) { w.fluxResume(); w.fluxSuspend() },
-		after:     suspended, gateDeleted: suspended,
+		after:     suspended, gateDeleted: suspended, locked: held, lockedThen: free,
 	},
 	"down-flux-resume-suspend-and-gate-deleted": {
 		before:    func(w *fleet) { w.close("production") },
 		meanwhile: func(w *fleet) { w.fluxResume(); w.fluxSuspend(); w.deleteGate("production") },
-		after:     suspended,
+		after:     suspended, locked: free,
 	},
 	"down-git-false": {
 		settings:  []setting{suspendInGit("false")},
 		before:    func(w *fleet) { w.close("production") },
-		meanwhile: func(w *fleet) { w.parentReconciles(); w.is(free) },
+		meanwhile: func(w *fleet) { w.parentReconciles(); w.is(unlessLocked(w, free, held)) },
 		after:     held, opened: free,
 	},
 	"down-git-adds-true-with-more": {
@@ -77,7 +80,7 @@ var downCases = map[string]struct {
 	},
 	"down-target-recreated": {
 		before:    func(w *fleet) { w.close("production") },
-		meanwhile: func(w *fleet) { w.deleteApp(); w.parentReconciles(); w.is(free) },
+		meanwhile: func(w *fleet) { w.deleteApp(); w.parentReconciles(); w.is(unlessLocked(w, free, held)) },
 		after:     held, opened: free,
 	},
 }
@@ -128,6 +131,14 @@ func TestInterplayOfARestart(t *testing.T) {
 		c, ok := downCases[name]
 		if !ok {
 			c.after, c.opened = states[name].restarted, states[name].opened
+		}
+		if w.withLock && c.locked != "" {
+			c.after = c.locked
+			if c.opened != "" {
+				c.opened = c.lockedThen
+			} else if c.gateDeleted != "" {
+				c.gateDeleted = c.lockedThen
+			}
 		}
 		w.step("the controller is back", false, func() {})
 		w.is(c.after)

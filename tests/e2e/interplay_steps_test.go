@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,17 +48,7 @@ func (w *fleet) gitFails(because string) {
 		w.note++
 		w.committed = true
 		w.publishFleet()
-		w.eventually("fleet fails", func() error {
-			parent, err := w.parent()
-			if err != nil {
-				return err
-			}
-			list, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
-			if status := fmt.Sprint(list); !strings.Contains(status, because) {
-				return fmt.Errorf("conditions are %s", status)
-			}
-			return nil
-		})
+		w.eventually("fleet fails", w.fleetSays(because))
 	})
 }
 
@@ -99,20 +90,40 @@ func (w *fleet) published(revision string) {
 func (w *fleet) parentReconciles() {
 	w.Helper()
 	w.step("fleet reconciles", true, func() {
-		token := w.token()
-		w.annotated(harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet")), "reconcile.fluxcd.io/requestedAt", token)
-		w.eventually("fleet reconciles", func() error {
-			parent, err := w.parent()
-			if err != nil {
-				return err
-			}
-			if got, _, _ := unstructured.NestedString(parent.Object, "status", "lastHandledReconcileAt"); got != token {
-				return fmt.Errorf("it handled %q", got)
-			}
-			return nil
-		})
+		w.reconcileFleet()
 		w.flux()
 	})
+}
+
+func (w *fleet) reconcileFleet() {
+	w.Helper()
+	token := w.token()
+	w.annotated(harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet")), "reconcile.fluxcd.io/requestedAt", token)
+	w.eventually("fleet reconciles", func() error {
+		parent, err := w.parent()
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedString(parent.Object, "status", "lastHandledReconcileAt"); got != token {
+			return fmt.Errorf("it handled %q", got)
+		}
+		return nil
+	})
+}
+
+// fleetSays looks for a text in the conditions of fleet.
+func (w *fleet) fleetSays(text string) func() error {
+	return func() error {
+		parent, err := w.parent()
+		if err != nil {
+			return err
+		}
+		list, _, _ := unstructured.NestedSlice(parent.Object, "status", "conditions")
+		if status := fmt.Sprint(list); !strings.Contains(status, text) {
+			return fmt.Errorf("conditions are %s", status)
+		}
+		return nil
+	}
 }
 
 func (w *fleet) parent() (*unstructured.Unstructured, error) {
@@ -259,12 +270,20 @@ func (w *fleet) deleteGate(name string) {
 	})
 }
 
-// deleteApp deletes the target. Flux prunes nothing if it is suspended.
+// deleteApp deletes the target, unless the lock refuses that. Flux prunes nothing
+// if it is suspended.
 func (w *fleet) deleteApp() {
 	w.Helper()
 	w.step("app is deleted", true, func() {
 		app := w.app()
-		w.must(cluster.Client.Delete(w.ctx, app))
+		err := cluster.Client.Delete(w.ctx, app)
+		if w.withLock && (slices.Contains(w.owners, us) || w.byTheLock()) {
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "is held by gate '"+w.namespace+"/") {
+				w.Errorf("what is held can be deleted: %v", err)
+			}
+			return
+		}
+		w.must(err)
 		w.isGone(app)
 		w.vanish()
 	})

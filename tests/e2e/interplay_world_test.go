@@ -61,7 +61,7 @@ func (w *fleet) begin() {
 // nothing reconciles fleet so far.
 func prepareFleet(t *testing.T, settings ...setting) *fleet {
 	t.Helper()
-	w := &fleet{world: newWorld(t)}
+	w := &fleet{world: newWorld(t), model: model{withLock: lockInstalled}}
 	for _, set := range settings {
 		set(w)
 	}
@@ -128,6 +128,9 @@ func (w *fleet) asModelled() error {
 	want := w.sight()
 	if w.down {
 		want.heldBy = got.heldBy
+	}
+	if w.down && w.locked && want.suspend == "true" && len(got.heldBy) == 0 && len(want.owners) == 0 {
+		return fmt.Errorf("app is %s, the lock names no gate", got)
 	}
 	if got.String() != want.String() {
 		return fmt.Errorf("app is %s, the model says %s", got, want)

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// lockInstalled says that config/lock is installed.
+var lockInstalled bool
+
+// installLock installs config/lock for the time of a test.
+func installLock(t *testing.T) {
+	t.Helper()
+	w := newWorld(t)
+	folder := filepath.Join(harness.Root(), "config", "lock")
+	_, err := cluster.Kubectl(w.ctx, "apply", "-k", folder)
+	w.must(err)
+	t.Cleanup(func() {
+		lockInstalled = false
+		if _, err := cluster.Kubectl(context.WithoutCancel(w.ctx), "delete", "-k", folder); err != nil {
+			t.Error(err)
+		}
+	})
+	w.closedGate("production", "Kustomization", "*")
+	w.eventually("the lock is in force", func() error {
+		app := (&fleet{world: w}).app()
+		app.Object["spec"] = map[string]any{"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "none"}}
+		if err := cluster.Client.Create(w.ctx, app, client.DryRunAll); err != nil {
+			return err
+		}
+		if held, _, _ := unstructured.NestedBool(app.Object, "spec", "suspend"); !held {
+			return errors.New("an object is not born held")
+		}
+		return nil
+	})
+	lockInstalled = true
+}
+
+// Everything once more, as strict, with the lock.
+func TestInterplayWithTheLock(t *testing.T) {
+	installLock(t)
+	for name, test := range map[string]func(*testing.T){
+		"git": gitCases.run, "people": peopleCases.run, "gates": gateCases.run,
+		"deleted gate": TestInterplayOfADeletedGate, "random steps": TestInterplayOfRandomSteps, "restart": TestInterplayOfARestart,
+		"no loop": noLoop, "born held": bornHeld, "prune": pruneWaits,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// noLoop counts the versions of a held target while its parent reconciles.
+func noLoop(t *testing.T) {
+	for _, suspend := range []string{"", "false"} {
+		t.Run(fmt.Sprintf("Git says %q", suspend), func(t *testing.T) {
+			t.Parallel()
+			w := newFleet(t, suspendInGit(suspend))
+			w.close("production")
+			before := w.live().GetResourceVersion()
+			for range 50 {
+				w.reconcileFleet()
+			}
+			if after := w.live().GetResourceVersion(); after != before {
+				t.Errorf("written from version %s to %s in 50 reconciliations", before, after)
+			}
+			w.is(held)
+		})
+	}
+}
+
+// bornHeld looks at the first version that there ever was.
+func bornHeld(t *testing.T) {
+	w := prepareFleet(t)
+	w.newGate("production")
+	w.close("production")
+	w.eventually("the lock knows the gate", func() error {
+		lock := &v1alpha1.GateLock{}
+		if err := cluster.Client.Get(w.ctx, w.key(v1alpha1.GateLockName), lock); err != nil {
+			return err
+		}
+		if len(lock.Spec.Targets["Kustomization/app"]) != 1 {
+			return fmt.Errorf("it is %v", lock.Spec)
+		}
+		return nil
+	})
+	all := watchVersions(w.world, "app")
+	w.firstApplied()
+	if first := <-all.incoming; first.state() != held {
+		t.Errorf("born as %s", first)
+	}
+	w.is(held)
+	w.open("production")
+	w.is(free)
+}
+
+// pruneWaits removes a held target from Git: Flux's pruning tries again until the
+// gate opens, so that its workloads are pruned, too.
+func pruneWaits(t *testing.T) {
+	w := newFleet(t)
+	w.close("production")
+	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("fleet"), "nothing", map[string]string{"none.yaml": ""}))
+	w.eventually("fleet says that it cannot prune", w.fleetSays("is held by gate '"+w.namespace+"/production' and cannot be deleted until it opens"))
+	w.is(held)
+	w.request("open", "production")
+	w.opened("production", metav1.ConditionTrue)
+	w.suspend(w.app(), false)
+	w.reconcileFleet() // as its retry interval would
+	w.isGone(w.app())
+	w.eventually("the workloads are pruned", func() error {
+		if w.applied("v1")() == nil {
+			return errors.New("the ConfigMap is still there")
+		}
+		return nil
+	})
+}
