@@ -110,8 +110,7 @@ func pruneWaits(t *testing.T) {
 	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("fleet"), "nothing", map[string]string{"none.yaml": ""}))
 	w.eventually("fleet says that it cannot prune", w.fleetSays("is held by gate '"+w.namespace+"/production' and cannot be deleted until it opens"))
 	w.is(held)
-	w.request("open", "production")
-	w.opened("production", metav1.ConditionTrue)
+	w.ask("production", v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
 	w.suspend(w.app(), false)
 	w.reconcileFleet() // as its retry interval would
 	w.isGone(w.app())
