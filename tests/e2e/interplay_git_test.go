@@ -202,6 +202,29 @@ var gitCases = cases{
 		w.fluxResume()
 		w.is(free)
 	},
+	"old-owners": func(t *testing.T) {
+		w := newFleet(t)
+		owners := w.live().GetManagedFields()
+		w.close("production")
+		w.is(held)
+		w.fluxWritesOwners(owners)
+		w.is(held)
+		w.open("production")
+		w.is(free)
+	},
+	"old-owners-of-a-release": func(t *testing.T) {
+		w := newFleet(t)
+		w.close("production")
+		owners := w.live().GetManagedFields()
+		w.open("production")
+		w.fluxWritesOwners(owners)
+		w.is(free)
+		w.fluxSuspend()
+		w.is(suspended)
+		w.close("production")
+		w.open("production")
+		w.is(suspended)
+	},
 	"born-while-closed": func(t *testing.T) {
 		w := prepareFleet(t)
 		w.newGate("production")

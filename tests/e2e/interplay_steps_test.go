@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,6 +50,17 @@ func (w *fleet) gitFails(because string) {
 		w.committed = true
 		w.publishFleet()
 		w.eventually("fleet fails", w.fleetSays(because))
+	})
+}
+
+// fluxWritesOwners is what Flux does to remove a manager whose name begins with
+// kubectl: it writes all managed fields as they were when it read app.
+func (w *fleet) fluxWritesOwners(owners []metav1.ManagedFieldsEntry) {
+	w.Helper()
+	w.step("Flux writes old owners", false, func() {
+		patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/metadata/managedFields", "value": owners}})
+		w.must(err)
+		w.must(cluster.Client.Patch(w.ctx, w.app(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(inGit)))
 	})
 }
 

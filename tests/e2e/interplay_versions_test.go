@@ -19,7 +19,8 @@ type sight struct {
 	exists bool
 	// suspend is spec.suspend: true, false or nothing.
 	suspend string
-	// owners are the field managers that own it, sorted.
+	// owners are the field managers that own it, sorted. Who owns a field that is
+	// not there does not matter.
 	owners []string
 	// heldBy are the gates in the annotation.
 	heldBy []string
@@ -39,7 +40,7 @@ func sightOf(obj *unstructured.Unstructured) sight {
 		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
-		if _, ok := fields.Spec["f:suspend"]; ok {
+		if _, ok := fields.Spec["f:suspend"]; ok && s.suspend != "" {
 			s.owners = append(s.owners, entry.Manager)
 		}
 	}
