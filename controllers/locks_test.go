@@ -225,6 +225,12 @@ func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 	w.open(g, start)
 	w.reconcile(g)
 	equal(t, w.lock(w.namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true, "ops/shard": true})
+	// Somebody deletes it then.
+	w.writes.before = once("update GateLock", func() error { return cluster.Client.Delete(w.ctx, w.lock(w.namespace)) })
+	w.close(g, w.in(hours(1)))
+	w.reconcile(g)
+	w.reconcile(other)
+	w.expectLock(w.namespace, want)
 }
 
 func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 func TestAnObjectIsBornHeld(t *testing.T) {
@@ -85,6 +86,21 @@ func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
 			t.Errorf("%s: suspended %t, held by %q", name, suspended(app), heldBy(app))
 		}
 	}
+}
+
+// Not all gates that hold an object need be locked: one may respect a resume.
+func TestTheNamesOfAllGatesThatHoldAnObjectStay(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app := w.inGit("app")
+	w.apply(app)
+	config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
+	both := "ops/respecting," + w.gate("production")
+	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: both})
+	config.Object["spec"] = map[string]any{"suspend": true}
+	w.must(w.asController(config))
+	w.must(w.patch(app, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`))
+	w.expectHeld(app, both)
 }
 
 // Flux compares what a dry-run says with what is there.
