@@ -1,8 +1,12 @@
 package controllers
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -104,3 +108,43 @@ func TestAnAnnotationThatSomebodyElseWroteIsNoHold(t *testing.T) {
 	w.reconcile(g)
 	w.expectReleased(app, g)
 }
+
+func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.flux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13)+`"}}}`)
+	g := w.closedGate("production", all())
+	w.reconcile(g)
+	if got := w.look(app); got.suspend != true || got.heldBy != "" || len(got.owners) != 1 || got.owners[0] != v1alpha1.FieldManager {
+		t.Errorf("got %+v", got)
+	}
+	version := app.GetResourceVersion()
+	w.reconcile(g)
+	if w.reload(app).GetResourceVersion() != version {
+		t.Error("written again although nothing changed")
+	}
+	w.open(g, start)
+	w.reconcile(g)
+	if w.suspended(app) {
+		t.Error("not released")
+	}
+}
+
+// Each shard of the controller has the Gates of its own in its cache.
+func TestAShardDoesNotReleaseInNobodysNameWhatAnotherShardHolds(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+	w.Client = emptyGates{w.Client}
+	w.missing(w.namespace, "")
+	if !w.suspended(app) {
+		t.Error("released")
+	}
+}
+
+// emptyGates is a client whose cache has no Gates.
+type emptyGates struct{ client.Client }
+
+func (emptyGates) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

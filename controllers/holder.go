@@ -43,7 +43,8 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
 	}
 	governed, denied := r.selectTargets(ctx, obj, result)
-	if err := r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets)); err != nil {
+	lockErr := r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets))
+	if err := lockErr; err != nil {
 		result.fail(v1alpha1.GateLockKind, obj.Namespace, v1alpha1.GateLockName, v1alpha1.WriteFailedReason, err.Error(), err)
 		if !want.Closed {
 			result.total = int64(len(governed.targets))
@@ -56,10 +57,10 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
 	result.merge(r.settleAll(ctx, denied.targets, refused))
 
-	// What the Gate holds but does not govern is released, unless the spec is
-	// broken: then nobody knows what it is meant to name. What a closed Gate names
+	// What the Gate holds but does not govern is released, unless it is locked
+	// still, or the spec is broken: then nobody knows what it is meant to name. What a closed Gate names
 	// stays even if it was not selected, for a failure say.
-	if len(decision.Errors) > 0 {
+	if len(decision.Errors) > 0 || lockErr != nil {
 		return result
 	}
 	held, err := r.Targets.HeldBy(ctx, want.Gate)
@@ -68,7 +69,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		return result
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
-		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured)
+		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
 	})
 	want.Closed = false
 	result.merge(r.settleAll(ctx, held, want))
@@ -155,9 +156,15 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want targ
 		}
 	}
 	if step.Write {
-		if obj, err = r.apply(ctx, adapter, obj, step); err != nil {
+		latest, err := r.apply(ctx, adapter, obj, step)
+		if apierrors.IsInvalid(err) && step.Hold {
+			// Somebody left no room for the annotation. A hold in nobody's name is one.
+			latest, err = r.apply(ctx, adapter, obj, target.Step{Hold: true})
+		}
+		if err != nil {
 			return step.Outcome, err
 		}
+		obj = latest
 		r.tell(obj, state, step, want)
 	}
 	if !release {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -119,12 +118,8 @@ func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (map[str
 }
 
 func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
-	namespaces := slices.Collect(maps.Keys(l.Namespaces))
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
 	books := map[string]*book{}
-	for _, namespace := range namespaces {
+	for _, namespace := range namespacesOf(l.Namespaces) {
 		list := &v1alpha1.GateLockList{}
 		if err := l.APIReader.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, err
@@ -140,9 +135,6 @@ func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
 func (l *Locks) put(ctx context.Context, namespace string, b *book, gate string, share lock.Share, wanted bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, has := b.shares[gate]; !has && !wanted {
-		return nil // most Gates have nothing in most namespaces
-	}
 	for retry := 0; ; retry++ {
 		if err := l.refresh(ctx, namespace, b); err != nil {
 			return err

@@ -190,6 +190,39 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	w.expectReleased(app, g)
 }
 
+func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
+	w := locking(t)
+	elsewhere := w.newNamespace()
+	app := w.kustomization("apps", nil)
+	ref := named("apps")
+	ref.Namespace = elsewhere
+	g, other := w.closedGate("production", named("apps"), ref), w.closedGate("other", named("else"))
+	w.reconcile(g)
+
+	w.writes.before = failing("GateLock")
+	if _, err := w.try(other); err == nil {
+		t.Error("no error")
+	}
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{named("x")} })
+	if _, err := w.try(g); err == nil {
+		t.Error("no error")
+	}
+	w.expectHeld(app, g) // it is locked still
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectReleased(app, g)
+	w.expectLock(elsewhere, v1alpha1.GateLockSpec{})
+
+	w.writes.before = failing("GateLock")
+	w.must(cluster.Client.Delete(w.ctx, g))
+	if _, err := w.try(g); err == nil {
+		t.Error("no error")
+	}
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectLock(w.namespace, v1alpha1.GateLockSpec{})
+}
+
 func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 	w := locking(t)
 	w.kustomization("apps", nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,8 +33,13 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 	if err != nil || waiting == 0 {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: v1alpha1.DefaultInterval}, nil
+	return ctrl.Result{RequeueAfter: missingInterval}, nil
 }
+
+// missingInterval is how often targets are held anew that name a Gate which does
+// not exist. Events do that at once; each name that somebody makes up costs a
+// request to the API server.
+const missingInterval = 10 * time.Minute
 
 // exists asks the API server for a Gate, unless it is none that this process
 // can see or that can be.
@@ -90,19 +96,22 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 // closedElsewhere returns whether a target is governed by a Gate, other than
 // one, that is not open.
 func (r *GateReconciler) closedElsewhere(ctx context.Context, obj *unstructured.Unstructured, than string) (bool, error) {
-	gates := &v1alpha1.GateList{}
-	if err := r.List(ctx, gates, client.UnsafeDisableDeepCopy); err != nil {
-		return false, err
-	}
-	unopened := map[string]bool{}
-	for _, name := range namedBy(obj) {
+	names, unopened := namedBy(obj), map[string]bool{}
+	for _, name := range names {
 		unopened[name] = true
 	}
-	for i := range gates.Items {
-		gate := &gates.Items[i]
-		name := client.ObjectKeyFromObject(gate).String()
-		if gate.DeletionTimestamp.IsZero() && governs(gate, obj) {
-			unopened[name] = !conditions.IsTrue(gate, v1alpha1.OpenedCondition)
+	for _, namespace := range namespacesOf(r.Namespaces) {
+		// The cache lacks the Gates of other shards. This is rare enough to ask.
+		gates := &v1alpha1.GateList{}
+		if err := r.APIReader.List(ctx, gates, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		for i := range gates.Items {
+			gate := &gates.Items[i]
+			name := client.ObjectKeyFromObject(gate).String()
+			if gate.DeletionTimestamp.IsZero() && governs(gate, obj, names) {
+				unopened[name] = !conditions.IsTrue(gate, v1alpha1.OpenedCondition)
+			}
 		}
 	}
 	delete(unopened, than)

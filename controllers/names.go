@@ -1,7 +1,12 @@
 package controllers
 
 import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -9,6 +14,14 @@ import (
 
 // us is by what we know our holds.
 var us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation}
+
+// namespacesOf returns the namespaces to list, all of them if none are given.
+func namespacesOf(watched map[string]ctrlcache.Config) []string {
+	if len(watched) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return slices.Collect(maps.Keys(watched))
+}
 
 // heldBy returns the Gates that hold a target.
 func heldBy(obj *unstructured.Unstructured) []string {

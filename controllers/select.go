@@ -81,9 +81,9 @@ func namespaceOf(ref v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 }
 
 // governs returns whether the spec of a Gate names an object, or the object the
-// Gate.
-func governs(gate *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
-	if slices.Contains(namedBy(obj), client.ObjectKeyFromObject(gate).String()) {
+// Gate: names are those that it has.
+func governs(gate *v1alpha1.Gate, obj *unstructured.Unstructured, names []string) bool {
+	if slices.Contains(names, client.ObjectKeyFromObject(gate).String()) {
 		return true
 	}
 	for _, ref := range gate.Spec.Targets {

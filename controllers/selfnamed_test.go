@@ -89,7 +89,7 @@ func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	w.name(app, "production")
 	gate := w.namespace + "/production"
-	if result := w.missing(w.namespace, "production"); result.RequeueAfter != v1alpha1.DefaultInterval {
+	if result := w.missing(w.namespace, "production"); result.RequeueAfter != missingInterval {
 		t.Errorf("looked at again after %s", result.RequeueAfter)
 	}
 	w.expectRefused(app, []string{gate}, "GateNotFound", "gate '"+gate+"' does not exist.")

@@ -199,11 +199,12 @@ func (w *targetWatcher) notify(obj any) {
 	if !ok {
 		return
 	}
-	for _, gate := range append(holders(u), namedBy(u)...) {
+	names := namedBy(u)
+	for _, gate := range append(holders(u), names...) {
 		namespace, name, _ := strings.Cut(gate, "/")
 		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	}
-	err := w.enqueue(context.Background(), func(gate *v1alpha1.Gate) bool { return governs(gate, u) })
+	err := w.enqueue(context.Background(), func(gate *v1alpha1.Gate) bool { return governs(gate, u, names) })
 	if err != nil {
 		// Only a cache that is shut down cannot be read.
 		ctrl.Log.WithName("targets").Error(err, "unable to list gates")

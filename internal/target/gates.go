@@ -4,6 +4,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
+)
+
+// What is longer or has more parts is no list of at most 32 names, whatever it
+// is. config/lock has the same bounds.
+const (
+	maxGatesLength = 12000
+	maxGatesParts  = 200
 )
 
 const (
@@ -25,8 +33,12 @@ var gateName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9](
 // namespace names its own, as namespace/name, sorted and each once. It is NoGate
 // alone if one of the names cannot be that of a Gate, or if there are too many.
 func ParseGates(value, namespace string) []string {
+	noGate := []string{namespace + "/" + NoGate}
+	if utf8.RuneCountInString(value) > maxGatesLength {
+		return noGate
+	}
 	var gates []string
-	for gate := range strings.SplitSeq(value, ",") {
+	for _, gate := range strings.SplitN(value, ",", maxGatesParts) {
 		if gate = strings.TrimSpace(gate); gate == "" {
 			continue
 		}
@@ -37,7 +49,7 @@ func ParseGates(value, namespace string) []string {
 	}
 	invalid := func(gate string) bool { return !gateName.MatchString(gate) }
 	if len(gates) > MaxNamedGates || slices.ContainsFunc(gates, invalid) {
-		return []string{namespace + "/" + NoGate}
+		return noGate
 	}
 	slices.Sort(gates)
 	return slices.Compact(gates)

@@ -32,7 +32,7 @@ func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if err := cluster.Client.DeleteAllOf(w.ctx, app.DeepCopy(), client.InNamespace(w.namespace)); !apierrors.IsForbidden(err) {
+	if err := cluster.Client.DeleteAllOf(w.ctx, app.DeepCopy(), client.InNamespace(w.namespace)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("deleted with all others: %v", err)
 	}
 	w.expectHeld(app, w.gate("production"))
@@ -41,6 +41,13 @@ func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
 	}
 	w.lock(w.unlocked())
 	w.remove(app)
+}
+
+// Whoever restores a backup, or copies what was held, has a copy of the annotation.
+func TestACopyOfWhatWasHeldCanBeDeleted(t *testing.T) {
+	w := newWorld(t)
+	app := w.apply(w.copied("elsewhere/gone", "true"))
+	w.must(cluster.Client.Delete(w.ctx, app))
 }
 
 func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {

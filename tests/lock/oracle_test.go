@@ -48,7 +48,8 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 			app.SetLabels(labels(3))
 			var names []string
 			for range random.IntN(4) {
-				names = append(names, pick("a", "b", "c", "ops/a", "ops/c-d.e", w.gate("a"), " b ", "", "\ta", "A", "a b", "a/b/c", "/a", "ops/", "*", strings.Repeat("a,", 40), strings.Repeat("n", 254)))
+				names = append(names, pick("a", "b", "c", "ops/a", "ops/c-d.e", w.gate("a"), " b ", "", "\ta", "A", "a b", "a/b/c", "/a", "ops/", "*", strings.Repeat("a,", 40), strings.Repeat("n", 254),
+					strings.Repeat(",", 198), strings.Repeat(",", 200), strings.Repeat(" ", 11000), strings.Repeat("\u2003", 12000)))
 			}
 			value := strings.Join(names, ",")
 			app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: value})

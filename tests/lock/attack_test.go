@@ -1,0 +1,137 @@
+package lock
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// stateOf is what the controller takes an object for.
+func stateOf(obj *unstructured.Unstructured) target.State {
+	us := target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation}
+	trimmed := obj.DeepCopy()
+	target.Trim(trimmed, us)
+	return target.Of(trimmed).Observe(&target.Object{Unstructured: *trimmed}, us)
+}
+
+// copied is an object in Git that somebody copied from a cluster while it was held.
+func (w *world) copied(heldBy string, suspend ...string) *unstructured.Unstructured {
+	obj := w.inGit("app", suspend...)
+	obj.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: heldBy})
+	return obj
+}
+
+// A hold that the controller takes for somebody else's is never released.
+func TestAHoldOfTheLockIsOursWhoeverCopiedTheAnnotation(t *testing.T) {
+	w := newWorld(t)
+	for name, arrange := range map[string]func() *unstructured.Unstructured{
+		"Git has a copy, with the right name": func() *unstructured.Unstructured {
+			w.lock(w.locked())
+			return w.apply(w.copied(w.gate("production")))
+		},
+		"Git has a copy, with another name": func() *unstructured.Unstructured {
+			w.lock(w.locked())
+			return w.apply(w.copied("a/b"))
+		},
+		"a copy that is suspended, and is resumed": func() *unstructured.Unstructured {
+			w.lock(w.unlocked())
+			app := w.apply(w.copied("a/b", "true"))
+			w.lock(w.locked())
+			w.resume(app)
+			return app
+		},
+		"the annotation is changed before the controller takes the hold over": func() *unstructured.Unstructured {
+			w.lock(w.locked())
+			app := w.apply(w.inGit("app"))
+			w.must(w.patch(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"a/b"}}}`))
+			return app
+		},
+	} {
+		app := w.reload(arrange())
+		if got := stateOf(app); got != target.Locked || heldBy(app) != w.gate("production") {
+			t.Errorf("%s: state %d, held by %q", name, got, heldBy(app))
+		}
+		w.lock(w.unlocked())
+		w.remove(app)
+	}
+}
+
+func TestASuspendedCopyIsNotClaimed(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app := w.apply(w.copied(w.gate("production"), "true"))
+	w.must(w.patch(app, `{"metadata":{"labels":{"touched":"yes"}}}`))
+	if w.reload(app); stateOf(app) != target.Foreign {
+		t.Errorf("state %d", stateOf(app))
+	}
+	w.must(cluster.Client.Delete(w.ctx, app))
+}
+
+func TestAnObjectUnderDeletionOfItsNamespaceCanBeDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app := w.apply(w.inGit("app"))
+	w.must(cluster.Client.Delete(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
+	w.must(harness.Eventually(w.ctx, timeout, "the object can be deleted", func() error {
+		return client.IgnoreNotFound(cluster.Client.Delete(w.ctx, app.DeepCopy()))
+	}))
+}
+
+func TestTheSpecCannotBeTakenAway(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	app := w.reload(w.apply(w.inGit("app")))
+	delete(app.Object, "spec")
+	if err := cluster.Client.Update(w.ctx, app); err == nil && !suspended(app) {
+		t.Error("without a spec it is not held")
+	}
+	w.expectHeld(w.inGit("app"), w.gate("production"))
+	if err := cluster.Client.Delete(w.ctx, w.inGit("app")); !apierrors.IsForbidden(err) {
+		t.Errorf("deleted: %v", err)
+	}
+}
+
+// It is cut before anything that takes time is done to it.
+func TestALongListOfGatesHoldsAndCostsNoMoreThanAShortOne(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	for _, value := range []string{strings.Repeat("a,", 60000), strings.Repeat(",", 120000), strings.Repeat("production,", 500)} {
+		app := w.inGit("long")
+		app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: value})
+		// Without a bound the policy runs out of its budget and refuses the object.
+		if err := cluster.Client.Create(w.ctx, app, client.DryRunAll); err != nil || heldBy(app) != w.gate("*") {
+			t.Errorf("%d bytes: held by %q, %.200v", len(value), heldBy(app), err)
+		}
+	}
+}
+
+func TestOddObjectsAreAccepted(t *testing.T) {
+	w := newWorld(t)
+	w.lock(w.locked())
+	for name, patch := range map[string]string{
+		"annotations null": `{"metadata":{"annotations":null}}`,
+		"labels null":      `{"metadata":{"labels":null}}`,
+		"suspend null":     `{"spec":{"suspend":null}}`,
+		"empty lists":      fmt.Sprintf(`{"metadata":{"annotations":{%q:" , "},"labels":{"a":""}}}`, v1alpha1.GatesAnnotation),
+	} {
+		for _, object := range []string{"app", "other"} {
+			obj := w.apply(w.inGit(object))
+			if err := w.patch(obj, patch); err != nil {
+				t.Errorf("%s of %s: %v", name, object, err)
+			}
+			if w.reload(obj); suspended(obj) != (object == "app") {
+				t.Errorf("%s of %s: suspended %t", name, object, suspended(obj))
+			}
+		}
+	}
+}
