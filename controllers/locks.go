@@ -55,6 +55,21 @@ type book struct {
 	// not exist has no resource version.
 	lock   *v1alpha1.GateLock
 	shares map[string]lock.Share
+
+	// waiting are changes that the next write makes all at once: a write is of the
+	// whole object, and many Gates may close at the same time.
+	waitingMu sync.Mutex
+	waiting   []*change
+}
+
+// change is that of the share of a Gate in a GateLock. Without a share the Gate
+// is to have none.
+type change struct {
+	gate  string
+	share *lock.Share
+	// done says that it was made, or failed with err, by whoever wrote.
+	done bool
+	err  error
 }
 
 // Sync looks whether GateLocks are installed, and returns whether that changed.
@@ -86,8 +101,11 @@ func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Sha
 	}
 	var errs []error
 	for namespace, b := range books {
-		share, wanted := shares[namespace]
-		if err := l.put(ctx, namespace, b, gate, share, wanted); err != nil {
+		c := &change{gate: gate}
+		if share, ok := shares[namespace]; ok {
+			c.share = &share
+		}
+		if err := l.put(ctx, namespace, b, c); err != nil {
 			errs = append(errs, fmt.Errorf("GateLock of namespace %s: %w", namespace, err))
 		}
 	}
@@ -132,24 +150,35 @@ func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
 	return books, nil
 }
 
-func (l *Locks) put(ctx context.Context, namespace string, b *book, gate string, share lock.Share, wanted bool) error {
+func (l *Locks) put(ctx context.Context, namespace string, b *book, c *change) error {
+	b.waitingMu.Lock()
+	b.waiting = append(b.waiting, c)
+	b.waitingMu.Unlock()
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if c.done {
+		return c.err
+	}
+	b.waitingMu.Lock()
+	batch := b.waiting
+	b.waiting = nil
+	b.waitingMu.Unlock()
+	err := l.commit(ctx, namespace, b, batch)
+	for _, c := range batch {
+		c.done, c.err = true, err
+	}
+	return err
+}
+
+// commit makes changes in one write, none if there is nothing to change.
+func (l *Locks) commit(ctx context.Context, namespace string, b *book, batch []*change) error {
 	for retry := 0; ; retry++ {
 		if err := l.refresh(ctx, namespace, b); err != nil {
 			return err
 		}
-		was, has := b.shares[gate]
-		if has == wanted && (!wanted || was.Equal(share)) {
+		if !b.enter(batch) {
 			return nil
-		}
-		if has {
-			lock.Remove(&b.lock.Spec, gate, was)
-			delete(b.shares, gate)
-		}
-		if wanted {
-			lock.Put(&b.lock.Spec, gate, share)
-			b.shares[gate] = share
 		}
 		anew := b.lock.ResourceVersion == ""
 		err := l.write(ctx, b.lock)
@@ -165,6 +194,27 @@ func (l *Locks) put(ctx context.Context, namespace string, b *book, gate string,
 			return err
 		}
 	}
+}
+
+// enter makes changes in the book and returns whether there were any.
+func (b *book) enter(batch []*change) bool {
+	changed := false
+	for _, c := range batch {
+		was, has := b.shares[c.gate]
+		if has == (c.share != nil) && (!has || was.Equal(*c.share)) {
+			continue
+		}
+		changed = true
+		if has {
+			lock.Remove(&b.lock.Spec, c.gate, was)
+			delete(b.shares, c.gate)
+		}
+		if c.share != nil {
+			lock.Put(&b.lock.Spec, c.gate, *c.share)
+			b.shares[c.gate] = *c.share
+		}
+	}
+	return changed
 }
 
 func (l *Locks) write(ctx context.Context, obj *v1alpha1.GateLock) error {

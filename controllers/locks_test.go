@@ -1,8 +1,11 @@
 package controllers
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -294,6 +298,29 @@ func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 	w.reconcile(g)
 	if got := w.writes.take("GateLock"); len(got) > 0 {
 		t.Errorf("writes without GateLocks %q", got)
+	}
+}
+
+func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
+	w := newWorld(t)
+	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} // other tests have locks, too
+	w.restart()
+	const gates = 40
+	var wg sync.WaitGroup
+	errs := make([]error, gates)
+	for i := range gates {
+		wg.Go(func() {
+			gate := fmt.Sprintf("%s/gate-%d", w.namespace, i)
+			errs[i] = w.Locks.Put(w.ctx, gate, map[string]lock.Share{w.namespace: lock.NewShare(true, named("apps"))})
+		})
+	}
+	wg.Wait()
+	w.must(errors.Join(errs...))
+	if got := w.lock(w.namespace).Spec; len(got.Gates) != gates || len(got.Targets["Kustomization/apps"]) != gates {
+		t.Errorf("%d gates, %d of the target", len(got.Gates), len(got.Targets["Kustomization/apps"]))
+	}
+	if writes := len(w.writes.take("GateLock")); writes >= gates/2 {
+		t.Errorf("%d writes for %d gates", writes, gates)
 	}
 }
 
