@@ -29,6 +29,26 @@ var gateCases = cases{
 		w.open("freeze")
 		w.is(free)
 	},
+	"names-its-gate": func(t *testing.T) {
+		w := newFleet(t, naming)
+		w.is(free)
+		w.close("production")
+		w.is(held)
+		w.parentReconciles()
+		w.fluxResume()
+		w.is(held)
+		w.open("production")
+		w.is(free)
+	},
+	"names-no-gate": func(t *testing.T) {
+		w := newFleet(t, naming)
+		w.deleteGate("production")
+		w.is(held)
+		w.fluxResume()
+		w.is(held)
+		w.recreateGate("production")
+		w.is(free)
+	},
 	"two-gates-resumed": func(t *testing.T) {
 		w := newFleet(t, respecting)
 		w.newGate("freeze")

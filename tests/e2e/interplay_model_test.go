@@ -27,6 +27,9 @@ type model struct {
 	// suspends what is held, and locked that it keeps the target from being resumed.
 	withLock, locked bool
 
+	// names says that the target names its gate itself.
+	names bool
+
 	// git is spec.suspend in Git: true, false or nothing.
 	git string
 	// committed says that Git has other changes that Flux did not apply yet.

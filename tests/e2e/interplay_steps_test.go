@@ -151,6 +151,9 @@ func (w *fleet) publishFleet() string {
 	if w.ifNotPresent {
 		annotations += "    kustomize.toolkit.fluxcd.io/ssa: IfNotPresent\n"
 	}
+	if w.names {
+		annotations += "    " + v1alpha1.GatesAnnotation + ": production\n"
+	}
 	suspend := ""
 	if w.model.git != "" {
 		suspend = "  suspend: " + w.model.git + "\n"
@@ -238,10 +241,11 @@ func (w *fleet) newGate(name string) {
 	if w.respect {
 		policy = v1alpha1.ResumePolicyRespect
 	}
-	w.gate(name, v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, ResumePolicy: policy,
-		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
-	})
+	spec := v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ResumePolicy: policy}
+	if !w.names {
+		spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}}
+	}
+	w.gate(name, spec)
 }
 
 // close and open are requests by annotation.
@@ -278,6 +282,19 @@ func (w *fleet) deleteGate(name string) {
 		if !w.down {
 			w.isGone(g)
 		}
+		w.model.open(w.namespace + "/" + name)
+		if w.names { // one that does not exist holds
+			w.model.close(w.namespace + "/" + name)
+		}
+	})
+}
+
+// recreateGate creates a Gate anew, which is open.
+func (w *fleet) recreateGate(name string) {
+	w.Helper()
+	w.step(name+" is created anew", false, func() {
+		w.newGate(name)
+		w.opened(name, metav1.ConditionTrue)
 		w.model.open(w.namespace + "/" + name)
 	})
 }

@@ -38,6 +38,7 @@ type setting func(*fleet)
 
 func respecting(w *fleet)           { w.respect = true }
 func ignoring(w *fleet)             { w.ignore = true }
+func naming(w *fleet)               { w.names = true }
 func onlyIfNotPresent(w *fleet)     { w.ifNotPresent = true }
 func suspendInGit(v string) setting { return func(w *fleet) { w.model.git = v } }
 
