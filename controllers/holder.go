@@ -44,8 +44,8 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	}
 	governed, denied := r.selectTargets(ctx, obj, result)
 	lockErr := r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets))
-	if err := lockErr; err != nil {
-		result.fail(v1alpha1.GateLockKind, obj.Namespace, v1alpha1.GateLockName, v1alpha1.WriteFailedReason, err.Error(), err)
+	if lockErr != nil {
+		result.fail(v1alpha1.GateLockKind, obj.Namespace, v1alpha1.GateLockName, v1alpha1.WriteFailedReason, lockErr.Error(), lockErr)
 		if !want.Closed {
 			result.total = int64(len(governed.targets))
 			return result
@@ -58,8 +58,9 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	result.merge(r.settleAll(ctx, denied.targets, refused))
 
 	// What the Gate holds but does not govern is released, unless it is locked
-	// still, or the spec is broken: then nobody knows what it is meant to name. What a closed Gate names
-	// stays even if it was not selected, for a failure say.
+	// still, or the spec is broken: then nobody knows what it is meant to name.
+	// What a closed Gate names stays even if it was not selected, for a failure
+	// say.
 	if len(decision.Errors) > 0 || lockErr != nil {
 		return result
 	}

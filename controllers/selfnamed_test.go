@@ -46,9 +46,7 @@ func TestAnObjectThatNamesItsGatesWaitsForAllOfThem(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	w.name(app, "production", other+"/qa")
 	production := w.closedGate("production")
-	qa := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
-	qa.Namespace, qa.Name = other, "qa"
-	w.must(cluster.Client.Create(w.ctx, qa))
+	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
 
 	w.reconcile(production)
 	w.expectHeld(app, production)
@@ -167,9 +165,7 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	other := w.newNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, other+"/qa")
-	qa := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
-	qa.Namespace, qa.Name = other, "qa"
-	w.must(cluster.Client.Create(w.ctx, qa))
+	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.reconcile(qa)
 	w.expectUntouched(app)
 
@@ -193,9 +189,7 @@ func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 	other := w.newNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, other+"/qa")
-	qa := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
-	qa.Namespace, qa.Name = other, "qa"
-	w.must(cluster.Client.Create(w.ctx, qa))
+	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}}
 	if _, err := w.reconcileMissing(w.ctx, client.ObjectKeyFromObject(qa)); err != nil {
 		t.Fatal(err)

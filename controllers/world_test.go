@@ -84,7 +84,12 @@ func (w *world) in(d time.Duration) time.Time {
 // gate creates a Gate from its spec.
 func (w *world) gate(name string, spec v1alpha1.GateSpec) *v1alpha1.Gate {
 	w.Helper()
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: spec}
+	return w.gateIn(w.namespace, name, spec)
+}
+
+func (w *world) gateIn(namespace, name string, spec v1alpha1.GateSpec) *v1alpha1.Gate {
+	w.Helper()
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: spec}
 	w.must(cluster.Client.Create(w.ctx, g))
 	return g
 }
