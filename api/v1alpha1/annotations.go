@@ -35,6 +35,15 @@ const (
 	// HeldByAnnotation is on a target while it is held: the Gates that hold it
 	// as namespace/name, sorted, separated by commas.
 	HeldByAnnotation = "gating.toolkit.fluxcd.io/held-by"
+
+	// ActivateIntoAnnotation is on a Certificate and names the Secret of its
+	// namespace that the issued certificate is promoted into while the Gates that
+	// govern the Certificate are open. The renewal of such a Certificate is not held.
+	ActivateIntoAnnotation = "gating.toolkit.fluxcd.io/activate-into"
+
+	// RefreshAnnotation is on a Machine whose certificates a Gate refreshes: the
+	// Gate, when it asked for that, and when the certificates expired then.
+	RefreshAnnotation = "gating.toolkit.fluxcd.io/refresh"
 )
 
 const (

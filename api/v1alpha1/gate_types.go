@@ -119,6 +119,21 @@ type GateSpec struct {
 	// +optional
 	ResumePolicy ResumePolicy `json:"resumePolicy,omitempty"`
 
+	// Release says how fast targets are released when the Gate opens. Omitted, all
+	// are released at once.
+	// +optional
+	Release *ReleasePolicy `json:"release,omitempty"`
+
+	// Certificates says what happens to certificates that are about to expire
+	// while the Gate is closed.
+	// +optional
+	Certificates *CertificatePolicy `json:"certificates,omitempty"`
+
+	// Machines says how the certificates of Machines are refreshed while the Gate
+	// is open.
+	// +optional
+	Machines *MachinePolicy `json:"machines,omitempty"`
+
 	// Suspend stops the reconciliation of this Gate. What it holds stays held.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -256,6 +271,11 @@ type TargetCounts struct {
 	// holds nor resumes them.
 	Foreign int64 `json:"foreign"`
 
+	// Exempt objects: Certificates that may be renewed although the Gate is closed,
+	// because they are not issued yet, are being issued, or are about to expire.
+	// +optional
+	Exempt int64 `json:"exempt,omitempty"`
+
 	// Failed is the number of objects and of target references that are not as
 	// the Gate wants them.
 	Failed int64 `json:"failed"`
@@ -317,6 +337,16 @@ type GateStatus struct {
 	// Targets counts the objects that the Gate governs.
 	// +optional
 	Targets *TargetCounts `json:"targets,omitempty"`
+
+	// Release is how far the release of the targets is, if spec.release paces it.
+	// Missing while the Gate is closed.
+	// +optional
+	Release *ReleaseStatus `json:"release,omitempty"`
+
+	// Machines is how far the refresh of the certificates of Machines is, missing
+	// if the Gate governs none.
+	// +optional
+	Machines *MachineStatus `json:"machines,omitempty"`
 
 	// Failures are the targets that are not as the Gate wants them, the newest
 	// first, at most 10.

@@ -1,0 +1,61 @@
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DefaultSafetyMargin is the spec.certificates.safetyMargin of a Gate that has
+// none.
+const DefaultSafetyMargin = 24 * time.Hour
+
+// CertificatePolicy says how a closed Gate treats Certificates of cert-manager and
+// certificates of Machines that are about to expire.
+type CertificatePolicy struct {
+	// SafetyMargin is how long before its expiry a certificate is renewed although
+	// the Gate is closed. The margin of a Certificate is at most a sixth of its
+	// lifetime. Defaults to 24h.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="safetyMargin must be a duration from 1m to 8784h (366 days), such as 24h"
+	// +optional
+	SafetyMargin *metav1.Duration `json:"safetyMargin,omitempty"`
+
+	// Strict lets certificates expire rather than renew them while the Gate is
+	// closed.
+	// +optional
+	Strict bool `json:"strict,omitempty"`
+}
+
+// Conditions of a Certificate that a Gate governs. All are removed once no Gate
+// governs it.
+const (
+	// RenewalDeferredCondition is True while a closed Gate defers the renewal.
+	RenewalDeferredCondition = "RenewalDeferred"
+	// RenewalDisabledCondition is True while a strict Gate is closed of which no
+	// opening is in sight: the certificate expires unless somebody acts.
+	RenewalDisabledCondition = "RenewalDisabled"
+	// RenewalWindowBypassedCondition is True while a certificate is being renewed
+	// although a Gate is closed.
+	RenewalWindowBypassedCondition = "RenewalWindowBypassed"
+	// RenewalConfigInvalidCondition is True while the renewal is not held as the
+	// Gate says, because of the configuration of the Gate or of the Certificate.
+	RenewalConfigInvalidCondition = "RenewalConfigInvalid"
+)
+
+// Reasons of the conditions of a Certificate.
+const (
+	// OutsideAllowedWindowReason is that of RenewalDeferred.
+	OutsideAllowedWindowReason = "OutsideAllowedWindow"
+	// UserConfiguredReason is that of RenewalDisabled.
+	UserConfiguredReason = "UserConfigured"
+	// ExpiryImminentReason is that of RenewalWindowBypassed.
+	ExpiryImminentReason = "ExpiryImminent"
+	// RenewalNotOursReason is that of RenewalConfigInvalid if somebody else has set
+	// spec.renewal, which stays as it is.
+	RenewalNotOursReason = "RenewalNotOurs"
+	// UnsupportedVersionReason is that of RenewalConfigInvalid if the version of
+	// cert-manager cannot do what the Gate says, and of an entry in status.failures.
+	UnsupportedVersionReason = "UnsupportedVersion"
+)

@@ -1,0 +1,72 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MachinePolicy says how an open Gate refreshes the certificates of the Machines
+// of Cluster API that it governs.
+// +kubebuilder:validation:XValidation:rule="(self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) > duration(self.within).getSeconds()",message="ttl must be longer than within, or the certificates would be refreshed without end"
+type MachinePolicy struct {
+	// Within is how long before their expiry the certificates of a Machine are
+	// refreshed while the Gate is open.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="within must be a duration from 1m to 87600h (10 years), such as 720h"
+	// +kubebuilder:default="720h"
+	// +optional
+	Within metav1.Duration `json:"within,omitzero"`
+
+	// TTL is how long the new certificates are valid: a number and one of the units
+	// y, mo, d, h, m, s, as the provider Canonical Kubernetes understands it.
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$')",message="ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
+	// +kubebuilder:default="1y"
+	// +optional
+	TTL string `json:"ttl,omitempty"`
+
+	// Timeout is how long the refresh of one Machine may take.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be a duration from 1s to 24h, such as 1h"
+	// +kubebuilder:default="1h"
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+}
+
+// MachineStatus is how far the refresh of the certificates of Machines is.
+type MachineStatus struct {
+	// Due is the number of Machines whose certificates are to be refreshed.
+	Due int64 `json:"due"`
+
+	// Refreshing is the Machine whose certificates are being refreshed, as
+	// namespace/name.
+	// +optional
+	Refreshing string `json:"refreshing,omitempty"`
+
+	// Stopped says that a refresh failed. No other is begun until the Gate opens
+	// anew or its spec changes.
+	// +optional
+	Stopped *MachineFailure `json:"stopped,omitempty"`
+}
+
+// MachineFailure is a refresh that failed.
+type MachineFailure struct {
+	// Machine whose certificates were not refreshed, as namespace/name.
+	Machine string `json:"machine"`
+
+	// Message for people.
+	Message string `json:"message"`
+
+	// At is when the refresh was given up.
+	At metav1.Time `json:"at"`
+}
+
+// Reasons of events on Machines, those of the provider Canonical Kubernetes.
+const (
+	// RefreshCertsInProgressReason means that a refresh was requested.
+	RefreshCertsInProgressReason = "RefreshCertsInProgress"
+	// RefreshCertsDoneReason means that the certificates have been refreshed.
+	RefreshCertsDoneReason = "RefreshCertsDone"
+	// RefreshCertsFailedReason means that they have not. Also a reason in
+	// status.failures.
+	RefreshCertsFailedReason = "RefreshCertsFailed"
+)
