@@ -1,19 +1,51 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
+// approve sets the conditions of a target that tell what became of it and returns
+// what it is then. Flux's conditions are an atomic list for server-side apply, so
+// that this is a patch on a version.
+func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step target.Step, want order, plan planned) (*target.Object, error) {
+	condition := approval(step, want.Want, plan.Exempt)
+	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
+	switch {
+	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue && step.Outcome != target.OutcomeExempt:
+		condition = was
+	case step.Hold && refusedFor(was, step.HeldBy, want.Gate):
+		condition = was // it says more than that this Gate is closed
+	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):
+		condition = was
+	}
+	if target.Of(&obj.Unstructured).GroupKind() == target.Certificate {
+		return r.certify(ctx, obj, step, plan, condition)
+	}
+	if condition == was {
+		return obj, nil
+	}
+	approved := &target.Object{Unstructured: *obj.DeepCopy()}
+	conditions.Set(approved, condition)
+	err := r.Status().Patch(ctx, approved, client.MergeFromWithOptions(&obj.Unstructured, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(v1alpha1.FieldManager))
+	return approved, client.IgnoreNotFound(err)
+}
+
 // approval returns the condition that a target has after a step, nil if it is
 // to stay as it is.
-func approval(step target.Step, want target.Want) *metav1.Condition {
+func approval(step target.Step, want target.Want, exempt target.Exemption) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.GateOpenedReason}
 	switch {
 	case step.Hold:
@@ -22,6 +54,11 @@ func approval(step target.Step, want target.Want) *metav1.Condition {
 		if want.Refusal != "" {
 			condition.Reason, condition.Message = want.Refusal, refusal(want.Refusal, want.Gate)
 		}
+	case step.Outcome == target.OutcomeExempt:
+		if condition.Reason = exemptions[exempt]; condition.Reason == "" {
+			return nil
+		}
+		condition.Message = fmt.Sprintf("Not held although %s.", closedGates(step.HeldBy))
 	case step.Outcome == target.OutcomeResumed:
 		condition.Reason = v1alpha1.ResumedReason
 		condition.Message = fmt.Sprintf("Resumed by hand, held by '%s' before.", strings.Join(step.HeldBy, "', '"))
@@ -34,6 +71,20 @@ func approval(step target.Step, want target.Want) *metav1.Condition {
 		condition.Message = released(want)
 	}
 	return condition
+}
+
+// exemptions are the reasons of Approved=True for an object that is not held
+// although a Gate is closed.
+var exemptions = map[target.Exemption]string{
+	target.Imminent:    v1alpha1.ExpiryImminentReason,
+	target.Needless:    v1alpha1.RenewalWithinMarginReason,
+	target.Unsupported: v1alpha1.UnsupportedVersionReason,
+}
+
+// exempted returns whether an object was exempt from a hold so far.
+func exempted(obj *target.Object) bool {
+	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
+	return was != nil && was.Status == metav1.ConditionTrue && slices.Contains(slices.Collect(maps.Values(exemptions)), was.Reason)
 }
 
 // waiting is the wording of the Flux RFC on gating.
@@ -73,8 +124,9 @@ func released(want target.Want) string {
 }
 
 // tell records an event on the target if the step changed something.
-func (r *GateReconciler) tell(obj *target.Object, state target.State, step target.Step, want target.Want) {
+func (r *GateReconciler) tell(obj *target.Object, state target.State, step target.Step, want order) {
 	switch {
+	case step.Outcome == target.OutcomeExempt:
 	case step.Again:
 		r.Eventf(obj, eventWarning, v1alpha1.HeldAgainReason,
 			"Resumed while gate '%s' is closed, held again. Open the gate instead.", want.Gate)
@@ -83,6 +135,6 @@ func (r *GateReconciler) tell(obj *target.Object, state target.State, step targe
 	case step.Hold && (state == target.Free || state == target.Locked):
 		r.Eventf(obj, eventNormal, v1alpha1.GateClosedReason, "%s", waiting(step.HeldBy))
 	case state != target.Free && state != target.Foreign && !step.Hold:
-		r.Eventf(obj, eventNormal, v1alpha1.GateOpenedReason, "%s", released(want))
+		r.Eventf(obj, eventNormal, v1alpha1.GateOpenedReason, "%s", released(want.Want))
 	}
 }

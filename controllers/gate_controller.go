@@ -69,11 +69,11 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 
 	obj := &v1alpha1.Gate{}
 	if req.Name == "" {
-		return r.reconcileMissing(ctx, req.NamespacedName)
+		return r.reconcileMissing(ctx, req.NamespacedName, now)
 	}
 	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			return r.reconcileMissing(ctx, req.NamespacedName)
+			return r.reconcileMissing(ctx, req.NamespacedName, now)
 		}
 		return ctrl.Result{}, err
 	}
@@ -83,7 +83,7 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}()
 
 	if !obj.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, obj, patcher)
+		return ctrl.Result{}, r.finalize(ctx, obj, patcher, now)
 	}
 	if obj.Spec.Suspend {
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
@@ -130,11 +130,11 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		r.announce(ctx, obj, decision)
 	}
 
-	outcome := r.assert(ctx, obj, decision, missedEdges(before, decision.State, now))
+	outcome := r.assert(ctx, obj, decision, missedEdges(before, decision.State, now), now)
 	obj.Status.Targets = outcome.counts()
 	obj.Status.Failures = outcome.report(before.Status, now)
 	r.record(before, obj, now)
-	return outcome, r.requeueAfter(obj, decision), nil
+	return outcome, r.requeueAfter(obj, decision, outcome.recheck), nil
 }
 
 // missedEdges returns whether the Gate changed its state and changed it back
@@ -147,10 +147,10 @@ func missedEdges(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) boo
 // requeueAfter is exact at the next change: jitter is for the interval alone.
 // The decision took a while, so that the delay is counted from the time it is
 // now.
-func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, decision gate.Decision) time.Duration {
+func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, decision gate.Decision, recheck time.Time) time.Duration {
 	delay := jitter.JitteredIntervalDuration(obj.GetInterval())
 	now := r.Clock.Now()
-	edges := []time.Time{decision.Recheck}
+	edges := []time.Time{decision.Recheck, recheck}
 	if decision.Next != nil {
 		edges = append(edges, decision.Next.At.Time)
 	}
@@ -164,17 +164,17 @@ func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, decision gate.Decision
 
 // finalize releases what a Gate under deletion holds. The finalizer stays until
 // everything is released.
-func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher) error {
+func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) error {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		return nil
 	}
 	key := client.ObjectKeyFromObject(obj)
-	if _, err := r.settleWithout(ctx, key); err != nil {
+	if _, err := r.settleWithout(ctx, key, now); err != nil {
 		return err
 	}
 	governed, _ := r.selectTargets(ctx, obj, &outcomes{})
 	nobodys := slices.DeleteFunc(governed.targets, func(t *target.Object) bool { return !heldByNobody(&t.Unstructured) })
-	if err := r.settleAll(ctx, nobodys, target.Want{Gate: key.String()}).err(); err != nil {
+	if err := r.settleAll(ctx, nobodys, order{Want: target.Want{Gate: key.String()}, now: now}).err(); err != nil {
 		return err
 	}
 	controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer)

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -29,19 +27,28 @@ const (
 	conflictRetries = 5
 )
 
+// order is what a Gate wants of its targets at an instant.
+type order struct {
+	target.Want
+	// gate is the Gate as it is now, nil if it is gone.
+	gate *v1alpha1.Gate
+	// now is when the Gate was looked at.
+	now time.Time
+}
+
 // assert brings all targets to what the decision wants. One that fails does not
 // stop the others. Edges that were missed are made up for: what somebody resumed
 // before them is held anew.
 //
 // The lock comes first: when a Gate closes, so that nobody resumes what is held;
 // when it opens, so that nobody holds what is released.
-func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, missed bool) *outcomes {
+func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, missed bool, now time.Time) *outcomes {
 	result := &outcomes{}
-	want := target.Want{
+	want := order{gate: obj, now: now, Want: target.Want{
 		Gate:    client.ObjectKeyFromObject(obj).String(),
 		Closed:  decision.State == v1alpha1.StateClosed,
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
-	}
+	}}
 	governed, denied := r.selectTargets(ctx, obj, result)
 	lockErr := r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets))
 	if lockErr != nil {
@@ -53,9 +60,9 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	}
 	outcome := r.settleAll(ctx, governed.targets, want)
 	result.merge(outcome)
-	result.total, result.held, result.foreign = int64(len(governed.targets)), outcome.held, outcome.foreign
+	result.total, result.held, result.foreign, result.exempt = int64(len(governed.targets)), outcome.held, outcome.foreign, outcome.exempt
 	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
-	result.merge(r.settleAll(ctx, denied.targets, refused))
+	result.merge(r.settleAll(ctx, denied.targets, order{Want: refused, gate: obj, now: now}))
 
 	// What the Gate holds but does not govern is released, unless it is locked
 	// still, or the spec is broken: then nobody knows what it is meant to name.
@@ -78,16 +85,17 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 }
 
 // settleAll settles targets, several at once.
-func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want target.Want) *outcomes {
+func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want order) *outcomes {
 	result := &outcomes{}
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
 	for _, obj := range targets {
 		group.Go(func() error {
-			outcome, err := r.settle(ctx, obj, want)
+			outcome, recheck, err := r.settle(ctx, obj, want)
 			mu.Lock()
 			defer mu.Unlock()
+			result.again(recheck)
 			switch {
 			case err != nil:
 				result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), v1alpha1.WriteFailedReason, err.Error(),
@@ -96,6 +104,8 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 				result.held++
 			case outcome == target.OutcomeForeign:
 				result.foreign++
+			case outcome == target.OutcomeExempt:
+				result.exempt++
 			}
 			return nil
 		})
@@ -105,77 +115,81 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 }
 
 // settle takes the step that a target needs, if any. Each write is conditional
-// on the version of the target that the step was decided on.
-func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want target.Want) (target.Outcome, error) {
+// on the version of the target that the step was decided on. It returns when the
+// target needs to be looked at again, zero if events tell.
+func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want order) (target.Outcome, time.Time, error) {
 	for retry := 0; ; retry++ {
 		if !obj.GetDeletionTimestamp().IsZero() {
 			// Flux prunes nothing of an object that is deleted while suspended.
-			return target.Untouched, nil
+			return target.Untouched, time.Time{}, nil
 		}
-		outcome, err := r.step(ctx, obj, want)
+		outcome, recheck, err := r.step(ctx, obj, want)
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
-			return outcome, err
+			return outcome, recheck, err
 		}
 		latest := &target.Object{}
 		latest.SetGroupVersionKind(obj.GroupVersionKind())
 		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest); err != nil {
-			return target.Untouched, client.IgnoreNotFound(err)
+			return target.Untouched, time.Time{}, client.IgnoreNotFound(err)
 		}
 		if latest.GetUID() != obj.GetUID() {
 			// Another object of the same name: its own event brings it here, if it matches.
-			return target.Untouched, nil
+			return target.Untouched, time.Time{}, nil
 		}
 		target.Trim(&latest.Unstructured, us)
 		obj = latest
 	}
 }
 
-func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want target.Want) (target.Outcome, error) {
+func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want order) (target.Outcome, time.Time, error) {
 	adapter := target.Of(&obj.Unstructured)
 	state, holders := adapter.Observe(obj, us), heldBy(&obj.Unstructured)
 	if !want.Closed && heldByNobody(&obj.Unstructured) {
 		closed, err := r.closedElsewhere(ctx, &obj.Unstructured, want.Gate)
 		if err != nil || closed {
-			return target.Untouched, err // that Gate will put its name to the hold
+			return target.Untouched, time.Time{}, err // that Gate will put its name to the hold
 		}
 		want.Gate = ""
 	}
-	step := target.Next(state, holders, want)
+	plan, err := r.plan(ctx, obj, state, target.After(holders, want.Want), want)
+	if err != nil {
+		return target.Untouched, time.Time{}, err
+	}
+	step := target.Next(state, holders, want.Want, plan.Plan)
 
 	// The condition is written while the target still names the Gate, so that
 	// after a crash there is somebody left to mend it.
-	var err error
 	release := step.Write && !step.Hold
 	if step.Claim {
-		if obj, err = r.apply(ctx, adapter, obj, target.Step{Hold: true, HeldBy: holders}); err != nil {
-			return step.Outcome, err
+		if obj, err = r.apply(ctx, obj, target.Step{Hold: true, HeldBy: holders}, target.Lever(obj)); err != nil {
+			return step.Outcome, time.Time{}, err
 		}
 	}
 	if release {
-		if obj, err = r.approve(ctx, obj, step, want); err != nil {
-			return step.Outcome, err
+		if obj, err = r.approve(ctx, obj, step, want, plan); err != nil {
+			return step.Outcome, time.Time{}, err
 		}
 	}
 	if step.Write {
-		latest, err := r.apply(ctx, adapter, obj, step)
+		latest, err := r.apply(ctx, obj, step, plan.Lever)
 		if apierrors.IsInvalid(err) && step.Hold {
 			// Somebody left no room for the annotation. A hold in nobody's name is one.
-			latest, err = r.apply(ctx, adapter, obj, target.Step{Hold: true})
+			latest, err = r.apply(ctx, obj, target.Step{Hold: true}, plan.Lever)
 		}
 		if err != nil {
-			return step.Outcome, err
+			return step.Outcome, time.Time{}, err
 		}
 		obj = latest
 		r.tell(obj, state, step, want)
 	}
 	if !release {
-		_, err = r.approve(ctx, obj, step, want)
+		_, err = r.approve(ctx, obj, step, want, plan)
 	}
-	return step.Outcome, err
+	return step.Outcome, plan.Recheck, err
 }
 
 // apply writes who holds the target, by server-side apply of nothing else.
-func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj *target.Object, step target.Step) (*target.Object, error) {
+func (r *GateReconciler) apply(ctx context.Context, obj *target.Object, step target.Step, lever map[string]any) (*target.Object, error) {
 	config := &target.Object{}
 	config.SetGroupVersionKind(obj.GroupVersionKind())
 	config.SetName(obj.GetName())
@@ -188,7 +202,7 @@ func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj 
 		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(step.HeldBy)})
 	}
 	if step.Hold {
-		adapter.Hold(&config.Unstructured)
+		config.Object["spec"] = lever
 	}
 	// Taking the field from whoever else set it is what a hold is.
 	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
@@ -197,25 +211,4 @@ func (r *GateReconciler) apply(ctx context.Context, adapter target.Adapter, obj 
 	}
 	target.Trim(&config.Unstructured, us)
 	return config, nil
-}
-
-// approve sets the condition Approved of the target and returns what it is
-// then. Flux's conditions are an atomic list for server-side apply, so that this
-// is a patch on a version.
-func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step target.Step, want target.Want) (*target.Object, error) {
-	condition := approval(step, want)
-	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
-	switch {
-	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue:
-		return obj, nil
-	case step.Hold && refusedFor(was, step.HeldBy, want.Gate):
-		return obj, nil // it says more than that this Gate is closed
-	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):
-		return obj, nil
-	}
-	approved := &target.Object{Unstructured: *obj.DeepCopy()}
-	conditions.Set(approved, condition)
-	err := r.Status().Patch(ctx, approved, client.MergeFromWithOptions(&obj.Unstructured, client.MergeFromWithOptimisticLock{}),
-		client.FieldOwner(v1alpha1.FieldManager))
-	return approved, client.IgnoreNotFound(err)
 }

@@ -259,17 +259,19 @@ func (l *Locks) current(ctx context.Context, key client.ObjectKey, version strin
 	return newer <= 0, err
 }
 
-// sharesOf returns what a Gate has to have in the GateLocks of namespaces. A Gate
-// that respects a resume locks nothing.
+// sharesOf returns what a Gate has to have in the GateLocks of namespaces. The lock
+// is for what spec.suspend holds. A Gate that respects a resume locks nothing.
 func (r *GateReconciler) sharesOf(obj *v1alpha1.Gate, closed bool, governed []*target.Object) map[string]lock.Share {
 	locked := closed && obj.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect
 	refs := map[string][]v1alpha1.TargetReference{obj.Namespace: nil}
 	for _, t := range governed {
-		refs[t.GetNamespace()] = nil
+		if target.Suspends(target.Of(&t.Unstructured)) {
+			refs[t.GetNamespace()] = nil
+		}
 	}
 	for _, ref := range obj.Spec.Targets {
 		namespace := namespaceOf(ref, obj)
-		if _, err := target.For(ref.APIVersion, ref.Kind); err == nil && r.reaches(obj.Namespace, namespace) && r.watches(namespace) {
+		if a, err := target.For(ref.APIVersion, ref.Kind); err == nil && target.Suspends(a) && r.reaches(obj.Namespace, namespace) && r.watches(namespace) {
 			refs[namespace] = append(refs[namespace], ref)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 type GateMetrics struct {
 	opened, next, targets *prometheus.GaugeVec
 	lag                   *prometheus.HistogramVec
+	deferred, bypassed    *prometheus.CounterVec
 }
 
 // MustMakeGateMetrics registers the metrics of Gates and panics if that fails.
@@ -39,8 +40,16 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"state"}),
+		deferred: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gating_certificate_renewal_deferred_total",
+			Help: "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.",
+		}, []string{"reason"}),
+		bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gating_certificate_renewal_bypassed_total",
+			Help: "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.",
+		}, []string{"reason"}),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.lag)
+	registry.MustRegister(m.opened, m.next, m.targets, m.lag, m.deferred, m.bypassed)
 	return m
 }
 

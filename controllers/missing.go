@@ -20,16 +20,16 @@ import (
 )
 
 // reconcileMissing sees to the targets of a Gate that the cache lacks.
-func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
+func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.NamespacedName, now time.Time) (ctrl.Result, error) {
 	r.GateMetrics.Delete(key)
 	if key.Name == "" {
 		held, err := r.Targets.HeldBy(ctx, key.String())
-		return ctrl.Result{}, errors.Join(err, r.settleAll(ctx, held, target.Want{}).err())
+		return ctrl.Result{}, errors.Join(err, r.settleAll(ctx, held, order{now: now}).err())
 	}
 	if exists, err := r.exists(ctx, key); err != nil || exists {
 		return ctrl.Result{}, err // another shard of the controller is in charge of it
 	}
-	waiting, err := r.settleWithout(ctx, key)
+	waiting, err := r.settleWithout(ctx, key, now)
 	if err != nil || waiting == 0 {
 		return ctrl.Result{}, err
 	}
@@ -62,7 +62,7 @@ func (r *GateReconciler) watches(namespace string) bool {
 // settleWithout settles the targets of a Gate that is no more, or is out of
 // reach: those that name it are held rather than let through, and all others
 // that it holds are released. It returns how many are held.
-func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName) (int, error) {
+func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, now time.Time) (int, error) {
 	if err := r.Locks.Put(ctx, key.String(), nil); err != nil {
 		return 0, err
 	}
@@ -86,10 +86,10 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 	}
 	result := &outcomes{}
 	for reason, targets := range byReason {
-		result.merge(r.settleAll(ctx, targets, target.Want{Gate: key.String(), Closed: true, Refusal: reason}))
+		result.merge(r.settleAll(ctx, targets, order{now: now, Want: target.Want{Gate: key.String(), Closed: true, Refusal: reason}}))
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool { return named[t.GetUID()] })
-	result.merge(r.settleAll(ctx, held, target.Want{Gate: key.String()}))
+	result.merge(r.settleAll(ctx, held, order{now: now, Want: target.Want{Gate: key.String()}}))
 	return len(naming), result.err()
 }
 

@@ -191,7 +191,7 @@ func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 	w.name(app, other+"/qa")
 	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}}
-	if _, err := w.reconcileMissing(w.ctx, client.ObjectKeyFromObject(qa)); err != nil {
+	if _, err := w.reconcileMissing(w.ctx, client.ObjectKeyFromObject(qa), start); err != nil {
 		t.Fatal(err)
 	}
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", "gate '"+key(qa)+"' is in a namespace that must not be referred to.")

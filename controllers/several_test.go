@@ -129,7 +129,7 @@ func TestAGateThatOnlyTheCacheLacksKeepsItsHolds(t *testing.T) {
 	g := w.closedGate("production", named("apps"))
 	w.reconcile(g)
 	key := client.ObjectKeyFromObject(g)
-	if _, err := w.reconcileMissing(w.ctx, key); err != nil {
+	if _, err := w.reconcileMissing(w.ctx, key, start); err != nil {
 		t.Error(err)
 	}
 	w.expectHeld(app, g)

@@ -92,9 +92,18 @@ func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patc
 // outcomes collects what became of the targets of a Gate. It is not safe for
 // concurrent use.
 type outcomes struct {
-	total, held, foreign int64
-	failures             []v1alpha1.TargetFailure
-	retry                []error
+	total, held, foreign, exempt int64
+	failures                     []v1alpha1.TargetFailure
+	retry                        []error
+	// recheck is when a target changes by itself, zero if none does.
+	recheck time.Time
+}
+
+// again notes that a target changes by itself at an instant, unless that is zero.
+func (o *outcomes) again(at time.Time) {
+	if o.recheck.IsZero() || !at.IsZero() && at.Before(o.recheck) {
+		o.recheck = at
+	}
 }
 
 // fail notes a failure. A cause is an error that a retry may mend.
@@ -107,14 +116,16 @@ func (o *outcomes) fail(kind, namespace, name, reason, message string, cause err
 	}
 }
 
-// merge takes over the failures of others. They are not counted as targets.
+// merge takes over the failures of others, and when they change. They are not
+// counted as targets.
 func (o *outcomes) merge(others *outcomes) {
 	o.failures = append(o.failures, others.failures...)
 	o.retry = append(o.retry, others.retry...)
+	o.again(others.recheck)
 }
 
 func (o *outcomes) counts() *v1alpha1.TargetCounts {
-	return &v1alpha1.TargetCounts{Total: o.total, Held: o.held, Foreign: o.foreign, Failed: int64(len(o.failures))}
+	return &v1alpha1.TargetCounts{Total: o.total, Held: o.held, Foreign: o.foreign, Exempt: o.exempt, Failed: int64(len(o.failures))}
 }
 
 // err returns the errors to retry: the first of them by text, so that the same

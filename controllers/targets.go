@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,9 @@ type TargetReader interface {
 	// Naming returns the objects of all kinds that name a Gate, given as
 	// namespace/name, in the annotation by which they choose their Gates.
 	Naming(ctx context.Context, gate string) ([]*target.Object, error)
+
+	// Definition returns what is known of the definition of a kind.
+	Definition(kind schema.GroupKind) target.Definition
 }
 
 const (
@@ -69,6 +73,7 @@ type TargetCache struct {
 
 type watchedKind struct {
 	schema.GroupVersionKind
+	definition target.Definition
 	// synced is closed once the objects are read, grace once nobody is to wait
 	// for that any more.
 	synced, grace <-chan struct{}
@@ -107,7 +112,10 @@ func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, er
 	case err == nil && gvk.Version == "":
 		return false, fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
 	case err == nil && watched && known.GroupVersionKind == gvk:
-		return false, nil
+		before := known.definition
+		known.definition = definitionIn(crd, gvk.Version)
+		c.kinds[kind] = known
+		return !reflect.DeepEqual(before, known.definition), nil
 	}
 	if watched {
 		delete(c.kinds, kind)
@@ -118,7 +126,27 @@ func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, er
 	if err != nil {
 		return watched, nil //nolint:nilerr // not found is an answer
 	}
-	return true, c.watch(ctx, gvk)
+	return true, c.watch(ctx, gvk, definitionIn(crd, gvk.Version))
+}
+
+// definitionIn returns what adapters may ask of a definition.
+func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) target.Definition {
+	definition := target.Definition{Release: crd.Labels["app.kubernetes.io/version"], Spec: map[string]bool{}}
+	for _, v := range crd.Spec.Versions {
+		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			for field := range v.Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+				definition.Spec[field] = true
+			}
+		}
+	}
+	return definition
+}
+
+// Definition implements TargetReader.
+func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.kinds[kind].definition
 }
 
 // servedVersion returns the version to watch: the one before if it is still
@@ -141,7 +169,7 @@ func servedVersion(crd *apiextensionsv1.CustomResourceDefinition, before string)
 	return version
 }
 
-func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind) error {
+func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
 	obj := newTarget(gvk)
 	informer, err := c.cache.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
 	if meta.IsNoMatchError(err) {
@@ -166,7 +194,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind) er
 	}
 	grace := make(chan struct{})
 	time.AfterFunc(readGrace, func() { close(grace) })
-	c.kinds[gvk.GroupKind()] = watchedKind{GroupVersionKind: gvk, synced: informer.HasSyncedChecker().Done(), grace: grace}
+	c.kinds[gvk.GroupKind()] = watchedKind{GroupVersionKind: gvk, definition: definition, synced: informer.HasSyncedChecker().Done(), grace: grace}
 	return nil
 }
 

@@ -11,9 +11,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -194,6 +196,14 @@ func (l liveTargets) Select(ctx context.Context, adapter target.Adapter, namespa
 		}
 	}
 	return found, nil
+}
+
+// Definition implements TargetReader.
+func (l liveTargets) Definition(kind schema.GroupKind) target.Definition {
+	l.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	l.must(cluster.Client.Get(l.ctx, client.ObjectKey{Name: definitionOf(kind)}, crd))
+	return definitionIn(crd, servedVersion(crd, ""))
 }
 
 // HeldBy implements TargetReader.

@@ -52,9 +52,9 @@ const (
 	UserConfiguredReason = "UserConfigured"
 	// ExpiryImminentReason is that of RenewalWindowBypassed.
 	ExpiryImminentReason = "ExpiryImminent"
-	// RenewalNotOursReason is that of RenewalConfigInvalid if somebody else has set
-	// spec.renewal, which stays as it is.
-	RenewalNotOursReason = "RenewalNotOurs"
+	// RenewalWithinMarginReason is that of RenewalDeferred=False if the certificate
+	// is renewed only when the safety margin has begun.
+	RenewalWithinMarginReason = "RenewalWithinMargin"
 	// UnsupportedVersionReason is that of RenewalConfigInvalid if the version of
 	// cert-manager cannot do what the Gate says, and of an entry in status.failures.
 	UnsupportedVersionReason = "UnsupportedVersion"

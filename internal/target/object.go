@@ -2,7 +2,9 @@ package target
 
 import (
 	"encoding/json"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,6 +36,22 @@ func (o *Object) GetConditions() []metav1.Condition {
 	return conditions
 }
 
+// condition returns one of the conditions, nil if it is not there.
+func (o *Object) condition(name string) *metav1.Condition {
+	return meta.FindStatusCondition(o.GetConditions(), name)
+}
+
+// Lever returns the spec that holds a trimmed object now.
+func Lever(obj *Object) map[string]any {
+	lever := map[string]any{}
+	for _, path := range Of(&obj.Unstructured).levers() {
+		if value, ok, err := unstructured.NestedFieldCopy(obj.Object, path...); ok && err == nil {
+			lever[path[len(path)-1]] = value
+		}
+	}
+	return lever
+}
+
 // SetConditions replaces status.conditions.
 func (o *Object) SetConditions(conditions []metav1.Condition) {
 	list := make([]any, 0, len(conditions))
@@ -51,9 +69,9 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 }
 
 // Trim removes from an object all that holding it does not need: what is left
-// is metadata, the field that holds it, and conditions. Of the managed fields it
-// leaves who owns that field and the annotation by which the object names those
-// that hold it. That annotation goes as well if somebody else alone owns it:
+// is metadata, the fields that hold it or that its adapter reads, and conditions.
+// Of the managed fields it leaves who owns what holds it and the annotation by
+// which the object names those that hold it. That annotation goes as well if somebody else alone owns it:
 // anybody who may write the object may have written it, or copied it. An object
 // may be trimmed more than once.
 func Trim(obj *unstructured.Unstructured, us Identity) {
@@ -62,13 +80,13 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 		return
 	}
 	trimmed := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": obj.Object["metadata"]}
-	for _, path := range [][]string{a.lever(), {"status", "conditions"}} {
+	for _, path := range slices.Concat(a.levers(), a.reads(), [][]string{{"status", "conditions"}}) {
 		if value, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
 			_ = unstructured.SetNestedField(trimmed, value, path...) // no parent is anything but an object
 		}
 	}
 	obj.Object = trimmed
-	obj.SetManagedFields(reduce(obj.GetManagedFields(), a.lever(), us.heldByPath()))
+	obj.SetManagedFields(reduce(obj.GetManagedFields(), append(a.levers(), us.heldByPath())...))
 
 	annotations := obj.GetAnnotations()
 	delete(annotations, lastAppliedAnnotation)

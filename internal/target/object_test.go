@@ -1,7 +1,9 @@
 package target_test
 
 import (
+	"reflect"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -182,11 +184,10 @@ func TestConditionsOfATarget(t *testing.T) {
 	}
 }
 
-func TestHoldSetsNothingButSuspend(t *testing.T) {
-	config := &unstructured.Unstructured{Object: map[string]any{}}
-	target.Of(&kustomization(nil).Unstructured).Hold(config)
-	spec, ok := config.Object["spec"].(map[string]any)
-	if !ok || len(config.Object) != 1 || len(spec) != 1 || spec["suspend"] != true {
-		t.Errorf("got %v", config.Object)
+func TestTheLeverIsNothingButSuspend(t *testing.T) {
+	obj := kustomization(nil)
+	plan := target.Of(&obj.Unstructured).Plan(obj, target.Free, target.Terms{}, time.Time{})
+	if want := (target.Plan{Lever: map[string]any{"suspend": true}}); !reflect.DeepEqual(plan, want) {
+		t.Errorf("got %v", plan)
 	}
 }

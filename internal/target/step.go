@@ -19,6 +19,8 @@ const (
 	OutcomeResumed
 	// OutcomeReleased means that the Gate no longer holds the target.
 	OutcomeReleased
+	// OutcomeExempt means that the target is not held although the Gate is closed.
+	OutcomeExempt
 )
 
 // Want is what a Gate wants of its targets.
@@ -50,10 +52,11 @@ type Step struct {
 	Again bool
 }
 
-// Next returns what to do with a target in a state that names the Gates heldBy.
-// A Gate adds and removes itself only, so that Gates that close and open at the
-// same time need not know of each other.
-func Next(state State, heldBy []string, want Want) Step {
+// Next returns what to do with a target in a state that names the Gates heldBy,
+// if the plan for it is made on the terms of those that it names afterwards. A
+// Gate adds and removes itself only, so that Gates that close and open at the same
+// time need not know of each other.
+func Next(state State, heldBy []string, want Want, plan Plan) Step {
 	named := slices.Contains(heldBy, want.Gate)
 	held := state == Held || state == Locked || state == Overridden
 	nobodys := held && len(heldBy) == 0
@@ -70,19 +73,45 @@ func Next(state State, heldBy []string, want Want) Step {
 	case !want.Closed && !named && (want.Gate != "" || !nobodys):
 		return Step{Hold: held, HeldBy: heldBy}
 	case !want.Closed:
-		rest := slices.DeleteFunc(slices.Clone(heldBy), func(gate string) bool { return gate == want.Gate })
-		step := Step{Outcome: OutcomeReleased, Write: true, Hold: held && len(rest) > 0, HeldBy: rest}
+		rest := After(heldBy, want)
+		step := Step{Outcome: OutcomeReleased, Write: true, Hold: held && len(rest) > 0 && plan.Exempt == NotExempt, HeldBy: rest}
 		step.Claim = held && state != Held && !step.Hold
 		return step
-	case named && state == Free && want.Respect:
+	case plan.Exempt != NotExempt:
+		return exempt(state, heldBy, want, plan)
+	case named && state == Free && want.Respect && !plan.Pending:
 		return Step{Outcome: OutcomeResumed, HeldBy: heldBy}
 	case named:
-		again := state == Free || state == Overridden && !want.Respect
-		return Step{Outcome: OutcomeHeld, Write: state != Held, Hold: true, HeldBy: heldBy, Again: again}
+		again := state == Free && !plan.Pending || state == Overridden && !want.Respect
+		return Step{Outcome: OutcomeHeld, Write: state != Held || plan.Stale, Hold: true, HeldBy: heldBy, Again: again}
 	}
-	gates := append(slices.Clone(heldBy), want.Gate)
-	slices.Sort(gates)
-	return Step{Outcome: OutcomeHeld, Write: true, Hold: true, HeldBy: gates}
+	return Step{Outcome: OutcomeHeld, Write: true, Hold: true, HeldBy: After(heldBy, want)}
+}
+
+// exempt lets a target go that the Gate would hold. It goes on to name the Gates
+// if that is to last, so that they find it again.
+func exempt(state State, heldBy []string, want Want, plan Plan) Step {
+	step := Step{Outcome: OutcomeExempt, HeldBy: heldBy, Write: state != Free}
+	switch gates := After(heldBy, want); {
+	case plan.Exempt.lasting():
+		step.HeldBy = gates
+		step.Write = step.Write || len(gates) != len(heldBy)
+	case plan.Exempt == Activates:
+		step.HeldBy = nil
+		step.Write = step.Write || len(heldBy) > 0
+	}
+	step.Claim = state == Locked || state == Overridden
+	return step
+}
+
+// After returns the Gates that a target names once a Gate has what it wants.
+func After(heldBy []string, want Want) []string {
+	gates := slices.DeleteFunc(slices.Clone(heldBy), func(gate string) bool { return gate == want.Gate })
+	if want.Closed {
+		gates = append(gates, want.Gate)
+		slices.Sort(gates)
+	}
+	return gates
 }
 
 // ParseHeldBy returns the Gates in a held-by annotation.

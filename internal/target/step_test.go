@@ -117,7 +117,7 @@ func TestNextInEverySituation(t *testing.T) {
 	for _, state := range []target.State{target.Free, target.Held, target.Locked, target.Overridden, target.Foreign} {
 		for bits := range 16 {
 			s := situation{state, bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0}
-			got := target.Next(s.state, s.heldBy(), target.Want{Gate: us, Closed: s.closed, Respect: s.respect})
+			got := target.Next(s.state, s.heldBy(), target.Want{Gate: us, Closed: s.closed, Respect: s.respect}, target.Plan{})
 			want := wanted(s)
 			if !slices.Equal(got.HeldBy, want.HeldBy) {
 				t.Errorf("%s: held by %v, want %v", s, got.HeldBy, want.HeldBy)
@@ -135,11 +135,11 @@ func TestWhatIsHeldInNobodysNameIsReleasedInNobodysName(t *testing.T) {
 		target.Held: {Outcome: target.OutcomeReleased, Write: true},
 		target.Free: {},
 	} {
-		if got := target.Next(state, nil, target.Want{}); !reflect.DeepEqual(got, want) {
+		if got := target.Next(state, nil, target.Want{}, target.Plan{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("state %d: got %+v, want %+v", state, got, want)
 		}
 	}
-	if got := target.Next(target.Held, []string{us}, target.Want{}); got.Write || !got.Hold {
+	if got := target.Next(target.Held, []string{us}, target.Want{}, target.Plan{}); got.Write || !got.Hold {
 		t.Errorf("what a gate holds is released in nobody's name: %+v", got)
 	}
 }
@@ -149,8 +149,8 @@ func TestNextDoesNotChangeItsArguments(t *testing.T) {
 	heldBy = append(heldBy, "a/a", us, "z/z")
 	for _, closed := range []bool{true, false} {
 		for _, state := range []target.State{target.Free, target.Held, target.Foreign} {
-			target.Next(state, heldBy, target.Want{Gate: us, Closed: closed})
-			target.Next(state, heldBy, target.Want{Gate: "m/m", Closed: closed})
+			target.Next(state, heldBy, target.Want{Gate: us, Closed: closed}, target.Plan{})
+			target.Next(state, heldBy, target.Want{Gate: "m/m", Closed: closed}, target.Plan{})
 			if !slices.Equal(heldBy[:4:4][:3], []string{"a/a", us, "z/z"}) || heldBy[:4][3] != "" {
 				t.Fatalf("changed to %q", heldBy[:4])
 			}

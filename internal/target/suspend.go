@@ -1,6 +1,8 @@
 package target
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -10,20 +12,30 @@ type suspendable struct {
 	groupKind schema.GroupKind
 }
 
+// Suspends returns whether an adapter is that of a kind which spec.suspend holds.
+func Suspends(a Adapter) bool {
+	_, ok := a.(suspendable)
+	return ok
+}
+
 func suspend(group, kind string) Adapter {
 	return suspendable{schema.GroupKind{Group: group, Kind: kind}}
 }
 
 func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
-func (suspendable) lever() []string { return []string{"spec", "suspend"} }
+func (suspendable) levers() [][]string { return [][]string{suspendPath} }
 
-func (s suspendable) Observe(obj *Object, us Identity) State {
-	if suspended, _, err := unstructured.NestedBool(obj.Object, s.lever()...); err != nil || !suspended {
+func (suspendable) reads() [][]string { return nil }
+
+var suspendPath = []string{"spec", "suspend"}
+
+func (suspendable) Observe(obj *Object, us Identity) State {
+	if suspended, _, err := unstructured.NestedBool(obj.Object, suspendPath...); err != nil || !suspended {
 		return Free
 	}
 	_, named := obj.GetAnnotations()[us.HeldBy]
-	ours, others := us.owners(obj, s.lever())
+	ours, others := us.owners(obj, suspendPath)
 	nameOurs, _ := us.owners(obj, us.heldByPath())
 	switch {
 	case ours && (nameOurs || !named):
@@ -36,6 +48,8 @@ func (s suspendable) Observe(obj *Object, us Identity) State {
 	return Foreign
 }
 
-func (s suspendable) Hold(config *unstructured.Unstructured) {
-	config.Object["spec"] = map[string]any{"suspend": true}
+func (suspendable) Plan(*Object, State, Terms, time.Time) Plan {
+	return Plan{Lever: map[string]any{"suspend": true}}
 }
+
+func (suspendable) Differs(_, _ *Object) bool { return false }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,14 +39,81 @@ type Adapter interface {
 	// Observe returns the state of a trimmed object, see Trim.
 	Observe(obj *Object, us Identity) State
 
-	// Hold adds what holds an object to a configuration for server-side apply.
-	// Applying one without it releases the object, unless somebody else holds
-	// it, too.
-	Hold(config *unstructured.Unstructured)
+	// Plan returns how to hold a trimmed object in a state, on some terms, at an
+	// instant.
+	Plan(obj *Object, state State, terms Terms, now time.Time) Plan
 
-	// lever is the path of the field that holds an object.
-	lever() []string
+	// Differs returns whether two versions of a trimmed object differ in something
+	// besides their state that a plan depends on.
+	Differs(before, after *Object) bool
+
+	// levers are the paths of the fields that hold an object.
+	levers() [][]string
+
+	// reads are the paths of the other fields that the adapter needs.
+	reads() [][]string
 }
+
+// Terms on which an object is held.
+type Terms struct {
+	// Margin is how long before its expiry a certificate is let go.
+	Margin time.Duration
+	// Strict means that a certificate is not let go before its expiry.
+	Strict bool
+	// Definition of the kind in the cluster.
+	Definition Definition
+}
+
+// Definition is what is known of the definition of a kind.
+type Definition struct {
+	// Release of the project that has the kind, if the definition is labelled with
+	// it, such as v1.21.2.
+	Release string
+	// Spec has the names of the fields of the objects' spec.
+	Spec map[string]bool
+}
+
+// Plan is how to hold an object.
+type Plan struct {
+	// Lever is the spec of a configuration for server-side apply that holds the
+	// object. Applying one without it releases the object, unless somebody else
+	// holds it, too. Nil if the object is exempt.
+	Lever map[string]any
+	// Stale means that the object is held in another way than this.
+	Stale bool
+	// Exempt is why the object is not held although a Gate is closed.
+	Exempt Exemption
+	// Bypassed means that what the hold defers happens all the same.
+	Bypassed bool
+	// Pending means that an object which names a Gate and is free was exempt so
+	// far, and not resumed by somebody.
+	Pending bool
+	// Recheck is when the plan changes by itself, zero if never.
+	Recheck time.Time
+}
+
+// Exemption is why an object is not held although a Gate that governs it is
+// closed.
+type Exemption uint8
+
+const (
+	// NotExempt objects are held.
+	NotExempt Exemption = iota
+	// NotReady means that there is nothing to hold yet.
+	NotReady
+	// Activates means that the Gate holds something else of the object.
+	Activates
+	// Imminent means that a certificate would expire.
+	Imminent
+	// Needless means that a certificate is renewed only when it is let go anyway.
+	Needless
+	// Unsupported means that the object cannot be held in the cluster's version.
+	Unsupported
+)
+
+// lasting exemptions are noted on the object: they are for as long as the Gate
+// is closed.
+func (e Exemption) lasting() bool { return e >= Imminent }
 
 var registry = map[schema.GroupKind]Adapter{}
 

@@ -27,6 +27,8 @@ var mayDo = map[string][]string{
 	"gates.gating.toolkit.fluxcd.io":                        hold,
 	"gates/status.gating.toolkit.fluxcd.io":                 writeStatus,
 	"gatelocks.gating.toolkit.fluxcd.io":                    {"get", "list", "watch", "create", "update"},
+	"certificates.cert-manager.io":                          hold,
+	"certificates/status.cert-manager.io":                   writeStatus,
 	"kustomizations.kustomize.toolkit.fluxcd.io":            hold,
 	"kustomizations/status.kustomize.toolkit.fluxcd.io":     writeStatus,
 	"helmreleases.helm.toolkit.fluxcd.io":                   hold,

@@ -1,0 +1,216 @@
+package target
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cert-manager.io,resources=certificates/status,verbs=get;patch
+
+var _ = register(certificate{Certificate})
+
+// Certificate is the kind of cert-manager's Certificates. What is held is their
+// renewal: cert-manager issues the first certificate, and one whose spec changed,
+// whatever spec.renewal says.
+var Certificate = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
+
+const (
+	// maxDeferral is the longest lifetime for which cert-manager finds the window
+	// that we write, a minute of the year: of two such minutes within a lifetime it
+	// might choose the other.
+	maxDeferral = 180 * 24 * time.Hour
+
+	// minRenewBefore is the least spec.renewBefore that cert-manager's webhook
+	// accepts.
+	minRenewBefore = 5 * time.Minute
+
+	// marginPart of a lifetime is the longest margin: half of the third that
+	// cert-manager leaves for the renewal by default.
+	marginPart = 6
+
+	// brokenDisabled is the release of cert-manager that panics on a renewal that is
+	// disabled. It is told by a label, its definition is that of its successor.
+	brokenDisabled = "v1.21.0"
+)
+
+var (
+	renewalPath     = []string{"spec", "renewal"}
+	renewBeforePath = []string{"spec", "renewBefore"}
+	percentagePath  = []string{"spec", "renewBeforePercentage"}
+)
+
+// certificate is the adapter of Certificates.
+type certificate struct {
+	groupKind schema.GroupKind
+}
+
+func (c certificate) GroupKind() schema.GroupKind { return c.groupKind }
+
+func (certificate) levers() [][]string { return [][]string{renewalPath, renewBeforePath} }
+
+func (certificate) reads() [][]string {
+	return [][]string{
+		percentagePath, {"spec", "secretName"}, {"status", "notBefore"}, {"status", "notAfter"},
+		{"status", "renewalTime"}, {"status", "revision"}, {"status", "acme", "ari", "suggestedWindow"},
+	}
+}
+
+// Observe takes spec.renewal of somebody else for foreign, whatever it says, and
+// spec.renewBefore for a setting that holds nothing, unless it is ours.
+func (certificate) Observe(obj *Object, us Identity) State {
+	_, named := obj.GetAnnotations()[us.HeldBy]
+	for _, path := range [][]string{renewalPath, renewBeforePath} {
+		if _, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, path...); !ok {
+			continue
+		}
+		ours, others := us.owners(obj, path)
+		nameOurs, _ := us.owners(obj, us.heldByPath())
+		switch renewal := path[1] == renewalPath[1]; {
+		case ours && !others:
+			return Held
+		case renewal && named && !others && !nameOurs:
+			return Locked // nobody owns it any more: somebody dropped all managed fields
+		case renewal:
+			return Foreign
+		}
+	}
+	return Free
+}
+
+// Differs compares what cert-manager reports and what decides on a renewal.
+func (certificate) Differs(before, after *Object) bool {
+	if !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) {
+		return true
+	}
+	return observe(before) != observe(after)
+}
+
+// observed is what a plan depends on in the status of a Certificate.
+type observed struct {
+	notBefore, notAfter, renewal time.Time
+	ready, current, issuing, ari bool
+	// misplaced means that cert-manager finds no time in the windows of the spec.
+	misplaced bool
+}
+
+func observe(obj *Object) observed {
+	at := func(field string) time.Time {
+		value, _, _ := unstructured.NestedString(obj.Object, "status", field)
+		t, _ := time.Parse(time.RFC3339, value) // what is no time is as good as missing
+		return t
+	}
+	o := observed{notBefore: at("notBefore"), notAfter: at("notAfter"), renewal: at("renewalTime")}
+	_, o.ari, _ = unstructured.NestedFieldNoCopy(obj.Object, "status", "acme", "ari", "suggestedWindow")
+	if ready := obj.condition("Ready"); ready != nil {
+		o.ready = ready.Status == metav1.ConditionTrue
+		o.current = ready.ObservedGeneration == obj.GetGeneration()
+		o.misplaced = ready.Reason == "WindowError"
+	}
+	issuing := obj.condition("Issuing")
+	o.issuing = issuing != nil && issuing.Status == metav1.ConditionTrue
+	return o
+}
+
+// Plan defers the renewal: to the deadline if cert-manager can do that by itself,
+// so that it does even while we are down, else for ever, and the plan changes at
+// the deadline.
+func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) Plan {
+	o := observe(obj)
+	held := state == Held || state == Locked || state == Overridden
+	plan := Plan{Lever: Lever(obj)}
+	lifetime := o.notAfter.Sub(o.notBefore)
+	deadline := o.notAfter.Add(-min(terms.Margin, lifetime/marginPart)).Truncate(time.Minute)
+	known := !o.notAfter.IsZero() && lifetime > 0
+	late := known && !terms.Strict && !now.Before(deadline)
+	switch {
+	case held && o.issuing:
+		plan.Bypassed = late
+		return plan
+	case late:
+		return Plan{Exempt: Imminent, Bypassed: true}
+	case held && !o.ready && !o.misplaced:
+		if known && !terms.Strict {
+			plan.Recheck = deadline
+		}
+		return plan
+	case o.issuing || !known || !o.ready && !held:
+		return Plan{Exempt: NotReady}
+	case !terms.Strict && !o.notAfter.Add(-renewBefore(obj, state, lifetime)).Before(deadline):
+		return Plan{Exempt: Needless, Recheck: deadline}
+	}
+	plan.Lever = c.lever(obj, state, terms, o, deadline)
+	if plan.Lever == nil {
+		return Plan{Exempt: Unsupported}
+	}
+	plan.Stale = held && !reflect.DeepEqual(plan.Lever, Lever(obj))
+	if !terms.Strict {
+		plan.Recheck = deadline
+	}
+	return plan
+}
+
+// lever returns how to hold the renewal of a Certificate, nil if the release of
+// cert-manager has no way.
+func (c certificate) lever(obj *Object, state State, terms Terms, o observed, deadline time.Time) map[string]any {
+	before := Lever(obj)
+	if !terms.Definition.Spec["renewal"] || terms.Definition.Release == brokenDisabled {
+		_, percentage, _ := unstructured.NestedFieldNoCopy(obj.Object, percentagePath...)
+		_, set := before["renewBefore"]
+		if percentage || set && state != Held {
+			return nil // somebody else says when to renew
+		}
+		margin := minRenewBefore
+		if !terms.Strict {
+			margin = max(margin, o.notAfter.Sub(deadline))
+		}
+		return map[string]any{"renewBefore": margin.String()}
+	}
+	never := map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
+	until := map[string]any{"renewal": deferral(o, deadline)}
+	// What cert-manager made of it is in the status once it has seen the spec.
+	failed := state == Held && reflect.DeepEqual(before, until) && o.current && !o.renewal.Equal(deadline)
+	disabled := state == Held && reflect.DeepEqual(before, never)
+	if terms.Strict || o.ari || o.notAfter.Sub(o.notBefore) > maxDeferral || failed || disabled {
+		return never
+	}
+	return until
+}
+
+// deferral is a window of cert-manager that begins at the deadline, and another
+// that begins at the deadline of the certificate which is issued then: without
+// one cert-manager takes that for not ready.
+func deferral(o observed, deadline time.Time) map[string]any {
+	margin := o.notAfter.Sub(deadline)
+	var windows []any
+	for _, at := range []time.Time{deadline, deadline.Add(o.notAfter.Sub(o.notBefore) - margin)} {
+		at = at.UTC()
+		windows = append(windows, map[string]any{
+			"cron":           fmt.Sprintf("%d %d %d %d *", at.Minute(), at.Hour(), at.Day(), at.Month()),
+			"windowDuration": margin.String(),
+		})
+	}
+	return map[string]any{"policy": "RenewBefore", "windows": windows}
+}
+
+// renewBefore returns how long before its expiry cert-manager renews a
+// certificate that nobody holds: as its function RenewalTime says, a third of the
+// lifetime by default.
+func renewBefore(obj *Object, state State, lifetime time.Duration) time.Duration {
+	value, _, _ := unstructured.NestedString(obj.Object, renewBeforePath...)
+	_, renewal, _ := unstructured.NestedFieldNoCopy(obj.Object, renewalPath...)
+	ours := state == Held && !renewal
+	if d, err := time.ParseDuration(strings.TrimSpace(value)); err == nil && d > 0 && d < lifetime && !ours {
+		return d
+	}
+	if percent, ok, err := unstructured.NestedInt64(obj.Object, percentagePath...); ok && err == nil && percent > 0 && percent < 100 {
+		return time.Duration(float64(lifetime) * float64(percent) / 100)
+	}
+	return lifetime / 3
+}
