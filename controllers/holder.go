@@ -54,13 +54,11 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	if lockErr != nil {
 		result.fail(v1alpha1.GateLockKind, obj.Namespace, v1alpha1.GateLockName, v1alpha1.WriteFailedReason, lockErr.Error(), lockErr)
 		if !want.Closed {
-			result.total = int64(len(governed.targets))
+			result.total = int64(len(governed.targets)) // each stays as it is
 			return result
 		}
 	}
-	outcome := r.settleAll(ctx, governed.targets, want)
-	result.merge(outcome)
-	result.total, result.held, result.foreign, result.exempt = int64(len(governed.targets)), outcome.held, outcome.foreign, outcome.exempt
+	result.add(r.settleGoverned(ctx, obj, governed.targets, want))
 	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
 	result.merge(r.settleAll(ctx, denied.targets, order{Want: refused, gate: obj, now: now}))
 
@@ -81,6 +79,20 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	})
 	want.Closed = false
 	result.merge(r.settleAll(ctx, held, want))
+	return result
+}
+
+// settleGoverned settles the targets of a Gate, as many as are due if they are
+// being released at a pace.
+func (r *GateReconciler) settleGoverned(ctx context.Context, obj *v1alpha1.Gate, targets []*target.Object, want order) *outcomes {
+	due := release{targets: targets}
+	if !want.Closed {
+		due = paced(obj, targets, want.now)
+	}
+	result := r.settleAll(ctx, due.targets, want)
+	result.again(due.note(obj, int(result.released), want))
+	result.total = int64(len(targets))
+	result.held += int64(due.waiting)
 	return result
 }
 
@@ -106,6 +118,8 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 				result.foreign++
 			case outcome == target.OutcomeExempt:
 				result.exempt++
+			case outcome == target.OutcomeReleased:
+				result.released++
 			}
 			return nil
 		})

@@ -51,7 +51,12 @@ func gitApply(ctx context.Context, obj *target.Object, suspend ...bool) error {
 // kustomization creates a target as kustomize-controller does.
 func (w *world) kustomization(name string, labels map[string]string) *target.Object {
 	w.Helper()
-	obj := inGit(w.namespace, name, labels)
+	return w.kustomizationIn(w.namespace, name, labels)
+}
+
+func (w *world) kustomizationIn(namespace, name string, labels map[string]string) *target.Object {
+	w.Helper()
+	obj := inGit(namespace, name, labels)
 	w.must(gitApply(w.ctx, obj))
 	return w.reload(obj)
 }

@@ -92,9 +92,10 @@ func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patc
 // outcomes collects what became of the targets of a Gate. It is not safe for
 // concurrent use.
 type outcomes struct {
-	total, held, foreign, exempt int64
-	failures                     []v1alpha1.TargetFailure
-	retry                        []error
+	total, held, foreign, exempt, released int64
+
+	failures []v1alpha1.TargetFailure
+	retry    []error
 	// recheck is when a target changes by itself, zero if none does.
 	recheck time.Time
 }
@@ -122,6 +123,13 @@ func (o *outcomes) merge(others *outcomes) {
 	o.failures = append(o.failures, others.failures...)
 	o.retry = append(o.retry, others.retry...)
 	o.again(others.recheck)
+}
+
+// add takes over others as targets of the Gate.
+func (o *outcomes) add(others *outcomes) {
+	o.merge(others)
+	o.total, o.held = o.total+others.total, o.held+others.held
+	o.foreign, o.exempt = o.foreign+others.foreign, o.exempt+others.exempt
 }
 
 func (o *outcomes) counts() *v1alpha1.TargetCounts {

@@ -88,7 +88,7 @@ func registrations(t *testing.T, file *ast.File) (calls int, gk schema.GroupKind
 	})
 	if calls == 1 && gk.Empty() {
 		for _, adapter := range target.All() { // a kind with an adapter of its own
-			if kind := adapter.GroupKind(); file.Scope.Lookup(kind.Kind) != nil { //nolint:staticcheck // one file, no types needed
+			if kind := adapter.GroupKind(); file.Scope.Lookup(kind.Kind) != nil {
 				gk = kind
 			}
 		}

@@ -24,7 +24,8 @@ var mayImport = map[string][]string{
 	"internal/gate":     {"api/v1alpha1", "internal/schedule"},
 	"internal/target":   {},
 	"internal/lock":     {"api/v1alpha1"},
-	"controllers":       {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock"},
+	"internal/pace":     {},
+	"controllers":       {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace"},
 	"receivers":         {"api/v1alpha1", "internal/gate"},
 	"internal/app":      {"controllers", "receivers", "api/v1alpha1"},
 	"cmd/kubectl-gate":  {"api/v1alpha1", "internal/schedule", "internal/gate"},
@@ -39,6 +40,7 @@ var mayImportOthers = map[string][]string{
 	"internal/gate":     {"k8s.io/apimachinery/"},
 	"internal/target":   {"k8s.io/apimachinery/"},
 	"internal/lock":     {},
+	"internal/pace":     {},
 }
 
 func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {

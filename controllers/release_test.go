@@ -1,0 +1,159 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// pacedWorld has a closed Gate that holds three targets in a namespace and one in
+// another, and releases two a minute.
+func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
+	t.Helper()
+	w := newWorld(t)
+	namespaces := []string{w.namespace, w.newNamespace()}
+	slices.Sort(namespaces) // the turns go by name
+	var apps []*target.Object
+	for _, name := range []string{"a", "b", "c"} {
+		apps = append(apps, w.kustomizationIn(namespaces[0], name, nil))
+	}
+	apps = append(apps, w.kustomizationIn(namespaces[1], "d", nil))
+	here, there := all(), all()
+	here.Namespace, there.Namespace = namespaces[0], namespaces[1]
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: time.Hour},
+		Targets: []v1alpha1.TargetReference{here, there}, Release: &v1alpha1.ReleasePolicy{PerMinute: 2},
+	})
+	w.reconcile(g)
+	w.expectHeldOf(apps, "abcd")
+	return w, g, apps
+}
+
+// expectHeldOf expects that of some targets those with these names are held.
+func (w *world) expectHeldOf(apps []*target.Object, names string) {
+	w.Helper()
+	var held []string
+	for _, app := range apps {
+		if w.suspended(app) {
+			held = append(held, app.GetName())
+		}
+	}
+	slices.Sort(held)
+	if got := strings.Join(held, ""); got != names {
+		w.Errorf("held are %q, want %q", got, names)
+	}
+}
+
+func (w *world) expectRelease(g *v1alpha1.Gate, want string) {
+	w.Helper()
+	got := "none"
+	if r := g.Status.Release; r != nil {
+		got = fmt.Sprintf("%d of %d", r.Released, r.Total)
+		if r.NextAt != nil {
+			got += fmt.Sprintf(", next after %s", r.NextAt.Sub(start))
+		}
+	}
+	if got += fmt.Sprintf(", %d held", g.Status.Targets.Held); got != want {
+		w.Errorf("the release is %q, want %q", got, want)
+	}
+}
+
+func TestTargetsAreReleasedAtAPace(t *testing.T) {
+	w, g, apps := pacedWorld(t)
+	w.expectRelease(g, "none, 4 held")
+	w.in(time.Minute)
+	w.open(g, w.clock.Now())
+	for _, tc := range []struct {
+		at            time.Duration
+		held, release string
+		requeue       time.Duration
+	}{
+		{time.Minute, "bcd", "1 of 4, next after 1m30s, 3 held", 30 * time.Second},
+		{time.Minute + 10*time.Second, "bcd", "1 of 4, next after 1m30s, 3 held", 20 * time.Second},
+		{time.Minute + 30*time.Second, "bc", "2 of 4, next after 2m0s, 2 held", 30 * time.Second},
+		{2*time.Minute + time.Second, "c", "3 of 4, next after 2m30s, 1 held", 29 * time.Second},
+		{2*time.Minute + 30*time.Second, "", "4 of 4, 0 held", time.Hour},
+		{3 * time.Minute, "", "4 of 4, 0 held", time.Hour},
+	} {
+		w.in(tc.at)
+		if result := w.reconcile(g); result.RequeueAfter != tc.requeue {
+			t.Errorf("after %s: requeue after %s, want %s", tc.at, result.RequeueAfter, tc.requeue)
+		}
+		w.expectHeldOf(apps, tc.held)
+		w.expectRelease(g, tc.release)
+	}
+	w.in(time.Hour)
+	w.close(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectHeldOf(apps, "abcd")
+	w.expectRelease(g, "none, 4 held")
+}
+
+func TestAReleaseGoesOnAfterARestartWithoutMakingUpForTheTime(t *testing.T) {
+	w, g, apps := pacedWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectHeldOf(apps, "bcd")
+	w.in(time.Hour)
+	w.restart()
+	w.reconcile(g)
+	w.expectHeldOf(apps, "bc")
+	w.expectRelease(g, "2 of 4, next after 1h0m28s, 2 held")
+}
+
+func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
+	w, g, apps := pacedWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.in(10 * time.Second)
+	w.close(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectHeldOf(apps, "abcd")
+	w.expectRelease(g, "none, 4 held")
+	w.in(20 * time.Second)
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectRelease(g, "1 of 4, next after 50s, 3 held")
+}
+
+// What failed is in no count but that of failures.
+func TestWhatCannotBeReleasedKeepsItsPlaceInTheCount(t *testing.T) {
+	w, g, apps := pacedWorld(t)
+	w.open(g, start)
+	w.writes.before = once("apply Kustomization", func() error { return errors.New("no") })
+	if _, err := w.try(g); err == nil {
+		t.Error("no error")
+	}
+	w.expectHeldOf(apps, "abcd")
+	w.expectRelease(g, "0 of 4, next after 30s, 3 held")
+	w.in(30 * time.Second)
+	w.reconcile(g)
+	w.expectRelease(g, "1 of 4, next after 1m0s, 3 held")
+}
+
+func TestAPaceThatIsTakenAwayReleasesTheRestAtOnce(t *testing.T) {
+	for name, change := range map[string]func(*world, *v1alpha1.Gate){
+		"from the spec": func(w *world, g *v1alpha1.Gate) {
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Release = nil })
+		},
+		"with the gate": func(w *world, g *v1alpha1.Gate) { w.must(w.Delete(w.ctx, g)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, g, apps := pacedWorld(t)
+			w.open(g, start)
+			w.reconcile(g)
+			w.expectHeldOf(apps, "bcd")
+			change(w, g)
+			w.reconcile(g)
+			w.expectHeldOf(apps, "")
+		})
+	}
+}
