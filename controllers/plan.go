@@ -32,6 +32,7 @@ func (r *GateReconciler) plan(ctx context.Context, obj *target.Object, state tar
 		}
 		p.gates, p.terms = gates, termsOf(gates)
 		p.terms.Definition = r.Targets.Definition(kind)
+		p.terms.Activates = obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
 	}
 	p.Plan = adapter.Plan(obj, state, p.terms, want.now)
 	p.Pending = exempted(obj)

@@ -216,22 +216,24 @@ func (l liveTargets) Naming(ctx context.Context, gate string) ([]*target.Object,
 	return l.which(ctx, gate, namedBy)
 }
 
-// which returns the Kustomizations in the namespaces of this world that a Gate is
-// among the Gates of: no test needs others by way of it.
+// which returns the objects in the namespaces of this world that a Gate is among
+// the Gates of, of the kinds that tests need by way of it.
 func (l liveTargets) which(ctx context.Context, gate string, gates func(*unstructured.Unstructured) []string) ([]*target.Object, error) {
-	adapter, err := target.For("", "Kustomization")
-	if err != nil {
-		return nil, err
-	}
 	var found []*target.Object
-	for _, namespace := range l.namespaces {
-		all, err := l.Select(ctx, adapter, namespace, all())
+	for _, kind := range []string{"Kustomization", "Certificate"} {
+		adapter, err := target.For("", kind)
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range all {
-			if slices.Contains(gates(&t.Unstructured), gate) {
-				found = append(found, t)
+		for _, namespace := range l.namespaces {
+			all, err := l.Select(ctx, adapter, namespace, all())
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range all {
+				if slices.Contains(gates(&t.Unstructured), gate) {
+					found = append(found, t)
+				}
 			}
 		}
 	}

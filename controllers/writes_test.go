@@ -54,6 +54,9 @@ func (w *writes) client(c client.WithWatch) client.Client {
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			return w.note("patch-"+sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			return w.note("apply-"+sub, obj, func() error { return c.SubResource(sub).Apply(ctx, obj, opts...) })
+		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 			return w.note("update-"+sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 		},

@@ -130,6 +130,8 @@ func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) 
 	known := !o.notAfter.IsZero() && lifetime > 0
 	late := known && !terms.Strict && !now.Before(deadline)
 	switch {
+	case terms.Activates:
+		return Plan{Exempt: Activates}
 	case held && o.issuing:
 		plan.Bypassed = late
 		return plan

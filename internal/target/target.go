@@ -60,6 +60,9 @@ type Terms struct {
 	Margin time.Duration
 	// Strict means that a certificate is not let go before its expiry.
 	Strict bool
+	// Activates means that the Gates govern when a certificate is put to use, and
+	// not its renewal.
+	Activates bool
 	// Definition of the kind in the cluster.
 	Definition Definition
 }

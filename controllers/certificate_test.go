@@ -1,0 +1,473 @@
+package controllers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const day = 24 * time.Hour
+
+// expiry and margin are those of the certificates of these tests: a day before it
+// expires, one that is not renewed is let go.
+var (
+	expiry = start.Add(60 * day)
+	margin = start.Add(59 * day)
+)
+
+var certificates = v1alpha1.TargetReference{Kind: "Certificate", Name: v1alpha1.AnyName}
+
+// certificate creates a Certificate that was issued a month ago for ninety days.
+func (w *world) certificate(name string, spec map[string]any) *target.Object {
+	w.Helper()
+	obj := &target.Object{}
+	obj.SetGroupVersionKind(target.Certificate.WithVersion("v1"))
+	obj.SetNamespace(w.namespace)
+	obj.SetName(name)
+	all := map[string]any{"secretName": name, "dnsNames": []any{"example.com"}, "issuerRef": map[string]any{"name": "ca"}}
+	maps.Copy(all, spec)
+	obj.Object["spec"] = all
+	w.must(cluster.Client.Create(w.ctx, &obj.Unstructured, client.FieldOwner("kustomize-controller")))
+	w.issue(obj, start.Add(-30*day), expiry)
+	return w.reload(obj)
+}
+
+// issue has cert-manager report a certificate.
+func (w *world) issue(obj *target.Object, notBefore, notAfter time.Time) {
+	w.Helper()
+	w.report(obj, func(status map[string]any) {
+		status["notBefore"], status["notAfter"] = notBefore.Format(time.RFC3339), notAfter.Format(time.RFC3339)
+	}, "Ready")
+}
+
+// report changes the status of a Certificate as cert-manager does: by an update,
+// with some conditions True and its others gone.
+func (w *world) report(obj *target.Object, change func(status map[string]any), conditions ...string) {
+	w.Helper()
+	w.reload(obj)
+	status, _, _ := unstructured.NestedMap(obj.Object, "status")
+	if status == nil {
+		status = map[string]any{}
+	}
+	if change != nil {
+		change(status)
+	}
+	list := slices.DeleteFunc(obj.GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" || c.Type == "Issuing" })
+	for _, name := range conditions {
+		list = append(list, metav1.Condition{Type: name, Status: "True", Reason: name, LastTransitionTime: metav1.NewTime(start), ObservedGeneration: obj.GetGeneration() - 1})
+	}
+	obj.Object["status"] = status
+	obj.SetConditions(list)
+	w.must(cluster.Client.Status().Update(w.ctx, &obj.Unstructured, client.FieldOwner("cert-manager-certificates-issuing")))
+}
+
+// expectRenewal expects what a Certificate is like: how its renewal is held,
+// "until" a time, "never" or "", and our conditions, "Type=Status Reason".
+func (w *world) expectRenewal(obj *target.Object, held string, heldBy string, conditions ...string) {
+	w.Helper()
+	w.reload(obj)
+	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "renewal", "policy")
+	windows, _, _ := unstructured.NestedSlice(obj.Object, "spec", "renewal", "windows")
+	before, _, _ := unstructured.NestedString(obj.Object, "spec", "renewBefore")
+	got := map[string]string{"": "", "Disabled": "never"}[policy]
+	if len(windows) > 0 {
+		got = windows[0].(map[string]any)["cron"].(string) //nolint:forcetypeassert // by the schema
+	}
+	if got += before; got != held {
+		w.Errorf("the renewal is held %q, want %q", got, held)
+	}
+	if got := obj.GetAnnotations()[v1alpha1.HeldByAnnotation]; got != heldBy {
+		w.Errorf("held by %q, want %q", got, heldBy)
+	}
+	var ours []string
+	for _, c := range obj.GetConditions() {
+		if slices.Contains(ourConditions, c.Type) {
+			ours = append(ours, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+		}
+	}
+	slices.Sort(ours)
+	if !slices.Equal(ours, conditions) {
+		w.Errorf("the conditions are\n%q, want\n%q", ours, conditions)
+	}
+}
+
+// counted returns the value of a counter of renewals.
+func (w *world) counted(what, reason string) float64 {
+	w.Helper()
+	families, err := w.registry.Gather()
+	w.must(err)
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "gating_certificate_renewal_"+what+"_total" && metric.GetLabel()[0].GetValue() == reason {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+func (w *world) expectMessage(obj *target.Object, condition, want string) {
+	w.Helper()
+	w.reload(obj)
+	for _, c := range obj.GetConditions() {
+		if c.Type == condition {
+			if c.Message != want {
+				w.Errorf("%s says\n%s, want\n%s", condition, c.Message, want)
+			}
+			return
+		}
+	}
+	w.Errorf("no condition %s", condition)
+}
+
+// The conditions of a Certificate that a closed Gate holds, that is let go, and
+// that is released.
+var (
+	isDeferred = []string{"Approved=False GateClosed", "RenewalDeferred=True OutsideAllowedWindow"}
+	isDisabled = []string{"Approved=False GateClosed", "RenewalDisabled=True UserConfigured"}
+	isBypassed = []string{"Approved=True ExpiryImminent", "RenewalWindowBypassed=True ExpiryImminent"}
+	isReleased = []string{"Approved=True GateOpened"}
+)
+
+// deadlines are the minutes of the year at which cert-manager renews.
+const atMargin = "0 12 21 1 *"
+
+func (w *world) nights(targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
+	w.Helper()
+	return w.gate("nights", v1alpha1.GateSpec{
+		Default: "closed", TimeZone: "Europe/Oslo", Targets: targets, Interval: metav1.Duration{Duration: 1000 * time.Hour},
+		Windows: []v1alpha1.Period{{Name: "nights", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}, Start: ptr.To("22:00"), End: ptr.To("05:00")}},
+	})
+}
+
+func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	before := w.reload(www).Object["spec"]
+	g := w.nights(certificates)
+	w.reconcile(g)
+	w.expectRenewal(www, atMargin, key(g), isDeferred...)
+	w.expectMessage(www, "RenewalDeferred", fmt.Sprintf("Gate '%s' is closed. Next allowed renewal window starts at 2026-11-23T22:00:00+01:00 (Europe/Oslo)."+
+		" It is renewed at 2027-01-21T12:00:00Z at the latest. To renew by hand: cmctl renew -n %s www", key(g), w.namespace))
+	equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, Held: 1})
+
+	w.writes.take("")
+	w.reconcile(g)
+	if writes := w.writes.take("Certificate"); len(writes) > 0 {
+		t.Errorf("nothing changed, but wrote %q", writes)
+	}
+
+	w.in(hours(9))
+	w.reconcile(g)
+	w.expectRenewal(www, "", "", isReleased...)
+	equal(t, w.reload(www).Object["spec"], before)
+
+	w.in(hours(16))
+	w.reconcile(g)
+	w.expectRenewal(www, atMargin, key(g), isDeferred...)
+	if got := w.counted("deferred", "outside_window"); got != 2 {
+		t.Errorf("%v renewals deferred", got)
+	}
+}
+
+func TestACertificateIsLetGoAtTheMarginAndHeldAnewAfterwards(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec   map[string]any
+		policy *v1alpha1.CertificatePolicy
+		from   time.Time
+		held   string
+	}{
+		"by cert-manager":                        {held: atMargin, from: start.Add(-30 * day)},
+		"by the controller, for a long life":     {held: "never", from: start.Add(-200 * day)},
+		"by the controller, with its own margin": {policy: &v1alpha1.CertificatePolicy{SafetyMargin: duration(day)}, held: atMargin, from: start.Add(-30 * day)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			www := w.certificate("www", tc.spec)
+			w.issue(www, tc.from, expiry)
+			g := w.gate("production", v1alpha1.GateSpec{
+				Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: tc.policy,
+				Interval: metav1.Duration{Duration: 10000 * time.Hour}, ResumePolicy: v1alpha1.ResumePolicyRespect,
+			})
+			if result := w.reconcile(g); result.RequeueAfter != margin.Sub(start) {
+				t.Errorf("looked at again after %s, want %s", result.RequeueAfter, margin.Sub(start))
+			}
+			w.expectRenewal(www, tc.held, key(g), isDeferred...)
+
+			w.in(59 * day)
+			w.events.take("")
+			w.reconcile(g)
+			w.expectRenewal(www, "", key(g), isBypassed...)
+			equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, Exempt: 1})
+			if got := w.events.take("Certificate"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning Certificate/www RenewalWindowBypassed: Certificate expires at 2027-01-22T12:00:00Z, it is renewed although gate '") {
+				t.Errorf("events %q", got)
+			}
+			w.report(www, nil, "Ready", "Issuing")
+			w.reconcile(g)
+			w.expectRenewal(www, "", key(g), isBypassed...)
+
+			w.issue(www, w.clock.Now(), w.clock.Now().Add(90*day))
+			w.reconcile(g)
+			w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
+			if got := w.events.take("HeldAgain"); len(got) > 0 {
+				t.Errorf("nobody resumed it: %q", got)
+			}
+			if got := w.counted("bypassed", "expiry_imminent"); got != 1 {
+				t.Errorf("%v renewals bypassed", got)
+			}
+		})
+	}
+}
+
+// cert-manager renews at the minute that we wrote into the spec: we see it issuing,
+// and leave it alone.
+func TestARenewalUnderWayIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	g := w.closedGate("production", certificates)
+	w.reconcile(g)
+	w.in(59 * day)
+	w.report(www, nil, "Ready", "Issuing")
+	w.writes.take("")
+	w.reconcile(g)
+	w.expectRenewal(www, atMargin, key(g), "Approved=False GateClosed", "RenewalWindowBypassed=True ExpiryImminent")
+	if writes := w.writes.take("apply Certificate"); len(writes) > 0 {
+		t.Errorf("wrote %q", writes)
+	}
+	w.issue(www, w.clock.Now(), w.clock.Now().Add(90*day))
+	w.reconcile(g)
+	w.expectRenewal(www, "0 12 20 4 *", key(g), isDeferred...)
+}
+
+func TestAStrictGateLetsNothingGo(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
+	})
+	for _, at := range []time.Duration{0, 59 * day, 61 * day} {
+		w.in(at)
+		w.reconcile(g)
+		w.expectRenewal(www, "never", key(g), isDisabled...)
+	}
+	w.expectMessage(www, "RenewalDisabled", fmt.Sprintf("Automatic renewal is disabled, gate '%s' is closed and no opening is in sight. "+
+		"Certificate expires at 2027-01-22T12:00:00Z. To renew by hand: cmctl renew -n %s www", key(g), w.namespace))
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectRenewal(www, "", "", isReleased...)
+}
+
+func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	lax := w.closedGate("lax", certificates)
+	strict := w.gate("strict", v1alpha1.GateSpec{
+		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
+	})
+	both := key(lax) + "," + key(strict)
+	w.reconcile(lax)
+	w.reconcile(strict)
+	w.reconcile(lax)
+	w.expectRenewal(www, "never", both, isDisabled...)
+	w.in(59 * day)
+	w.reconcile(lax)
+	w.reconcile(strict)
+	w.expectRenewal(www, "never", both, isDisabled...)
+	w.open(strict, w.clock.Now())
+	w.reconcile(strict)
+	w.reconcile(lax)
+	w.expectRenewal(www, "", key(lax), isBypassed...)
+	w.open(lax, w.clock.Now())
+	w.reconcile(lax)
+	w.expectRenewal(www, "", "", isReleased...)
+}
+
+func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
+	w := newWorld(t)
+	theirs := map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": "0 3 * * *", "windowDuration": "1h"}}}}
+	www := w.certificate("www", theirs)
+	g := w.closedGate("production", certificates)
+	for range 2 {
+		w.reconcile(g)
+		w.expectRenewal(www, "0 3 * * *", "")
+		equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, Foreign: 1})
+	}
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectRenewal(www, "0 3 * * *", "")
+
+	// Somebody takes over what we held.
+	api := w.certificate("api", nil)
+	w.in(time.Hour)
+	w.close(g, w.clock.Now())
+	w.reconcile(g)
+	w.must(cluster.Client.Patch(w.ctx, &api.Unstructured, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"0 4 * * *","windowDuration":"1h"}]}}}`)), client.FieldOwner("kubectl-edit")))
+	w.reconcile(g)
+	w.expectRenewal(api, "0 4 * * *", "", "Approved=True Resumed")
+}
+
+func TestARenewalThatAControllerWipesIsHeldAgain(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	g := w.closedGate("production", certificates)
+	w.reconcile(g)
+	w.reload(www)
+	unstructured.RemoveNestedField(www.Object, "spec", "renewal")
+	w.must(cluster.Client.Update(w.ctx, &www.Unstructured, client.FieldOwner("cert-manager-certificates-ingress-shim")))
+	w.events.take("")
+	w.reconcile(g)
+	w.expectRenewal(www, atMargin, key(g), isDeferred...)
+	if got := w.events.take("HeldAgain"); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+	if len(www.GetLabels()) > 0 {
+		t.Errorf("labels %v", www.GetLabels())
+	}
+}
+
+func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
+	for name, leave := range map[string]func(*world, *v1alpha1.Gate){
+		"the gate is deleted": func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) },
+		"no longer named": func(w *world, g *v1alpha1.Gate) {
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+		},
+	} {
+		for state, prepare := range map[string]func(*world) []*target.Object{
+			"held": func(w *world) []*target.Object { return []*target.Object{w.certificate("www", nil)} },
+			"needless": func(w *world) []*target.Object {
+				return []*target.Object{w.certificate("www", map[string]any{"renewBefore": "1h"})}
+			},
+			"bypassed": func(w *world) []*target.Object {
+				obj := w.certificate("www", nil)
+				w.in(59 * day)
+				return []*target.Object{obj}
+			},
+		} {
+			t.Run(name+", "+state, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				objs := prepare(w)
+				before := w.reload(objs[0]).Object["spec"]
+				g := w.closedGate("production", certificates)
+				w.reconcile(g)
+				if len(w.reload(objs[0]).GetConditions()) == 1 {
+					t.Error("no condition was set")
+				}
+				leave(w, g)
+				w.reconcile(g)
+				w.expectRenewal(objs[0], map[string]string{"needless": "1h"}[state], "", isReleased...)
+				equal(t, objs[0].Object["spec"], before)
+			})
+		}
+	}
+}
+
+func TestAGateThatBecomesInvalidLeavesTheRenewalAndSaysSo(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	g := w.closedGate("production", certificates)
+	w.reconcile(g)
+	w.edit(g, broken)
+	w.reconcile(g)
+	w.expectRenewal(www, atMargin, key(g), slices.Sorted(slices.Values(append(slices.Clone(isDeferred), "RenewalConfigInvalid=True InvalidSpec")))...)
+	w.in(59 * day)
+	w.reconcile(g)
+	w.expectRenewal(www, "", key(g), "Approved=True ExpiryImminent", "RenewalConfigInvalid=True InvalidSpec", "RenewalWindowBypassed=True ExpiryImminent")
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = nil })
+	w.reconcile(g)
+	w.expectRenewal(www, "", key(g), isBypassed...)
+}
+
+// otherRelease are the targets of a cluster with another release of cert-manager.
+type otherRelease struct {
+	TargetReader
+	definition target.Definition
+}
+
+func (o otherRelease) Definition(schema.GroupKind) target.Definition { return o.definition }
+
+func TestReleasesOfCertManagerThatCannotDeferOrDisable(t *testing.T) {
+	w := newWorld(t)
+	www, theirs := w.certificate("www", nil), w.certificate("theirs", map[string]any{"renewBefore": "720h"})
+	g := w.closedGate("production", certificates)
+	with := w.Targets
+	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewBefore": true}}}
+	w.reconcile(g)
+	w.expectRenewal(www, "24h0m0s", key(g), isDeferred...)
+	w.expectRenewal(theirs, "720h", key(g), "Approved=True UnsupportedVersion", "RenewalConfigInvalid=True UnsupportedVersion")
+	equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 2, Held: 1, Exempt: 1})
+
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewal": true}, Release: "v1.21.0"}}
+	w.reconcile(g)
+	w.expectRenewal(www, "5m0s", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True UnsupportedVersion", "RenewalDisabled=True UserConfigured")
+
+	w.Targets = with
+	w.reconcile(g)
+	w.expectRenewal(www, "never", key(g), isDisabled...)
+	w.expectRenewal(theirs, "never720h", key(g), isDisabled...)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectRenewal(www, "", "", isReleased...)
+	w.expectRenewal(theirs, "720h", "", isReleased...)
+}
+
+func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change     func(*world, *v1alpha1.Gate)
+		held       string
+		conditions []string
+	}{
+		"closing":    {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, atMargin, isDeferred},
+		"opening":    {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, "", isReleased},
+		"the margin": {func(w *world, _ *v1alpha1.Gate) { w.in(59 * day) }, "", isBypassed},
+		"getting strict": {func(w *world, g *v1alpha1.Gate) {
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+		}, "never", isDisabled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := range enough {
+				w := newWorld(t)
+				www := w.certificate("www", nil)
+				g := w.closedGate("production", certificates)
+				if name == "closing" {
+					w.open(g, w.in(hours(1)))
+				}
+				w.reconcile(g)
+				tc.change(w, g)
+				w.writes.before = crashing(n)
+				_, err := w.try(g)
+				w.writes.heal()
+				w.reconcile(g)
+				by := key(g)
+				if name == "opening" {
+					by = ""
+				}
+				w.expectRenewal(www, tc.held, by, tc.conditions...)
+				if t.Failed() {
+					t.Fatalf("after a crash at write %d: %v", n, err)
+				}
+				if err == nil {
+					return // all writes were made
+				}
+			}
+			t.Errorf("more than %d writes", enough)
+		})
+	}
+}
