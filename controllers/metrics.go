@@ -14,6 +14,7 @@ import (
 
 // GateMetrics are the metrics of Gates.
 type GateMetrics struct {
+	registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
 	lag                   *prometheus.HistogramVec
 	deferred, bypassed    *prometheus.CounterVec
@@ -23,6 +24,7 @@ type GateMetrics struct {
 func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 	labels := []string{"name", "namespace"}
 	m := &GateMetrics{
+		registry: registry,
 		opened: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gating_gate_opened",
 			Help: "Whether a gate is opened (1) or closed (0).",

@@ -1,11 +1,20 @@
 package controllers
 
 import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // series returns the values of the metrics of a Gate by name and result; of a
@@ -125,4 +134,55 @@ func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 	w.close(g, w.in(hours(1.6)))
 	w.reconcile(g)
 	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
+}
+
+func TestAlertsAreOnMetricsThatExist(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	MustMakeGateMetrics(registry)
+	registry.MustRegister(newHeldCertificates(func(context.Context) ([]*target.Object, error) { return nil, nil }))
+	descriptions := make(chan *prometheus.Desc, 100)
+	registry.Describe(descriptions)
+	close(descriptions)
+	var known []string
+	for description := range descriptions {
+		known = append(known, regexp.MustCompile(`gating_[a-z_]+`).FindString(description.String()))
+	}
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "monitoring", "prometheus_rule.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := regexp.MustCompile(`gating_[a-z_]+`).FindAllString(string(content), -1)
+	if len(used) < 3 {
+		t.Errorf("the alerts use %q", used)
+	}
+	for _, name := range used {
+		if !slices.Contains(known, name) {
+			t.Errorf("there is no metric %s in %q", name, known)
+		}
+	}
+}
+
+func TestWhenHeldCertificatesExpire(t *testing.T) {
+	w := newWorld(t)
+	w.certificate("www", nil)
+	w.certificate("needless", map[string]any{"renewBefore": "1h"})
+	adapter, err := target.For("", "Certificate")
+	w.must(err)
+	w.registry.MustRegister(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
+		return w.Targets.Select(ctx, adapter, w.namespace, all())
+	}))
+	g := w.closedGate("production", certificates)
+	const metric = "certificate_held_expiration_timestamp_seconds"
+	if got, ok := w.series()[metric]; ok {
+		t.Errorf("%v although nothing is held", got)
+	}
+	w.reconcile(g)
+	if got := w.series()[metric]; got != float64(expiry.Unix()) {
+		t.Errorf("got %v, want %d", got, expiry.Unix())
+	}
+	w.open(g, start)
+	w.reconcile(g)
+	if got, ok := w.series()[metric]; ok {
+		t.Errorf("%v although nothing is held", got)
+	}
 }

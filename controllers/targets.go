@@ -142,6 +142,22 @@ func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string)
 	return definition
 }
 
+// All returns the objects of a kind, none if they are not read yet.
+func (c *TargetCache) All(ctx context.Context, kind schema.GroupKind) ([]*target.Object, error) {
+	c.mu.RLock()
+	watched, ok := c.kinds[kind]
+	c.mu.RUnlock()
+	if !ok {
+		return nil, nil
+	}
+	select {
+	case <-watched.synced:
+		return c.list(ctx, watched.GroupVersionKind)
+	default:
+		return nil, nil
+	}
+}
+
 // Definition implements TargetReader.
 func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
 	c.mu.RLock()

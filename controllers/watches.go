@@ -54,6 +54,11 @@ func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error 
 	w := &targetWatcher{client: r.Client, locks: r.Locks, ready: make(chan struct{})}
 	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())
 	r.Targets = w.targets
+	if err := r.GateMetrics.registry.Register(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
+		return w.targets.All(ctx, target.Certificate)
+	})); err != nil {
+		return err
+	}
 	r.Backoff = opts.RateLimiter()
 	err = ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](

@@ -1,0 +1,45 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// heldCertificates collects when the certificates expire whose renewal is held. It
+// looks at each scrape, so that what is gone is gone from the metric.
+type heldCertificates struct {
+	expires *prometheus.Desc
+	list    func(context.Context) ([]*target.Object, error)
+}
+
+func newHeldCertificates(list func(context.Context) ([]*target.Object, error)) *heldCertificates {
+	return &heldCertificates{list: list, expires: prometheus.NewDesc("gating_certificate_held_expiration_timestamp_seconds",
+		"When a certificate expires whose renewal gates hold, in seconds since 1970.", []string{"name", "namespace"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (h *heldCertificates) Describe(ch chan<- *prometheus.Desc) { ch <- h.expires }
+
+// Collect implements prometheus.Collector.
+func (h *heldCertificates) Collect(ch chan<- prometheus.Metric) {
+	all, err := h.list(context.Background())
+	if err != nil {
+		// Only a cache that is shut down cannot be read.
+		ctrl.Log.WithName("metrics").Error(err, "unable to list certificates")
+	}
+	for _, obj := range all {
+		if len(heldBy(&obj.Unstructured)) == 0 || target.Of(&obj.Unstructured).Observe(obj, us) != target.Held {
+			continue
+		}
+		value, _, _ := unstructured.NestedString(obj.Object, "status", "notAfter")
+		if at, err := time.Parse(time.RFC3339, value); err == nil {
+			ch <- prometheus.MustNewConstMetric(h.expires, prometheus.GaugeValue, float64(at.Unix()), obj.GetName(), obj.GetNamespace())
+		}
+	}
+}
