@@ -23,8 +23,8 @@ var Certificate = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"
 
 const (
 	// maxDeferral is the longest lifetime for which cert-manager finds the window
-	// that we write, a minute of the year: of two such minutes within a lifetime it
-	// might choose the other.
+	// that we write, which begins once a year: it also looks one lifetime back, and
+	// would find that of the year before.
 	maxDeferral = 180 * 24 * time.Hour
 
 	// minRenewBefore is the least spec.renewBefore that cert-manager's webhook
@@ -185,20 +185,16 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	return until
 }
 
-// deferral is a window of cert-manager that begins at the deadline, and another
-// that begins at the deadline of the certificate which is issued then: without
-// one cert-manager takes that for not ready.
+// deferral is a window of cert-manager from the deadline on. It is as long as the
+// certificate lives, so that it has a time for the next one as well: cert-manager
+// takes a certificate without one for not ready. It must be the only window:
+// cert-manager forgets the others if one begins after the certificate expires.
 func deferral(o observed, deadline time.Time) map[string]any {
-	margin := o.notAfter.Sub(deadline)
-	var windows []any
-	for _, at := range []time.Time{deadline, deadline.Add(o.notAfter.Sub(o.notBefore) - margin)} {
-		at = at.UTC()
-		windows = append(windows, map[string]any{
-			"cron":           fmt.Sprintf("%d %d %d %d *", at.Minute(), at.Hour(), at.Day(), at.Month()),
-			"windowDuration": margin.String(),
-		})
-	}
-	return map[string]any{"policy": "RenewBefore", "windows": windows}
+	at := deadline.UTC()
+	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{
+		"cron":           fmt.Sprintf("%d %d %d %d *", at.Minute(), at.Hour(), at.Day(), at.Month()),
+		"windowDuration": o.notAfter.Sub(o.notBefore).String(),
+	}}}
 }
 
 // renewBefore returns how long before its expiry cert-manager renews a

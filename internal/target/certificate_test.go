@@ -20,7 +20,7 @@ var (
 	// margin is a day before the end, on the minute before.
 	margin = time.Date(2027, 1, 29, 10, 0, 0, 0, time.UTC)
 
-	until = deferral("0 10 29 1 *", "59 9 28 4 *", "24h0m30s")
+	until = deferral("0 10 29 1 *", "2160h0m0s")
 	never = map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
 )
 
@@ -80,9 +80,9 @@ func conditioned(name, state, reason string) cert {
 // behind has cert-manager report what was before the last change of the spec.
 func behind(_, _ map[string]any, obj *target.Object) { obj.SetGeneration(2) }
 
-func deferral(cron, next, margin string) map[string]any {
+func deferral(cron, duration string) map[string]any {
 	return map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{
-		map[string]any{"cron": cron, "windowDuration": margin}, map[string]any{"cron": next, "windowDuration": margin},
+		map[string]any{"cron": cron, "windowDuration": duration},
 	}}}
 }
 
@@ -107,8 +107,8 @@ func TestHowARenewalIsHeld(t *testing.T) {
 	lax := target.Terms{Margin: day, Definition: modern}
 	strict := target.Terms{Margin: day, Definition: modern, Strict: true}
 	activating := target.Terms{Margin: day, Definition: modern, Activates: true}
-	short := deferral("0 15 1 11 *", "59 19 1 11 *", "1h0m30s")
-	twoDays := deferral("0 2 3 11 *", "59 17 4 11 *", "8h0m30s")
+	short := deferral("0 15 1 11 *", "6h0m0s")
+	twoDays := deferral("0 2 3 11 *", "48h0m0s")
 	ari := func(_, status map[string]any, _ *target.Object) {
 		status["acme"] = map[string]any{"ari": map[string]any{"suggestedWindow": map[string]any{"start": "2027-01-01T00:00:00Z"}}}
 	}
