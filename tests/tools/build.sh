@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the real parts that tests and the demo run against, and the developers' tools, into .cache/tools/<key>/{bin,crds}.
 #
-#   build.sh [group...]      groups: gen crds controlplane flux lint; none = all
+#   build.sh [group...]      groups: gen crds controlplane flux certmanager lint; none = all
 #
 # The key is a hash of everything that decides what comes out, so an existing file is a finished and current one and is not
 # built again. The folder is the last line on stdout, everything else goes to stderr; .cache/tools/current points at it.
@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd -- "$here/../.." && pwd)
 cache=$repo/.cache/tools
-all=(gen crds controlplane flux lint)
+all=(gen crds controlplane flux certmanager lint)
 
 export CGO_ENABLED=0
 export GOWORK=off                                  # a developer's go.work must not choose other versions
@@ -31,7 +31,7 @@ cd "$here"
 key=$(
   {
     go version
-    find build.sh go.mod go.sum lint cmd -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    find build.sh go.mod go.sum lint clusterapi cmd -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
   } | sha256sum | cut -c1-16
 )
 out=$cache/$key
@@ -65,7 +65,7 @@ total=0 nth=0
 count() { if wanted "$1"; then total=$((total + $2)); fi; }
 # crds needs controller-gen, so it brings gen along.
 if wanted crds && ! wanted gen; then groups=(gen "${groups[@]}"); fi
-count gen 1; count crds 1; count controlplane 1; count flux 2; count lint 1
+count gen 1; count crds 1; count controlplane 1; count flux 2; count certmanager 1; count lint 1
 
 have() { local file; for file in "$@"; do [[ -e $out/$file ]] || return 1; done; }
 
@@ -103,12 +103,13 @@ step() {
   say "$label $((SECONDS - start))s"
 }
 
-# gobuild FOLDER LDFLAGS PACKAGE: in place of the shell, so that stopping the step stops the compiler.
-gobuild() { cd "$1" && exec go build -trimpath -ldflags "-s -w $2" -o "$tmp/bin/" "$3"; }
+# gobuild FOLDER LDFLAGS PACKAGE [NAME]: in place of the shell, so that stopping the step stops the compiler.
+gobuild() { cd "$1" && exec go build -trimpath -ldflags "-s -w $2" -o "$tmp/bin/${4:-}" "$3"; }
 
 build_gen() { gobuild . "" sigs.k8s.io/controller-tools/cmd/controller-gen; }
 build_kustomize() { gobuild . "" github.com/fluxcd/kustomize-controller; }
 build_source() { gobuild . "" github.com/fluxcd/source-controller; }
+build_certmanager() { gobuild . "" ./cmd/certmanager cert-manager; }
 build_lint() { gobuild lint "" github.com/golangci/golangci-lint/v2/cmd/golangci-lint; }
 
 build_controlplane() {
@@ -121,15 +122,23 @@ build_controlplane() {
     -X $package.gitTreeState=clean" ./cmd/controlplane
 }
 
-# Two projects ship their CRDs; of the other three only the API modules can be had, and the CRDs are generated as they do it.
+# copy_crds PROJECT MODULE GLOB: out of the version of a module that the go.mod of the current folder names.
+copy_crds() {
+  local project=$1 module=$2 glob=$3 dir
+  go mod download "$module"
+  dir=$(go list -m -f '{{.Dir}}' "$module")
+  mkdir -p "$tmp/crds/$project"
+  cp --no-preserve=mode "$dir"/$glob "$tmp/crds/$project/"
+}
+
+# Most projects ship their CRDs; of three only the API modules can be had, and the CRDs are generated as they do it.
 build_crds() {
-  local project dir
+  local project
   for project in kustomize-controller source-controller; do
-    go mod download "github.com/fluxcd/$project"
-    dir=$(go list -m -f '{{.Dir}}' "github.com/fluxcd/$project")
-    mkdir -p "$tmp/crds/$project"
-    cp --no-preserve=mode "$dir"/config/crd/bases/*.yaml "$tmp/crds/$project/"
+    copy_crds "$project" "github.com/fluxcd/$project" 'config/crd/bases/*.yaml'
   done
+  copy_crds cert-manager github.com/cert-manager/cert-manager 'deploy/crds/*.yaml'
+  (cd clusterapi && copy_crds cluster-api sigs.k8s.io/cluster-api core/config/crd/bases/cluster.x-k8s.io_machines.yaml)
   for project in helm-controller image-automation-controller image-reflector-controller; do
     "$out/bin/controller-gen" crd "paths=github.com/fluxcd/$project/api/..." "output:crd:dir=$tmp/crds/$project"
   done
@@ -146,6 +155,7 @@ if wanted flux; then
   step kustomize-controller build_kustomize bin/kustomize-controller
   step source-controller build_source bin/source-controller
 fi
+if wanted certmanager; then step cert-manager build_certmanager bin/cert-manager; fi
 if wanted lint; then step golangci-lint build_lint bin/golangci-lint; fi
 
 # --- hand over ---------------------------------------------------------------------------------------------------------------
@@ -157,7 +167,7 @@ if [[ $(readlink "$cache/current" || true) != "$key" ]]; then
 fi
 
 # Only when the new folder is complete: a build of one group must not take the others from whoever still uses the old one.
-if ((total == 6)); then
+if ((total == 7)); then
   for old in "$cache"/*/; do
     old=${old%/}
     [[ -L $old || ! ${old##*/} =~ ^[0-9a-f]{16}$ || $old == "$out" ]] && continue
