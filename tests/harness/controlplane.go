@@ -52,7 +52,7 @@ type ControlPlane struct {
 var CRDs = []string{
 	"kustomize-controller", "source-controller", "helm-controller",
 	"image-reflector-controller", "image-automation-controller",
-	"cert-manager",
+	"cert-manager", "cluster-api",
 }
 
 // Lock is the definition of GateLocks alone, without the policies of config/lock.

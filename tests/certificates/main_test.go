@@ -1,0 +1,270 @@
+// Package certificates tests what the hold of Certificates relies on, with the
+// real cert-manager and its webhook.
+package certificates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const (
+	// timeout for what must happen; a window is up to a minute away and two cores
+	// may be busy.
+	timeout = 3 * time.Minute
+	// patience for what must not happen.
+	patience = 8 * time.Second
+
+	lifetime   = 90 * time.Second
+	renewAfter = 5 * time.Second
+)
+
+var cluster *harness.ControlPlane
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(harness.RunTests(withCertManager{m}, &cluster, "cert-manager"))
+}
+
+// withCertManager runs the tests while cert-manager runs.
+type withCertManager struct{ *testing.M }
+
+func (w withCertManager) Run() (code int) {
+	for _, start := range []func(context.Context) (*harness.Process, error){cluster.StartCertManager, cluster.StartCertManagerWebhook} {
+		process, err := start(context.Background())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() {
+			if err := process.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}()
+	}
+	return w.M.Run()
+}
+
+func TestAWindowIsWhenACertificateIsRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(2*lifetime, renewAfter, disabled)
+	first := w.issued()
+	start := time.Now().UTC().Add(3*renewAfter + time.Minute).Truncate(time.Minute)
+	w.must(w.patch(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"%s","windowDuration":"1s"}]}}}`, yearly(start)))
+	w.eventually("the renewal is planned for the window", func(state certificate) error {
+		if state.revision != 1 || !state.renewal.Equal(start) {
+			return fmt.Errorf("revision %d is to be renewed at %s, not at %s", state.revision, state.renewal, start)
+		}
+		return nil
+	})
+	second := w.renewed(first)
+	if second.notBefore.Before(start) {
+		t.Errorf("renewed at %s, before the window at %s", second.notBefore, start)
+	}
+}
+
+func TestACertificateIsIssuedAndRenewedByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(lifetime, renewAfter, nil)
+	first := w.issued()
+	if !first.renewal.Equal(first.notBefore.Add(renewAfter)) || !first.notAfter.Equal(first.notBefore.Add(lifetime)) {
+		t.Errorf("issued as %+v", first)
+	}
+	second := w.renewed(first)
+	if second.notBefore.Before(first.renewal) {
+		t.Errorf("renewed at %s, planned for %s", second.notBefore, first.renewal)
+	}
+}
+
+func TestADisabledCertificateIsRenewedOnRequestOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(lifetime, renewAfter, disabled)
+	first := w.issued()
+	if !first.renewal.IsZero() {
+		t.Errorf("a renewal is planned for %s", first.renewal)
+	}
+	w.must(harness.Throughout(w.ctx, renewAfter+patience, "the certificate is not renewed", func() error {
+		if state := w.read(); state.revision != 1 || !state.renewal.IsZero() {
+			return fmt.Errorf("it is %+v", state)
+		}
+		return nil
+	}))
+	w.must(cluster.RenewCertificate(w.ctx, w.key()))
+	if second := w.renewed(first); !second.renewal.IsZero() {
+		t.Errorf("a renewal is planned for %s", second.renewal)
+	}
+}
+
+func TestAWindowBeyondTheLifetimeDelaysNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(lifetime, renewAfter, window(time.Now().AddDate(0, 6, 0)))
+	first := w.issued()
+	if !first.renewal.Equal(first.notBefore.Add(renewAfter)) {
+		t.Errorf("a renewal is planned for %s", first.renewal)
+	}
+	w.renewed(first)
+	w.eventually("cert-manager complains about the window", func(state certificate) error {
+		if state.ready != "WindowError" {
+			return errors.New(state.ready)
+		}
+		return nil
+	})
+}
+
+func TestTheWebhookAcceptsHowACertificateIsHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, validated)
+	w.create(3*time.Hour, time.Hour, window(time.Now().Add(2*time.Hour)))
+	w.issued()
+	w.must(w.patch(`{"spec":{"renewal":{"policy":"Disabled","windows":null}}}`))
+	w.eventually("no renewal is planned", func(state certificate) error {
+		if !state.renewal.IsZero() {
+			return fmt.Errorf("it is planned for %s", state.renewal)
+		}
+		return nil
+	})
+	for patch, refusal := range map[string]string{
+		`{"spec":{"renewal":{"windows":[{"cron":"0 0 1 1 *","windowDuration":"1m"}]}}}`:                   "spec.renewal.windows: Forbidden",
+		`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"soon","windowDuration":"1m"}]}}}`: "spec.renewal.windows[0].cron: Invalid",
+		`{"spec":{"duration":"90s","renewBefore":"30s"}}`:                                                 "spec.duration: Invalid",
+	} {
+		if err := w.patch("%s", patch); err == nil || !strings.Contains(err.Error(), refusal) {
+			t.Errorf("got %v, want %q", err, refusal)
+		}
+	}
+}
+
+var disabled = map[string]any{"policy": "Disabled"}
+
+// window is a minute of each year.
+func window(start time.Time) map[string]any {
+	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": yearly(start), "windowDuration": "1m0s"}}}
+}
+
+// yearly is the cron expression of a minute.
+func yearly(t time.Time) string {
+	t = t.UTC()
+	return fmt.Sprintf("%d %d %d %d *", t.Minute(), t.Hour(), t.Day(), t.Month())
+}
+
+// world is a namespace with an issuer.
+type world struct {
+	*testing.T
+	ctx       context.Context
+	namespace string
+}
+
+// newWorld returns one that the webhook does not validate unless it is told to.
+func newWorld(t *testing.T, opts ...func(*corev1.Namespace)) *world {
+	t.Helper()
+	w := &world{T: t, ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "certificates-", Labels: map[string]string{harness.UnvalidatedLabel: "true"},
+	}}
+	for _, opt := range opts {
+		opt(namespace)
+	}
+	w.must(cluster.Client.Create(w.ctx, namespace))
+	w.namespace = namespace.Name
+	w.must(cluster.CreateIssuer(w.ctx, w.namespace))
+	return w
+}
+
+func validated(namespace *corev1.Namespace) { namespace.Labels = nil }
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) key() client.ObjectKey {
+	return client.ObjectKey{Namespace: w.namespace, Name: "app"}
+}
+
+func (w *world) create(lifetime, renewAfter time.Duration, renewal map[string]any) {
+	w.Helper()
+	obj := harness.NewCertificate(w.key(), lifetime, renewAfter)
+	if renewal != nil {
+		w.must(unstructured.SetNestedMap(obj.Object, renewal, "spec", "renewal"))
+	}
+	w.must(cluster.Client.Create(w.ctx, obj))
+}
+
+func (w *world) patch(format string, args ...any) error {
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
+	return cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)))
+}
+
+// certificate is the status of a Certificate.
+type certificate struct {
+	revision int64
+	// ready is the reason of the condition Ready.
+	ready                        string
+	notBefore, notAfter, renewal time.Time
+}
+
+func (w *world) read() certificate {
+	w.Helper()
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
+	w.must(cluster.Client.Get(w.ctx, w.key(), obj))
+	state := certificate{}
+	state.revision, _, _ = unstructured.NestedInt64(obj.Object, "status", "revision")
+	_, state.ready = harness.Condition(obj, "Ready")
+	for name, field := range map[string]*time.Time{
+		"notBefore": &state.notBefore, "notAfter": &state.notAfter, "renewalTime": &state.renewal,
+	} {
+		if text, ok, _ := unstructured.NestedString(obj.Object, "status", name); ok {
+			var err error
+			*field, err = time.Parse(time.RFC3339, text)
+			w.must(err)
+		}
+	}
+	return state
+}
+
+func (w *world) eventually(what string, check func(certificate) error) {
+	w.Helper()
+	w.must(harness.Eventually(w.ctx, timeout, what, func() error { return check(w.read()) }))
+}
+
+// issued waits until the first revision is issued and its times are known.
+func (w *world) issued() certificate {
+	w.Helper()
+	return w.renewed(certificate{})
+}
+
+// renewed waits until a later revision than old is issued and its times are
+// known; cert-manager writes them one after the other.
+func (w *world) renewed(old certificate) certificate {
+	w.Helper()
+	var state certificate
+	w.eventually(fmt.Sprintf("revision %d is issued", old.revision+1), func(got certificate) error {
+		state = got
+		if got.revision <= old.revision || !got.notBefore.After(old.notBefore) {
+			return fmt.Errorf("it is %+v", got)
+		}
+		return nil
+	})
+	return state
+}
