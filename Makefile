@@ -25,7 +25,7 @@ demo: ## Show the main job on a real control plane. KEEP=1 stays up.
 
 .PHONY: test
 test: ## Run all tests: unit, on a real kube-apiserver, and end to end.
-	@tests/tools/build.sh gen crds controlplane flux >/dev/null
+	@tests/tools/build.sh gen crds controlplane flux certmanager >/dev/null
 	@echo "Building the product and its tests ..."
 	@go build -v ./... 2>&1 | awk 'NR % 100 == 0 {print "  " NR " packages"}'
 	cd api && go test ./...
@@ -68,7 +68,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 1m).
 	done
 
 .PHONY: tools
-tools: ## Build the tools: the control plane, Flux, generators and linters.
+tools: ## Build the tools: the control plane, Flux, cert-manager, generators and linters.
 	tests/tools/build.sh
 
 .PHONY: clean
