@@ -41,6 +41,15 @@ const (
 	// govern the Certificate are open. The renewal of such a Certificate is not held.
 	ActivateIntoAnnotation = "gating.toolkit.fluxcd.io/activate-into"
 
+	// ActivatedAnnotation is on a Secret that a certificate is promoted into: the
+	// fingerprint of what was promoted last. The same is not promoted again, so that a
+	// person can go back to what was there before.
+	ActivatedAnnotation = "gating.toolkit.fluxcd.io/activated"
+
+	// ActivatedFromAnnotation is on the same Secret, and on the one that keeps what was
+	// there before: the name of the Certificate.
+	ActivatedFromAnnotation = "gating.toolkit.fluxcd.io/activated-from"
+
 	// RefreshAnnotation is on a Machine whose certificates a Gate refreshes: the
 	// Gate, when it asked for that, and when the certificates expired then.
 	RefreshAnnotation = "gating.toolkit.fluxcd.io/refresh"

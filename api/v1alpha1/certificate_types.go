@@ -42,6 +42,9 @@ const (
 	// RenewalConfigInvalidCondition is True while the renewal is not held as the
 	// Gate says, because of the configuration of the Gate or of the Certificate.
 	RenewalConfigInvalidCondition = "RenewalConfigInvalid"
+	// ActivatedCondition is True while the issued certificate is in the Secret that
+	// the annotation gating.toolkit.fluxcd.io/activate-into names.
+	ActivatedCondition = "Activated"
 )
 
 // Reasons of the conditions of a Certificate.
@@ -58,4 +61,21 @@ const (
 	// UnsupportedVersionReason is that of RenewalConfigInvalid if the version of
 	// cert-manager cannot do what the Gate says, and of an entry in status.failures.
 	UnsupportedVersionReason = "UnsupportedVersion"
+)
+
+// Reasons of the condition Activated, besides GateClosed, and of events on
+// Certificates.
+const (
+	// ActivatedReason means that the issued certificate was promoted.
+	ActivatedReason = "Activated"
+	// ActivationFailedReason means that it cannot be promoted, see the message. Also
+	// the reason of an entry in status.failures.
+	ActivationFailedReason = "ActivationFailed"
+	// NotIssuedReason means that there is no certificate to promote yet.
+	NotIssuedReason = "NotIssued"
+	// NotYetValidReason means that the issued certificate is valid in the future only.
+	NotYetValidReason = "NotYetValid"
+	// RolledBackReason means that somebody has changed the Secret since the issued
+	// certificate was promoted into it.
+	RolledBackReason = "RolledBack"
 )

@@ -19,28 +19,30 @@ const module = "github.com/fluxcd/gating-controller/"
 // mayImport is the import table of CONTRIBUTING.md: the packages of ours that
 // the files of a folder may import. A folder that is not listed may import all.
 var mayImport = map[string][]string{
-	"api/v1alpha1":      {},
-	"internal/schedule": {},
-	"internal/gate":     {"api/v1alpha1", "internal/schedule"},
-	"internal/target":   {},
-	"internal/lock":     {"api/v1alpha1"},
-	"internal/pace":     {},
-	"controllers":       {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace"},
-	"receivers":         {"api/v1alpha1", "internal/gate"},
-	"internal/app":      {"controllers", "receivers", "api/v1alpha1"},
-	"cmd/kubectl-gate":  {"api/v1alpha1", "internal/schedule", "internal/gate"},
-	".":                 {"internal/app"},
+	"api/v1alpha1":        {},
+	"internal/schedule":   {},
+	"internal/gate":       {"api/v1alpha1", "internal/schedule"},
+	"internal/target":     {},
+	"internal/lock":       {"api/v1alpha1"},
+	"internal/pace":       {},
+	"internal/activation": {},
+	"controllers":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace", "internal/activation"},
+	"receivers":           {"api/v1alpha1", "internal/gate"},
+	"internal/app":        {"controllers", "receivers", "api/v1alpha1"},
+	"cmd/kubectl-gate":    {"api/v1alpha1", "internal/schedule", "internal/gate"},
+	".":                   {"internal/app"},
 }
 
 // mayImportOthers lists for some folders all that is not of ours and not of the
 // standard library that they may import, by prefix.
 var mayImportOthers = map[string][]string{
-	"internal/schedule": {"github.com/robfig/cron/v3"},
-	"api/v1alpha1":      {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
-	"internal/gate":     {"k8s.io/apimachinery/"},
-	"internal/target":   {"k8s.io/apimachinery/"},
-	"internal/lock":     {},
-	"internal/pace":     {},
+	"internal/schedule":   {"github.com/robfig/cron/v3"},
+	"api/v1alpha1":        {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
+	"internal/gate":       {"k8s.io/apimachinery/"},
+	"internal/target":     {"k8s.io/apimachinery/"},
+	"internal/lock":       {},
+	"internal/pace":       {},
+	"internal/activation": {"k8s.io/apimachinery/"},
 }
 
 func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
