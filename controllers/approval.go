@@ -23,6 +23,8 @@ func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step t
 	condition := approval(step, want.Want, plan.Exempt)
 	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
 	switch {
+	case plan.Exempt == target.Activates:
+		condition = nil // the condition Activated tells
 	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue && step.Outcome != target.OutcomeExempt:
 		condition = was
 	case step.Hold && refusedFor(was, step.HeldBy, want.Gate):

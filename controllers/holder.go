@@ -59,6 +59,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		}
 	}
 	result.add(r.settleGoverned(ctx, obj, governed.targets, want))
+	result.merge(r.activate(ctx, governed.targets, want))
 	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
 	result.merge(r.settleAll(ctx, denied.targets, order{Want: refused, gate: obj, now: now}))
 

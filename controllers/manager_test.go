@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -244,6 +246,25 @@ func TestWatches(t *testing.T) {
 		w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
 		w.must(cluster.Client.Delete(w.ctx, g))
 		w.soonFree(app)
+	})
+
+	t.Run("a certificate is activated once cert-manager reports it", func(t *testing.T) {
+		w := newWorld(t)
+		web := w.activating("web")
+		web.SetAnnotations(nil)
+		w.must(cluster.Client.Update(w.ctx, &web.Unstructured))
+		w.gate("go-live", v1alpha1.GateSpec{
+			Default: "opened", Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{certificateRef("web")},
+		})
+		w.soonStatus(w.reread("go-live"), "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Total == 1 })
+		web.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: "web-tls"})
+		w.must(cluster.Client.Update(w.ctx, &web.Unstructured))
+		soon(t, "the annotation is seen", func() bool { return strings.HasPrefix(w.activated(web), "False NotIssued") })
+		w.stage(web, w.keyPair(-1000*day, 10000*day))
+		w.must(cluster.Client.Status().Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType, []byte(`{"status":{"notAfter":"2099-01-01T00:00:00Z"}}`))))
+		soon(t, "the certificate is in use", func() bool {
+			return w.secret("web-tls") != nil && strings.HasPrefix(w.activated(web), "True Activated")
+		})
 	})
 
 	t.Run("the cache keeps only what a hold needs", func(t *testing.T) {

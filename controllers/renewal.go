@@ -21,7 +21,7 @@ import (
 // ourConditions are the types of those that we set on a Certificate.
 var ourConditions = []string{
 	v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
-	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
+	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition, v1alpha1.ActivatedCondition,
 }
 
 // certify sets the conditions of a Certificate, by server-side apply: what is not
@@ -37,6 +37,9 @@ func (r *GateReconciler) certify(ctx context.Context, obj *target.Object, step t
 		}
 	}
 	list := renewalConditions(obj, step, plan)
+	if activated := conditions.Get(obj, v1alpha1.ActivatedCondition); activated != nil {
+		list = append(list, *activated) // see activate
+	}
 	if approved != nil {
 		list = append(list, *approved)
 	}

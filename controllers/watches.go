@@ -241,6 +241,7 @@ func matters(before, after any) bool {
 	old, latest := &target.Object{Unstructured: *b}, &target.Object{Unstructured: *a}
 	return adapter == nil || adapter.Observe(old, us) != adapter.Observe(latest, us) || adapter.Differs(old, latest) ||
 		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
+		old.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != latest.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] ||
 		old.GetAnnotations()[v1alpha1.GatesAnnotation] != latest.GetAnnotations()[v1alpha1.GatesAnnotation] ||
 		(old.GetDeletionTimestamp() == nil) != (latest.GetDeletionTimestamp() == nil) ||
 		!apiequality.Semantic.DeepEqual(old.GetLabels(), latest.GetLabels()) ||

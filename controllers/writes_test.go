@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +74,8 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 		kind = v1alpha1.GateKind
 	case *v1alpha1.GateLock:
 		kind, name = v1alpha1.GateLockKind, obj.Namespace
+	case *corev1.Secret:
+		kind = "Secret"
 	default:
 		kind = obj.(interface{ GetKind() string }).GetKind() //nolint:forcetypeassert // all others are unstructured
 	}

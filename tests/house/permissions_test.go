@@ -3,6 +3,7 @@ package house
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ var (
 )
 
 // mayDo lists the verbs that the controller may have in the cluster, by resource
-// and group. Secrets are not among them: nothing of ours reads one.
+// and group. Secrets are not among them: those are for config/activation.
 var mayDo = map[string][]string{
 	"events.": {"create", "patch"},
 	"customresourcedefinitions.apiextensions.k8s.io":        read,
@@ -91,6 +92,20 @@ func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
 	for name := range mayDo {
 		if !seen[name] {
 			t.Errorf("%s is in the list, but not in the role", name)
+		}
+	}
+}
+
+// The one role that has Secrets is an optional component of its own.
+func TestTheRoleOfActivationsHasNothingButWhatItNeedsOfSecrets(t *testing.T) {
+	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "patch"}}}
+	if got := roles(t, "config/activation/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for _, file := range []string{"config/default/kustomization.yaml", "config/rbac/kustomization.yaml"} {
+		content, err := os.ReadFile(filepath.Join(harness.Root(), file))
+		if err != nil || strings.Contains(string(content), "activation") {
+			t.Errorf("%s installs it: %v", file, err)
 		}
 	}
 }

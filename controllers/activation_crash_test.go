@@ -1,0 +1,272 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// renewed is a world in which the second of two certificates is to be activated.
+func renewed(t *testing.T) (w *world, g *v1alpha1.Gate, first, second map[string][]byte) {
+	t.Helper()
+	w = newWorld(t)
+	web := w.activating("web")
+	first, second = w.keyPair(0, 30*day, "key.der"), w.keyPair(0, 60*day)
+	g = w.activationGate(0)
+	for _, data := range []map[string][]byte{w.keyPair(0, 20*day), first} {
+		w.stage(web, data)
+		w.reconcile(g)
+	}
+	w.stage(web, second)
+	return w, g, first, second
+}
+
+func TestACrashAfterAnyWriteOfAnActivationIsMended(t *testing.T) {
+	t.Parallel()
+	for n := range enough {
+		w, g, first, second := renewed(t)
+		w.writes.before = crashing(n)
+		_, err := w.try(g)
+		w.writes.heal()
+		switch live := w.secret("web-tls").Data; string(live["tls.crt"]) {
+		case string(first["tls.crt"]):
+			w.has("web-tls", first)
+		default:
+			w.has("web-tls", second)
+			w.has("web-tls-previous", first)
+		}
+		for range 2 {
+			w.reconcile(g)
+			w.has("web-tls", second)
+			w.has("web-tls-previous", first)
+			w.expectActivated(g, "True Activated: ")
+		}
+		if t.Failed() {
+			t.Fatalf("after a crash at write %d: %v", n, err)
+		}
+		if err == nil && n > 2 {
+			return // all writes were made
+		}
+	}
+	t.Errorf("more than %d writes", enough)
+}
+
+func TestALostAnswerOfAnActivationIsMended(t *testing.T) {
+	for _, at := range []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w, g, first, second := renewed(t)
+			w.writes.after = once(at, func() error { return errBroken })
+			if _, err := w.try(g); err == nil {
+				t.Error("no error")
+			}
+			w.expectActivated(g, "False ActivationFailed: ")
+			w.reconcile(g)
+			w.has("web-tls", second)
+			w.has("web-tls-previous", first)
+			w.expectActivated(g, "True Activated: ")
+		})
+	}
+}
+
+// What somebody writes in between is kept as what was in use before.
+func TestWhoWritesTheLiveSecretMeanwhileIsNotOverwrittenUnseen(t *testing.T) {
+	for _, at := range []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w, g, _, second := renewed(t)
+			theirs := w.keyPair(0, 40*day)
+			done := false
+			w.writes.before = func(write string) error {
+				if write != at || done {
+					return nil
+				}
+				done = true
+				live := w.secret("web-tls")
+				live.Data = theirs
+				return cluster.Client.Update(w.ctx, live)
+			}
+			w.reconcile(g)
+			w.has("web-tls", second)
+			w.has("web-tls-previous", theirs)
+		})
+	}
+}
+
+func TestALiveSecretThatAppearsMeanwhileIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data, theirs := w.keyPair(0, 60*day), w.keyPair(0, 30*day)
+	w.stage(w.activating("web"), data)
+	g := w.activationGate(0)
+	w.writes.before = once("create Secret/web-tls", func() error { w.byHand("web-tls", theirs); return nil })
+	w.reconcile(g)
+	w.has("web-tls", data)
+	w.has("web-tls-previous", theirs)
+}
+
+// meanwhile issues certificates, and activates each as the controller does on
+// behalf of another Gate.
+func (w *world) meanwhile(g *v1alpha1.Gate, issued ...map[string][]byte) {
+	w.Helper()
+	web, other := w.readCertificate("web"), *w.GateReconciler
+	other.Client, other.APIReader, other.EventRecorder = cluster.Client, cluster.Client, &recorder{}
+	for _, data := range issued {
+		w.stage(web, data)
+		target.Trim(&w.reload(web).Unstructured, us)
+		if failed := other.activate(w.ctx, []*target.Object{web}, order{gate: g.DeepCopy(), now: w.clock.Now()}); len(failed.failures) > 0 {
+			w.Errorf("failures %v", failed.failures)
+		}
+	}
+}
+
+func TestAnActivationThatIsLateUndoesNothing(t *testing.T) {
+	t.Parallel()
+	w, g, _, second := renewed(t)
+	third := w.keyPair(0, 90*day)
+	w.writes.before = once("Secret/web-tls", func() error { w.meanwhile(g, second, third); return nil })
+	w.reconcile(g)
+	w.has("web-tls", third)
+	w.has("web-tls-previous", second)
+}
+
+func TestAnActivationBetweenTwoReadsIsNotUndone(t *testing.T) {
+	t.Parallel()
+	w, g, _, second := renewed(t)
+	third := w.keyPair(0, 90*day)
+	w.APIReader = &afterRead{Reader: w.APIReader, do: func() { w.meanwhile(g, second, third) }}
+	w.reconcile(g)
+	w.has("web-tls", third)
+	w.has("web-tls-previous", second)
+}
+
+// afterRead does something once after a Secret is read.
+type afterRead struct {
+	client.Reader
+	do func()
+}
+
+func (r *afterRead) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, obj, opts...)
+	if do := r.do; do != nil {
+		if _, ok := obj.(*corev1.Secret); ok {
+			r.do = nil
+			do()
+		}
+	}
+	return err
+}
+
+// asServiceAccount makes the world's controller one with the permissions of the
+// roles in files and no others. The returned function adds those of others, in a
+// namespace or, if that is empty, everywhere.
+func (w *world) asServiceAccount(files ...string) (bind func(namespace string, files ...string)) {
+	w.Helper()
+	user := "system:serviceaccount:" + w.namespace + ":gating-controller"
+	bind = func(namespace string, files ...string) {
+		for _, file := range files {
+			content, err := os.ReadFile(filepath.Join(harness.Root(), file))
+			w.must(err)
+			role := &rbacv1.ClusterRole{}
+			w.must(yaml.UnmarshalStrict(content, role))
+			role.Name = w.namespace + "-" + filepath.Base(filepath.Dir(file))
+			w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, role)))
+			subjects := []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}
+			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+			meta := metav1.ObjectMeta{Name: role.Name, Namespace: namespace}
+			var binding client.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
+			if namespace != "" {
+				binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
+			}
+			w.must(cluster.Client.Create(w.ctx, binding))
+		}
+	}
+	bind("", files...)
+	config := rest.CopyConfig(cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	scheme, err := harness.Scheme()
+	w.must(err)
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	w.must(err)
+	w.Client, w.APIReader = w.writes.client(c), c
+	w.Locks = &Locks{Client: w.Client, APIReader: c}
+	return bind
+}
+
+func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
+	for name, everywhere := range map[string]bool{"everywhere": true, "in a namespace": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			bind := w.asServiceAccount("config/rbac/role.yaml")
+			web, first, second := w.activating("web"), w.keyPair(0, 30*day), w.keyPair(0, 60*day)
+			w.stage(web, first)
+			g := w.activationGate(0)
+			w.reconcile(g)
+			w.has("web-tls", nil)
+			w.expectActivated(g, "False ActivationFailed: Not activated into Secret 'web-tls': the controller is not permitted to do so, install config/activation: ")
+			if events := w.events.take("Warning Certificate/web"); len(events) != 1 {
+				t.Errorf("events %q", events)
+			}
+
+			namespace := w.namespace
+			if everywhere {
+				namespace = ""
+			}
+			bind(namespace, "config/activation/role.yaml")
+			soonPermitted(t, w, g)
+			w.has("web-tls", first)
+			w.stage(web, second)
+			w.reconcile(g)
+			w.has("web-tls", second)
+			w.has("web-tls-previous", first)
+			w.expectActivated(g, "True Activated: ")
+			if err := w.List(w.ctx, &corev1.SecretList{}, client.InNamespace(w.namespace)); err == nil {
+				t.Error("the controller may list Secrets")
+			}
+		})
+	}
+}
+
+// soonPermitted reconciles until the API server has seen a new binding.
+func soonPermitted(t *testing.T, w *world, g *v1alpha1.Gate) {
+	t.Helper()
+	soon(t, "the certificate is activated", func() bool {
+		w.reconcile(g)
+		return len(g.Status.Failures) == 0
+	})
+}
+
+// No Secret is read by way of the cache, which would list them all.
+func TestNoSecretIsCached(t *testing.T) {
+	w := newWorld(t)
+	data := w.keyPair(0, 60*day)
+	w.stage(w.activating("web"), data)
+	w.Client = noReads{w.Client}
+	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
+	w.reconcile(w.activationGate(0))
+	w.has("web-tls", data)
+}
+
+// noReads is a client whose cache has no Secrets.
+type noReads struct{ client.Client }
+
+func (c noReads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*corev1.Secret); ok {
+		return errors.New("a Secret is read by way of the cache")
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}

@@ -1,0 +1,93 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
+	theirs := func(change func(*corev1.Secret)) func(*world) {
+		return func(w *world) { w.byHand("web-tls", w.keyPair(0, 30*day), change) }
+	}
+	into := func(name string) func(*world) {
+		return func(w *world) {
+			w.must(cluster.Client.Patch(w.ctx, &w.readCertificate("web").Unstructured, client.RawPatch(types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":"`+name+`"}}}`))))
+		}
+	}
+	for name, tc := range map[string]struct {
+		prepare func(*world)
+		cause   string
+	}{
+		"the secret that it is issued into":  {into("web-staged"), "activate into another than spec.secretName"},
+		"a name that no secret can have":     {into("Web TLS"), "'Web TLS' cannot be the name of a Secret"},
+		"the secret of another certificate":  {theirs(func(s *corev1.Secret) { s.Annotations = map[string]string{"cert-manager.io/certificate-name": "mail"} }), "is the one of Certificate 'mail'"},
+		"a secret that cert-manager watches": {theirs(func(s *corev1.Secret) { s.Labels = map[string]string{"controller.cert-manager.io/fao": "true"} }), "belongs to cert-manager"},
+		"another certificate activates into": {theirs(func(s *corev1.Secret) { s.Annotations = map[string]string{v1alpha1.ActivatedFromAnnotation: "mail"} }), "Certificate 'mail' activates into Secret 'web-tls'"},
+		"an immutable secret":                {theirs(func(s *corev1.Secret) { s.Immutable = ptr.To(true) }), "is immutable"},
+		"a secret of another type":           {theirs(func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }), "is of type Opaque"},
+		"a secret that is controlled": {theirs(func(s *corev1.Secret) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "1", Controller: ptr.To(true)}}
+		}), "is controlled by ConfigMap 'x'"},
+		"what was there before is not ours": {func(w *world) {
+			w.byHand("web-tls", w.keyPair(0, 30*day))
+			w.byHand("web-tls-previous", w.keyPair(0, 30*day))
+		}, "Secret 'web-tls-previous' is to keep what was in use before, but somebody else made it"},
+		"a staged secret of another": {func(w *world) {
+			staged := w.secret("web-staged")
+			staged.Annotations["cert-manager.io/certificate-name"] = "mail"
+			w.must(cluster.Client.Update(w.ctx, staged))
+		}, "Secret 'web-staged' was not issued for Certificate 'web'"},
+		"a certificate without its key": {func(w *world) {
+			w.stage(w.readCertificate("web"), func() map[string][]byte {
+				data := w.keyPair(0, 30*day)
+				data["tls.key"] = w.keyPair(0, 30*day)["tls.key"]
+				return data
+			}())
+		}, "Secret 'web-staged' has a tls.key that does not go with its tls.crt"},
+		"a certificate that has ended": {func(w *world) { w.stage(w.readCertificate("web"), w.keyPair(-2*day, -day)) }, "the certificate to activate ended at 2026-11-22T12:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			web := w.activating("web")
+			w.stage(web, w.keyPair(0, 60*day))
+			tc.prepare(w)
+			before := w.secrets()
+			g := w.activationGate(0)
+			for range 2 {
+				w.reconcile(g)
+			}
+			equal(t, w.secrets(), before)
+			equal(t, w.writes.take("Secret"), []string(nil))
+			w.expectActivated(g, "False ActivationFailed: Not activated into Secret ")
+			if len(g.Status.Failures) != 1 || g.Status.Failures[0].Reason != v1alpha1.ActivationFailedReason ||
+				g.Status.Failures[0].Kind != "Certificate" || !strings.Contains(g.Status.Failures[0].Message, tc.cause) {
+				t.Errorf("failures %+v, want %q", g.Status.Failures, tc.cause)
+			}
+			if events := w.events.take("Certificate/web"); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Certificate/web ActivationFailed: Not activated into Secret ") || !strings.Contains(events[0], tc.cause) {
+				t.Errorf("events %q", events)
+			}
+		})
+	}
+}
+
+// secrets returns all Secrets of the world, in the versions that they have.
+func (w *world) secrets() map[string]string {
+	w.Helper()
+	list := &corev1.SecretList{}
+	w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
+	all := map[string]string{}
+	for i := range list.Items {
+		all[list.Items[i].Name] = list.Items[i].ResourceVersion
+	}
+	return all
+}

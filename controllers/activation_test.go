@@ -1,0 +1,373 @@
+package controllers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// activationGate creates a Gate of the Certificate web that opens at a time after
+// start.
+func (w *world) activationGate(notBefore time.Duration) *v1alpha1.Gate {
+	w.Helper()
+	return w.gate("go-live", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: 1000 * day},
+		NotBefore: ptr.To(metav1.NewTime(start.Add(notBefore))), Targets: []v1alpha1.TargetReference{certificateRef("web")},
+	})
+}
+
+func (w *world) expectActivated(g *v1alpha1.Gate, want string) {
+	w.Helper()
+	certificate := w.readCertificate("web")
+	if got := w.activated(certificate); !strings.HasPrefix(got, want) {
+		w.Errorf("condition Activated is %q, want %q", got, want)
+	}
+	failed := 0
+	if strings.HasPrefix(want, "False ActivationFailed") {
+		failed = 1
+	}
+	if len(g.Status.Failures) != failed {
+		w.Errorf("failures %v", g.Status.Failures)
+	}
+}
+
+func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := w.activating("web")
+	g := w.activationGate(hours(1))
+	w.reconcile(g)
+	w.expectActivated(g, "False NotIssued: There is no certificate in Secret 'web-staged' yet.")
+
+	first := w.keyPair(-time.Hour, 90*day, "tls-combined.pem", "key.der", "keystore.p12")
+	w.stage(web, first)
+	if requeue := w.reconcile(g).RequeueAfter; requeue != time.Hour {
+		t.Errorf("requeue after %s", requeue)
+	}
+	w.has("web-tls", nil)
+	w.expectActivated(g, "False GateClosed: Certificate ")
+	if got, want := w.activated(web), fmt.Sprintf("waits for gate '%s' (opens at 2026-11-23T13:00:00Z, UTC).", key(g)); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.in(time.Hour - time.Second)
+	w.reconcile(g)
+	w.has("web-tls", nil)
+
+	w.in(time.Hour)
+	w.events.take("")
+	w.writes.take("")
+	w.reconcile(g)
+	w.has("web-tls", first)
+	w.has("web-tls-previous", nil)
+	equal(t, w.writes.take("Secret"), []string{"create Secret/web-tls"})
+	w.expectActivated(g, "True Activated: Secret 'web-tls' has the issued certificate. The certificate in use ends at 2027-02-21T12:00:00Z.")
+	if events := w.events.take("Certificate/web"); len(events) != 1 || !strings.HasPrefix(events[0], "Normal Certificate/web Activated: Activated into Secret 'web-tls': certificate ") {
+		t.Errorf("events %q", events)
+	}
+	live := w.secret("web-tls")
+	equal(t, live.Type, corev1.SecretTypeTLS)
+	equal(t, live.Labels, map[string]string{"app.kubernetes.io/managed-by": "gating-controller"})
+	equal(t, keysOf(anyStrings(live.Annotations)), []string{"gating.toolkit.fluxcd.io/activated", "gating.toolkit.fluxcd.io/activated-from"})
+	equal(t, live.Annotations[v1alpha1.ActivatedFromAnnotation], "web")
+
+	// A renewal goes straight through; what it no longer has goes.
+	second := w.keyPair(-time.Hour, 120*day, "key.der")
+	w.stage(web, second)
+	w.in(hours(2))
+	w.has("web-staged", second)
+	w.reconcile(g)
+	w.has("web-tls", second)
+	w.has("web-tls-previous", first)
+	equal(t, w.writes.take("Secret"), []string{"create Secret/web-tls-previous", "patch Secret/web-tls"})
+	previous := w.secret("web-tls-previous")
+	equal(t, previous.Annotations, map[string]string{v1alpha1.ActivatedFromAnnotation: "web"})
+	equal(t, previous.Type, corev1.SecretTypeTLS)
+
+	third := w.keyPair(-time.Hour, 150*day)
+	w.stage(web, third)
+	w.reconcile(g)
+	w.has("web-tls", third)
+	w.has("web-tls-previous", second)
+	equal(t, w.writes.take("Secret"), []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"})
+	w.reconcile(g)
+	equal(t, w.writes.take(""), []string(nil))
+}
+
+func anyStrings(values map[string]string) map[string]any {
+	all := map[string]any{}
+	for key, value := range values {
+		all[key] = value
+	}
+	return all
+}
+
+func TestAnActivationTimeInThePastActivatesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.keyPair(-time.Hour, 90*day)
+	w.stage(w.activating("web"), data)
+	w.reconcile(w.activationGate(-hours(1)))
+	w.has("web-tls", data)
+}
+
+func TestACertificateThatIsNotYetValidWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.keyPair(hours(2), 90*day)
+	w.stage(w.activating("web"), data)
+	g := w.activationGate(hours(1))
+	w.reconcile(g)
+	w.in(hours(1))
+	if requeue := w.reconcile(g).RequeueAfter; requeue != time.Hour {
+		t.Errorf("requeue after %s", requeue)
+	}
+	w.has("web-tls", nil)
+	w.expectActivated(g, "False NotYetValid: ")
+	w.in(hours(2))
+	w.reconcile(g)
+	w.has("web-tls", data)
+}
+
+func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy *v1alpha1.CertificatePolicy
+		// early is when it is promoted all the same, zero for never.
+		early time.Duration
+	}{
+		"a day before the end of the one in use": {nil, 29 * day},
+		"as the Gate says":                       {&v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))}, 28 * day},
+		"at most a sixth of the lifetime":        {&v1alpha1.CertificatePolicy{SafetyMargin: duration(1000 * hours(1))}, 25 * day},
+		"never, if it is strict":                 {&v1alpha1.CertificatePolicy{Strict: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			web := w.activating("web")
+			first, second := w.keyPair(0, 30*day), w.keyPair(0, 60*day)
+			w.stage(web, first)
+			g := w.activationGate(0)
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = tc.policy })
+			w.reconcile(g)
+			w.close(g, w.in(hours(1)))
+			w.reconcile(g)
+			w.expectActivated(g, "True Activated: ")
+			w.stage(web, second)
+			w.in(hours(2))
+			requeue := w.reconcile(g).RequeueAfter
+			w.has("web-tls", first)
+			w.expectActivated(g, "False GateClosed: ")
+			if tc.early == 0 {
+				w.in(31 * day)
+				w.reconcile(g)
+				w.has("web-tls", first)
+				w.open(g, w.in(31*day+1))
+				w.reconcile(g)
+				w.has("web-tls", second)
+				return
+			}
+			if want := tc.early - hours(2); requeue != want {
+				t.Errorf("requeue after %s, want %s", requeue, want)
+			}
+			if got, want := w.activated(web), "It is replaced at "+start.Add(tc.early).Format(time.RFC3339)+" at the latest."; !strings.HasSuffix(got, want) {
+				t.Errorf("condition %q, want %q", got, want)
+			}
+			w.in(tc.early - time.Second)
+			w.reconcile(g)
+			w.has("web-tls", first)
+			w.events.take("")
+			w.in(tc.early)
+			w.reconcile(g)
+			w.has("web-tls", second)
+			w.has("web-tls-previous", first)
+			if events := w.events.take("Activated"); len(events) != 1 || !strings.Contains(events[0], "although gate '"+key(g)+"' is closed") {
+				t.Errorf("events %q", events)
+			}
+		})
+	}
+}
+
+// rollBack runs what the docs say a person does.
+func (w *world) rollBack() {
+	w.Helper()
+	doc, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "activation.md"))
+	w.must(err)
+	_, section, _ := strings.Cut(string(doc), "## Roll back\n")
+	_, section, _ = strings.Cut(section, "```sh\n")
+	script, _, found := strings.Cut(section, "```")
+	if !found || !strings.Contains(script, "-n shop") {
+		w.Fatalf("the docs say %q", script)
+	}
+	cmd := exec.CommandContext(w.ctx, "bash", "-euc", strings.ReplaceAll(script, "-n shop", "-n "+w.namespace))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("%s: %s", err, out)
+	}
+}
+
+func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := w.activating("web")
+	first, second, third := w.keyPair(0, 30*day), w.keyPair(0, 60*day, "key.der"), w.keyPair(0, 90*day)
+	g := w.activationGate(0)
+	for _, data := range []map[string][]byte{first, second} {
+		w.stage(web, data)
+		w.reconcile(g)
+	}
+	w.rollBack()
+	for _, at := range []time.Duration{0, hours(1), 29 * day, 31 * day} {
+		w.in(at)
+		w.reconcile(g)
+		w.has("web-tls", first)
+		w.has("web-tls-previous", first)
+	}
+	w.expectActivated(g, "False RolledBack: Somebody has changed Secret 'web-tls' since the certificate was activated. It stays so until the next issuance. The certificate in use ends at 2026-12-23T12:00:00Z.")
+	w.stage(web, third)
+	w.reconcile(g)
+	w.has("web-tls", third)
+	w.has("web-tls-previous", first)
+	w.expectActivated(g, "True Activated: ")
+}
+
+func TestALiveSecretThatIsDeletedIsMadeAnewOnceTheGateIsOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web, data := w.activating("web"), w.keyPair(0, 60*day)
+	w.stage(web, data)
+	g := w.activationGate(0)
+	w.reconcile(g)
+	w.must(cluster.Client.Delete(w.ctx, w.secret("web-tls")))
+	w.close(g, w.in(hours(1)))
+	w.reconcile(g)
+	w.has("web-tls", nil)
+	w.open(g, w.in(hours(2)))
+	w.reconcile(g)
+	w.has("web-tls", data)
+}
+
+func TestALiveSecretMadeByHandIsTakenOverAndKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, data := w.keyPair(0, 30*day, "extra", "key.der"), w.keyPair(0, 60*day, "key.der")
+	w.byHand("web-tls", old, func(s *corev1.Secret) {
+		s.Labels, s.Annotations = map[string]string{"team": "shop"}, map[string]string{"note": "made by hand"}
+	})
+	w.stage(w.activating("web"), data)
+	g := w.activationGate(hours(1))
+	w.reconcile(g)
+	w.has("web-tls", old)
+	w.in(hours(1))
+	w.reconcile(g)
+	w.has("web-tls", data)
+	w.has("web-tls-previous", old)
+	live := w.secret("web-tls")
+	if live.Labels["team"] != "shop" || live.Annotations["note"] != "made by hand" {
+		t.Errorf("labels %v, annotations %v", live.Labels, live.Annotations)
+	}
+}
+
+func TestEveryGateHasToBeOpenForAnActivation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web, data := w.activating("web"), w.keyPair(0, 60*day)
+	w.stage(web, data)
+	g := w.activationGate(0)
+	other := w.closedGate("approval", certificateRef("web"))
+	w.reconcile(other)
+	w.reconcile(g)
+	w.has("web-tls", nil)
+	w.writes.take("")
+	for range 2 { // they tell the same, so that none overwrites the other
+		w.reconcile(other)
+		w.reconcile(g)
+	}
+	equal(t, w.writes.take("Certificate"), []string(nil))
+	w.expectActivated(g, "False GateClosed: ")
+	if got := w.activated(web); !strings.HasSuffix(got, " waits for gate '"+key(other)+"'.") {
+		t.Errorf("condition %q", got)
+	}
+	w.close(g, w.in(hours(1)))
+	w.reconcile(g)
+	w.open(other, w.in(hours(2)))
+	w.reconcile(other)
+	w.has("web-tls", nil)
+	w.open(g, w.in(hours(3)))
+	w.reconcile(g)
+	w.has("web-tls", data)
+}
+
+func TestAGateThatDoesNotExistHoldsAnActivation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web, data := w.activating("web"), w.keyPair(0, 60*day)
+	w.must(cluster.Client.Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.GatesAnnotation+`":"absent"}}}`))))
+	w.stage(web, data)
+	g := w.activationGate(0)
+	w.reconcile(g)
+	w.has("web-tls", nil)
+	w.gate("absent", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.reconcile(g)
+	w.has("web-tls", nil) // it has not been reconciled
+	w.reconcile(w.reread("absent"))
+	w.reconcile(g)
+	w.has("web-tls", data)
+}
+
+func TestTheConditionGoesWithTheAnnotation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web, data := w.activating("web"), w.keyPair(0, 60*day)
+	w.stage(web, data)
+	g := w.activationGate(0)
+	w.reconcile(g)
+	w.expectActivated(g, "True Activated: ")
+	w.must(cluster.Client.Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":null}}}`))))
+	w.stage(web, w.keyPair(0, 90*day))
+	w.reconcile(g)
+	w.has("web-tls", data)
+	equal(t, w.activated(web), "")
+}
+
+// With the annotation a Gate governs when a certificate is put to use, without it
+// when it is renewed.
+func TestTheAnnotationDecidesWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := w.certificate("web", map[string]any{"secretName": "web-staged"})
+	g := w.closedGate("go-live", certificateRef("web"))
+	w.reconcile(g)
+	w.expectRenewal(web, atMargin, key(g), isDeferred...)
+	w.stage(web, w.keyPair(-30*day, 60*day))
+	annotate := func(value string) {
+		w.must(cluster.Client.Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":`+value+`}}}`))))
+		for range 2 {
+			w.reconcile(g)
+		}
+	}
+	annotate(`"web-tls"`)
+	w.expectRenewal(web, "", "", "Activated=False GateClosed")
+	annotate(`null`)
+	w.expectRenewal(web, atMargin, key(g), isDeferred...)
+	w.has("web-tls", nil)
+
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	annotate(`"web-tls"`)
+	w.expectRenewal(web, "", "", "Activated=True Activated", "Approved=True GateOpened")
+}
