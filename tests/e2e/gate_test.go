@@ -119,7 +119,7 @@ func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
 
 func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
-	for _, folder := range []string{"config/default", "config/policies", "config/samples"} {
+	for _, folder := range []string{"config/default", "config/policies", "config/activation", "config/samples"} {
 		rendered, err := cluster.Kubectl(w.ctx, "kustomize", filepath.Join(harness.Root(), folder))
 		w.must(err)
 		if folder == "config/samples" {
@@ -138,7 +138,7 @@ func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
 	found := 0
-	for _, doc := range []string{"README.md", "docs/spec/v1alpha1/gates.md"} {
+	for _, doc := range []string{"README.md", "docs/spec/v1alpha1/gates.md", "docs/activation.md"} {
 		content, err := os.ReadFile(filepath.Join(harness.Root(), doc))
 		w.must(err)
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
@@ -147,12 +147,13 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 			}
 			found++
 			file := filepath.Join(t.TempDir(), "gate.yaml")
-			w.must(os.WriteFile(file, []byte(strings.ReplaceAll(block[1], "namespace: flux-system", "namespace: "+w.namespace)), 0o600))
+			manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.namespace, "namespace: shop", "namespace: "+w.namespace).Replace(block[1])
+			w.must(os.WriteFile(file, []byte(manifest), 0o600))
 			_, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--dry-run=server", "-f", file)
 			w.must(err)
 		}
 	}
-	if found < 2 {
+	if found < 3 {
 		t.Errorf("found %d Gates in the docs", found)
 	}
 }
