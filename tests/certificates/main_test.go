@@ -5,6 +5,7 @@ package certificates
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -37,14 +38,29 @@ var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	flag.Parse()
+	// They wait most of the time.
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
 	os.Exit(harness.RunTests(withCertManager{m}, &cluster, "cert-manager"))
 }
 
 // withCertManager runs the tests while cert-manager runs.
 type withCertManager struct{ *testing.M }
 
+// shard is the label of Gates that have a gating-controller of their own.
+const shard = "sharding.fluxcd.io/key"
+
+func startGatingController(ctx context.Context) (*harness.Process, error) {
+	if err := cluster.Install(ctx); err != nil {
+		return nil, err
+	}
+	return cluster.StartGatingController(ctx, "--watch-label-selector=!"+shard)
+}
+
 func (w withCertManager) Run() (code int) {
-	for _, start := range []func(context.Context) (*harness.Process, error){cluster.StartCertManager, cluster.StartCertManagerWebhook} {
+	for _, start := range []func(context.Context) (*harness.Process, error){cluster.StartCertManager, cluster.StartCertManagerWebhook, startGatingController} {
 		process, err := start(context.Background())
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,286 @@
+package certificates
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// The certificates of these tests are due soon after their issue, and are let go
+// half a minute and up to another minute before they expire.
+const (
+	heldLifetime = 3 * time.Minute
+	heldDue      = 15 * time.Second
+)
+
+// deadline is when a held certificate is renewed without strict.
+func (c certificate) deadline() time.Time {
+	return c.notAfter.Add(-c.notAfter.Sub(c.notBefore) / 6).Truncate(time.Minute)
+}
+
+// gate creates a Gate for all Certificates of the namespace.
+func (w *world) gate(spec v1alpha1.GateSpec, labels map[string]string) *v1alpha1.Gate {
+	w.Helper()
+	spec.Targets = []v1alpha1.TargetReference{{Kind: "Certificate", Name: "app"}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "nights", Namespace: w.namespace, Labels: labels}, Spec: spec}
+	w.must(cluster.Client.Create(w.ctx, g))
+	return g
+}
+
+func (w *world) closedGate() *v1alpha1.Gate {
+	w.Helper()
+	return w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, nil)
+}
+
+// edit changes a Gate.
+func (w *world) edit(g *v1alpha1.Gate, change func(*v1alpha1.Gate)) {
+	w.Helper()
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	before := g.DeepCopy()
+	change(g)
+	w.must(cluster.Client.Patch(w.ctx, g, client.MergeFrom(before)))
+}
+
+func (w *world) open(g *v1alpha1.Gate) {
+	w.Helper()
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: time.Now().Format(time.RFC3339Nano)}
+	})
+}
+
+// says returns the status and the reason of a condition of the Certificate.
+func (w *world) says(condition string) string {
+	w.Helper()
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
+	w.must(cluster.Client.Get(w.ctx, w.key(), obj))
+	status, reason := harness.Condition(obj, condition)
+	return string(status) + " " + reason
+}
+
+// held waits until cert-manager plans the renewal of a certificate as late as the
+// hold has it: at the deadline, or never.
+func (w *world) held(c certificate, at time.Time) {
+	w.Helper()
+	w.eventually("the renewal is held", func(got certificate) error {
+		if got.revision != c.revision || !got.renewal.Equal(at) || got.ready != "Ready" {
+			return fmt.Errorf("want the renewal at %s: %+v", at, got)
+		}
+		if says := w.says(v1alpha1.ApprovedCondition); says != "False GateClosed" {
+			return errors.New(says)
+		}
+		return nil
+	})
+}
+
+// kept expects that a certificate is not renewed until some time.
+func (w *world) kept(c certificate, until time.Time) {
+	w.Helper()
+	w.must(harness.Throughout(w.ctx, time.Until(until), "the certificate is not renewed", func() error {
+		if got := w.read(); got.revision != c.revision {
+			return fmt.Errorf("it is %+v", got)
+		}
+		return nil
+	}))
+}
+
+func TestARenewalIsDeferredOutsideTheWindowAndHappensInside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	from := metav1.NewTime(time.Now().Add(heldDue + 25*time.Second).Truncate(time.Second))
+	until := metav1.NewTime(from.Add(time.Hour))
+	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "soon", From: &from, Until: &until}}}, nil)
+	w.create(heldLifetime, heldDue, nil) // the first issue is not held
+	first := w.issued()
+	w.held(first, first.deadline())
+	if says := w.says(v1alpha1.RenewalDeferredCondition); says != "True OutsideAllowedWindow" {
+		t.Errorf("RenewalDeferred is %s", says)
+	}
+	w.kept(first, from.Time)
+	second := w.renewed(first)
+	if second.notBefore.Before(from.Time) || second.notBefore.After(first.deadline()) {
+		t.Errorf("renewed at %s, the window opened at %s", second.notBefore, from)
+	}
+	w.eventually("nothing is left of the hold", func(got certificate) error {
+		if says := w.says(v1alpha1.RenewalDeferredCondition); says != " " || !got.renewal.Equal(got.notBefore.Add(heldDue)) {
+			return fmt.Errorf("RenewalDeferred is %s: %+v", says, got)
+		}
+		return nil
+	})
+}
+
+func TestOpeningByHandRenewsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
+	g := w.closedGate()
+	w.held(first, first.deadline())
+	w.kept(first, first.notBefore.Add(heldDue+patience))
+	opened := time.Now().Add(-time.Second)
+	w.open(g)
+	if second := w.renewed(first); second.notBefore.Before(opened) {
+		t.Errorf("renewed at %s, opened at %s", second.notBefore, opened)
+	}
+}
+
+// cert-manager does it by itself: the only gating-controller that looks after this
+// Gate has been killed.
+func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
+	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, map[string]string{shard: w.namespace})
+	alone, err := cluster.StartGatingController(w.ctx, "--watch-label-selector="+shard+"="+w.namespace)
+	w.must(err)
+	w.held(first, first.deadline())
+	w.must(alone.Kill())
+	w.kept(first, first.deadline())
+	second := w.renewed(first)
+	if second.notBefore.After(first.notAfter) {
+		t.Errorf("renewed at %s, expired at %s", second.notBefore, first.notAfter)
+	}
+	// The window goes on, so that cert-manager goes on as well, by its own rule.
+	w.eventually("the renewed certificate is ready", func(got certificate) error {
+		if got.ready != "Ready" || !got.renewal.Equal(got.notBefore.Add(heldDue)) {
+			return fmt.Errorf("it is %+v", got)
+		}
+		return nil
+	})
+	alone, err = cluster.StartGatingController(w.ctx, "--watch-label-selector="+shard+"="+w.namespace)
+	w.must(err)
+	defer func() { w.must(alone.Stop()) }()
+	w.eventually("the renewal is held again", func(got certificate) error {
+		if !got.renewal.Equal(got.deadline()) || got.ready != "Ready" {
+			return fmt.Errorf("it is %+v", got)
+		}
+		return nil
+	})
+}
+
+// A hold that was strict stays Disabled: the controller itself has to let it go.
+func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
+	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
+	w.held(first, time.Time{})
+	if says := w.says(v1alpha1.RenewalDisabledCondition); says != "True UserConfigured" {
+		t.Errorf("RenewalDisabled is %s", says)
+	}
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = nil })
+	w.kept(first, first.deadline())
+	w.eventually("the bypass is told, or over", func(got certificate) error {
+		if says := w.says(v1alpha1.RenewalWindowBypassedCondition); says != "True ExpiryImminent" && got.revision == first.revision {
+			return errors.New(says)
+		}
+		return nil
+	})
+	second := w.renewed(first)
+	if second.notBefore.After(first.notAfter) {
+		t.Errorf("renewed at %s, expired at %s", second.notBefore, first.notAfter)
+	}
+	w.held(second, second.deadline())
+}
+
+func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(lifetime, heldDue, nil)
+	first := w.issued()
+	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
+	w.held(first, time.Time{})
+	w.kept(first, first.notAfter.Add(patience))
+	w.open(g)
+	w.renewed(first)
+}
+
+func TestRenewingByHandWorksWhileHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
+	w.closedGate()
+	w.held(first, first.deadline())
+	w.must(cluster.RenewCertificate(w.ctx, w.key()))
+	second := w.renewed(first)
+	w.held(second, second.deadline())
+	w.kept(second, second.notBefore.Add(heldDue+patience))
+}
+
+// What the docs say cannot be held, and that the hold is there again afterwards.
+func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
+	w.closedGate()
+	w.held(first, first.deadline())
+	w.must(w.patch(`{"spec":{"dnsNames":["new.example.com"]}}`))
+	second := w.renewed(first)
+	w.held(second, second.deadline())
+}
+
+func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
+	g := w.closedGate()
+	w.held(first, first.deadline())
+	never, hour := "0 0 30 2 *", &metav1.Duration{Duration: time.Hour}
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: &never, Duration: hour}}}
+	})
+	w.eventually("the Certificate tells", func(certificate) error {
+		if says := w.says(v1alpha1.RenewalConfigInvalidCondition); says != "True InvalidSpec" {
+			return errors.New(says)
+		}
+		return nil
+	})
+	w.held(first, first.deadline())
+	w.kept(first, first.notBefore.Add(heldDue+patience))
+}
+
+// Somebody else's windows decide, whatever the Gate says.
+func TestSomebodyElsesWindowsStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(heldLifetime, heldDue, window(time.Now().AddDate(0, 6, 0)))
+	first := w.issued()
+	w.closedGate()
+	w.renewed(first)
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
+	w.must(cluster.Client.Get(w.ctx, w.key(), obj))
+	if windows, _, _ := unstructured.NestedSlice(obj.Object, "spec", "renewal", "windows"); len(windows) != 1 || obj.GetAnnotations()[v1alpha1.HeldByAnnotation] != "" {
+		t.Errorf("it is %v, %v", obj.Object["spec"], obj.GetAnnotations())
+	}
+}
+
+// The real webhook has to accept each of the ways in which we hold.
+func TestTheWebhookAcceptsWhatTheControllerWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, validated)
+	w.create(3*time.Hour, time.Hour, nil)
+	first := w.issued()
+	g := w.closedGate()
+	w.held(first, first.deadline())
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+	w.held(first, time.Time{})
+	w.open(g)
+	w.eventually("the renewal is planned as before", func(got certificate) error {
+		if !got.renewal.Equal(first.notBefore.Add(time.Hour)) || got.revision != 1 {
+			return fmt.Errorf("it is %+v", got)
+		}
+		return nil
+	})
+}

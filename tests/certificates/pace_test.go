@@ -1,0 +1,142 @@
+package certificates
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// Five hundred Certificates wait for the same opening. Their renewals begin at the
+// pace of the Gate, ten a second.
+func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
+	const (
+		count, perSecond = 500, 10
+		due              = time.Minute
+	)
+	w := newWorld(t)
+	g := w.gate(v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Release: &v1alpha1.ReleasePolicy{PerMinute: 60 * perSecond},
+	}, nil)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets[0].Name = v1alpha1.AnyName })
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range count {
+		group.Go(func() error {
+			key := client.ObjectKey{Namespace: w.namespace, Name: fmt.Sprintf("app-%d", i)}
+			return cluster.Client.Create(w.ctx, harness.NewCertificate(key, time.Hour, due))
+		})
+	}
+	w.must(group.Wait())
+	w.must(harness.Eventually(w.ctx, 2*timeout, "all are held", func() error {
+		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+		if targets := g.Status.Targets; targets == nil || targets.Held != count+1 { // the root is one as well
+			return fmt.Errorf("%+v", targets)
+		}
+		return nil
+	}))
+	// From then on nothing but the Gate keeps any of them from its renewal.
+	before, held := w.revisions(), time.Now()
+	w.must(harness.Throughout(w.ctx, time.Until(held.Add(due)), "nothing is renewed", func() error {
+		if now := w.revisions(); !maps.Equal(now, before) {
+			return fmt.Errorf("they were %v and are %v", before, now)
+		}
+		return nil
+	}))
+	seen := w.watchRenewals()
+	w.open(g)
+	var begun, most int
+	var took time.Duration
+	w.must(harness.Eventually(w.ctx, 2*timeout, "all renewals have begun", func() error {
+		if begun, most, took = seen(); begun < count {
+			return fmt.Errorf("%d have", begun)
+		}
+		return nil
+	}))
+	if most > 4*perSecond {
+		t.Errorf("up to %d began in a second", most)
+	}
+	if least := time.Duration(count/perSecond-5) * time.Second; took < least {
+		t.Errorf("they began in %s, which is less than %s", took, least)
+	}
+	t.Logf("%d renewals began in %s, up to %d in a second", begun, took.Round(time.Second), most)
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	if r := g.Status.Release; r == nil || r.Released != r.Total || r.NextAt != nil {
+		t.Errorf("the status has %+v", r)
+	}
+	// They are due again each minute, which would keep cert-manager from other tests.
+	all := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKey{})
+	w.must(cluster.Client.DeleteAllOf(w.ctx, all, client.InNamespace(w.namespace)))
+}
+
+func (w *world) list() []unstructured.Unstructured {
+	w.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("cert-manager.io/v1")
+	list.SetKind("CertificateList")
+	w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
+	return list.Items
+}
+
+func (w *world) revisions() map[string]int64 {
+	w.Helper()
+	revisions := map[string]int64{}
+	for _, obj := range w.list() {
+		revisions[obj.GetName()], _, _ = unstructured.NestedInt64(obj.Object, "status", "revision")
+	}
+	return revisions
+}
+
+// watchRenewals watches the Certificates of the namespace. What it returns tells
+// how many renewals have begun since, how many of them in the second with the
+// most, and the time from the first to the last.
+func (w *world) watchRenewals() func() (begun, most int, took time.Duration) {
+	w.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("cert-manager.io/v1")
+	list.SetKind("CertificateList")
+	watch, err := cluster.Client.Watch(w.ctx, list, client.InNamespace(w.namespace))
+	w.must(err)
+	w.Cleanup(watch.Stop)
+	began := map[string]time.Time{}
+	var mu sync.Mutex
+	go func() {
+		for event := range watch.ResultChan() {
+			obj, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			mu.Lock()
+			if status, _ := harness.Condition(obj, "Issuing"); status == metav1.ConditionTrue && began[obj.GetName()].IsZero() {
+				began[obj.GetName()] = time.Now()
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() (begun, most int, took time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		times := slices.SortedFunc(maps.Values(began), time.Time.Compare)
+		first := 0
+		for last, t := range times {
+			for t.Sub(times[first]) >= time.Second {
+				first++
+			}
+			most = max(most, last-first+1)
+		}
+		if len(times) > 0 {
+			took = times[len(times)-1].Sub(times[0])
+		}
+		return len(times), most, took
+	}
+}
