@@ -25,8 +25,9 @@ var mayImport = map[string][]string{
 	"internal/target":     {},
 	"internal/lock":       {"api/v1alpha1"},
 	"internal/pace":       {},
+	"internal/refresh":    {},
 	"internal/activation": {},
-	"controllers":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace", "internal/activation"},
+	"controllers":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":           {"api/v1alpha1", "internal/gate"},
 	"internal/app":        {"controllers", "receivers", "api/v1alpha1"},
 	"cmd/kubectl-gate":    {"api/v1alpha1", "internal/schedule", "internal/gate"},
@@ -42,6 +43,7 @@ var mayImportOthers = map[string][]string{
 	"internal/target":     {"k8s.io/apimachinery/"},
 	"internal/lock":       {},
 	"internal/pace":       {},
+	"internal/refresh":    {},
 	"internal/activation": {"k8s.io/apimachinery/"},
 }
 

@@ -1,0 +1,255 @@
+// Package refresh decides when the certificates of which Machine of Cluster API
+// are refreshed. It is pure: no client, no clock, the standard library only.
+//
+// The provider Canonical Kubernetes refreshes the certificates of a Machine that
+// has an annotation with their new lifetime, the request. It reports a status,
+// in-progress at first. In the end it removes the request, sets the status to
+// done and the expiry to the new one. If it fails it sets the status to failed,
+// leaves the request and tries again. One that is in progress it never begins
+// anew: after a crash in the middle it waits until the request is gone, and then
+// removes the status.
+package refresh
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Gate is what a Gate wants of its Machines at an instant.
+type Gate struct {
+	// Name as namespace/name. Empty for the requests of which nobody knows whose
+	// they are, because somebody removed the record.
+	Name string
+	// Open says that the Gate is open.
+	Open bool
+	// Idle says that the Gate begins nothing: because a refresh failed, or because
+	// it does not say how Machines are to be refreshed.
+	Idle bool
+	// Within is how long before their expiry certificates are refreshed.
+	Within time.Duration
+	// Timeout is how long the refresh of one Machine may take.
+	Timeout time.Duration
+	// Margin is how long before their expiry certificates are refreshed although
+	// the Gate is closed, unless it is Strict.
+	Margin time.Duration
+	Strict bool
+}
+
+// Outcome of a refresh.
+type Outcome uint8
+
+const (
+	// Done means that the certificates have been refreshed.
+	Done Outcome = iota
+	// Failed means that they have not.
+	Failed
+	// TooShort means that they have been refreshed, but are due again at once.
+	TooShort
+	// Withdrawn means that the provider had not begun when the Gate closed.
+	Withdrawn
+	// TakenOver means that somebody else has changed the request.
+	TakenOver
+)
+
+// Stops returns whether no other refresh may begin after an outcome.
+func (o Outcome) Stops() bool { return o == Failed || o == TooShort }
+
+// End is that of a refresh: the request, if it is still there, and the record
+// are to be removed.
+type End struct {
+	// Machine as namespace/name.
+	Machine string
+	Outcome Outcome
+	// Message for people.
+	Message string
+}
+
+// Fault is a Machine that is not refreshed although it is due, or may be.
+type Fault struct {
+	// Machine as namespace/name.
+	Machine string
+	// Message for people.
+	Message string
+}
+
+// Decision is what to do with the Machines of a Gate.
+type Decision struct {
+	// Ends are the refreshes that are over.
+	Ends []End
+	// Next are the Machines that may be refreshed, the most urgent first. One of
+	// them may be begun, then all is to be decided anew.
+	Next []string
+	// Running is the Machine that is being refreshed on behalf of the Gate.
+	Running string
+	// Due is the number of Machines to refresh. Held of them wait for the Gate to open.
+	Due, Held int
+	// Faults are what people should look at.
+	Faults []Fault
+	// Recheck is when to decide anew even if no Machine changes. Zero means never.
+	Recheck time.Time
+}
+
+// Decide returns what to do with Machines at an instant: those that a Gate
+// governs and those that have its record.
+func Decide(gate Gate, machines []Machine, now time.Time) Decision {
+	d := Decision{}
+	machines = slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
+	slices.SortFunc(machines, compare)
+	busy := map[string]*Machine{}
+	var candidates []*Machine
+	for i := range machines {
+		m := &machines[i]
+		if end, ok := gate.end(m, now); ok {
+			d.Ends = append(d.Ends, end)
+		}
+		if m.Record != nil && m.Record.Gate == gate.Name {
+			d.Running = m.Name
+			d.recheck(m.Record.RequestedAt.Add(gate.Timeout), now)
+		}
+		if m.busy() {
+			if was := busy[m.Cluster]; was == nil || m.stuck() {
+				busy[m.Cluster] = m
+			}
+		}
+		if gate.consider(&d, m, now) {
+			candidates = append(candidates, m)
+		}
+	}
+	if gate.Idle {
+		return d
+	}
+	for _, m := range candidates {
+		by := busy[m.Cluster]
+		switch {
+		case by == nil && d.Running == "":
+			d.Next = append(d.Next, m.Name)
+		case by == nil:
+		case by.stuck():
+			d.fault(by.Name, "the refresh that somebody else requested failed: remove the request, other Machines of the cluster wait for it")
+		}
+	}
+	return d
+}
+
+// compare has those first that are to be refreshed first.
+func compare(a, b Machine) int {
+	if a.ControlPlane != b.ControlPlane {
+		if a.ControlPlane {
+			return -1
+		}
+		return 1
+	}
+	expiryA, _ := a.expiry()
+	expiryB, _ := b.expiry()
+	return cmp.Or(expiryA.Compare(expiryB), strings.Compare(a.Name, b.Name))
+}
+
+// busy returns whether a refresh is requested or under way. The provider would
+// not see another request before it is over.
+func (m *Machine) busy() bool {
+	return m.Request != None || m.Record != nil || m.Status == StatusInProgress
+}
+
+// stuck returns whether somebody else's request keeps others waiting.
+func (m *Machine) stuck() bool { return m.Request == Others && m.Status == StatusFailed }
+
+// consider counts a Machine, notes when to look at it again, and returns whether
+// the Gate lets it be refreshed now.
+func (g Gate) consider(d *Decision, m *Machine, now time.Time) bool {
+	if !m.Governed || g.Within == 0 || m.Expiry == "" {
+		return false
+	}
+	expiry, ok := m.expiry()
+	if !ok {
+		d.fault(m.Name, fmt.Sprintf("the expiry of the certificates is no time in RFC 3339: %.64q", m.Expiry))
+		return false
+	}
+	d.recheck(expiry.Add(-g.Within), now)
+	if !g.Open && !g.Strict {
+		d.recheck(expiry.Add(-g.Margin), now)
+	}
+	if expiry.Add(-g.Within).After(now) {
+		return false
+	}
+	d.Due++
+	switch {
+	case m.busy():
+		return false
+	case g.Open || g.Imminent(expiry, now):
+		return true
+	}
+	d.Held++
+	return false
+}
+
+// Imminent returns whether certificates that expire at an instant are refreshed
+// although the Gate is closed.
+func (g Gate) Imminent(expiry, now time.Time) bool {
+	return !g.Strict && !expiry.Add(-g.Margin).After(now)
+}
+
+// end returns whether a refresh is over, and how.
+func (g Gate) end(m *Machine, now time.Time) (End, bool) {
+	over := func(outcome Outcome, format string, args ...any) (End, bool) {
+		return End{Machine: m.Name, Outcome: outcome, Message: fmt.Sprintf(format, args...)}, true
+	}
+	ours := m.Record != nil && m.Record.Gate == g.Name
+	deadline := time.Time{}
+	if ours {
+		deadline = m.Record.RequestedAt.Add(g.Timeout)
+	}
+	expiry, known := m.expiry()
+	switch {
+	case ours && m.Request == Others:
+		return over(TakenOver, "somebody else requested a refresh")
+	case ours && m.Request == None && m.Status == StatusDone && known && expiry.After(m.Record.Expiry):
+		if g.Within > 0 && !expiry.Add(-g.Within).After(now) {
+			return over(TooShort, "the certificates have been refreshed but expire at %s, which is due at once: does the CA expire?", stamp(expiry))
+		}
+		return over(Done, "the certificates expire at %s", stamp(expiry))
+	case ours && m.Status == StatusFailed:
+		return over(Failed, "the provider reports that the refresh failed")
+	case ours && !deadline.After(now):
+		return over(Failed, "the refresh was not over after %s: %s", g.Timeout, m.standing())
+	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil || m.Governed) && !g.wants(m, now):
+		return over(Withdrawn, "the request is withdrawn, the provider had not begun")
+	}
+	return End{}, false
+}
+
+// wants returns whether the Gate lets a request stand on which the provider has
+// not acted yet.
+func (g Gate) wants(m *Machine, now time.Time) bool {
+	expiry, known := m.expiry()
+	return m.Record != nil && m.Governed && (g.Open || known && g.Imminent(expiry, now))
+}
+
+// standing says how far the provider is.
+func (m *Machine) standing() string {
+	request, status := "the request is still there", "there is no status"
+	if m.Request == None {
+		request = "the request is gone"
+	}
+	if m.Status != "" {
+		status = fmt.Sprintf("the status is %.32q", m.Status)
+	}
+	return fmt.Sprintf("%s, %s, the certificates expire at %.32q", request, status, m.Expiry)
+}
+
+func (d *Decision) recheck(at, now time.Time) {
+	if at.After(now) && (d.Recheck.IsZero() || at.Before(d.Recheck)) {
+		d.Recheck = at
+	}
+}
+
+// fault notes a fault, each once.
+func (d *Decision) fault(machine, message string) {
+	if fault := (Fault{Machine: machine, Message: message}); !slices.Contains(d.Faults, fault) {
+		d.Faults = append(d.Faults, fault)
+	}
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
