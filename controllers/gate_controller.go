@@ -116,7 +116,11 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	handled := gate.HandleRequests(obj, now)
 	decision := gate.Decide(obj, now)
 	report(obj, decision)
-	changed := stateChanged(before, obj)
+	changed, missed := stateChanged(before, obj), missedEdges(before, decision.State, now)
+	if status := obj.Status.Machines; status != nil &&
+		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && decision.State == v1alpha1.StateOpened) {
+		status.Stopped = nil
+	}
 	if changed || before.Generation != before.Status.ObservedGeneration || len(handled) > 0 {
 		if len(decision.Errors) == 0 { // Reconciling and Stalled exclude each other
 			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
@@ -130,7 +134,8 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		r.announce(ctx, obj, decision)
 	}
 
-	outcome := r.assert(ctx, obj, decision, missedEdges(before, decision.State, now), now)
+	outcome := r.assert(ctx, obj, decision, missed, now)
+	r.refreshMachines(ctx, obj, patcher, decision, outcome, now)
 	obj.Status.Targets = outcome.counts()
 	obj.Status.Failures = outcome.report(before.Status, now)
 	r.record(before, obj, now)
@@ -169,7 +174,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 		return nil
 	}
 	key := client.ObjectKeyFromObject(obj)
-	if _, err := r.settleWithout(ctx, key, now); err != nil {
+	if _, _, err := r.settleWithout(ctx, key, now); err != nil {
 		return err
 	}
 	governed, _ := r.selectTargets(ctx, obj, &outcomes{})

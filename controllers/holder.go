@@ -50,6 +50,8 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
 	}}
 	governed, denied := r.selectTargets(ctx, obj, result)
+	machines, others := split(governed.targets)
+	result.machines = machines
 	lockErr := r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets))
 	if lockErr != nil {
 		result.fail(v1alpha1.GateLockKind, obj.Namespace, v1alpha1.GateLockName, v1alpha1.WriteFailedReason, lockErr.Error(), lockErr)
@@ -58,8 +60,9 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 			return result
 		}
 	}
-	result.add(r.settleGoverned(ctx, obj, governed.targets, want))
-	result.merge(r.activate(ctx, governed.targets, want))
+	result.add(r.settleGoverned(ctx, obj, others, want))
+	result.total += int64(len(machines))
+	result.merge(r.activate(ctx, others, want))
 	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
 	result.merge(r.settleAll(ctx, denied.targets, order{Want: refused, gate: obj, now: now}))
 
@@ -97,13 +100,17 @@ func (r *GateReconciler) settleGoverned(ctx context.Context, obj *v1alpha1.Gate,
 	return result
 }
 
-// settleAll settles targets, several at once.
+// settleAll settles targets, several at once. Machines are passed over: they are
+// not held, see refreshMachines.
 func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want order) *outcomes {
 	result := &outcomes{}
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
 	for _, obj := range targets {
+		if isMachine(&obj.Unstructured) {
+			continue
+		}
 		group.Go(func() error {
 			outcome, recheck, err := r.settle(ctx, obj, want)
 			mu.Lock()
@@ -205,6 +212,19 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 
 // apply writes who holds the target, by server-side apply of nothing else.
 func (r *GateReconciler) apply(ctx context.Context, obj *target.Object, step target.Step, lever map[string]any) (*target.Object, error) {
+	config := configOf(obj)
+	if len(step.HeldBy) > 0 {
+		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(step.HeldBy)})
+	}
+	if step.Hold {
+		config.Object["spec"] = lever
+	}
+	return r.applied(ctx, config)
+}
+
+// configOf returns a configuration for server-side apply of a target on the
+// version that was read.
+func configOf(obj *target.Object) *target.Object {
 	config := &target.Object{}
 	config.SetGroupVersionKind(obj.GroupVersionKind())
 	config.SetName(obj.GetName())
@@ -213,13 +233,12 @@ func (r *GateReconciler) apply(ctx context.Context, obj *target.Object, step tar
 	// an incomplete one.
 	config.SetUID(obj.GetUID())
 	config.SetResourceVersion(obj.GetResourceVersion())
-	if len(step.HeldBy) > 0 {
-		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(step.HeldBy)})
-	}
-	if step.Hold {
-		config.Object["spec"] = lever
-	}
-	// Taking the field from whoever else set it is what a hold is.
+	return config
+}
+
+// applied applies a configuration and returns the target as it is then. What
+// others have set is taken from them: that is what a hold is.
+func (r *GateReconciler) applied(ctx context.Context, config *target.Object) (*target.Object, error) {
 	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
 		return nil, err

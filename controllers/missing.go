@@ -24,16 +24,22 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 	r.GateMetrics.Delete(key)
 	if key.Name == "" {
 		held, err := r.Targets.HeldBy(ctx, key.String())
-		return ctrl.Result{}, errors.Join(err, r.settleAll(ctx, held, order{now: now}).err())
+		result := r.settleAll(ctx, held, order{now: now})
+		r.refreshWithout(ctx, "", result, now, nil, held)
+		return ctrl.Result{}, errors.Join(err, result.err())
 	}
 	if exists, err := r.exists(ctx, key); err != nil || exists {
 		return ctrl.Result{}, err // another shard of the controller is in charge of it
 	}
-	waiting, err := r.settleWithout(ctx, key, now)
-	if err != nil || waiting == 0 {
-		return ctrl.Result{}, err
+	waiting, recheck, err := r.settleWithout(ctx, key, now)
+	result := ctrl.Result{}
+	if waiting > 0 {
+		result.RequeueAfter = missingInterval
 	}
-	return ctrl.Result{RequeueAfter: missingInterval}, nil
+	if left := recheck.Sub(r.Clock.Now()); !recheck.IsZero() && (waiting == 0 || left < missingInterval) {
+		result.RequeueAfter = max(left, time.Millisecond)
+	}
+	return result, err
 }
 
 // missingInterval is how often targets are held anew that name a Gate which does
@@ -61,18 +67,19 @@ func (r *GateReconciler) watches(namespace string) bool {
 
 // settleWithout settles the targets of a Gate that is no more, or is out of
 // reach: those that name it are held rather than let through, and all others
-// that it holds are released. It returns how many are held.
-func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, now time.Time) (int, error) {
+// that it holds are released. It returns how many are held, and when to look at
+// them again, zero if events tell.
+func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, now time.Time) (int, time.Time, error) {
 	if err := r.Locks.Put(ctx, key.String(), nil); err != nil {
-		return 0, err
+		return 0, time.Time{}, err
 	}
 	naming, err := r.Targets.Naming(ctx, key.String())
 	if err != nil {
-		return 0, err
+		return 0, time.Time{}, err
 	}
 	held, err := r.Targets.HeldBy(ctx, key.String())
 	if err != nil {
-		return 0, err
+		return 0, time.Time{}, err
 	}
 	named := map[types.UID]bool{}
 	byReason := map[string][]*target.Object{}
@@ -85,41 +92,48 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 		byReason[reason] = append(byReason[reason], t)
 	}
 	result := &outcomes{}
+	r.refreshWithout(ctx, key.String(), result, now, naming, held)
+	recheck := result.recheck
 	for reason, targets := range byReason {
 		result.merge(r.settleAll(ctx, targets, order{now: now, Want: target.Want{Gate: key.String(), Closed: true, Refusal: reason}}))
 	}
 	result.merge(r.activate(ctx, naming, order{now: now}))
 	held = slices.DeleteFunc(held, func(t *target.Object) bool { return named[t.GetUID()] })
 	result.merge(r.settleAll(ctx, held, order{now: now, Want: target.Want{Gate: key.String()}}))
-	return len(naming), result.err()
+	return len(naming), recheck, result.err()
 }
 
 // closedElsewhere returns whether a target is governed by a Gate, other than
 // one, that is not open.
 func (r *GateReconciler) closedElsewhere(ctx context.Context, obj *unstructured.Unstructured, than string) (bool, error) {
-	names, unopened := namedBy(obj), map[string]bool{}
+	gates, err := r.governing(ctx, obj)
+	for name, gate := range gates {
+		if name != than && (gate == nil || !conditions.IsTrue(gate, v1alpha1.OpenedCondition)) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// governing returns the Gates that govern a target, by name. One that the target
+// names but that does not exist, or that it must not refer to, is nil.
+func (r *GateReconciler) governing(ctx context.Context, obj *unstructured.Unstructured) (map[string]*v1alpha1.Gate, error) {
+	names, governing := namedBy(obj), map[string]*v1alpha1.Gate{}
 	for _, name := range names {
-		unopened[name] = true
+		governing[name] = nil
 	}
 	for _, namespace := range namespacesOf(r.Namespaces) {
 		// The cache lacks the Gates of other shards. This is rare enough to ask.
 		gates := &v1alpha1.GateList{}
 		if err := r.APIReader.List(ctx, gates, client.InNamespace(namespace)); err != nil {
-			return false, err
+			return nil, err
 		}
 		for i := range gates.Items {
 			gate := &gates.Items[i]
-			name := client.ObjectKeyFromObject(gate).String()
-			if gate.DeletionTimestamp.IsZero() && governs(gate, obj, names) {
-				unopened[name] = !conditions.IsTrue(gate, v1alpha1.OpenedCondition)
+			if gate.DeletionTimestamp.IsZero() && r.reaches(gate.Namespace, obj.GetNamespace()) && governs(gate, obj, names) {
+				governing[client.ObjectKeyFromObject(gate).String()] = gate
 			}
 		}
 	}
-	delete(unopened, than)
-	for _, closed := range unopened {
-		if closed {
-			return true, nil
-		}
-	}
-	return false, nil
+	return governing, nil
 }

@@ -9,11 +9,12 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/refresh"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // us is by what we know our holds.
-var us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation}
+var us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation, Refresh: v1alpha1.RefreshAnnotation}
 
 // namespacesOf returns the namespaces to list, all of them if none are given.
 func namespacesOf(watched map[string]ctrlcache.Config) []string {
@@ -23,8 +24,12 @@ func namespacesOf(watched map[string]ctrlcache.Config) []string {
 	return slices.Collect(maps.Keys(watched))
 }
 
-// heldBy returns the Gates that hold a target.
+// heldBy returns the Gates that hold a target, or the one that has the
+// certificates of a Machine refreshed.
 func heldBy(obj *unstructured.Unstructured) []string {
+	if record := refresh.ParseRecord(obj.GetAnnotations()[v1alpha1.RefreshAnnotation]); record != nil && isMachine(obj) {
+		return []string{record.Gate}
+	}
 	return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 const (
@@ -98,6 +99,8 @@ type outcomes struct {
 	retry    []error
 	// recheck is when a target changes by itself, zero if none does.
 	recheck time.Time
+	// machines are the Machines among the targets.
+	machines []*target.Object
 }
 
 // again notes that a target changes by itself at an instant, unless that is zero.

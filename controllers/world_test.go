@@ -220,7 +220,7 @@ func (l liveTargets) Naming(ctx context.Context, gate string) ([]*target.Object,
 // the Gates of, of the kinds that tests need by way of it.
 func (l liveTargets) which(ctx context.Context, gate string, gates func(*unstructured.Unstructured) []string) ([]*target.Object, error) {
 	var found []*target.Object
-	for _, kind := range []string{"Kustomization", "Certificate"} {
+	for _, kind := range []string{"Kustomization", "Certificate", "Machine"} {
 		adapter, err := target.For("", kind)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,16 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DefaultMachineTimeout is the spec.machines.timeout of a Gate that has none.
+const DefaultMachineTimeout = time.Hour
 
 // MachinePolicy says how an open Gate refreshes the certificates of the Machines
 // of Cluster API that it governs.
@@ -30,6 +40,24 @@ type MachinePolicy struct {
 	// +kubebuilder:default="1h"
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
+}
+
+// Lifetime returns how long spec.machines.ttl is, at most what a Duration can be,
+// and zero if it is not of the right form. A month has 30 days, a year 365.
+func (in *MachinePolicy) Lifetime() time.Duration {
+	digits := strings.TrimRight(in.TTL, "abcdefghijklmnopqrstuvwxyz")
+	unit := map[string]time.Duration{
+		"y": 365 * 24 * time.Hour, "mo": 30 * 24 * time.Hour, "d": 24 * time.Hour,
+		"h": time.Hour, "m": time.Minute, "s": time.Second,
+	}[in.TTL[len(digits):]]
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || unit == 0 || strings.HasPrefix(digits, "0") {
+		return 0
+	}
+	if time.Duration(n) > math.MaxInt64/unit {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * unit
 }
 
 // MachineStatus is how far the refresh of the certificates of Machines is.

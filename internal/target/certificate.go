@@ -57,7 +57,7 @@ func (certificate) levers() [][]string { return [][]string{renewalPath, renewBef
 
 func (certificate) reads() [][]string {
 	return [][]string{
-		percentagePath, {"spec", "secretName"}, {"status", "notBefore"}, {"status", "notAfter"},
+		conditionsPath, percentagePath, {"spec", "secretName"}, {"status", "notBefore"}, {"status", "notAfter"},
 		{"status", "renewalTime"}, {"status", "revision"}, {"status", "acme", "ari", "suggestedWindow"},
 	}
 }

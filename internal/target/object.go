@@ -24,7 +24,7 @@ func (o *Object) DeepCopyObject() runtime.Object {
 // GetConditions returns status.conditions, none if they are not of the standard
 // form.
 func (o *Object) GetConditions() []metav1.Condition {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	list, _, _ := unstructured.NestedSlice(o.Object, conditionsPath...)
 	var conditions []metav1.Condition
 	for _, item := range list {
 		var condition metav1.Condition
@@ -35,6 +35,8 @@ func (o *Object) GetConditions() []metav1.Condition {
 	}
 	return conditions
 }
+
+var conditionsPath = []string{"status", "conditions"}
 
 // condition returns one of the conditions, nil if it is not there.
 func (o *Object) condition(name string) *metav1.Condition {
@@ -62,36 +64,39 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 		}
 		list = append(list, fields)
 	}
-	if err := unstructured.SetNestedSlice(o.Object, list, "status", "conditions"); err != nil {
+	if err := unstructured.SetNestedSlice(o.Object, list, conditionsPath...); err != nil {
 		// status is no object: nobody could have read conditions from it.
 		o.Object["status"] = map[string]any{"conditions": list}
 	}
 }
 
 // Trim removes from an object all that holding it does not need: what is left
-// is metadata, the fields that hold it or that its adapter reads, and conditions.
-// Of the managed fields it leaves who owns what holds it and the annotation by
-// which the object names those that hold it. That annotation goes as well if somebody else alone owns it:
-// anybody who may write the object may have written it, or copied it. An object
-// may be trimmed more than once.
+// is metadata and the fields that hold it or that its adapter reads. Of the managed
+// fields it leaves who owns what holds it and the annotations in which we note who
+// does. Such an annotation goes as well if it is not ours: anybody who may write
+// the object may have written it, or copied it. An object may be trimmed more than
+// once.
 func Trim(obj *unstructured.Unstructured, us Identity) {
 	a := Of(obj)
 	if a == nil {
 		return
 	}
 	trimmed := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": obj.Object["metadata"]}
-	for _, path := range slices.Concat(a.levers(), a.reads(), [][]string{{"status", "conditions"}}) {
+	for _, path := range slices.Concat(a.levers(), a.reads()) {
 		if value, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
 			_ = unstructured.SetNestedField(trimmed, value, path...) // no parent is anything but an object
 		}
 	}
 	obj.Object = trimmed
-	obj.SetManagedFields(reduce(obj.GetManagedFields(), append(a.levers(), us.heldByPath())...))
+	obj.SetManagedFields(reduce(obj.GetManagedFields(), append(a.levers(), us.heldByPath(), us.refreshPath())...))
 
 	annotations := obj.GetAnnotations()
 	delete(annotations, lastAppliedAnnotation)
 	if ours, others := us.owners(obj, us.heldByPath()); others && !ours {
 		delete(annotations, us.HeldBy)
+	}
+	if ours, _ := us.owners(obj, us.refreshPath()); !ours {
+		delete(annotations, us.Refresh) // unlike the other, no admission policy writes it
 	}
 	obj.SetAnnotations(annotations)
 }
@@ -104,9 +109,14 @@ type Identity struct {
 	Manager string
 	// HeldBy is the annotation of a target that names the Gates that hold it.
 	HeldBy string
+	// Refresh is the annotation of a Machine that says which Gate has its
+	// certificates refreshed.
+	Refresh string
 }
 
 func (us Identity) heldByPath() []string { return []string{"metadata", "annotations", us.HeldBy} }
+
+func (us Identity) refreshPath() []string { return []string{"metadata", "annotations", us.Refresh} }
 
 // owners returns whether we own a field of a trimmed object, and whether
 // somebody else does. What an admission policy has written belongs to nobody.

@@ -26,7 +26,7 @@ func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
 func (suspendable) levers() [][]string { return [][]string{suspendPath} }
 
-func (suspendable) reads() [][]string { return nil }
+func (suspendable) reads() [][]string { return [][]string{conditionsPath} }
 
 var suspendPath = []string{"spec", "suspend"}
 

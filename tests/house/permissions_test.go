@@ -30,6 +30,7 @@ var mayDo = map[string][]string{
 	"gatelocks.gating.toolkit.fluxcd.io":                    {"get", "list", "watch", "create", "update"},
 	"certificates.cert-manager.io":                          hold,
 	"certificates/status.cert-manager.io":                   writeStatus,
+	"machines.cluster.x-k8s.io":                             hold,
 	"kustomizations.kustomize.toolkit.fluxcd.io":            hold,
 	"kustomizations/status.kustomize.toolkit.fluxcd.io":     writeStatus,
 	"helmreleases.helm.toolkit.fluxcd.io":                   hold,

@@ -1,0 +1,382 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/patch"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// fleet is the Machines of a Gate while their certificates are refreshed.
+type fleet struct {
+	*GateReconciler
+	gate refresh.Gate
+	ttl  string
+	now  time.Time
+	// machines are those that the Gate governs, and those that have its record.
+	machines []*target.Object
+	governed map[types.UID]bool
+	// live says that the machines are as the API server has them, not a cache.
+	live bool
+	// skipped are those that cannot be written or that another Gate keeps back.
+	skipped map[string]bool
+	// stop keeps a failure, before the Machine forgets it.
+	stop   func(context.Context, v1alpha1.MachineFailure) error
+	result *outcomes
+}
+
+func isMachine(obj *unstructured.Unstructured) bool {
+	return obj.GroupVersionKind().GroupKind() == target.Machine
+}
+
+// split tells Machines from other targets.
+func split(targets []*target.Object) (machines, others []*target.Object) {
+	for _, t := range targets {
+		if isMachine(&t.Unstructured) {
+			machines = append(machines, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	return machines, others
+}
+
+// refreshMachines has the certificates of the Machines of a Gate refreshed, those
+// that it governs and those that have its record, and reports how far that is.
+func (r *GateReconciler) refreshMachines(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, decision gate.Decision, result *outcomes, now time.Time) {
+	name, status := client.ObjectKeyFromObject(obj).String(), obj.Status.Machines
+	obj.Status.Machines = nil
+	held, err := r.Targets.HeldBy(ctx, name)
+	if err != nil {
+		obj.Status.Machines = status
+		result.fail(target.Machine.Kind, obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+		return
+	}
+	if status == nil {
+		status = &v1alpha1.MachineStatus{}
+	}
+	terms := machineTerms(obj)
+	f := r.newFleet(name, result, now, result.machines, held)
+	f.gate.Open, f.gate.Margin, f.gate.Strict = decision.State == v1alpha1.StateOpened, terms.Margin, terms.Strict
+	f.gate.Idle = true
+	if policy := obj.Spec.Machines; policy != nil {
+		f.ttl, f.gate.Within, f.gate.Timeout = policy.TTL, policy.Within.Duration, policy.Timeout.Duration
+		f.gate.Idle = status.Stopped != nil || len(decision.Errors) > 0
+	}
+	for _, t := range f.machines {
+		// Of a spec that is broken nobody knows what it is meant to name.
+		f.governed[t.GetUID()] = f.governed[t.GetUID()] || len(decision.Errors) > 0 || governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
+	}
+	f.stop = func(ctx context.Context, failure v1alpha1.MachineFailure) error {
+		f.gate.Idle, status.Stopped, obj.Status.Machines = true, &failure, status
+		// With the generation, so that no crash lets the failure pass for one of
+		// the spec before.
+		return patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, patchOptions...)...)
+	}
+	d := f.refresh(ctx)
+	status.Due, status.Refreshing = int64(d.Due), d.Running
+	result.held += int64(d.Held)
+	if stopped := status.Stopped; stopped != nil {
+		f.fail(stopped.Machine, v1alpha1.RefreshCertsFailedReason, stopped.Message, nil)
+	}
+	if d.Running != "" || status.Stopped != nil || obj.Spec.Machines != nil && len(f.machines) > 0 {
+		obj.Status.Machines = status
+	}
+}
+
+// refreshWithout sees to the Machines of a Gate that is no more: those that name
+// it are not refreshed, and what it has requested is withdrawn. What the provider
+// has begun already it may finish in the usual time.
+func (r *GateReconciler) refreshWithout(ctx context.Context, name string, result *outcomes, now time.Time, naming, held []*target.Object) {
+	machines, _ := split(naming)
+	f := r.newFleet(name, result, now, machines, held)
+	f.gate.Idle, f.gate.Margin = true, v1alpha1.DefaultSafetyMargin
+	for _, t := range f.machines {
+		if slices.Contains(heldBy(&t.Unstructured), name) {
+			delete(f.governed, t.GetUID())
+		}
+	}
+	f.stop = func(context.Context, v1alpha1.MachineFailure) error { return nil }
+	f.refresh(ctx)
+}
+
+func (r *GateReconciler) newFleet(name string, result *outcomes, now time.Time, governed, held []*target.Object) *fleet {
+	f := &fleet{
+		GateReconciler: r, now: now, result: result, governed: map[types.UID]bool{}, skipped: map[string]bool{},
+		gate: refresh.Gate{Name: name, Timeout: v1alpha1.DefaultMachineTimeout},
+	}
+	for _, t := range governed {
+		f.governed[t.GetUID()] = true
+	}
+	all := selection{uids: map[types.UID]bool{}}
+	all.add(governed...)
+	ours, _ := split(held)
+	all.add(ours...)
+	f.machines = all.targets
+	return f
+}
+
+// machineTerms returns the terms on which a closed Gate lets the certificates of
+// Machines be refreshed. How long they are valid is not known, but how long the
+// new ones will be.
+func machineTerms(obj *v1alpha1.Gate) target.Terms {
+	terms := termsOf([]*v1alpha1.Gate{obj})
+	if policy := obj.Spec.Machines; policy != nil {
+		terms.Margin = min(terms.Margin, policy.Lifetime()/6)
+	}
+	return terms
+}
+
+// refresh does one thing after the other until there is nothing left to do, and
+// returns what was decided then.
+func (f *fleet) refresh(ctx context.Context) refresh.Decision {
+	for conflicts := 0; ; {
+		d := f.decide()
+		name, err := f.act(ctx, d)
+		switch {
+		case name == "" && err == nil:
+			f.result.again(d.Recheck)
+			for _, fault := range d.Faults {
+				f.fail(fault.Machine, v1alpha1.RefreshCertsFailedReason, fault.Message, nil)
+			}
+			return d
+		case raced(err) && conflicts < conflictRetries:
+			conflicts++
+			if err = f.read(ctx); err == nil {
+				continue
+			}
+			fallthrough
+		case err != nil:
+			// Unless the write was refused, nobody knows whether it was made.
+			f.skipped[name], f.gate.Idle = true, f.gate.Idle || !refused(err)
+			f.fail(name, v1alpha1.WriteFailedReason, err.Error(), fmt.Errorf("%s %s: %w", target.Machine.Kind, name, err))
+		}
+	}
+}
+
+// raced returns whether somebody else has written or deleted the object.
+func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
+
+// refused returns whether the API server says that it did not make a write.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+}
+
+func (f *fleet) decide() refresh.Decision {
+	machines := make([]refresh.Machine, len(f.machines))
+	for i, t := range f.machines {
+		machines[i] = machineOf(t)
+		machines[i].Governed = f.governed[t.GetUID()]
+	}
+	return refresh.Decide(f.gate, machines, f.now)
+}
+
+func machineOf(t *target.Object) refresh.Machine {
+	annotations, labels := t.GetAnnotations(), t.GetLabels()
+	_, controlPlane := labels[target.ControlPlaneLabel]
+	return refresh.Machine{
+		Name: nameOf(t), Cluster: t.GetNamespace() + "/" + labels[target.ClusterNameLabel], ControlPlane: controlPlane,
+		Deleting: !t.GetDeletionTimestamp().IsZero(),
+		Expiry:   annotations[target.CertificatesExpiryAnnotation],
+		Status:   annotations[target.RefreshStatusAnnotation],
+		Record:   refresh.ParseRecord(annotations[v1alpha1.RefreshAnnotation]),
+		Request: map[target.State]refresh.Request{
+			target.Free: refresh.None, target.Held: refresh.Ours, target.Foreign: refresh.Others,
+		}[target.Of(&t.Unstructured).Observe(t, us)],
+	}
+}
+
+func nameOf(t *target.Object) string { return client.ObjectKeyFromObject(t).String() }
+
+// act does the first thing that is left to do and returns the name of the Machine
+// that it is about, none if nothing is left.
+func (f *fleet) act(ctx context.Context, d refresh.Decision) (string, error) {
+	for _, end := range d.Ends {
+		if !f.skipped[end.Machine] {
+			return end.Machine, f.end(ctx, end)
+		}
+	}
+	for _, name := range d.Next {
+		if f.skipped[name] {
+			continue
+		}
+		if !f.live {
+			// A cache that is behind would have a second one begun.
+			return name, f.pause(f.read(ctx))
+		}
+		vetoed, err := f.vetoed(ctx, f.find(name))
+		switch {
+		case err != nil:
+			return name, f.pause(err)
+		case !vetoed:
+			return name, f.begin(ctx, name)
+		}
+		f.skipped[name] = true
+	}
+	return "", nil
+}
+
+// pause begins nothing for now if something could not be read.
+func (f *fleet) pause(err error) error {
+	if err != nil {
+		f.gate.Idle = true
+		f.fail(v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+	}
+	return nil
+}
+
+func (f *fleet) find(name string) *target.Object {
+	return f.machines[slices.IndexFunc(f.machines, func(t *target.Object) bool { return nameOf(t) == name })]
+}
+
+// read reads the Machines from the API server.
+func (f *fleet) read(ctx context.Context) error {
+	lists := map[types.NamespacedName]*unstructured.UnstructuredList{}
+	known := map[types.UID]bool{}
+	for _, t := range f.machines {
+		gvk := t.GroupVersionKind()
+		known[t.GetUID()] = true
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		lists[types.NamespacedName{Namespace: t.GetNamespace(), Name: gvk.Version}] = list
+	}
+	var machines []*target.Object
+	for key, list := range lists {
+		if err := f.APIReader.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			t := &target.Object{Unstructured: list.Items[i]}
+			target.Trim(&t.Unstructured, us)
+			if known[t.GetUID()] || slices.Contains(heldBy(&t.Unstructured), f.gate.Name) {
+				machines = append(machines, t)
+			}
+		}
+	}
+	f.machines, f.live = machines, true
+	return nil
+}
+
+// begin requests a refresh. The request and our record of it are one write, on the
+// version that was decided on: nobody else's request is overwritten.
+func (f *fleet) begin(ctx context.Context, name string) error {
+	t := f.find(name)
+	m := machineOf(t)
+	expiry, err := time.Parse(time.RFC3339, m.Expiry)
+	if err != nil {
+		return err
+	}
+	if m.Status == refresh.StatusFailed {
+		// A provider that fails again would leave it as it is, and nobody could
+		// tell that from an answer.
+		cleared := &target.Object{Unstructured: *t.DeepCopy()}
+		unstructured.RemoveNestedField(cleared.Object, "metadata", "annotations", target.RefreshStatusAnnotation)
+		if err := f.Patch(ctx, &cleared.Unstructured, client.MergeFromWithOptions(&t.Unstructured, client.MergeFromWithOptimisticLock{}),
+			client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+			return err
+		}
+		t = cleared
+	}
+	record := refresh.Record{Gate: f.gate.Name, RequestedAt: f.now, Expiry: expiry}
+	t, err = f.write(ctx, t, map[string]string{
+		target.RefreshRequestAnnotation: f.ttl, v1alpha1.RefreshAnnotation: record.String(),
+	})
+	if err != nil {
+		return err
+	}
+	why := fmt.Sprintf("gate '%s' is open", f.gate.Name)
+	if !f.gate.Open {
+		why = fmt.Sprintf("they expire at %s although gate '%s' is closed", m.Expiry, f.gate.Name)
+	}
+	f.Eventf(t, eventNormal, v1alpha1.RefreshCertsInProgressReason, "Certificates valid for %s requested: %s", f.ttl, why)
+	return nil
+}
+
+// end removes what is left of a request. A failure is in the status of the Gate
+// before the Machine forgets it.
+func (f *fleet) end(ctx context.Context, end refresh.End) error {
+	message := fmt.Sprintf("Refresh of the certificates requested by gate '%s': %s", f.gate.Name, end.Message)
+	if end.Outcome.Stops() {
+		failure := v1alpha1.MachineFailure{Machine: end.Machine, Message: end.Message, At: metav1.NewTime(f.now)}
+		if err := f.stop(ctx, failure); err != nil {
+			return err
+		}
+	}
+	t, err := f.write(ctx, f.find(end.Machine), nil)
+	switch {
+	case err != nil:
+		return err
+	case end.Outcome.Stops():
+		f.Eventf(t, eventWarning, v1alpha1.RefreshCertsFailedReason, "%s", message)
+	case end.Outcome == refresh.Done:
+		f.Eventf(t, eventNormal, v1alpha1.RefreshCertsDoneReason, "%s", message)
+	}
+	return nil
+}
+
+// write applies our annotations of a Machine, and no others.
+func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[string]string) (*target.Object, error) {
+	config := configOf(t)
+	config.SetAnnotations(annotations)
+	latest, err := f.applied(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	for i := range f.machines {
+		if f.machines[i].GetUID() == latest.GetUID() {
+			f.machines[i] = latest
+		}
+	}
+	return latest, nil
+}
+
+// vetoed returns whether another Gate keeps a Machine from being refreshed: each
+// that governs it has to be open, or to let it be.
+func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
+	gates, err := f.governing(ctx, &t.Unstructured)
+	if err != nil {
+		return false, err
+	}
+	expiry, err := time.Parse(time.RFC3339, t.GetAnnotations()[target.CertificatesExpiryAnnotation])
+	if err != nil {
+		return false, err
+	}
+	for name, obj := range gates {
+		terms := target.Terms{Margin: v1alpha1.DefaultSafetyMargin}
+		if obj != nil {
+			terms = machineTerms(obj)
+		}
+		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
+		switch {
+		case name == f.gate.Name || obj != nil && conditions.IsTrue(obj, v1alpha1.OpenedCondition) || other.Imminent(expiry, f.now):
+			continue
+		case !other.Strict:
+			f.result.again(expiry.Add(-other.Margin))
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// fail notes a failure of a Machine, given as namespace/name.
+func (f *fleet) fail(machine, reason, message string, cause error) {
+	namespace, name, _ := strings.Cut(machine, "/")
+	f.result.fail(target.Machine.Kind, namespace, name, reason, message, cause)
+}
