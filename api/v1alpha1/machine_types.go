@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -9,12 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DefaultMachineTimeout is the spec.machines.timeout of a Gate that has none.
-const DefaultMachineTimeout = time.Hour
+// What spec.machines has by default.
+const (
+	DefaultMachineWithin  = 720 * time.Hour
+	DefaultMachineTTL     = "1y"
+	DefaultMachineTimeout = time.Hour
+)
 
 // MachinePolicy says how an open Gate refreshes the certificates of the Machines
 // of Cluster API that it governs.
-// +kubebuilder:validation:XValidation:rule="(self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) > duration(self.within).getSeconds()",message="ttl must be longer than within, or the certificates would be refreshed without end"
+// +kubebuilder:validation:XValidation:rule="!self.ttl.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$') || !self.within.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || (self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) > duration(self.within).getSeconds()",message="ttl must be longer than within, or the certificates would be refreshed without end"
 type MachinePolicy struct {
 	// Within is how long before their expiry the certificates of a Machine are
 	// refreshed while the Gate is open.
@@ -42,14 +47,21 @@ type MachinePolicy struct {
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 }
 
+// maxTTLLength is the length of the longest spec.machines.ttl.
+const maxTTLLength = 8
+
 // Lifetime returns how long spec.machines.ttl is, at most what a Duration can be,
 // and zero if it is not of the right form. A month has 30 days, a year 365.
 func (in *MachinePolicy) Lifetime() time.Duration {
-	digits := strings.TrimRight(in.TTL, "abcdefghijklmnopqrstuvwxyz")
+	ttl := cmp.Or(in.TTL, DefaultMachineTTL)
+	if len(ttl) > maxTTLLength {
+		return 0
+	}
+	digits := strings.TrimRight(ttl, "abcdefghijklmnopqrstuvwxyz")
 	unit := map[string]time.Duration{
 		"y": 365 * 24 * time.Hour, "mo": 30 * 24 * time.Hour, "d": 24 * time.Hour,
 		"h": time.Hour, "m": time.Minute, "s": time.Second,
-	}[in.TTL[len(digits):]]
+	}[ttl[len(digits):]]
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || unit == 0 || strings.HasPrefix(digits, "0") {
 		return 0

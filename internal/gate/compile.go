@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,6 +19,10 @@ const (
 	minWindow   = time.Second
 	maxWindow   = 366 * 24 * time.Hour
 	minInterval = time.Second
+	minWithin   = time.Minute
+	maxWithin   = 87600 * time.Hour
+	minTimeout  = time.Second
+	maxTimeout  = 24 * time.Hour
 )
 
 // Validate returns what is wrong with a Gate, each error with the path of its
@@ -34,6 +39,7 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 		errs = append(errs, field.NotSupported(field.NewPath("spec", "resumePolicy"), g.Spec.ResumePolicy,
 			[]v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect}))
 	}
+	errs = append(errs, validateMachines(field.NewPath("spec", "machines"), g.Spec.Machines)...)
 	for i, target := range g.Spec.Targets {
 		path := field.NewPath("spec", "targets").Index(i)
 		if target.Kind == "" {
@@ -45,6 +51,29 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 		if len(target.MatchLabels) > 0 && target.Name != v1alpha1.AnyName {
 			errs = append(errs, field.Invalid(path.Child("matchLabels"), target.MatchLabels, "needs name: '*'"))
 		}
+	}
+	return errs
+}
+
+// validateMachines takes what is empty for what the CRD sets instead.
+func validateMachines(path *field.Path, policy *v1alpha1.MachinePolicy) field.ErrorList {
+	if policy == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	within, lifetime, timeout := policy.Within.Duration, policy.Lifetime(), policy.Timeout.Duration
+	if within != 0 && (within < minWithin || within > maxWithin) {
+		errs = append(errs, field.Invalid(path.Child("within"), within.String(), "must be from 1m to 87600h (10 years)"))
+	}
+	if timeout != 0 && (timeout < minTimeout || timeout > maxTimeout) {
+		errs = append(errs, field.Invalid(path.Child("timeout"), timeout.String(), "must be from 1s to 24h"))
+	}
+	switch {
+	case lifetime == 0:
+		errs = append(errs, field.Invalid(path.Child("ttl"), policy.TTL,
+			"must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"))
+	case len(errs) == 0 && lifetime <= cmp.Or(within, v1alpha1.DefaultMachineWithin):
+		errs = append(errs, field.Invalid(path, policy.TTL, "ttl must be longer than within, or the certificates would be refreshed without end"))
 	}
 	return errs
 }

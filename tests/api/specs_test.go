@@ -32,6 +32,10 @@ const (
 	causeInterval = "interval must be a duration of at least 1s, such as 1m"
 	causeCount    = "a gate can have at most 100 windows and close periods together"
 	causeBoth     = "the names of windows and close periods must be unique among both"
+	causeTTL      = "ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
+	causeLonger   = "ttl must be longer than within, or the certificates would be refreshed without end"
+	causeWithin   = "within must be a duration from 1m to 87600h (10 years), such as 720h"
+	causeTimeout  = "timeout must be a duration from 1s to 24h, such as 1h"
 	causeName     = "name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 )
 
@@ -106,6 +110,31 @@ var badSpecs = []badSpec{
 	{"a target without a name", `{default: closed, targets: [{kind: Kustomization}]}`, "spec.targets[0].name", "Required value"},
 	{"labels of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchLabels: {a: b}}]}`, "spec.targets[0]", "matchLabels needs name: '*'"},
 
+	{"a ttl of 0d, which the provider accepts", `{default: closed, machines: {ttl: 0d}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl of -1d, which the provider accepts", `{default: closed, machines: {ttl: -1d}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl without a unit", `{default: closed, machines: {ttl: "1"}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl with a blank", `{default: closed, machines: {ttl: "1y "}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl with a blank before it", `{default: closed, machines: {ttl: " 1y"}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl with two lines", `{default: closed, machines: {ttl: "1y\n"}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl of 01d", `{default: closed, machines: {ttl: 01d}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl in weeks", `{default: closed, machines: {ttl: 1w}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl of two units", `{default: closed, machines: {ttl: 1y6mo}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl with a fraction", `{default: closed, machines: {ttl: 1.5y}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl of +1y", `{default: closed, machines: {ttl: +1y}}`, "spec.machines.ttl", causeTTL},
+	{"a ttl in milliseconds", `{default: closed, machines: {ttl: 1ms}}`, "spec.machines.ttl", causeTTL},
+
+	{"a ttl that is too long", `{default: closed, machines: {ttl: 12345678y}}`, "spec.machines.ttl", "8"},
+	{"a ttl that is not longer than within", `{default: closed, machines: {ttl: 30d, within: 720h}}`, "spec.machines", causeLonger},
+	{"a ttl that is not longer than within by default", `{default: closed, machines: {ttl: 1mo}}`, "spec.machines", causeLonger},
+	{"a ttl in minutes that is not longer than within", `{default: closed, machines: {ttl: 720m, within: 12h}}`, "spec.machines", causeLonger},
+	{"within of -1h", `{default: closed, machines: {within: -1h}}`, "spec.machines.within", causeWithin},
+	{"within of 59s", `{default: closed, machines: {within: 59s}}`, "spec.machines.within", causeWithin},
+	{"within in days", `{default: closed, machines: {within: 30d}}`, "spec.machines.within", causeWithin},
+	{"within of more than ten years", `{default: closed, machines: {within: 87601h, ttl: 20y}}`, "spec.machines.within", causeWithin},
+	{"a timeout of -1s", `{default: closed, machines: {timeout: -1s}}`, "spec.machines.timeout", causeTimeout},
+	{"a timeout of 500ms", `{default: closed, machines: {timeout: 500ms}}`, "spec.machines.timeout", causeTimeout},
+	{"a timeout of two days", `{default: closed, machines: {timeout: 48h}}`, "spec.machines.timeout", causeTimeout},
+
 	{"TZ= in a cron", `{default: closed, windows: [{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"TZ= alone", `{default: closed, windows: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"a cron that never fires", `{default: closed, windows: [{name: a, schedule: "0 0 30 2 *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
@@ -145,5 +174,9 @@ suspend: false`,
 	"empty lists":                       `{default: opened, windows: [], closePeriods: [], targets: []}`,
 	"until in another zone than from":   `{default: closed, windows: [{name: a, from: "2026-12-02T00:00:00+01:00", until: "2026-12-01T23:30:00Z"}]}`,
 	"all targets of a kind by labels":   `{default: closed, targets: [{kind: Kustomization, name: "*", matchLabels: {a: b}}]}`,
+	"machines by default":               `{default: closed, machines: {}}`,
+	"machines as in the example":        `{default: closed, machines: {within: 720h, ttl: 1y}, targets: [{kind: Machine, name: "*"}]}`,
+	"the longest and shortest ttl":      `{default: closed, machines: {ttl: 9999999y, within: 87600h, timeout: 24h}}`,
+	"a ttl just longer than within":     `{default: closed, machines: {ttl: 61s, within: 1m, timeout: 1s}}`,
 	"an unsupported kind":               `{default: closed, targets: [{kind: Deployment, name: a}]}`,
 }

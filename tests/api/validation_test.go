@@ -115,10 +115,18 @@ func TestAGoodSpecIsAcceptedByBoth(t *testing.T) {
 	}
 }
 
-// An interval of zero is the one difference: in Go it cannot be told from none.
-func TestAnIntervalOfZero(t *testing.T) {
-	err := admit(t, `{default: closed, interval: 0s}`)
-	if err == nil || !strings.Contains(err.Error(), causeInterval) {
-		t.Errorf("got %v, want %q", err, causeInterval)
+// A duration of zero with a default is the one difference: in Go it cannot be
+// told from none.
+func TestADurationOfZero(t *testing.T) {
+	for spec, cause := range map[string]string{
+		`{default: closed, interval: 0s}`:             causeInterval,
+		`{default: closed, machines: {within: 0s}}`:   causeWithin,
+		`{default: closed, machines: {timeout: 0s}}`:  causeTimeout,
+		`{default: closed, machines: {timeout: 0ms}}`: causeTimeout,
+	} {
+		err := admit(t, spec)
+		if err == nil || !strings.Contains(err.Error(), cause) {
+			t.Errorf("%s: got %v, want %q", spec, err, cause)
+		}
 	}
 }
