@@ -219,12 +219,14 @@ func (f *fleet) act(ctx context.Context, d refresh.Decision) (string, error) {
 		}
 		if !f.live {
 			// A cache that is behind would have a second one begun.
-			return name, f.pause(f.read(ctx))
+			f.pause(f.read(ctx))
+			return name, nil
 		}
 		vetoed, err := f.vetoed(ctx, f.find(name))
 		switch {
 		case err != nil:
-			return name, f.pause(err)
+			f.pause(err)
+			return name, nil
 		case !vetoed:
 			return name, f.begin(ctx, name)
 		}
@@ -234,12 +236,12 @@ func (f *fleet) act(ctx context.Context, d refresh.Decision) (string, error) {
 }
 
 // pause begins nothing for now if something could not be read.
-func (f *fleet) pause(err error) error {
+func (f *fleet) pause(err error) {
 	if err != nil {
 		f.gate.Idle = true
-		f.fail(v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+		namespace, _, _ := strings.Cut(f.gate.Name, "/")
+		f.fail(namespace+"/"+v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
 	}
-	return nil
 }
 
 func (f *fleet) find(name string) *target.Object {

@@ -1,0 +1,270 @@
+package controllers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+func TestARequestOfSomebodyElseIsNotTouched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	theirs, ours := w.machine("a", 2*days), w.machine("b", 3*days)
+	w.note("kubectl-annotate", theirs, map[string]any{target.RefreshRequestAnnotation: "90d"})
+	g := w.fleetGate("nights", "opened")
+	keep := func(when string) {
+		t.Helper()
+		if request, recorded := w.asked(theirs); request != "90d" || recorded {
+			t.Errorf("%s: got %q, recorded %t", when, request, recorded)
+		}
+	}
+	w.reconcile(g)
+	keep("at first")
+	w.expectAsked([]*target.Object{ours})
+	w.note("manager", theirs, map[string]any{target.RefreshStatusAnnotation: "failed"})
+	w.in(2 * time.Hour)
+	w.reconcile(g)
+	keep("after it failed")
+	w.expectAsked([]*target.Object{ours})
+	equal(t, failuresOf(g), []string{"Machine/a RefreshCertsFailed"})
+	w.close(g, w.clock.Now())
+	w.reconcile(g)
+	keep("once the gate is closed")
+	w.open(g, w.clock.Now().Add(time.Second))
+	w.in(3 * time.Hour)
+	w.provider(theirs, works)
+	w.provider(theirs, works)
+	w.reconcile(g)
+	w.expectAsked([]*target.Object{theirs, ours}, "b")
+
+	// Somebody who changes our request takes it over.
+	w.note("kubectl-annotate", ours, map[string]any{target.RefreshRequestAnnotation: "5y"})
+	w.reconcile(g)
+	if request, recorded := w.asked(ours); request != "5y" || recorded {
+		t.Errorf("got %q, recorded %t", request, recorded)
+	}
+	w.must(cluster.Client.Delete(w.ctx, g))
+	w.reconcile(g)
+	if request, _ := w.asked(ours); request != "5y" {
+		t.Errorf("got %q", request)
+	}
+}
+
+func TestEveryGateOfAMachineHasToBeOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m, free := w.machine("a", 2*days), w.machine("b", 3*days)
+	both := []*target.Object{m, free}
+	w.note("kubectl-annotate", m, map[string]any{v1alpha1.GatesAnnotation: "approval"})
+	g := w.fleetGate("nights", "opened")
+	w.reconcile(g)
+	w.expectAsked(both, "b") // the gate that the other names does not exist
+	w.provider(free, works)
+	w.provider(free, works)
+	w.reconcile(g)
+	w.expectAsked(both)
+
+	approval := w.gate("approval", v1alpha1.GateSpec{Default: "closed"})
+	w.reconcile(approval)
+	w.reconcile(g)
+	w.expectAsked(both)
+	w.expectFleet(approval, "none")
+	w.open(approval, start)
+	w.reconcile(approval)
+	w.reconcile(g)
+	w.expectAsked(both, "a")
+
+	w.close(approval, start.Add(time.Second))
+	w.in(time.Second)
+	w.reconcile(approval)
+	w.expectQuiet(m)
+	w.reconcile(g)
+	w.expectAsked(both)
+
+	w.in(days) // the margin of both
+	if result := w.reconcile(g); result.RequeueAfter > days {
+		t.Errorf("requeue after %s", result.RequeueAfter)
+	}
+	w.expectAsked(both, "a")
+	w.reconcile(approval)
+	w.expectAsked(both, "a")
+}
+
+func TestAStrictGateIsNotBypassedByAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.machine("a", time.Hour)
+	strict := w.fleetGate("strict", "closed", func(s *v1alpha1.GateSpec) { s.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+	other, opened := w.fleetGate("other", "closed"), w.fleetGate("opened", "opened")
+	for _, g := range []*v1alpha1.Gate{strict, other, opened, strict} {
+		w.reconcile(g)
+		w.expectQuiet(m)
+	}
+}
+
+func TestWhatIsNotToBeRefreshed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	busy := w.machine("busy", days)
+	w.note("manager", busy, map[string]any{target.RefreshStatusAnnotation: "in-progress"})
+	broken := w.machine("broken", days)
+	w.note("manager", broken, map[string]any{target.CertificatesExpiryAnnotation: "tomorrow"})
+	fresh := w.machine("fresh", days)
+	w.note("manager", fresh, map[string]any{target.CertificatesExpiryAnnotation: nil})
+	leaving := w.machine("leaving", days)
+	leaving.SetFinalizers([]string{"test/keep"})
+	w.must(cluster.Client.Update(w.ctx, &leaving.Unstructured))
+	w.must(cluster.Client.Delete(w.ctx, &leaving.Unstructured))
+	copied := w.machine("copied", 90*days)
+	record := refresh.Record{Gate: w.namespace + "/nights", RequestedAt: start.Add(-days), Expiry: start}
+	w.note("velero", copied, map[string]any{v1alpha1.RefreshAnnotation: record.String(), target.RefreshStatusAnnotation: "failed"})
+
+	g := w.fleetGate("nights", "opened")
+	w.reconcile(g)
+	for _, m := range []*target.Object{busy, broken, fresh, leaving, copied} {
+		if request, _ := w.asked(m); request != "" {
+			t.Errorf("%s is asked", m.GetName())
+		}
+	}
+	w.expectFleet(g, "due 1")
+	equal(t, failuresOf(g), []string{"Machine/broken RefreshCertsFailed"})
+	w.provider(busy, works) // nobody asks any more
+	w.reconcile(g)
+	w.expectAsked([]*target.Object{busy}, "busy")
+}
+
+func TestAGateThatDoesNotSayHowRefreshesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.machine("a", -days)
+	g := w.fleetGate("nights", "opened", func(s *v1alpha1.GateSpec) { s.Machines = nil })
+	w.reconcile(g)
+	w.expectQuiet(m)
+	w.expectFleet(g, "none")
+	equal(t, g.Status.Targets.Total, int64(1))
+}
+
+// A cache that does not have our last write yet must not let a second one begin.
+func TestACacheThatIsBehindDoesNotBeginASecondOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.machine("a", 3*days)
+	g := w.fleetGate("nights", "opened")
+	stale := &staleTargets{TargetReader: w.Targets}
+	w.Targets = stale
+	w.reconcile(g)
+	w.expectAsked([]*target.Object{first}, "a")
+	urgent := w.machine("b", 2*days)
+	stale.first = true
+	w.reconcile(g)
+	w.expectAsked([]*target.Object{first, urgent}, "a")
+}
+
+// staleTargets shows Machines as they were before anybody asked for anything.
+type staleTargets struct {
+	TargetReader
+	first bool
+}
+
+func (s *staleTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
+	all, err := s.TargetReader.Select(ctx, adapter, namespace, ref)
+	for _, obj := range all {
+		if s.first {
+			annotations := obj.GetAnnotations()
+			delete(annotations, target.RefreshRequestAnnotation)
+			delete(annotations, v1alpha1.RefreshAnnotation)
+			obj.SetAnnotations(annotations)
+		}
+	}
+	return all, err
+}
+
+func (s *staleTargets) HeldBy(ctx context.Context, gate string) ([]*target.Object, error) {
+	if s.first {
+		return nil, nil
+	}
+	return s.TargetReader.HeldBy(ctx, gate)
+}
+
+func TestNothingIsBegunIfNobodyKnowsWhatTheAPIServerHas(t *testing.T) {
+	for _, kind := range []string{"Machine", "Gate"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			both := []*target.Object{w.machine("a", days), w.machine("b", days)}
+			g := w.fleetGate("nights", "opened")
+			w.APIReader = brokenList{w.APIReader, kind}
+			if _, err := w.try(g); err == nil {
+				t.Error("no error")
+			}
+			w.expectAsked(both)
+			equal(t, failuresOf(g), []string{"Machine/* ReadFailed"})
+			w.APIReader = cluster.Client
+			w.reconcile(g)
+			w.expectAsked(both, "a")
+		})
+	}
+}
+
+// brokenList cannot list the objects of a kind.
+type brokenList struct {
+	client.Reader
+	kind string
+}
+
+func (b brokenList) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	kind := list.GetObjectKind().GroupVersionKind().Kind
+	if _, ok := list.(*v1alpha1.GateList); ok {
+		kind = "GateList"
+	}
+	if kind == b.kind+"List" {
+		return errBroken
+	}
+	return b.Reader.List(ctx, list, opts...)
+}
+
+func TestARequestWithoutItsRecordIsWithdrawnInNobodysName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.machine("a", days)
+	g := w.fleetGate("nights", "opened")
+	w.reconcile(g)
+	w.note("kubectl-edit", m, map[string]any{v1alpha1.RefreshAnnotation: nil})
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.reconcile(g)
+	equal(t, holders(&trimmed(w.reload(m)).Unstructured), []string{w.namespace + "/"})
+	if _, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace}}); err != nil {
+		t.Error(err)
+	}
+	w.expectQuiet(m)
+}
+
+func trimmed(obj *target.Object) *target.Object {
+	target.Trim(&obj.Unstructured, us)
+	return obj
+}
+
+func TestAMachineThatIsReplacedWhileItIsWrittenIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.machine("a", days)
+	g := w.fleetGate("nights", "opened")
+	w.writes.before = once("apply Machine", func() error {
+		if err := cluster.Client.Delete(w.ctx, &m.Unstructured); err != nil {
+			return err
+		}
+		m = w.machine("a", 90*days)
+		return nil
+	})
+	w.reconcile(g)
+	w.expectQuiet(m)
+	w.reconcile(g)
+	w.expectFleet(g, "due 0")
+}
