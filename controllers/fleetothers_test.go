@@ -251,20 +251,56 @@ func trimmed(obj *target.Object) *target.Object {
 	return obj
 }
 
-func TestAMachineThatIsReplacedWhileItIsWrittenIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	m := w.machine("a", days)
-	g := w.fleetGate("nights", "opened")
-	w.writes.before = once("apply Machine", func() error {
-		if err := cluster.Client.Delete(w.ctx, &m.Unstructured); err != nil {
-			return err
-		}
-		m = w.machine("a", 90*days)
-		return nil
-	})
-	w.reconcile(g)
-	w.expectQuiet(m)
-	w.reconcile(g)
-	w.expectFleet(g, "due 0")
+func TestAMachineThatIsDeletedOrReplacedWhileItIsWrittenIsLeftAlone(t *testing.T) {
+	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			m := w.machine("a", days)
+			g := w.fleetGate("nights", "opened")
+			w.writes.before = once("apply Machine", func() error {
+				err := cluster.Client.Delete(w.ctx, &m.Unstructured)
+				if replaced {
+					m = w.machine("a", 90*days)
+				}
+				return err
+			})
+			w.reconcile(g)
+			w.reconcile(g)
+			if !replaced {
+				w.expectFleet(g, "none")
+				return
+			}
+			w.expectQuiet(m)
+			w.expectFleet(g, "due 0")
+		})
+	}
+}
+
+// A webhook that puts back what we remove, or removes what we set, must not keep
+// a reconciliation from coming to an end.
+func TestSomebodyWhoUndoesOurWritesAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		round string
+		undo  map[string]any
+	}{
+		"a request that never stays": {"begin", map[string]any{target.RefreshRequestAnnotation: nil, v1alpha1.RefreshAnnotation: nil}},
+		"a request that stays":       {"withdrawn", map[string]any{target.RefreshRequestAnnotation: "1y"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, g, both := fleetOfTwo(t, rounds[tc.round])
+			w.writes.take("")
+			w.writes.after = func(write string) error {
+				if write != "apply Machine/a" {
+					return nil
+				}
+				return w.tryNote("webhook", both[0], tc.undo)
+			}
+			w.reconcile(g)
+			if writes := w.writes.take("apply Machine"); len(writes) != 1 {
+				t.Errorf("writes %q", writes)
+			}
+		})
+	}
 }

@@ -36,6 +36,10 @@ type fleet struct {
 	live bool
 	// skipped are those that cannot be written or that another Gate keeps back.
 	skipped map[string]bool
+	// ended are those whose refresh is over, begun says that one has begun: each but
+	// once in a pass, whatever others make of our writes.
+	ended map[string]bool
+	begun bool
 	// stop keeps a failure, before the Machine forgets it.
 	stop   func(context.Context, v1alpha1.MachineFailure) error
 	result *outcomes
@@ -118,7 +122,7 @@ func (r *GateReconciler) refreshWithout(ctx context.Context, name string, result
 
 func (r *GateReconciler) newFleet(name string, result *outcomes, now time.Time, governed, held []*target.Object) *fleet {
 	f := &fleet{
-		GateReconciler: r, now: now, result: result, governed: map[types.UID]bool{}, skipped: map[string]bool{},
+		GateReconciler: r, now: now, result: result, governed: map[types.UID]bool{}, skipped: map[string]bool{}, ended: map[string]bool{},
 		gate: refresh.Gate{Name: name, Timeout: v1alpha1.DefaultMachineTimeout},
 	}
 	for _, t := range governed {
@@ -209,12 +213,12 @@ func nameOf(t *target.Object) string { return client.ObjectKeyFromObject(t).Stri
 // that it is about, none if nothing is left.
 func (f *fleet) act(ctx context.Context, d refresh.Decision) (string, error) {
 	for _, end := range d.Ends {
-		if !f.skipped[end.Machine] {
+		if !f.skipped[end.Machine] && !f.ended[end.Machine] {
 			return end.Machine, f.end(ctx, end)
 		}
 	}
 	for _, name := range d.Next {
-		if f.skipped[name] {
+		if f.skipped[name] || f.begun {
 			continue
 		}
 		if !f.live {
@@ -303,6 +307,7 @@ func (f *fleet) begin(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	f.begun = true
 	why := fmt.Sprintf("gate '%s' is open", f.gate.Name)
 	if !f.gate.Open {
 		why = fmt.Sprintf("they expire at %s although gate '%s' is closed", m.Expiry, f.gate.Name)
@@ -322,6 +327,7 @@ func (f *fleet) end(ctx context.Context, end refresh.End) error {
 		}
 	}
 	t, err := f.write(ctx, f.find(end.Machine), nil)
+	f.ended[end.Machine] = err == nil
 	switch {
 	case err != nil:
 		return err
