@@ -15,7 +15,7 @@ import (
 var start = time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
 
 func TestHowManyAreDue(t *testing.T) {
-	at := func(d time.Duration) time.Time { return start.Add(d) }
+	at := start.Add
 	for name, tc := range map[string]struct {
 		perMinute int32
 		next      time.Time
