@@ -127,4 +127,3 @@ func (w *world) expectMessage(obj *target.Object, condition, want string) {
 	}
 	w.Errorf("no condition %s", condition)
 }
-
