@@ -138,7 +138,7 @@ func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
 	found := 0
-	for _, doc := range []string{"README.md", "docs/spec/v1alpha1/gates.md", "docs/activation.md"} {
+	for _, doc := range []string{"README.md", "docs/spec/v1alpha1/gates.md", "docs/activation.md", "docs/machines.md"} {
 		content, err := os.ReadFile(filepath.Join(harness.Root(), doc))
 		w.must(err)
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
@@ -147,7 +147,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 			}
 			found++
 			file := filepath.Join(t.TempDir(), "gate.yaml")
-			manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.namespace, "namespace: shop", "namespace: "+w.namespace).Replace(block[1])
+			manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.namespace, "namespace: shop", "namespace: "+w.namespace, "namespace: fleet", "namespace: "+w.namespace).Replace(block[1])
 			w.must(os.WriteFile(file, []byte(manifest), 0o600))
 			_, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--dry-run=server", "-f", file)
 			w.must(err)
