@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ const shard = "sharding.fluxcd.io/key"
 
 func startGatingController(ctx context.Context) (*harness.Process, error) {
 	if err := cluster.Install(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "activation")); err != nil {
 		return nil, err
 	}
 	return cluster.StartGatingController(ctx, "--watch-label-selector=!"+shard)
