@@ -184,3 +184,61 @@ func TestHowARenewalIsHeld(t *testing.T) {
 		})
 	}
 }
+
+func owned(entries ...metav1.ManagedFieldsEntry) cert {
+	return func(_, _ map[string]any, obj *target.Object) { obj.SetManagedFields(entries) }
+}
+
+func TestObserveTellsOurRenewalFromOthers(t *testing.T) {
+	const renewal, before = `{"f:spec":{"f:renewal":{".":{},"f:policy":{}}}}`, `{"f:spec":{"f:renewBefore":{}}}`
+	names := func(_, _ map[string]any, obj *target.Object) { obj.SetAnnotations(map[string]string{heldBy: "ns/a"}) }
+	ours := owner(manager, apply, "", renewal)
+	for name, tc := range map[string]struct {
+		obj  *target.Object
+		want target.State
+	}{
+		"nothing is set":                     {certificate(), target.Free},
+		"ours":                               {certificate(heldWith(never)), target.Held},
+		"ours, the annotation was removed":   {certificate(with("renewal", never["renewal"]), owned(ours)), target.Held},
+		"ours and somebody else's":           {certificate(with("renewal", never["renewal"]), owned(ours, owner("flux", apply, "", renewal))), target.Foreign},
+		"somebody else's":                    {certificate(with("renewal", never["renewal"]), owned(owner("kubectl", update, "", renewal))), target.Foreign},
+		"of our name, but by update":         {certificate(with("renewal", never["renewal"]), owned(owner(manager, update, "", renewal))), target.Foreign},
+		"nobody's, with a copied annotation": {certificate(with("renewal", never["renewal"]), names, owned(owner("velero", update, "", heldByField))), target.Foreign},
+		"nobody's, managed fields dropped":   {certificate(with("renewal", never["renewal"]), names), target.Locked},
+		"nobody's, and nobody is named":      {certificate(with("renewal", never["renewal"])), target.Foreign},
+		"an empty one is one":                {certificate(with("renewal", map[string]any{})), target.Foreign},
+		"somebody's renewBefore holds nothing": {certificate(with("renewBefore", "1h"), owned(owner("flux", apply, "", before))),
+			target.Free},
+		"our renewBefore":                {certificate(heldWith(map[string]any{"renewBefore": "1h"})), target.Held},
+		"our renewBefore, shared":        {certificate(with("renewBefore", "1h"), owned(owner(manager, apply, "", before), owner("flux", apply, "", before))), target.Free},
+		"our renewal, their renewBefore": {certificate(heldWith(never), with("renewBefore", "1h")), target.Held},
+	} {
+		if got := target.Of(&tc.obj.Unstructured).Observe(tc.obj, identity); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestWhatMattersOfACertificate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change cert
+		want   bool
+	}{
+		"nothing":               {func(_, _ map[string]any, _ *target.Object) {}, false},
+		"another DNS name":      {with("dnsNames", []any{"www.example.com"}), false},
+		"the revision":          {reported("revision", int64(2)), false},
+		"another failure":       {reported("failedIssuanceAttempts", int64(2)), false},
+		"the renewal":           {with("renewal", never["renewal"]), true},
+		"renewBefore":           {with("renewBefore", "1h"), true},
+		"the expiry":            {reported("notAfter", "2027-03-01T00:00:00Z"), true},
+		"the time of a renewal": {reported("renewalTime", nil), true},
+		"being issued":          {conditioned("Issuing", "True", "Renewing"), true},
+		"no longer ready":       {conditioned("Ready", "False", "Expired"), true},
+		"seen by cert-manager":  {behind, true},
+	} {
+		before, after := certificate(), certificate(tc.change)
+		if got := target.Of(&before.Unstructured).Differs(before, after); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -189,3 +189,38 @@ func TestTheAnnotationThatNamesGates(t *testing.T) {
 		}
 	}
 }
+
+func TestAnExemptTargetIsLetGo(t *testing.T) {
+	const other = "z/other"
+	closed, respect := target.Want{Gate: us, Closed: true}, target.Want{Gate: us, Closed: true, Respect: true}
+	open := target.Want{Gate: us}
+	imminent, notReady, activates := target.Plan{Exempt: target.Imminent}, target.Plan{Exempt: target.NotReady}, target.Plan{Exempt: target.Activates}
+	pending, stale := target.Plan{Pending: true}, target.Plan{Stale: true}
+	exempt := target.OutcomeExempt
+	for name, tc := range map[string]struct {
+		state  target.State
+		heldBy []string
+		want   target.Want
+		plan   target.Plan
+		step   target.Step
+	}{
+		"free: it notes the gate":               {target.Free, nil, closed, imminent, target.Step{Outcome: exempt, Write: true, HeldBy: []string{us}}},
+		"free, noted already":                   {target.Free, []string{us}, closed, imminent, target.Step{Outcome: exempt, HeldBy: []string{us}}},
+		"free, another is noted":                {target.Free, []string{other}, closed, imminent, target.Step{Outcome: exempt, Write: true, HeldBy: []string{us, other}}},
+		"held: released, but noted":             {target.Held, []string{us}, closed, imminent, target.Step{Outcome: exempt, Write: true, HeldBy: []string{us}}},
+		"held by nobody's managed fields":       {target.Locked, []string{us}, closed, imminent, target.Step{Outcome: exempt, Write: true, HeldBy: []string{us}, Claim: true}},
+		"nothing to hold yet, nothing to write": {target.Free, nil, closed, notReady, target.Step{Outcome: exempt}},
+		"activated instead: nothing is noted":   {target.Held, []string{us, other}, closed, activates, target.Step{Outcome: exempt, Write: true}},
+		"activated instead, noted before":       {target.Free, []string{us}, closed, activates, target.Step{Outcome: exempt, Write: true}},
+		"activated instead, nothing to do":      {target.Free, nil, closed, activates, target.Step{Outcome: exempt}},
+		"the other gate would let it go":        {target.Held, []string{us, other}, open, imminent, target.Step{Outcome: target.OutcomeReleased, Write: true, HeldBy: []string{other}}},
+		"exempt so far: held, not again":        {target.Free, []string{us}, closed, pending, target.Step{Outcome: target.OutcomeHeld, Write: true, Hold: true, HeldBy: []string{us}}},
+		"exempt so far is not resumed":          {target.Free, []string{us}, respect, pending, target.Step{Outcome: target.OutcomeHeld, Write: true, Hold: true, HeldBy: []string{us}}},
+		"held in another way":                   {target.Held, []string{us}, closed, stale, target.Step{Outcome: target.OutcomeHeld, Write: true, Hold: true, HeldBy: []string{us}}},
+		"foreign comes first":                   {target.Foreign, nil, closed, imminent, target.Step{Outcome: target.OutcomeForeign}},
+	} {
+		if got := target.Next(tc.state, tc.heldBy, tc.want, tc.plan); !reflect.DeepEqual(got, tc.step) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, tc.step)
+		}
+	}
+}
