@@ -65,12 +65,7 @@ func (r *GateReconciler) certify(ctx context.Context, obj *target.Object, step t
 }
 
 func (r *GateReconciler) applyConditions(ctx context.Context, obj *target.Object, list map[string]metav1.Condition) (*target.Object, error) {
-	config := &target.Object{}
-	config.SetGroupVersionKind(obj.GroupVersionKind())
-	config.SetName(obj.GetName())
-	config.SetNamespace(obj.GetNamespace())
-	config.SetUID(obj.GetUID())
-	config.SetResourceVersion(obj.GetResourceVersion())
+	config := configOf(obj)
 	config.SetConditions(slices.SortedFunc(maps.Values(list), func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) }))
 	err := r.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)

@@ -18,7 +18,7 @@ import (
 // half a minute and up to another minute before they expire.
 const (
 	heldLifetime = 3 * time.Minute
-	heldDue      = 15 * time.Second
+	heldDue      = 30 * time.Second
 )
 
 // deadline is when a held certificate is renewed without strict.
@@ -91,6 +91,17 @@ func (w *world) kept(c certificate, until time.Time) {
 	}))
 }
 
+// deferred creates a closed Gate and a Certificate whose first issue is not held,
+// but its renewal.
+func (w *world) deferred() (*v1alpha1.Gate, certificate) {
+	w.Helper()
+	g := w.closedGate()
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
+	w.held(first, first.deadline())
+	return g, first
+}
+
 func TestARenewalIsDeferredOutsideTheWindowAndHappensInside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,10 +130,7 @@ func TestARenewalIsDeferredOutsideTheWindowAndHappensInside(t *testing.T) {
 func TestOpeningByHandRenewsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(heldLifetime, heldDue, nil)
-	first := w.issued()
-	g := w.closedGate()
-	w.held(first, first.deadline())
+	g, first := w.deferred()
 	w.kept(first, first.notBefore.Add(heldDue+patience))
 	opened := time.Now().Add(-time.Second)
 	w.open(g)
@@ -136,11 +144,11 @@ func TestOpeningByHandRenewsAtOnce(t *testing.T) {
 func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(heldLifetime, heldDue, nil)
-	first := w.issued()
 	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, map[string]string{shard: w.namespace})
 	alone, err := cluster.StartGatingController(w.ctx, "--watch-label-selector="+shard+"="+w.namespace)
 	w.must(err)
+	w.create(heldLifetime, heldDue, nil)
+	first := w.issued()
 	w.held(first, first.deadline())
 	w.must(alone.Kill())
 	w.kept(first, first.deadline())
@@ -170,9 +178,9 @@ func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing
 func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
 	w.create(heldLifetime, heldDue, nil)
 	first := w.issued()
-	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
 	w.held(first, time.Time{})
 	if says := w.says(v1alpha1.RenewalDisabledCondition); says != "True UserConfigured" {
 		t.Errorf("RenewalDisabled is %s", says)
@@ -195,9 +203,9 @@ func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
 	w.create(lifetime, heldDue, nil)
 	first := w.issued()
-	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
 	w.held(first, time.Time{})
 	w.kept(first, first.notAfter.Add(patience))
 	w.open(g)
@@ -207,10 +215,7 @@ func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
 func TestRenewingByHandWorksWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(heldLifetime, heldDue, nil)
-	first := w.issued()
-	w.closedGate()
-	w.held(first, first.deadline())
+	_, first := w.deferred()
 	w.must(cluster.RenewCertificate(w.ctx, w.key()))
 	second := w.renewed(first)
 	w.held(second, second.deadline())
@@ -221,10 +226,7 @@ func TestRenewingByHandWorksWhileHeld(t *testing.T) {
 func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(heldLifetime, heldDue, nil)
-	first := w.issued()
-	w.closedGate()
-	w.held(first, first.deadline())
+	_, first := w.deferred()
 	w.must(w.patch(`{"spec":{"dnsNames":["new.example.com"]}}`))
 	second := w.renewed(first)
 	w.held(second, second.deadline())
@@ -233,10 +235,7 @@ func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
 func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(heldLifetime, heldDue, nil)
-	first := w.issued()
-	g := w.closedGate()
-	w.held(first, first.deadline())
+	g, first := w.deferred()
 	never, hour := "0 0 30 2 *", &metav1.Duration{Duration: time.Hour}
 	w.edit(g, func(g *v1alpha1.Gate) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: &never, Duration: hour}}}
@@ -255,9 +254,9 @@ func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 func TestSomebodyElsesWindowsStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.closedGate()
 	w.create(heldLifetime, heldDue, window(time.Now().AddDate(0, 6, 0)))
 	first := w.issued()
-	w.closedGate()
 	w.renewed(first)
 	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
 	w.must(cluster.Client.Get(w.ctx, w.key(), obj))
@@ -270,9 +269,9 @@ func TestSomebodyElsesWindowsStay(t *testing.T) {
 func TestTheWebhookAcceptsWhatTheControllerWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, validated)
+	g := w.closedGate()
 	w.create(3*time.Hour, time.Hour, nil)
 	first := w.issued()
-	g := w.closedGate()
 	w.held(first, first.deadline())
 	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.held(first, time.Time{})

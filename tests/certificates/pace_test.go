@@ -38,7 +38,7 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 		})
 	}
 	w.must(group.Wait())
-	w.must(harness.Eventually(w.ctx, 2*timeout, "all are held", func() error {
+	w.must(harness.Eventually(w.ctx, 4*timeout, "all are held", func() error {
 		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
 		if targets := g.Status.Targets; targets == nil || targets.Held != count+1 { // the root is one as well
 			return fmt.Errorf("%+v", targets)
