@@ -356,3 +356,22 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 		})
 	}
 }
+
+// The Gate that a Certificate names does not exist, and cert-manager does not let it
+// go by itself.
+func TestACertificateOfAMissingGateIsLetGoAtTheMargin(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	w.issue(www, start.Add(-200*day), expiry)
+	w.name(www, "nobody")
+	w.missing(w.namespace, "nobody")
+	by := w.namespace + "/nobody"
+	w.expectRenewal(www, "never", by, "Approved=False GateNotFound", "RenewalDeferred=True OutsideAllowedWindow")
+	w.in(59*day - time.Minute)
+	if result := w.missing(w.namespace, "nobody"); result.RequeueAfter != time.Minute {
+		t.Errorf("looked at again after %s", result.RequeueAfter)
+	}
+	w.in(59 * day)
+	w.missing(w.namespace, "nobody")
+	w.expectRenewal(www, "", by, isBypassed...)
+}

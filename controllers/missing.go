@@ -93,14 +93,13 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 	}
 	result := &outcomes{}
 	r.refreshWithout(ctx, key.String(), result, now, naming, held)
-	recheck := result.recheck
 	for reason, targets := range byReason {
 		result.merge(r.settleAll(ctx, targets, order{now: now, Want: target.Want{Gate: key.String(), Closed: true, Refusal: reason}}))
 	}
 	result.merge(r.activate(ctx, naming, order{now: now}))
 	held = slices.DeleteFunc(held, func(t *target.Object) bool { return named[t.GetUID()] })
 	result.merge(r.settleAll(ctx, held, order{now: now, Want: target.Want{Gate: key.String()}}))
-	return len(naming), recheck, result.err()
+	return len(naming), result.recheck, result.err()
 }
 
 // closedElsewhere returns whether a target is governed by a Gate, other than

@@ -79,7 +79,7 @@ func (w *world) flux(obj *target.Object, patch string) {
 }
 
 func fluxPatch(ctx context.Context, obj *target.Object, patch string) error {
-	fresh := inGit(obj.GetNamespace(), obj.GetName(), nil)
+	fresh := configOf(obj)
 	return cluster.Client.Patch(ctx, &fresh.Unstructured, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("flux"))
 }
 
