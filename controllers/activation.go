@@ -39,7 +39,7 @@ func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object,
 			continue
 		}
 		group.Go(func() error {
-			outcome := r.activateOne(ctx, obj, gates, want.now)
+			outcome := r.activateOne(ctx, obj, gates, want)
 			mu.Lock()
 			defer mu.Unlock()
 			result.merge(outcome)
@@ -51,7 +51,7 @@ func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object,
 }
 
 // activateOne promotes the certificate of a Certificate, if that is wanted.
-func (r *GateReconciler) activateOne(ctx context.Context, obj *target.Object, gates func() ([]*v1alpha1.Gate, error), now time.Time) *outcomes {
+func (r *GateReconciler) activateOne(ctx context.Context, obj *target.Object, gates func() ([]*v1alpha1.Gate, error), want order) *outcomes {
 	result := &outcomes{}
 	fail := func(reason, message string, cause error) {
 		if cause != nil {
@@ -61,7 +61,7 @@ func (r *GateReconciler) activateOne(ctx context.Context, obj *target.Object, ga
 	}
 	var condition *metav1.Condition
 	if obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != "" {
-		a := &activationOf{GateReconciler: r, obj: obj, names: namesOf(obj), gates: gates, now: now}
+		a := &activationOf{GateReconciler: r, obj: obj, names: namesOf(obj), gates: gates, own: want.gate, now: want.now}
 		a.run(ctx)
 		condition = ptr.To(a.condition())
 		result.again(a.decision.Recheck)
@@ -69,7 +69,7 @@ func (r *GateReconciler) activateOne(ctx context.Context, obj *target.Object, ga
 			fail(v1alpha1.ActivationFailedReason, a.decision.Message, a.err)
 		}
 	}
-	if err := r.certifyActivation(ctx, obj, condition, now); err != nil {
+	if err := r.certifyActivation(ctx, obj, condition, want.now); err != nil {
 		fail(v1alpha1.WriteFailedReason, err.Error(), err)
 	}
 	return result
@@ -107,7 +107,9 @@ type activationOf struct {
 	obj   *target.Object
 	names activation.Names
 	gates func() ([]*v1alpha1.Gate, error)
-	now   time.Time
+	// own is the Gate on whose behalf this is, as it is now.
+	own *v1alpha1.Gate
+	now time.Time
 
 	decision activation.Decision
 	// closed are the Gates that the Certificate waits for.

@@ -65,7 +65,11 @@ func (a *activationOf) when() (activation.When, error) {
 		}
 		governing = append(governing, gate)
 		name := client.ObjectKeyFromObject(gate).String()
-		if a.closed[name] = gate; conditions.IsTrue(gate, v1alpha1.OpenedCondition) {
+		open := isOpen(gate, a.now)
+		if gate == a.own {
+			open = conditions.IsTrue(gate, v1alpha1.OpenedCondition) // as decided now
+		}
+		if a.closed[name] = gate; open {
 			delete(a.closed, name)
 		}
 	}
@@ -142,4 +146,23 @@ func (r *GateReconciler) certifyActivation(ctx context.Context, obj *target.Obje
 		target.Trim(&latest.Unstructured, us)
 		obj = latest
 	}
+}
+
+// forgetActivations removes the condition Activated from Certificates that no Gate
+// governs but one that goes.
+func (r *GateReconciler) forgetActivations(ctx context.Context, targets []*target.Object, but string, now time.Time) error {
+	for _, obj := range targets {
+		if conditions.Get(obj, v1alpha1.ActivatedCondition) == nil {
+			continue
+		}
+		gates, err := r.governing(ctx, &obj.Unstructured)
+		delete(gates, but)
+		if err == nil && len(gates) == 0 {
+			err = r.certifyActivation(ctx, obj, nil, now)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -122,8 +122,8 @@ func TestALiveSecretThatAppearsMeanwhileIsKept(t *testing.T) {
 // behalf of another Gate.
 func (w *world) meanwhile(g *v1alpha1.Gate, issued ...map[string][]byte) {
 	w.Helper()
-	web, other := w.readCertificate("web"), *w.GateReconciler
-	other.Client, other.APIReader, other.EventRecorder = cluster.Client, cluster.Client, &recorder{}
+	web := w.readCertificate("web")
+	other := &GateReconciler{Client: cluster.Client, APIReader: cluster.Client, EventRecorder: &recorder{}, Targets: w.Targets, GateMetrics: w.GateMetrics}
 	for _, data := range issued {
 		w.stage(web, data)
 		target.Trim(&w.reload(web).Unstructured, us)

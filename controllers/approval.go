@@ -23,9 +23,11 @@ func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step t
 	condition := approval(step, want.Want, plan.Exempt)
 	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
 	switch {
+	case was != nil && was.Reason == v1alpha1.ResumedReason && step.Outcome == target.OutcomeExempt:
+		condition = was // still resumed once it is not exempt any more
 	case plan.Exempt == target.Activates:
 		condition = nil // the condition Activated tells
-	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue && step.Outcome != target.OutcomeExempt:
+	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue && len(step.HeldBy) == 0:
 		condition = was
 	case step.Hold && refusedFor(was, step.HeldBy, want.Gate):
 		condition = was // it says more than that this Gate is closed
@@ -56,10 +58,10 @@ func approval(step target.Step, want target.Want, exempt target.Exemption) *meta
 		if want.Refusal != "" {
 			condition.Reason, condition.Message = want.Refusal, refusal(want.Refusal, want.Gate)
 		}
-	case step.Outcome == target.OutcomeExempt:
-		if condition.Reason = exemptions[exempt]; condition.Reason == "" {
-			return nil
-		}
+	case step.Outcome == target.OutcomeExempt && exemptions[exempt] == "":
+		return nil
+	case len(step.HeldBy) > 0 && exemptions[exempt] != "":
+		condition.Reason = exemptions[exempt]
 		condition.Message = fmt.Sprintf("Not held although %s.", closedGates(step.HeldBy))
 	case step.Outcome == target.OutcomeResumed:
 		condition.Reason = v1alpha1.ResumedReason

@@ -14,17 +14,26 @@ import (
 // heldCertificates collects when the certificates expire whose renewal is held. It
 // looks at each scrape, so that what is gone is gone from the metric.
 type heldCertificates struct {
-	expires *prometheus.Desc
-	list    func(context.Context) ([]*target.Object, error)
+	begins, expires *prometheus.Desc
+	list            func(context.Context) ([]*target.Object, error)
 }
 
 func newHeldCertificates(list func(context.Context) ([]*target.Object, error)) *heldCertificates {
-	return &heldCertificates{list: list, expires: prometheus.NewDesc("gating_certificate_held_expiration_timestamp_seconds",
-		"When a certificate expires whose renewal gates hold, in seconds since 1970.", []string{"name", "namespace"}, nil)}
+	describe := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("gating_certificate_held_"+name+"_timestamp_seconds", help, []string{"name", "namespace"}, nil)
+	}
+	return &heldCertificates{
+		list:    list,
+		begins:  describe("not_before", "When a certificate was issued whose renewal gates hold, in seconds since 1970."),
+		expires: describe("expiration", "When a certificate expires whose renewal gates hold, in seconds since 1970."),
+	}
 }
 
 // Describe implements prometheus.Collector.
-func (h *heldCertificates) Describe(ch chan<- *prometheus.Desc) { ch <- h.expires }
+func (h *heldCertificates) Describe(ch chan<- *prometheus.Desc) {
+	ch <- h.begins
+	ch <- h.expires
+}
 
 // Collect implements prometheus.Collector.
 func (h *heldCertificates) Collect(ch chan<- prometheus.Metric) {
@@ -37,9 +46,11 @@ func (h *heldCertificates) Collect(ch chan<- prometheus.Metric) {
 		if len(heldBy(&obj.Unstructured)) == 0 || target.Of(&obj.Unstructured).Observe(obj, us) != target.Held {
 			continue
 		}
-		value, _, _ := unstructured.NestedString(obj.Object, "status", "notAfter")
-		if at, err := time.Parse(time.RFC3339, value); err == nil {
-			ch <- prometheus.MustNewConstMetric(h.expires, prometheus.GaugeValue, float64(at.Unix()), obj.GetName(), obj.GetNamespace())
+		for field, desc := range map[string]*prometheus.Desc{"notBefore": h.begins, "notAfter": h.expires} {
+			value, _, _ := unstructured.NestedString(obj.Object, "status", field)
+			if at, err := time.Parse(time.RFC3339, value); err == nil {
+				ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(at.Unix()), obj.GetName(), obj.GetNamespace())
+			}
 		}
 	}
 }

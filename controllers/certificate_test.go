@@ -156,31 +156,6 @@ func TestAStrictGateLetsNothingGo(t *testing.T) {
 	w.expectRenewal(www, "", "", isReleased...)
 }
 
-func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
-	w := newWorld(t)
-	www := w.certificate("www", nil)
-	lax := w.closedGate("lax", certificates)
-	strict := w.gate("strict", v1alpha1.GateSpec{
-		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
-	})
-	both := key(lax) + "," + key(strict)
-	w.reconcile(lax)
-	w.reconcile(strict)
-	w.reconcile(lax)
-	w.expectRenewal(www, "never", both, isDisabled...)
-	w.in(59 * day)
-	w.reconcile(lax)
-	w.reconcile(strict)
-	w.expectRenewal(www, "never", both, isDisabled...)
-	w.open(strict, w.clock.Now())
-	w.reconcile(strict)
-	w.reconcile(lax)
-	w.expectRenewal(www, "", key(lax), isBypassed...)
-	w.open(lax, w.clock.Now())
-	w.reconcile(lax)
-	w.expectRenewal(www, "", "", isReleased...)
-}
-
 func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 	w := newWorld(t)
 	theirs := map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": "0 3 * * *", "windowDuration": "1h"}}}}
@@ -374,4 +349,54 @@ func TestACertificateOfAMissingGateIsLetGoAtTheMargin(t *testing.T) {
 	w.in(59 * day)
 	w.missing(w.namespace, "nobody")
 	w.expectRenewal(www, "", by, isBypassed...)
+}
+
+func TestStrictOnAndOffLeavesTheRenewalToCertManager(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	g := w.closedGate("production", certificates)
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+	w.reconcile(g)
+	w.expectRenewal(www, "never", key(g), isDisabled...)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = nil })
+	w.reconcile(g)
+	w.expectRenewal(www, atMargin, key(g), isDeferred...)
+}
+
+// cert-manager has seen the window and plans another time.
+func TestAWindowThatCertManagerIgnoresIsReplacedOnceAndForAll(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	g := w.closedGate("production", certificates)
+	w.reconcile(g)
+	w.report(www, func(status map[string]any) { status["renewalTime"] = start.Add(30 * day).Format(time.RFC3339) }, "Ready")
+	w.report(www, nil, "Ready") // of this generation
+	ready := slices.DeleteFunc(w.reload(www).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
+	www.SetConditions(append(ready, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: metav1.NewTime(start), ObservedGeneration: www.GetGeneration()}))
+	w.must(cluster.Client.Status().Update(w.ctx, &www.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
+	for range 3 {
+		w.reconcile(g)
+		w.expectRenewal(www, "never", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True WindowIgnored", "RenewalDeferred=True OutsideAllowedWindow")
+	}
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectRenewal(www, "", "", isReleased...)
+}
+
+func TestWhatAPersonResumedStaysSoAfterABypass(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, ResumePolicy: v1alpha1.ResumePolicyRespect,
+	})
+	w.reconcile(g)
+	w.flux(www, `{"spec":{"renewal":null}}`)
+	w.reconcile(g)
+	w.expectRenewal(www, "", key(g), "Approved=True Resumed")
+	w.in(59 * day)
+	w.reconcile(g)
+	w.issue(www, w.clock.Now(), w.clock.Now().Add(90*day))
+	w.reconcile(g)
+	w.expectRenewal(www, "", key(g), "Approved=True Resumed")
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,6 +61,9 @@ type GateReconciler struct {
 	Backoff workqueue.TypedRateLimiter[ctrl.Request]
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *GateMetrics
+
+	// releases has, by Gate, the ReleaseStatus that was written last.
+	releases sync.Map
 }
 
 // Reconcile brings the targets of a Gate to what the Gate says at this instant.
@@ -178,8 +182,11 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 		return err
 	}
 	governed, _ := r.selectTargets(ctx, obj, &outcomes{})
-	nobodys := slices.DeleteFunc(governed.targets, func(t *target.Object) bool { return !heldByNobody(&t.Unstructured) })
+	nobodys := slices.DeleteFunc(slices.Clone(governed.targets), func(t *target.Object) bool { return !heldByNobody(&t.Unstructured) })
 	if err := r.settleAll(ctx, nobodys, order{Want: target.Want{Gate: key.String()}, now: now}).err(); err != nil {
+		return err
+	}
+	if err := r.forgetActivations(ctx, governed.targets, key.String(), now); err != nil {
 		return err
 	}
 	controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer)

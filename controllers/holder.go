@@ -89,14 +89,18 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 // settleGoverned settles the targets of a Gate, as many as are due if they are
 // being released at a pace.
 func (r *GateReconciler) settleGoverned(ctx context.Context, obj *v1alpha1.Gate, targets []*target.Object, want order) *outcomes {
-	due := release{targets: targets}
-	if !want.Closed {
-		due = paced(obj, targets, want.now)
+	var result *outcomes
+	if want.Closed || obj.Spec.Release == nil {
+		r.endRelease(obj)
+		result = r.settleAll(ctx, targets, want)
+	} else {
+		var err error
+		if result, err = r.settlePaced(ctx, obj, targets, want); err != nil {
+			result = &outcomes{}
+			result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+		}
 	}
-	result := r.settleAll(ctx, due.targets, want)
-	result.again(due.note(obj, int(result.released), want))
 	result.total = int64(len(targets))
-	result.held += int64(due.waiting)
 	return result
 }
 
@@ -167,7 +171,7 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 	adapter := target.Of(&obj.Unstructured)
 	state, holders := adapter.Observe(obj, us), heldBy(&obj.Unstructured)
 	if !want.Closed && heldByNobody(&obj.Unstructured) {
-		closed, err := r.closedElsewhere(ctx, &obj.Unstructured, want.Gate)
+		closed, err := r.closedElsewhere(ctx, &obj.Unstructured, want.Gate, want.now)
 		if err != nil || closed {
 			return target.Untouched, time.Time{}, err // that Gate will put its name to the hold
 		}

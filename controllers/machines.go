@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/patch"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -373,7 +372,7 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 		}
 		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
 		switch {
-		case name == f.gate.Name || obj != nil && conditions.IsTrue(obj, v1alpha1.OpenedCondition) || other.Imminent(expiry, f.now):
+		case name == f.gate.Name || obj != nil && isOpen(obj, f.now) || other.Imminent(expiry, f.now):
 			continue
 		case !other.Strict:
 			f.result.again(expiry.Add(-other.Margin))

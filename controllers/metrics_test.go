@@ -180,6 +180,9 @@ func TestWhenHeldCertificatesExpire(t *testing.T) {
 	if got := w.series()[metric]; got != float64(expiry.Unix()) {
 		t.Errorf("got %v, want %d", got, expiry.Unix())
 	}
+	if got := w.series()["certificate_held_not_before_timestamp_seconds"]; got != float64(start.Add(-30*day).Unix()) {
+		t.Errorf("issued at %v", got)
+	}
 	w.open(g, start)
 	w.reconcile(g)
 	if got, ok := w.series()[metric]; ok {

@@ -22,6 +22,7 @@ import (
 // reconcileMissing sees to the targets of a Gate that the cache lacks.
 func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.NamespacedName, now time.Time) (ctrl.Result, error) {
 	r.GateMetrics.Delete(key)
+	r.releases.Delete(key)
 	if key.Name == "" {
 		held, err := r.Targets.HeldBy(ctx, key.String())
 		result := r.settleAll(ctx, held, order{now: now})
@@ -104,14 +105,23 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 
 // closedElsewhere returns whether a target is governed by a Gate, other than
 // one, that is not open.
-func (r *GateReconciler) closedElsewhere(ctx context.Context, obj *unstructured.Unstructured, than string) (bool, error) {
+func (r *GateReconciler) closedElsewhere(ctx context.Context, obj *unstructured.Unstructured, than string, now time.Time) (bool, error) {
 	gates, err := r.governing(ctx, obj)
 	for name, gate := range gates {
-		if name != than && (gate == nil || !conditions.IsTrue(gate, v1alpha1.OpenedCondition)) {
+		if name != than && (gate == nil || !isOpen(gate, now)) {
 			return true, err
 		}
 	}
 	return false, err
+}
+
+// isOpen returns whether a Gate is open. Its own reconciliation may be behind: a
+// spec that nobody has looked at yet opens nothing, and a close that is due by now
+// has happened.
+func isOpen(gate *v1alpha1.Gate, now time.Time) bool {
+	next, current := gate.Status.NextTransition, gate.Status.ObservedGeneration == gate.Generation
+	closes := next != nil && next.State == v1alpha1.StateClosed && !next.At.After(now)
+	return conditions.IsTrue(gate, v1alpha1.OpenedCondition) && (gate.Spec.Suspend || current && !closes)
 }
 
 // governing returns the Gates that govern a target, by name. One that the target

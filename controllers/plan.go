@@ -5,9 +5,12 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -32,6 +35,7 @@ func (r *GateReconciler) plan(ctx context.Context, obj *target.Object, state tar
 		}
 		p.gates, p.terms = gates, termsOf(gates)
 		p.terms.Definition = r.Targets.Definition(kind)
+		p.terms.Ignored = conditions.GetReason(obj, v1alpha1.RenewalConfigInvalidCondition) == v1alpha1.WindowIgnoredReason
 		p.terms.Activates = obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
 	}
 	p.Plan = adapter.Plan(obj, state, p.terms, want.now)
@@ -50,7 +54,12 @@ func (r *GateReconciler) gatesOf(ctx context.Context, names []string, own *v1alp
 		}
 		namespace, name, _ := strings.Cut(name, "/")
 		gate := &v1alpha1.Gate{}
-		switch err := r.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, gate); {
+		key := types.NamespacedName{Namespace: namespace, Name: name}
+		err := r.Get(ctx, key, gate)
+		if apierrors.IsNotFound(err) && r.watches(namespace) {
+			err = r.APIReader.Get(ctx, key, gate) // the cache lacks the Gates of other shards
+		}
+		switch {
 		case err == nil:
 			gates = append(gates, gate)
 		case client.IgnoreNotFound(err) != nil:

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -15,81 +16,146 @@ import (
 
 // release is the part of a paced release that is due.
 type release struct {
-	// targets are all that are to be settled now, those that have their turn among
-	// them.
-	targets []*target.Object
-	// turn are those that have their turn, waiting the number of others.
-	turn    map[*target.Object]bool
-	waiting int
-	next    time.Time
+	// turn are the targets whose turn it is, waiting those whose turn comes later,
+	// rest all others of the Gate.
+	turn, waiting, rest []*target.Object
+	// next is when the next of those that wait has its turn, recheck when one of
+	// them must not wait any longer.
+	next, recheck time.Time
+	status        v1alpha1.ReleaseStatus
 }
 
-// paced returns which targets of a Gate that is open are to be settled now: all,
-// less those that it holds and whose turn to be released comes later.
-func paced(gate *v1alpha1.Gate, targets []*target.Object, now time.Time) release {
-	if gate.Spec.Release == nil {
-		return release{targets: targets}
+// settlePaced settles the targets of a Gate that is open, those that it holds as
+// many as are due.
+func (r *GateReconciler) settlePaced(ctx context.Context, obj *v1alpha1.Gate, targets []*target.Object, want order) (*outcomes, error) {
+	due, err := r.due(ctx, obj, targets, want)
+	if err != nil {
+		return nil, err
 	}
-	var before v1alpha1.ReleaseStatus
-	if gate.Status.Release != nil {
-		before = *gate.Status.Release
-	}
-	var next time.Time
-	if before.NextAt != nil {
-		next = before.NextAt.Time
-	}
-	name := client.ObjectKeyFromObject(gate).String()
-	var held, rest []*target.Object
+	result := r.settleAll(ctx, due.rest, want)
+	turns := r.settleAll(ctx, due.turn, want)
+	result.add(turns)
+	result.held += int64(len(due.waiting))
+	result.again(due.recheck)
+	result.again(r.note(obj, due, turns.released, want.now))
+	return result, nil
+}
+
+// due returns which targets are due. Those that are not held have nothing to wait
+// for; of a Certificate there is no time to.
+func (r *GateReconciler) due(ctx context.Context, obj *v1alpha1.Gate, targets []*target.Object, want order) (release, error) {
+	due := release{status: r.released(obj)}
+	name := client.ObjectKeyFromObject(obj).String()
+	var held []*target.Object
 	for _, t := range targets {
-		if slices.Contains(heldBy(&t.Unstructured), name) {
-			held = append(held, t)
-		} else {
-			rest = append(rest, t)
+		state := target.Of(&t.Unstructured).Observe(t, us)
+		if state == target.Free || state == target.Foreign || !t.GetDeletionTimestamp().IsZero() || !slices.Contains(heldBy(&t.Unstructured), name) {
+			due.rest = append(due.rest, t)
+			continue
 		}
+		late, recheck, err := r.late(ctx, t, state, want)
+		switch {
+		case err != nil:
+			return release{}, err
+		case late:
+			due.rest = append(due.rest, t)
+			continue
+		case due.recheck.IsZero() || !recheck.IsZero() && recheck.Before(due.recheck):
+			due.recheck = recheck
+		}
+		held = append(held, t)
 	}
 	if len(held) == 0 {
-		return release{targets: targets}
+		return due, nil
 	}
-	n, next := pace.Due(gate.Spec.Release.PerMinute, next, now)
-	taken, left := pace.Take(held, n, int(before.Released), turnOf)
-	r := release{targets: append(rest, taken...), turn: map[*target.Object]bool{}, waiting: len(left), next: next}
-	for _, t := range taken {
-		r.turn[t] = true
+	if due.status.NextAt == nil { // the last one is over
+		due.status.Released = 0
 	}
-	return r
+	n, next := pace.Due(obj.Spec.Release.PerMinute, timeOf(due.status.NextAt), want.now)
+	due.next = next
+	due.turn, due.waiting = pace.Take(held, n, due.status.LastNamespace, func(t *target.Object) pace.Item { return turnOf(obj, t) })
+	return due, nil
 }
 
-func turnOf(t *target.Object) pace.Item {
+// late returns whether a Certificate that waits for its turn has to be renewed now,
+// and if not, when it has to.
+func (r *GateReconciler) late(ctx context.Context, t *target.Object, state target.State, want order) (bool, time.Time, error) {
+	if target.Of(&t.Unstructured).GroupKind() != target.Certificate {
+		return false, time.Time{}, nil
+	}
+	p, err := r.plan(ctx, t, state, []string{want.Gate}, want)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	// A strict Gate lets nothing go while it is closed. This one is open.
+	p.terms.Strict = false
+	plan := target.Of(&t.Unstructured).Plan(t, state, p.terms, want.now)
+	return plan.Exempt != target.NotExempt, plan.Recheck, nil
+}
+
+func turnOf(gate *v1alpha1.Gate, t *target.Object) pace.Item {
 	item := pace.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
 	if target.Of(&t.Unstructured).GroupKind() == target.Certificate {
 		notAfter, _, _ := unstructured.NestedString(t.Object, "status", "notAfter")
 		item.Expiry, _ = time.Parse(time.RFC3339, notAfter) // one that has none has its turn last
 	}
+	item.Failed = slices.ContainsFunc(gate.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
+	})
 	return item
 }
 
 // note writes into the status of a Gate how far a release is, and returns when to
-// go on with it. Released is how many of those that had their turn are released.
-func (r release) note(gate *v1alpha1.Gate, released int, want order) time.Time {
-	status := gate.Status.Release
-	switch {
-	case want.Closed || gate.Spec.Release == nil:
-		gate.Status.Release = nil
-		return time.Time{}
-	case status == nil && len(r.turn) == 0 && r.waiting == 0:
+// go on with it.
+func (r *GateReconciler) note(gate *v1alpha1.Gate, due release, released int64, now time.Time) time.Time {
+	waiting := int64(len(due.turn)+len(due.waiting)) - released
+	if waiting == 0 && released == 0 && gate.Status.Release == nil {
 		return time.Time{} // there was nothing to release
-	case status == nil:
-		status = &v1alpha1.ReleaseStatus{}
-		gate.Status.Release = status
 	}
-	waiting := r.waiting + len(r.turn) - released
-	status.Released += int64(released)
-	status.Total = status.Released + int64(waiting)
-	status.NextAt = nil
-	if waiting == 0 {
+	status := due.status
+	status.Released += released
+	status.Total, status.NextAt = status.Released+waiting, nil
+	if n := len(due.turn); n > 0 {
+		status.LastNamespace = due.turn[n-1].GetNamespace()
+	}
+	var wake time.Time
+	if waiting > 0 {
+		at := metav1.NewMicroTime(due.next)
+		status.NextAt, wake = &at, pace.Wake(due.next, now)
+	}
+	r.releases.Store(client.ObjectKeyFromObject(gate), status)
+	gate.Status.Release = &status
+	return wake
+}
+
+// released returns how far the release of a Gate is. The cache may have the Gate as
+// it was before the last turns.
+func (r *GateReconciler) released(gate *v1alpha1.Gate) v1alpha1.ReleaseStatus {
+	var status v1alpha1.ReleaseStatus
+	if gate.Status.Release != nil {
+		status = *gate.Status.Release
+	}
+	if known, ok := r.releases.Load(client.ObjectKeyFromObject(gate)); ok {
+		if known, ok := known.(v1alpha1.ReleaseStatus); ok && timeOf(known.NextAt).After(timeOf(status.NextAt)) {
+			return known
+		}
+	}
+	return status
+}
+
+// endRelease notes that a Gate has closed, or paces nothing any more.
+func (r *GateReconciler) endRelease(gate *v1alpha1.Gate) {
+	r.releases.Delete(client.ObjectKeyFromObject(gate))
+	if status := gate.Status.Release; gate.Spec.Release == nil {
+		gate.Status.Release = nil
+	} else if status != nil {
+		status.NextAt = nil
+	}
+}
+
+func timeOf(at *metav1.MicroTime) time.Time {
+	if at == nil {
 		return time.Time{}
 	}
-	at := metav1.NewMicroTime(r.next)
-	status.NextAt = &at
-	return pace.Wake(r.next, want.now)
+	return at.Time
 }

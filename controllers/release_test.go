@@ -94,7 +94,7 @@ func TestTargetsAreReleasedAtAPace(t *testing.T) {
 	w.close(g, w.clock.Now())
 	w.reconcile(g)
 	w.expectHeldOf(apps, "abcd")
-	w.expectRelease(g, "none, 4 held")
+	w.expectRelease(g, "4 of 4, 4 held")
 }
 
 func TestAReleaseGoesOnAfterARestartWithoutMakingUpForTheTime(t *testing.T) {
@@ -117,11 +117,13 @@ func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
 	w.close(g, w.clock.Now())
 	w.reconcile(g)
 	w.expectHeldOf(apps, "abcd")
-	w.expectRelease(g, "none, 4 held")
+	w.expectRelease(g, "1 of 4, 4 held")
 	w.in(20 * time.Second)
 	w.open(g, w.clock.Now())
 	w.reconcile(g)
 	w.expectRelease(g, "1 of 4, next after 50s, 3 held")
+	// The other namespace has its turn first, however often the gate closes.
+	w.expectHeldOf(apps, "abc")
 }
 
 // What failed is in no count but that of failures.
@@ -137,6 +139,75 @@ func TestWhatCannotBeReleasedKeepsItsPlaceInTheCount(t *testing.T) {
 	w.in(30 * time.Second)
 	w.reconcile(g)
 	w.expectRelease(g, "1 of 4, next after 1m0s, 3 held")
+}
+
+func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
+	for name, spoil := range map[string]func(*world, *target.Object){
+		"under deletion": func(w *world, app *target.Object) {
+			w.flux(app, `{"metadata":{"finalizers":["example.com/stuck"]}}`)
+			w.must(cluster.Client.Delete(w.ctx, &w.reload(app).Unstructured))
+		},
+		"refused": func(w *world, app *target.Object) {
+			w.writes.before = func(write string) error {
+				if strings.HasSuffix(write, "Kustomization/"+app.GetName()) {
+					return errBroken
+				}
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, g, apps := pacedWorld(t)
+			spoil(w, apps[0])
+			w.open(g, start)
+			for i := range 8 {
+				w.in(time.Duration(i) * 30 * time.Second)
+				_, _ = w.try(g)
+			}
+			w.expectHeldOf(apps, "a")
+		})
+	}
+}
+
+// What is free already, and what must not wait, needs no turn.
+func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
+	w := newWorld(t)
+	soon, free := w.certificate("soon", nil), w.certificate("free", map[string]any{"renewBefore": "1h"})
+	w.issue(soon, start.Add(-200*day), start.Add(25*time.Hour)) // Disabled: nobody else lets it go
+	w.issue(free, start.Add(-30*day), start.Add(26*time.Hour))
+	later := []*target.Object{w.certificate("a", nil), w.certificate("b", nil)}
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: 1000 * time.Hour},
+		Targets: []v1alpha1.TargetReference{certificates}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
+	})
+	w.reconcile(g)
+	w.expectRenewal(soon, "never", key(g), isDeferred...)
+	w.issue(soon, start.Add(-200*day), start.Add(24*time.Hour+90*time.Second))
+	for _, other := range later { // expire before it, so that they come first
+		w.issue(other, start.Add(-30*day), start.Add(24*time.Hour+10*time.Second))
+	}
+	w.in(-time.Hour)
+	w.reconcile(g)
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectRenewal(free, "1h", "", isReleased...)
+	w.in(time.Minute)
+	w.reconcile(g)
+	w.expectRenewal(soon, "", "", isReleased...)
+}
+
+// The cache has the Gate as it was before the last turn.
+func TestACacheThatIsBehindGrantsNoTurnTwice(t *testing.T) {
+	w, g, apps := pacedWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectHeldOf(apps, "bcd")
+	behind := g.DeepCopy()
+	behind.Status.Release = nil
+	if got := w.released(behind); got.Released != 1 || got.NextAt == nil || !got.NextAt.Equal(g.Status.Release.NextAt) {
+		t.Errorf("got %+v", got)
+	}
 }
 
 func TestAPaceThatIsTakenAwayReleasesTheRestAtOnce(t *testing.T) {

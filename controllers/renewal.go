@@ -108,7 +108,7 @@ func renewalConditions(obj *target.Object, step target.Step, plan planned) []met
 	notAfter, _, _ := unstructured.NestedString(obj.Object, "status", "notAfter")
 	byHand := fmt.Sprintf("To renew by hand: cmctl renew -n %s %s", obj.GetNamespace(), obj.GetName())
 	switch {
-	case step.Outcome != target.OutcomeHeld && step.Outcome != target.OutcomeExempt && !step.Hold:
+	case len(step.HeldBy) == 0 || step.Outcome == target.OutcomeForeign || step.Outcome == target.OutcomeResumed:
 		return nil
 	case plan.Bypassed:
 		add(v1alpha1.RenewalWindowBypassedCondition, metav1.ConditionTrue, v1alpha1.ExpiryImminentReason, fmt.Sprintf(
@@ -124,6 +124,10 @@ func renewalConditions(obj *target.Object, step target.Step, plan planned) []met
 	case step.Hold:
 		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionTrue, v1alpha1.OutsideAllowedWindowReason,
 			deferred(step.HeldBy, plan.gates, plan.Recheck, notAfter)+" "+byHand)
+	}
+	if plan.Ignored && step.Hold {
+		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, v1alpha1.WindowIgnoredReason, ignored)
+		return list
 	}
 	if _, before := plan.Lever["renewBefore"]; before && step.Hold && plan.terms.Strict {
 		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, v1alpha1.UnsupportedVersionReason, notStrict)
@@ -141,6 +145,9 @@ func renewalConditions(obj *target.Object, step target.Step, plan planned) []met
 
 const unsupported = "The renewal is not held: this release of cert-manager needs spec.renewBefore for that, which somebody else has set, " +
 	"or spec.renewBeforePercentage. Remove it, or install cert-manager v1.21.1 or later."
+
+const ignored = "cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, " +
+	"the gating-controller itself lets the certificate go at the deadline."
 
 const notStrict = "A gate is strict, but this release of cert-manager cannot disable the renewal, it is only as late as possible. " +
 	"Install cert-manager v1.21.1 or later."
@@ -182,7 +189,7 @@ func openingInSight(gates []*v1alpha1.Gate) bool {
 // opens it.
 func opening(gate *v1alpha1.Gate) (at time.Time, zone string, ok bool) {
 	next := gate.Status.NextTransition
-	if next == nil || next.State != v1alpha1.StateOpened {
+	if next == nil || next.State != v1alpha1.StateOpened || gate.Spec.Suspend {
 		return time.Time{}, "", false
 	}
 	zone = string(gate.Spec.TimeZone)

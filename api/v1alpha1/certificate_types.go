@@ -58,6 +58,10 @@ const (
 	// RenewalWithinMarginReason is that of RenewalDeferred=False if the certificate
 	// is renewed only when the safety margin has begun.
 	RenewalWithinMarginReason = "RenewalWithinMargin"
+	// WindowIgnoredReason is that of RenewalConfigInvalid if cert-manager plans the
+	// renewal for another time than the deadline that the controller has set, and the
+	// controller has disabled it instead.
+	WindowIgnoredReason = "WindowIgnored"
 	// UnsupportedVersionReason is that of RenewalConfigInvalid if the version of
 	// cert-manager cannot do what the Gate says, and of an entry in status.failures.
 	UnsupportedVersionReason = "UnsupportedVersion"

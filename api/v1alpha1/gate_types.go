@@ -338,8 +338,8 @@ type GateStatus struct {
 	// +optional
 	Targets *TargetCounts `json:"targets,omitempty"`
 
-	// Release is how far the release of the targets is, if spec.release paces it.
-	// Missing while the Gate is closed.
+	// Release is how far the release of the targets is, or how far it came, if
+	// spec.release paces it.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 

@@ -14,13 +14,19 @@ type ReleasePolicy struct {
 
 // ReleaseStatus is how far a paced release is.
 type ReleaseStatus struct {
-	// Total number of targets to release since the Gate opened.
+	// Total number of targets to release since the Gate opened last.
 	Total int64 `json:"total"`
 
 	// Released is how many of them are released.
 	Released int64 `json:"released"`
 
-	// NextAt is when the next target may be released, missing if all are released.
+	// LastNamespace is the one that had the last turn. The next release goes on behind
+	// it.
+	// +optional
+	LastNamespace string `json:"lastNamespace,omitempty"`
+
+	// NextAt is when the next target may be released, missing if all are released or
+	// the Gate has closed.
 	// +optional
 	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
 }

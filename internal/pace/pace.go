@@ -1,11 +1,7 @@
 // Package pace spreads releases over time and over namespaces.
 package pace
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
 const (
 	// tick is the shortest time between two batches: faster paces release several
@@ -23,8 +19,8 @@ const (
 // allowed. This is the virtual scheduling algorithm of ITU-T I.371.
 func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	interval := time.Minute / time.Duration(perMinute)
-	if next.IsZero() {
-		next = now
+	if next.IsZero() || next.After(now.Add(interval+arrears)) {
+		next = now // nothing is as far away, unless the clock was ahead
 	}
 	if next.After(now) {
 		return 0, next
@@ -42,51 +38,4 @@ func Wake(next, now time.Time) time.Time {
 		return soonest
 	}
 	return next
-}
-
-// Item is what decides on the turn of something.
-type Item struct {
-	Namespace, Name string
-	// Expiry is zero if there is none.
-	Expiry time.Time
-}
-
-// Take returns the next n of some items, and those that are left: in turn from each
-// namespace, of each those first that expire soonest. Released is how many had
-// their turn before, so that the turns go on where they were.
-func Take[T any](items []T, n, released int, of func(T) Item) (taken, left []T) {
-	byNamespace := map[string][]T{}
-	for _, item := range items {
-		namespace := of(item).Namespace
-		byNamespace[namespace] = append(byNamespace[namespace], item)
-	}
-	namespaces := make([]string, 0, len(byNamespace))
-	for namespace, queue := range byNamespace {
-		namespaces = append(namespaces, namespace)
-		slices.SortFunc(queue, func(a, b T) int { return compare(of(a), of(b)) })
-	}
-	slices.Sort(namespaces)
-	for turn := released; len(namespaces) > 0 && len(taken) < n; turn++ {
-		at := turn % len(namespaces)
-		queue := byNamespace[namespaces[at]]
-		taken = append(taken, queue[0])
-		if byNamespace[namespaces[at]] = queue[1:]; len(queue) == 1 {
-			namespaces = slices.Delete(namespaces, at, at+1)
-			turn-- // the one behind it moves up
-		}
-	}
-	for _, namespace := range namespaces {
-		left = append(left, byNamespace[namespace]...)
-	}
-	return taken, left
-}
-
-func compare(a, b Item) int {
-	if a.Expiry.IsZero() != b.Expiry.IsZero() {
-		if b.Expiry.IsZero() {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(a.Expiry.Compare(b.Expiry), cmp.Compare(a.Name, b.Name))
 }

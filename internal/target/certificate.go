@@ -147,7 +147,7 @@ func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) 
 	case !terms.Strict && !o.notAfter.Add(-renewBefore(obj, state, lifetime)).Before(deadline):
 		return Plan{Exempt: Needless, Recheck: deadline}
 	}
-	plan.Lever = c.lever(obj, state, terms, o, deadline)
+	plan.Lever, plan.Ignored = c.lever(obj, state, terms, o, deadline)
 	if plan.Lever == nil {
 		return Plan{Exempt: Unsupported}
 	}
@@ -159,30 +159,33 @@ func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) 
 }
 
 // lever returns how to hold the renewal of a Certificate, nil if the release of
-// cert-manager has no way.
-func (c certificate) lever(obj *Object, state State, terms Terms, o observed, deadline time.Time) map[string]any {
+// cert-manager has no way, and whether it ignores our window.
+func (c certificate) lever(obj *Object, state State, terms Terms, o observed, deadline time.Time) (lever map[string]any, ignored bool) {
 	before := Lever(obj)
 	if !terms.Definition.Spec["renewal"] || terms.Definition.Release == brokenDisabled {
 		_, percentage, _ := unstructured.NestedFieldNoCopy(obj.Object, percentagePath...)
 		_, set := before["renewBefore"]
 		if percentage || set && state != Held {
-			return nil // somebody else says when to renew
+			return nil, false // somebody else says when to renew
 		}
 		margin := minRenewBefore
 		if !terms.Strict {
 			margin = max(margin, o.notAfter.Sub(deadline))
 		}
-		return map[string]any{"renewBefore": margin.String()}
+		return map[string]any{"renewBefore": margin.String()}, false
 	}
 	never := map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
 	until := map[string]any{"renewal": deferral(o, deadline)}
 	// What cert-manager made of it is in the status once it has seen the spec.
-	failed := state == Held && reflect.DeepEqual(before, until) && o.current && !o.renewal.Equal(deadline)
-	disabled := state == Held && reflect.DeepEqual(before, never)
-	if terms.Strict || o.ari || o.notAfter.Sub(o.notBefore) > maxDeferral || failed || disabled {
-		return never
+	ignored = terms.Ignored && state == Held && reflect.DeepEqual(before, never) ||
+		state == Held && reflect.DeepEqual(before, until) && o.current && !o.renewal.Equal(deadline)
+	switch {
+	case terms.Strict || o.ari || o.notAfter.Sub(o.notBefore) > maxDeferral:
+		return never, false
+	case ignored:
+		return never, true
 	}
-	return until
+	return until, false
 }
 
 // deferral is a window of cert-manager from the deadline on. It is as long as the

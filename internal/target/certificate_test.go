@@ -106,6 +106,7 @@ func TestHowARenewalIsHeld(t *testing.T) {
 	broken := target.Definition{Spec: modern.Spec, Release: "v1.21.0"}
 	lax := target.Terms{Margin: day, Definition: modern}
 	strict := target.Terms{Margin: day, Definition: modern, Strict: true}
+	ignoring := target.Terms{Margin: day, Definition: modern, Ignored: true}
 	activating := target.Terms{Margin: day, Definition: modern, Activates: true}
 	short := deferral("0 15 1 11 *", "6h0m0s")
 	twoDays := deferral("0 2 3 11 *", "48h0m0s")
@@ -129,9 +130,11 @@ func TestHowARenewalIsHeld(t *testing.T) {
 		"until the margin":                            {certificate(), lax, noon, deferred},
 		"held until the margin":                       {certificate(heldWith(until), reported("renewalTime", "2027-01-29T10:00:00Z")), lax, noon, deferred},
 		"held, cert-manager has not seen it yet":      {certificate(heldWith(until), conditioned("Ready", "True", "Ready"), behind), lax, noon, deferred},
-		"held, cert-manager found another time":       {certificate(heldWith(until)), lax, noon, stale(target.Plan{Lever: never, Recheck: margin})},
-		"held, cert-manager found no time":            {certificate(heldWith(until), reported("renewalTime", nil)), lax, noon, stale(target.Plan{Lever: never, Recheck: margin})},
-		"what was disabled for that reason stays so":  {certificate(heldWith(never)), lax, noon, target.Plan{Lever: never, Recheck: margin}},
+		"held, cert-manager found another time":       {certificate(heldWith(until)), lax, noon, stale(target.Plan{Lever: never, Ignored: true, Recheck: margin})},
+		"held, cert-manager found no time":            {certificate(heldWith(until), reported("renewalTime", nil)), lax, noon, stale(target.Plan{Lever: never, Ignored: true, Recheck: margin})},
+		"what was disabled for that reason stays so":  {certificate(heldWith(never)), ignoring, noon, target.Plan{Lever: never, Ignored: true, Recheck: margin}},
+		"no longer strict":                            {certificate(heldWith(never)), lax, noon, stale(deferred)},
+		"ignored before, but held anew":               {certificate(), ignoring, noon, deferred},
 		"held in another way":                         {certificate(heldWith(map[string]any{"renewal": map[string]any{"policy": "RenewBefore"}})), lax, noon, stale(deferred)},
 		"renewed by hand, the windows are of before":  {certificate(heldWith(map[string]any{"renewal": map[string]any{"policy": "RenewBefore"}}), misplaced), lax, noon, stale(deferred)},
 		"strict: for good":                            {certificate(), strict, noon, target.Plan{Lever: never}},

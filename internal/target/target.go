@@ -63,6 +63,8 @@ type Terms struct {
 	// Activates means that the Gates govern when a certificate is put to use, and
 	// not its renewal.
 	Activates bool
+	// Ignored means that cert-manager did not take our window before as it was meant.
+	Ignored bool
 	// Definition of the kind in the cluster.
 	Definition Definition
 }
@@ -91,6 +93,9 @@ type Plan struct {
 	// Pending means that an object which names a Gate and is free was exempt so
 	// far, and not resumed by somebody.
 	Pending bool
+	// Ignored means that cert-manager does not take our window as it is meant, so
+	// that the lever is another.
+	Ignored bool
 	// Recheck is when the plan changes by itself, zero if never.
 	Recheck time.Time
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -174,18 +175,16 @@ func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing
 	})
 }
 
-// A hold that was strict stays Disabled: the controller itself has to let it go.
+// cert-manager ignores windows if the issuer says when to renew. So the renewal is
+// disabled, and the controller itself has to let it go.
 func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
-	w.create(heldLifetime, heldDue, nil)
-	first := w.issued()
+	_, first := w.deferred()
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
+	w.must(cluster.Client.Status().Patch(w.ctx, obj, client.RawPatch(types.MergePatchType,
+		[]byte(`{"status":{"acme":{"ari":{"suggestedWindow":{"start":"2020-01-01T00:00:00Z","end":"2020-01-02T00:00:00Z"}}}}}`))))
 	w.held(first, time.Time{})
-	if says := w.says(v1alpha1.RenewalDisabledCondition); says != "True UserConfigured" {
-		t.Errorf("RenewalDisabled is %s", says)
-	}
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = nil })
 	w.kept(first, first.deadline())
 	w.eventually("the bypass is told, or over", func(got certificate) error {
 		if says := w.says(v1alpha1.RenewalWindowBypassedCondition); says != "True ExpiryImminent" && got.revision == first.revision {
@@ -197,7 +196,7 @@ func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 	if second.notBefore.After(first.notAfter) {
 		t.Errorf("renewed at %s, expired at %s", second.notBefore, first.notAfter)
 	}
-	w.held(second, second.deadline())
+	w.held(second, time.Time{})
 }
 
 func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
@@ -207,6 +206,9 @@ func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
 	w.create(lifetime, heldDue, nil)
 	first := w.issued()
 	w.held(first, time.Time{})
+	if says := w.says(v1alpha1.RenewalDisabledCondition); says != "True UserConfigured" {
+		t.Errorf("RenewalDisabled is %s", says)
+	}
 	w.kept(first, first.notAfter.Add(patience))
 	w.open(g)
 	w.renewed(first)
@@ -275,6 +277,8 @@ func TestTheWebhookAcceptsWhatTheControllerWrites(t *testing.T) {
 	w.held(first, first.deadline())
 	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.held(first, time.Time{})
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = nil })
+	w.held(first, first.deadline())
 	w.open(g)
 	w.eventually("the renewal is planned as before", func(got certificate) error {
 		if !got.renewal.Equal(first.notBefore.Add(time.Hour)) || got.revision != 1 {

@@ -1,0 +1,87 @@
+package controllers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	lax := w.closedGate("lax", certificates)
+	strict := w.gate("strict", v1alpha1.GateSpec{
+		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
+	})
+	both := key(lax) + "," + key(strict)
+	w.reconcile(lax)
+	w.reconcile(strict)
+	w.reconcile(lax)
+	w.expectRenewal(www, "never", both, isDisabled...)
+	w.in(59 * day)
+	w.reconcile(lax)
+	w.reconcile(strict)
+	w.expectRenewal(www, "never", both, isDisabled...)
+	w.open(strict, w.clock.Now())
+	w.reconcile(strict)
+	w.reconcile(lax)
+	w.expectRenewal(www, "", key(lax), isBypassed...)
+	w.open(lax, w.clock.Now())
+	w.reconcile(lax)
+	w.expectRenewal(www, "", "", isReleased...)
+}
+
+func TestTheLongestMarginOfSeveralGatesDoesNotDecide(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	margins := map[string]time.Duration{"a": 3 * day, "b": day, "c": 2 * day}
+	for _, name := range []string{"a", "b", "c"} {
+		w.reconcile(w.gate(name, v1alpha1.GateSpec{
+			Default: "closed", Targets: []v1alpha1.TargetReference{certificates},
+			Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: duration(margins[name])},
+		}))
+	}
+	by := w.namespace + "/"
+	w.expectRenewal(www, atMargin, by+"a,"+by+"b,"+by+"c", isDeferred...)
+}
+
+// Another Gate opens while a certificate is let go at the margin.
+func TestABypassIsToldOnce(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	a, b := w.closedGate("a", certificates), w.closedGate("b", certificates)
+	w.reconcile(a)
+	w.reconcile(b)
+	w.in(59 * day)
+	w.reconcile(a)
+	w.reconcile(b)
+	w.open(a, w.clock.Now())
+	w.reconcile(a)
+	w.expectRenewal(www, "", key(b), isBypassed...)
+	w.reconcile(b)
+	if got := w.counted("bypassed", "expiry_imminent"); got != 1 {
+		t.Errorf("%v bypassed", got)
+	}
+}
+
+// The cache has the Gates of one shard only.
+func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
+	w := newWorld(t)
+	strict := w.gate("strict", v1alpha1.GateSpec{Default: "closed", Certificates: &v1alpha1.CertificatePolicy{Strict: true}})
+	w.Client = interceptor.NewClient(cluster.Client, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		},
+	})
+	gates, err := w.gatesOf(w.ctx, []string{key(strict), w.namespace + "/gone"}, nil)
+	if err != nil || len(gates) != 1 || !termsOf(gates).Strict {
+		t.Errorf("got %d gates, %v", len(gates), err)
+	}
+}

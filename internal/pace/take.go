@@ -1,0 +1,67 @@
+package pace
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Item is what decides on the turn of something.
+type Item struct {
+	Namespace, Name string
+	// Expiry is zero if there is none.
+	Expiry time.Time
+	// Failed says that the last turn came to nothing: then others of the namespace
+	// come first.
+	Failed bool
+}
+
+// Take returns the next n of some items, and those that are left: in turn from each
+// namespace, beginning with the one after the namespace that had the last turn; of
+// each those first that expire soonest.
+func Take[T any](items []T, n int, last string, of func(T) Item) (taken, left []T) {
+	queues := map[string][]T{}
+	for _, item := range items {
+		namespace := of(item).Namespace
+		queues[namespace] = append(queues[namespace], item)
+	}
+	var namespaces []string
+	for namespace, queue := range queues {
+		namespaces = append(namespaces, namespace)
+		slices.SortFunc(queue, func(a, b T) int { return compare(of(a), of(b)) })
+	}
+	slices.Sort(namespaces)
+	at, found := slices.BinarySearch(namespaces, last)
+	if found {
+		at++
+	}
+	for len(namespaces) > 0 && len(taken) < n {
+		at %= len(namespaces)
+		queue := queues[namespaces[at]]
+		taken = append(taken, queue[0])
+		if queues[namespaces[at]] = queue[1:]; len(queue) > 1 {
+			at++
+		} else {
+			namespaces = slices.Delete(namespaces, at, at+1) // the one behind it moves up
+		}
+	}
+	for _, namespace := range namespaces {
+		left = append(left, queues[namespace]...)
+	}
+	return taken, left
+}
+
+func compare(a, b Item) int {
+	return cmp.Or(order(a.Failed, b.Failed), order(a.Expiry.IsZero(), b.Expiry.IsZero()), a.Expiry.Compare(b.Expiry), cmp.Compare(a.Name, b.Name))
+}
+
+// order puts what is not so before what is.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
