@@ -26,9 +26,10 @@ func locking(t *testing.T) *world {
 	return w
 }
 
-// restart forgets what a process knows of GateLocks.
+// restart forgets what a process knows of GateLocks and releases.
 func (w *world) restart() {
 	w.Helper()
+	w.releases.Clear()
 	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client, Namespaces: w.Namespaces}
 	if changed, err := w.Locks.Sync(w.ctx); err != nil || !changed {
 		w.Fatalf("GateLocks are installed: %t, %v", changed, err)

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -128,28 +129,29 @@ func (r *GateReconciler) note(gate *v1alpha1.Gate, due release, released int64, 
 	return wake
 }
 
-// released returns how far the release of a Gate is. The cache may have the Gate as
-// it was before the last turns.
+// released returns how far the release of a Gate is. What this process has noted
+// last counts: the cache may have the Gate as it was before.
 func (r *GateReconciler) released(gate *v1alpha1.Gate) v1alpha1.ReleaseStatus {
-	var status v1alpha1.ReleaseStatus
-	if gate.Status.Release != nil {
-		status = *gate.Status.Release
-	}
 	if known, ok := r.releases.Load(client.ObjectKeyFromObject(gate)); ok {
-		if known, ok := known.(v1alpha1.ReleaseStatus); ok && timeOf(known.NextAt).After(timeOf(status.NextAt)) {
+		if known, ok := known.(v1alpha1.ReleaseStatus); ok {
 			return known
 		}
 	}
-	return status
+	return ptr.Deref(gate.Status.Release, v1alpha1.ReleaseStatus{})
 }
 
 // endRelease notes that a Gate has closed, or paces nothing any more.
 func (r *GateReconciler) endRelease(gate *v1alpha1.Gate) {
-	r.releases.Delete(client.ObjectKeyFromObject(gate))
-	if status := gate.Status.Release; gate.Spec.Release == nil {
+	key := client.ObjectKeyFromObject(gate)
+	if gate.Spec.Release == nil {
 		gate.Status.Release = nil
-	} else if status != nil {
+		r.releases.Delete(key)
+		return
+	}
+	if status := r.released(gate); gate.Status.Release != nil {
 		status.NextAt = nil
+		gate.Status.Release = &status
+		r.releases.Store(key, status)
 	}
 }
 

@@ -208,6 +208,14 @@ func TestACacheThatIsBehindGrantsNoTurnTwice(t *testing.T) {
 	if got := w.released(behind); got.Released != 1 || got.NextAt == nil || !got.NextAt.Equal(g.Status.Release.NextAt) {
 		t.Errorf("got %+v", got)
 	}
+	for i := range 4 {
+		w.in(time.Duration(i) * time.Minute)
+		w.reconcile(g)
+	}
+	w.expectRelease(g, "4 of 4, 0 held")
+	if got := w.released(behind); got.Released != 4 || got.NextAt != nil {
+		t.Errorf("got %+v once all are released", got)
+	}
 }
 
 func TestAPaceThatIsTakenAwayReleasesTheRestAtOnce(t *testing.T) {
