@@ -63,7 +63,7 @@ const (
 	// controller has disabled it instead.
 	WindowIgnoredReason = "WindowIgnored"
 	// UnsupportedVersionReason is that of RenewalConfigInvalid if the version of
-	// cert-manager cannot do what the Gate says, and of an entry in status.failures.
+	// cert-manager cannot do what the Gate says.
 	UnsupportedVersionReason = "UnsupportedVersion"
 )
 
