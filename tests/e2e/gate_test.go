@@ -153,7 +153,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 			}
 			found++
 			file := filepath.Join(t.TempDir(), "gate.yaml")
-			manifest := regexp.MustCompile(`(?m)^  namespace: .*$`).ReplaceAllString(block[1], "  namespace: "+w.namespace)
+			manifest := regexp.MustCompile(`(?m)^( +)namespace: .*$`).ReplaceAllString(block[1], "${1}namespace: "+w.namespace)
 			w.must(os.WriteFile(file, []byte(manifest), 0o600))
 			_, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--dry-run=server", "-f", file)
 			w.must(err)
