@@ -35,7 +35,7 @@ func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object,
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
 	for _, obj := range targets {
-		if obj.GroupVersionKind().GroupKind() != target.Certificate || !obj.GetDeletionTimestamp().IsZero() {
+		if !isCertificate(obj) || !obj.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		group.Go(func() error {

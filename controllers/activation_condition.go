@@ -138,13 +138,9 @@ func (r *GateReconciler) certifyActivation(ctx context.Context, obj *target.Obje
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
 			return client.IgnoreNotFound(err)
 		}
-		latest := &target.Object{}
-		latest.SetGroupVersionKind(obj.GroupVersionKind())
-		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest); err != nil || latest.GetUID() != obj.GetUID() {
-			return client.IgnoreNotFound(err)
+		if obj, err = r.reread(ctx, obj); obj == nil {
+			return err
 		}
-		target.Trim(&latest.Unstructured, us)
-		obj = latest
 	}
 }
 

@@ -34,7 +34,7 @@ func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step t
 	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):
 		condition = was
 	}
-	if target.Of(&obj.Unstructured).GroupKind() == target.Certificate {
+	if isCertificate(obj) {
 		return r.certify(ctx, obj, step, plan, condition)
 	}
 	if condition == was {

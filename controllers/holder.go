@@ -94,11 +94,7 @@ func (r *GateReconciler) settleGoverned(ctx context.Context, obj *v1alpha1.Gate,
 		r.endRelease(obj)
 		result = r.settleAll(ctx, targets, want)
 	} else {
-		var err error
-		if result, err = r.settlePaced(ctx, obj, targets, want); err != nil {
-			result = &outcomes{}
-			result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
-		}
+		result = r.settlePaced(ctx, obj, targets, want)
 	}
 	result.total = int64(len(targets))
 	return result
@@ -153,18 +149,23 @@ func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want or
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
 			return outcome, recheck, err
 		}
-		latest := &target.Object{}
-		latest.SetGroupVersionKind(obj.GroupVersionKind())
-		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest); err != nil {
-			return target.Untouched, time.Time{}, client.IgnoreNotFound(err)
+		if obj, err = r.reread(ctx, obj); obj == nil {
+			return target.Untouched, time.Time{}, err
 		}
-		if latest.GetUID() != obj.GetUID() {
-			// Another object of the same name: its own event brings it here, if it matches.
-			return target.Untouched, time.Time{}, nil
-		}
-		target.Trim(&latest.Unstructured, us)
-		obj = latest
 	}
+}
+
+// reread reads a target from the API server. It is nil if it is gone, also if there
+// is another of the same name: its own event brings that one here, if it matches.
+func (r *GateReconciler) reread(ctx context.Context, obj *target.Object) (*target.Object, error) {
+	latest := &target.Object{}
+	latest.SetGroupVersionKind(obj.GroupVersionKind())
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest)
+	if err != nil || latest.GetUID() != obj.GetUID() {
+		return nil, client.IgnoreNotFound(err)
+	}
+	target.Trim(&latest.Unstructured, us)
+	return latest, nil
 }
 
 func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want order) (target.Outcome, time.Time, error) {

@@ -131,18 +131,11 @@ func (r *GateReconciler) governing(ctx context.Context, obj *unstructured.Unstru
 	for _, name := range names {
 		governing[name] = nil
 	}
-	for _, namespace := range namespacesOf(r.Namespaces) {
-		// The cache lacks the Gates of other shards. This is rare enough to ask.
-		gates := &v1alpha1.GateList{}
-		if err := r.APIReader.List(ctx, gates, client.InNamespace(namespace)); err != nil {
-			return nil, err
-		}
-		for i := range gates.Items {
-			gate := &gates.Items[i]
-			if gate.DeletionTimestamp.IsZero() && r.reaches(gate.Namespace, obj.GetNamespace()) && governs(gate, obj, names) {
-				governing[client.ObjectKeyFromObject(gate).String()] = gate
-			}
+	gates, err := r.liveGates(ctx, nil)
+	for _, gate := range gates {
+		if r.reaches(gate.Namespace, obj.GetNamespace()) && governs(gate, obj, names) {
+			governing[client.ObjectKeyFromObject(gate).String()] = gate
 		}
 	}
-	return governing, nil
+	return governing, err
 }

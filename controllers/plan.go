@@ -27,20 +27,30 @@ type planned struct {
 
 // plan returns how to hold a target in the names of some Gates.
 func (r *GateReconciler) plan(ctx context.Context, obj *target.Object, state target.State, names []string, want order) (planned, error) {
-	adapter, p := target.Of(&obj.Unstructured), planned{now: want.now}
-	if kind := adapter.GroupKind(); kind == target.Certificate {
+	p := planned{now: want.now}
+	if isCertificate(obj) {
 		gates, err := r.gatesOf(ctx, names, want.gate)
 		if err != nil {
 			return planned{}, err
 		}
-		p.gates, p.terms = gates, termsOf(gates)
-		p.terms.Definition = r.Targets.Definition(kind)
-		p.terms.Ignored = conditions.GetReason(obj, v1alpha1.RenewalConfigInvalidCondition) == v1alpha1.WindowIgnoredReason
-		p.terms.Activates = obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
+		p.gates, p.terms = gates, r.termsFor(obj, gates)
 	}
-	p.Plan = adapter.Plan(obj, state, p.terms, want.now)
+	p.Plan = target.Of(&obj.Unstructured).Plan(obj, state, p.terms, want.now)
 	p.Pending = exempted(obj)
 	return p, nil
+}
+
+func isCertificate(obj *target.Object) bool {
+	return obj.GroupVersionKind().GroupKind() == target.Certificate
+}
+
+// termsFor returns the terms on which Gates hold one Certificate together.
+func (r *GateReconciler) termsFor(obj *target.Object, gates []*v1alpha1.Gate) target.Terms {
+	terms := termsOf(gates)
+	terms.Definition = r.Targets.Definition(target.Certificate)
+	terms.Ignored = conditions.GetReason(obj, v1alpha1.RenewalConfigInvalidCondition) == v1alpha1.WindowIgnoredReason
+	terms.Activates = obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
+	return terms
 }
 
 // gatesOf returns the Gates with some names that exist, in the order of the names.

@@ -28,23 +28,20 @@ type release struct {
 
 // settlePaced settles the targets of a Gate that is open, those that it holds as
 // many as are due.
-func (r *GateReconciler) settlePaced(ctx context.Context, obj *v1alpha1.Gate, targets []*target.Object, want order) (*outcomes, error) {
-	due, err := r.due(ctx, obj, targets, want)
-	if err != nil {
-		return nil, err
-	}
+func (r *GateReconciler) settlePaced(ctx context.Context, obj *v1alpha1.Gate, targets []*target.Object, want order) *outcomes {
+	due := r.due(obj, targets, want)
 	result := r.settleAll(ctx, due.rest, want)
 	turns := r.settleAll(ctx, due.turn, want)
 	result.add(turns)
 	result.held += int64(len(due.waiting))
 	result.again(due.recheck)
 	result.again(r.note(obj, due, turns.released, want.now))
-	return result, nil
+	return result
 }
 
 // due returns which targets are due. Those that are not held have nothing to wait
 // for; of a Certificate there is no time to.
-func (r *GateReconciler) due(ctx context.Context, obj *v1alpha1.Gate, targets []*target.Object, want order) (release, error) {
+func (r *GateReconciler) due(obj *v1alpha1.Gate, targets []*target.Object, want order) release {
 	due := release{status: r.released(obj)}
 	name := client.ObjectKeyFromObject(obj).String()
 	var held []*target.Object
@@ -54,10 +51,8 @@ func (r *GateReconciler) due(ctx context.Context, obj *v1alpha1.Gate, targets []
 			due.rest = append(due.rest, t)
 			continue
 		}
-		late, recheck, err := r.late(ctx, t, state, want)
+		late, recheck := r.late(t, state, want)
 		switch {
-		case err != nil:
-			return release{}, err
 		case late:
 			due.rest = append(due.rest, t)
 			continue
@@ -67,7 +62,7 @@ func (r *GateReconciler) due(ctx context.Context, obj *v1alpha1.Gate, targets []
 		held = append(held, t)
 	}
 	if len(held) == 0 {
-		return due, nil
+		return due
 	}
 	if due.status.NextAt == nil { // the last one is over
 		due.status.Released = 0
@@ -75,28 +70,24 @@ func (r *GateReconciler) due(ctx context.Context, obj *v1alpha1.Gate, targets []
 	n, next := pace.Due(obj.Spec.Release.PerMinute, timeOf(due.status.NextAt), want.now)
 	due.next = next
 	due.turn, due.waiting = pace.Take(held, n, due.status.LastNamespace, func(t *target.Object) pace.Item { return turnOf(obj, t) })
-	return due, nil
+	return due
 }
 
 // late returns whether a Certificate that waits for its turn has to be renewed now,
 // and if not, when it has to.
-func (r *GateReconciler) late(ctx context.Context, t *target.Object, state target.State, want order) (bool, time.Time, error) {
-	if target.Of(&t.Unstructured).GroupKind() != target.Certificate {
-		return false, time.Time{}, nil
+func (r *GateReconciler) late(t *target.Object, state target.State, want order) (bool, time.Time) {
+	if !isCertificate(t) {
+		return false, time.Time{}
 	}
-	p, err := r.plan(ctx, t, state, []string{want.Gate}, want)
-	if err != nil {
-		return false, time.Time{}, err
-	}
-	// A strict Gate lets nothing go while it is closed. This one is open.
-	p.terms.Strict = false
-	plan := target.Of(&t.Unstructured).Plan(t, state, p.terms, want.now)
-	return plan.Exempt != target.NotExempt, plan.Recheck, nil
+	terms := r.termsFor(t, []*v1alpha1.Gate{want.gate})
+	terms.Strict = false // a strict Gate lets nothing go while it is closed, and this one is open
+	plan := target.Of(&t.Unstructured).Plan(t, state, terms, want.now)
+	return plan.Exempt != target.NotExempt, plan.Recheck
 }
 
 func turnOf(gate *v1alpha1.Gate, t *target.Object) pace.Item {
 	item := pace.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
-	if target.Of(&t.Unstructured).GroupKind() == target.Certificate {
+	if isCertificate(t) {
 		notAfter, _, _ := unstructured.NestedString(t.Object, "status", "notAfter")
 		item.Expiry, _ = time.Parse(time.RFC3339, notAfter) // one that has none has its turn last
 	}

@@ -123,7 +123,7 @@ func observe(obj *Object) observed {
 // the deadline.
 func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) Plan {
 	o := observe(obj)
-	held := state == Held || state == Locked || state == Overridden
+	held := state.held()
 	plan := Plan{Lever: Lever(obj)}
 	lifetime := o.notAfter.Sub(o.notBefore)
 	deadline := o.notAfter.Add(-min(terms.Margin, lifetime/marginPart)).Truncate(time.Minute)
@@ -164,8 +164,9 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	before := Lever(obj)
 	if !terms.Definition.Spec["renewal"] || terms.Definition.Release == brokenDisabled {
 		_, percentage, _ := unstructured.NestedFieldNoCopy(obj.Object, percentagePath...)
-		_, set := before["renewBefore"]
-		if percentage || set && state != Held {
+		_, set, _ := unstructured.NestedFieldNoCopy(obj.Object, renewBeforePath...)
+		_, ours := before["renewBefore"]
+		if percentage || set && !(ours && state == Held) {
 			return nil, false // somebody else says when to renew
 		}
 		margin := minRenewBefore

@@ -43,15 +43,15 @@ func (o *Object) condition(name string) *metav1.Condition {
 	return meta.FindStatusCondition(o.GetConditions(), name)
 }
 
-// Lever returns the spec that holds a trimmed object now.
+// Lever returns the spec that holds a trimmed object now: the first of its levers
+// that is set. Another one that is set as well is not ours.
 func Lever(obj *Object) map[string]any {
-	lever := map[string]any{}
 	for _, path := range Of(&obj.Unstructured).levers() {
 		if value, ok, err := unstructured.NestedFieldCopy(obj.Object, path...); ok && err == nil {
-			lever[path[len(path)-1]] = value
+			return map[string]any{path[len(path)-1]: value}
 		}
 	}
-	return lever
+	return map[string]any{}
 }
 
 // SetConditions replaces status.conditions.

@@ -58,7 +58,7 @@ type Step struct {
 // time need not know of each other.
 func Next(state State, heldBy []string, want Want, plan Plan) Step {
 	named := slices.Contains(heldBy, want.Gate)
-	held := state == Held || state == Locked || state == Overridden
+	held := state.held()
 	nobodys := held && len(heldBy) == 0
 	switch {
 	case state == Foreign:

@@ -31,6 +31,9 @@ const (
 	Foreign
 )
 
+// held returns whether an object is held by us, or by the lock for us.
+func (s State) held() bool { return s == Held || s == Locked || s == Overridden }
+
 // Adapter is the way to hold objects of one kind.
 type Adapter interface {
 	// GroupKind that the adapter is for.
