@@ -26,6 +26,20 @@ const (
 	// whatever the caller sets. Without, it is what the caller claims.
 	CloseRequestedByAnnotation = "close.gate.fluxcd.io/requestedBy"
 
+	// ApproveRequestedAtAnnotation approves a GateException: a time in RFC 3339. It
+	// approves the spec as it is at that moment.
+	ApproveRequestedAtAnnotation = "approve.gate.fluxcd.io/requestedAt"
+
+	// ApproveRequestedByAnnotation says who approved a GateException, one in a line:
+	// the generation that was approved, a blank, and the name of the user. The API
+	// server writes it, see config/policies, whatever the caller sets.
+	ApproveRequestedByAnnotation = "approve.gate.fluxcd.io/requestedBy"
+
+	// AuthorsAnnotation names all who ever created or changed the spec of a
+	// GateException, one in a line. None of them can approve it. The API server writes
+	// it, see config/policies, whatever the caller sets.
+	AuthorsAnnotation = "approve.gate.fluxcd.io/authors"
+
 	// GatesAnnotation is on an object that names its Gates itself: at most 32,
 	// separated by commas, each as name or namespace/name. The namespace defaults to
 	// that of the object. The object is held until all of them are open, and while
@@ -56,7 +70,8 @@ const (
 )
 
 const (
-	// GateFinalizer keeps a Gate under deletion until what it holds is released.
+	// GateFinalizer keeps a Gate under deletion until what it holds is released, and a
+	// GateException until its Gate decides without it.
 	GateFinalizer = "gating.toolkit.fluxcd.io/finalizer"
 
 	// FieldManager is the field manager of all that the controller applies. A

@@ -25,6 +25,8 @@ const (
 	NotYetActiveReason = "NotYetActive"
 	// ExpiredReason means that now is at or after spec.notAfter.
 	ExpiredReason = "Expired"
+	// ExceptionReason means that a GateException decides.
+	ExceptionReason = "Exception"
 	// WindowOpenReason means that now is in a window.
 	WindowOpenReason = "WindowOpen"
 	// OutsideWindowsReason means that the Gate has windows and now is in none of them.
@@ -34,6 +36,40 @@ const (
 	OutsideClosePeriodsReason = "OutsideClosePeriods"
 	// DefaultReason means that nothing but spec.default decides.
 	DefaultReason = "Default"
+)
+
+// ActiveCondition of a GateException is True while it applies. Its reason is one of
+// the reasons below.
+const ActiveCondition = "Active"
+
+// Reasons of the condition Active of a GateException besides InvalidSpec,
+// GateNotFound and Expired. The first two of those are also reasons of its
+// condition Ready, as is Overlapped.
+const (
+	// InForceReason means that the exception applies.
+	InForceReason = "InForce"
+	// PendingReason means that now is before spec.validFrom.
+	PendingReason = "Pending"
+	// WaitingApprovalReason means that not enough people have approved it.
+	WaitingApprovalReason = "WaitingApproval"
+	// OverlappedReason means that a newer exception of the same Gate overlaps it in
+	// time and wins there.
+	OverlappedReason = "Overlapped"
+)
+
+// Reasons of events on a GateException and on its Gate.
+const (
+	// ExceptionActivatedReason means that the exception began to apply.
+	ExceptionActivatedReason = "ExceptionActivated"
+	// ExceptionExpiredReason means that the exception applies no more.
+	ExceptionExpiredReason = "ExceptionExpired"
+	// ApprovedReason means that somebody approved the exception.
+	ApprovedReason = "Approved"
+	// ApprovalRefusedReason means that an approval does not count.
+	ApprovalRefusedReason = "ApprovalRefused"
+	// ApprovalsVoidedReason means that the exception was edited after people had
+	// approved it.
+	ApprovalsVoidedReason = "ApprovalsVoided"
 )
 
 // Reasons of the condition Ready of a Gate besides those of

@@ -134,6 +134,10 @@ type GateSpec struct {
 	// +optional
 	Machines *MachinePolicy `json:"machines,omitempty"`
 
+	// Exceptions says which GateExceptions of this Gate count. Omitted, all do.
+	// +optional
+	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
+
 	// Suspend stops the reconciliation of this Gate. What it holds stays held.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -254,7 +258,8 @@ type Transition struct {
 	// Reason of that state, one of those of the condition Opened.
 	Reason string `json:"reason"`
 
-	// By is the name of the period that will decide, if one does.
+	// By is the name of the period or of the GateException that will decide, if one
+	// does.
 	// +optional
 	By string `json:"by,omitempty"`
 }
@@ -354,6 +359,13 @@ type GateStatus struct {
 	// +listType=atomic
 	// +optional
 	Failures []TargetFailure `json:"failures,omitempty"`
+
+	// Exceptions are the GateExceptions of this Gate: those that apply, those that
+	// will, and the last of those that did. At most 10; expired ones make room first.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
 	// Conditions of the Gate: Opened, Ready, Reconciling, Stalled.
 	// +listType=map

@@ -70,7 +70,7 @@ type Period struct {
 	Until *metav1.Time `json:"until,omitempty"`
 
 	// TimeZone is the IANA name of the zone of start, end and schedule. Defaults
-	// to spec.timeZone.
+	// to spec.timeZone of the Gate.
 	// +optional
 	TimeZone TimeZone `json:"timeZone,omitempty"`
 }
