@@ -29,6 +29,9 @@ type Period struct {
 	duration int64
 
 	// dated, in start and end above as instants.
+
+	// spans
+	spans []span
 }
 
 // everyDay is a bit set of all days of the week.
@@ -41,6 +44,7 @@ const (
 	formDated
 	formWeekly
 	formCron
+	formSpans
 )
 
 // Name returns the name that the period was made with.
@@ -119,6 +123,8 @@ func (p *Period) find(t int64) (covered bool, edge int64) {
 		return p.findWeekly(t)
 	case formCron:
 		return p.findCron(t)
+	case formSpans:
+		return p.findSpans(t)
 	}
 	return false, never
 }

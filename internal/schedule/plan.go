@@ -35,6 +35,7 @@ const (
 	OpenRequested       Reason = "OpenRequested"
 	NotYetActive        Reason = "NotYetActive"
 	Expired             Reason = "Expired"
+	ExceptionApplies    Reason = "Exception"
 	WindowOpen          Reason = "WindowOpen"
 	OutsideWindows      Reason = "OutsideWindows"
 	OutsideClosePeriods Reason = "OutsideClosePeriods"
@@ -57,6 +58,8 @@ type Config struct {
 	// Open and Close are the intervals in which a request of a person is in
 	// force. They must not overlap.
 	Open, Close []Period
+	// Exceptions of the schedule. Where several are valid, the first decides.
+	Exceptions []Exception
 }
 
 // Plan is a compiled schedule. It is immutable and safe for concurrent use. The
@@ -72,13 +75,20 @@ type layer struct {
 	state   State
 	reason  Reason
 	periods []Period
+	// within bounds the periods.
+	within span
+	// by names the row. Empty, its periods have names of their own.
+	by string
 }
+
+// ever is the span that bounds nothing.
+var ever = span{always, never}
 
 // Decision is the state of a gate at an instant.
 type Decision struct {
 	State  State
 	Reason Reason
-	// By names the period that decided, empty where none did.
+	// By names the period or the exception that decided, empty where none did.
 	By string
 	// Until is the instant from which on the reason may be another, the state
 	// being the same or not; zero if that is not in sight.
@@ -124,6 +134,11 @@ func NewPlan(c Config) *Plan {
 	if !c.NotAfter.IsZero() {
 		p.add(Closed, Expired, Period{form: formDated, start: c.NotAfter.Unix(), end: never})
 	}
+	if len(c.Exceptions) > 0 {
+		base := c
+		base.Open, base.Close, base.Exceptions = nil, nil, nil
+		p.addExceptions(NewPlan(base), c.Exceptions)
+	}
 	p.add(Closed, ClosePeriod, c.ClosePeriods...)
 	p.add(Opened, WindowOpen, c.Windows...)
 	return p
@@ -132,7 +147,7 @@ func NewPlan(c Config) *Plan {
 func (p *Plan) add(state State, reason Reason, periods ...Period) {
 	periods = slices.DeleteFunc(slices.Clone(periods), func(p Period) bool { return p.form == formEmpty })
 	if len(periods) > 0 {
-		p.layers = append(p.layers, layer{state: state, reason: reason, periods: periods})
+		p.layers = append(p.layers, layer{state: state, reason: reason, periods: periods, within: ever})
 	}
 }
 
@@ -153,7 +168,7 @@ func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		end := until.Unix()
 		for m := p.at(from.Unix()); m.start < end; {
-			next := p.next(m, end, math.MaxInt)
+			next := p.next(m, end, unlimited)
 			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by}
 			if !yield(i) {
 				return
@@ -177,6 +192,9 @@ type moment struct {
 // sight is how many edges a decision looks ahead. Periods can hide each other at
 // every minute: without a bound a single gate could keep a processor busy.
 const sight = 10_000
+
+// unlimited is for what looks ahead in a range that is bounded itself.
+const unlimited = math.MaxInt
 
 // next returns the first moment after m that differs from it in state, looking
 // not further than limit and that many edges. Without one its start is never.
@@ -220,6 +238,15 @@ func (l *layer) decide(t, edge int64, by string, starts [2]int64) moment {
 // find returns whether one of the periods covers t. If so, edge is the latest
 // end of those that do and by names it; if not, edge is the earliest start.
 func (l *layer) find(t int64) (covered bool, edge int64, by string) {
+	if t >= l.within.until {
+		return false, never, ""
+	}
+	if t < l.within.from {
+		if covered, edge, _ = l.find(l.within.from); covered {
+			edge = l.within.from
+		}
+		return false, edge, ""
+	}
 	edge = never
 	for i := range l.periods {
 		c, e := l.periods[i].find(t)
@@ -229,6 +256,15 @@ func (l *layer) find(t int64) (covered bool, edge int64, by string) {
 		case !c && !covered:
 			edge = min(edge, e)
 		}
+	}
+	if l.by != "" {
+		by = l.by
+	}
+	switch {
+	case covered:
+		edge = min(edge, l.within.until)
+	case edge >= l.within.until:
+		edge = never
 	}
 	return covered, edge, by
 }
