@@ -25,8 +25,8 @@ const (
 	NotYetActiveReason = "NotYetActive"
 	// ExpiredReason means that now is at or after spec.notAfter.
 	ExpiredReason = "Expired"
-	// ExceptionReason means that a GateException decides.
-	ExceptionReason = "Exception"
+	// ExceptionAppliesReason means that a GateException decides.
+	ExceptionAppliesReason = "Exception"
 	// WindowOpenReason means that now is in a window.
 	WindowOpenReason = "WindowOpen"
 	// OutsideWindowsReason means that the Gate has windows and now is in none of them.

@@ -161,6 +161,7 @@ type GateExceptionStatus struct {
 // GateException is a time-bound deviation from the schedule of one Gate.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=gtex,categories=all;fluxcd;fluxcd-gates
+// +kubebuilder:selectablefield:JSONPath=".spec.gateRef.name"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Gate",type="string",JSONPath=".spec.gateRef.name"
 // +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".spec.type"

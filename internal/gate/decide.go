@@ -31,11 +31,16 @@ type Decision struct {
 }
 
 // Decide returns the decision on a Gate at an instant. It reads the spec, the
-// accepted requests and, if the spec does not compile, the last state.
-func Decide(g *v1alpha1.Gate, now time.Time) Decision {
+// accepted requests, those of some exceptions that are of this Gate and count, and,
+// if the spec does not compile, the last state.
+func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	config, errs := compile(&g.Spec)
 	if len(errs) > 0 {
 		return decideInvalid(g, errs, now)
+	}
+	counts := counting(g, exceptions, now)
+	for _, e := range counts {
+		config.Exceptions = append(config.Exceptions, compileException(&g.Spec, e))
 	}
 	requests := requestsOf(g)
 	baseline := schedule.NewPlan(config)
@@ -49,18 +54,24 @@ func Decide(g *v1alpha1.Gate, now time.Time) Decision {
 			Reason: string(s.Next.Reason), By: s.Next.By,
 		}
 	}
-	d.Message = message(s, d.Next, &g.Spec)
+	d.Message = message(s, d.Next, &g.Spec, applying(counts, now))
+	if next := nextEdge(counts, now); !next.IsZero() {
+		d.Recheck = earlier(d.Recheck, next)
+	}
 	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, baseline, now)
 	d.Request = deciding(requests, s.Reason, now)
 	return d
 }
 
-// Intervals yields the states of a Gate between two instants, as
-// schedule.Plan.Intervals does.
-func Intervals(g *v1alpha1.Gate, from, until time.Time) (iter.Seq[schedule.Interval], field.ErrorList) {
+// Intervals yields the states of a Gate with its exceptions between two instants,
+// as schedule.Plan.Intervals does.
+func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
 	config, errs := compile(&g.Spec)
 	if len(errs) > 0 {
 		return nil, errs
+	}
+	for _, e := range counting(g, exceptions, from) {
+		config.Exceptions = append(config.Exceptions, compileException(&g.Spec, e))
 	}
 	config.Open, config.Close = periods(requestsOf(g))
 	return schedule.NewPlan(config).Intervals(from, until), nil

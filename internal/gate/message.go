@@ -9,8 +9,20 @@ import (
 )
 
 // message says in a sentence what the Gate is and until when. The wording for
-// requests and the default is that of the Flux RFC on gating.
-func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec) string {
+// requests and the default is that of the Flux RFC on gating. The exception in force
+// is named also where it does not decide.
+func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, exception *v1alpha1.GateException) string {
+	text := sentence(s, next, spec)
+	if exception != nil && s.Reason != schedule.ExceptionApplies {
+		text += fmt.Sprintf(", exception '%s' is in force until %s", exception.Name, rfc3339(exception.Spec.ValidUntil.Time))
+	}
+	if exception != nil && len(ValidateException(exception)) > 0 {
+		text += fmt.Sprintf(", exception '%s' is invalid", exception.Name)
+	}
+	return text
+}
+
+func sentence(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec) string {
 	then := ""
 	if next != nil {
 		verb := "opening"
@@ -35,6 +47,8 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 		text = fmt.Sprintf("Gate closed before %s", spec.NotBefore.UTC().Format(time.RFC3339))
 	case schedule.Expired:
 		text = fmt.Sprintf("Gate closed since %s", spec.NotAfter.UTC().Format(time.RFC3339))
+	case schedule.ExceptionApplies:
+		text = fmt.Sprintf("Gate %s by exception '%s'", s.State, s.By)
 	case schedule.WindowOpen:
 		text = fmt.Sprintf("Gate opened by window '%s'", s.By)
 	case schedule.OutsideWindows:

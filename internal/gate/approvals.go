@@ -1,0 +1,91 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Bounds of what is kept of approvals in the status.
+const (
+	maxApprovals    = 32
+	maxApprovalName = 512
+)
+
+// HandleApprovals takes the approvals of the present generation that the API server
+// has stamped into the annotations over into the status, which outlives them: Flux
+// removes the annotations of kubectl from an object that is in Git. It returns those
+// that are new, and those that are void because the spec was edited since.
+func HandleApprovals(e *v1alpha1.GateException, now time.Time) (approved, voided []v1alpha1.Approval) {
+	e.Status.Approvals = slices.DeleteFunc(slices.Clone(e.Status.Approvals), func(a v1alpha1.Approval) bool {
+		if a.Generation != e.Generation {
+			voided = append(voided, a)
+			return true
+		}
+		return false
+	})
+	for line := range strings.Lines(e.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
+		number, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		generation, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || generation != e.Generation || !mayApprove(e, by) || len(e.Status.Approvals) == maxApprovals {
+			continue
+		}
+		if !slices.ContainsFunc(e.Status.Approvals, func(a v1alpha1.Approval) bool { return a.By == by }) {
+			approval := v1alpha1.Approval{By: by, At: metav1.NewTime(now), Generation: generation}
+			approved = append(approved, approval)
+			e.Status.Approvals = append(e.Status.Approvals, approval)
+		}
+	}
+	return approved, voided
+}
+
+// mayApprove returns whether somebody can approve an exception: nobody can if it
+// is not known who wrote it.
+func mayApprove(e *v1alpha1.GateException, by string) bool {
+	authors := authorsOf(e)
+	return by != "" && len(by) <= maxApprovalName && len(authors) > 0 && !slices.Contains(authors, by)
+}
+
+func authorsOf(e *v1alpha1.GateException) []string {
+	return slices.DeleteFunc(strings.Split(e.Annotations[v1alpha1.AuthorsAnnotation], "\n"), func(name string) bool { return name == "" })
+}
+
+// approvers returns who has approved an exception as it is.
+func approvers(e *v1alpha1.GateException) []string {
+	var names []string
+	for _, a := range e.Status.Approvals {
+		if a.Generation == e.Generation && mayApprove(e, a.By) && !slices.Contains(names, a.By) {
+			names = append(names, a.By)
+		}
+	}
+	return names
+}
+
+// Missing returns how many approvals an exception still needs to count for a Gate.
+func Missing(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
+	if g.Spec.Exceptions == nil {
+		return 0
+	}
+	return max(0, int(g.Spec.Exceptions.Approvals)-len(approvers(e)))
+}
+
+// waiting says which approvals an exception waits for.
+func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
+	authors := authorsOf(e)
+	if len(authors) == 0 {
+		return fmt.Sprintf("Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate '%s/%s' asks for %d approvals; create it anew",
+			g.Namespace, g.Name, g.Spec.Exceptions.Approvals)
+	}
+	names := func(list []string) string { return oneLine(strings.Join(list, ", "), maxReason) }
+	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' asks for %d, there are %d", g.Namespace, g.Name, g.Spec.Exceptions.Approvals, len(approvers(e)))
+	if approvers := approvers(e); len(approvers) > 0 {
+		text += " by " + names(approvers)
+	}
+	return text + "; its authors cannot approve it: " + names(authors)
+}
