@@ -116,10 +116,15 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 // first target is written: what has been requested survives a crash from here
 // on, even if Flux removes the annotation.
 func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (*outcomes, time.Duration, error) {
+	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		return &outcomes{}, 0, err
+	}
 	before := obj.DeepCopy()
 	handled := gate.HandleRequests(obj, now)
-	decision := gate.Decide(obj, now)
+	decision := gate.Decide(obj, now, exceptions...)
 	report(obj, decision)
+	gate.RecordExceptions(obj, exceptions, now)
 	changed, missed := stateChanged(before, obj), missedEdges(before, decision.State, now)
 	if status := obj.Status.Machines; status != nil &&
 		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && decision.State == v1alpha1.StateOpened) {

@@ -44,7 +44,7 @@ func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
 		Client: mgr.GetClient(), EventRecorder: &recorder{}, APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
 	}
-	if err := r.SetupWithManager(mgr, Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}); err != nil {
+	if err := r.SetupWithManager(t.Context(), mgr, Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

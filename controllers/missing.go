@@ -54,9 +54,14 @@ func (r *GateReconciler) exists(ctx context.Context, key types.NamespacedName) (
 	if !r.watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return false, nil
 	}
+	return gateExists(ctx, r.APIReader, key)
+}
+
+// gateExists asks the API server for a Gate.
+func gateExists(ctx context.Context, reader client.Reader, key types.NamespacedName) (bool, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-	err := r.APIReader.Get(ctx, key, obj)
+	err := reader.Get(ctx, key, obj)
 	return err == nil, client.IgnoreNotFound(err)
 }
 

@@ -38,9 +38,22 @@ type Options struct {
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
 }
 
+func (o Options) controller() controller.Options {
+	return controller.Options{RateLimiter: o.RateLimiter()}
+}
+
 // SetupWithManager registers the controller of Gates and that of the kinds of
 // targets with a manager.
-func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error {
+func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.GateException{}, gateRefField, func(obj client.Object) []string {
+		e, ok := obj.(*v1alpha1.GateException)
+		if !ok {
+			return nil
+		}
+		return []string{e.Spec.GateRef.Name}
+	}); err != nil {
+		return err
+	}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: r.Namespaces,
 	})
@@ -64,9 +77,10 @@ func (r *GateReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error 
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
 		))).
+		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
 		// The queue is where events of targets go, whose kinds come and go.
 		WatchesRawSource(source.Func(w.start)).
-		WithOptions(controller.Options{RateLimiter: opts.RateLimiter()}).
+		WithOptions(opts.controller()).
 		Complete(r)
 	if err != nil {
 		return err

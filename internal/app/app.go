@@ -47,12 +47,23 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.IntervalJitter.SetGlobalJitter(nil); err != nil {
 		return fmt.Errorf("unable to set global jitter: %w", err)
 	}
-	mgr, err := newManager(o)
+	shard, err := runtimectrl.GetWatchSelector(o.Watch)
+	if err != nil {
+		return fmt.Errorf("unable to configure the watch label selector: %w", err)
+	}
+	mgr, err := newManager(o, shard)
 	if err != nil {
 		return err
 	}
 	probes.SetupChecks(mgr, log)
+	if err := addControllers(ctx, mgr, o, shard); err != nil {
+		return err
+	}
+	log.Info("starting manager")
+	return mgr.Start(ctx)
+}
 
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector) error {
 	recorder, err := events.NewRecorder(mgr, ctrl.Log, o.EventsAddr, v1alpha1.FieldManager)
 	if err != nil {
 		return fmt.Errorf("unable to create event recorder: %w", err)
@@ -61,22 +72,33 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.Add(queue); err != nil {
 		return err
 	}
+	common := runtimectrl.NewMetrics(mgr, metrics.MustMakeRecorder(), v1alpha1.GateFinalizer)
+	opts := controllers.Options{
+		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] { return runtimectrl.GetRateLimiter(o.RateLimiter) },
+	}
 	if err := (&controllers.GateReconciler{
 		Client:               mgr.GetClient(),
 		EventRecorder:        queue,
-		Metrics:              runtimectrl.NewMetrics(mgr, metrics.MustMakeRecorder(), v1alpha1.GateFinalizer),
+		Metrics:              common,
 		APIReader:            mgr.GetAPIReader(),
 		Clock:                clock.RealClock{},
 		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
 		Namespaces:           namespaces(o.Watch),
 		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
-	}).SetupWithManager(mgr, controllers.Options{
-		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] { return runtimectrl.GetRateLimiter(o.RateLimiter) },
-	}); err != nil {
-		return fmt.Errorf("unable to create controller: %w", err)
+	}).SetupWithManager(ctx, mgr, opts); err != nil {
+		return fmt.Errorf("unable to create the controller of gates: %w", err)
 	}
-	log.Info("starting manager")
-	return mgr.Start(ctx)
+	if err := (&controllers.ExceptionReconciler{
+		Client:        mgr.GetClient(),
+		EventRecorder: queue,
+		Metrics:       common,
+		APIReader:     mgr.GetAPIReader(),
+		Clock:         clock.RealClock{},
+		Shard:         shard,
+	}).SetupWithManager(mgr, opts); err != nil {
+		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
+	}
+	return nil
 }
 
 // Scheme returns the scheme with all types that the controller reads or writes.
@@ -88,14 +110,10 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
-func newManager(o Options) (ctrl.Manager, error) {
+func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
-	}
-	selector, err := runtimectrl.GetWatchSelector(o.Watch)
-	if err != nil {
-		return nil, fmt.Errorf("unable to configure the watch label selector: %w", err)
 	}
 	mgr, err := ctrl.NewManager(runtimeclient.GetConfigOrDie(o.Client), ctrl.Options{
 		Scheme:                        scheme,
@@ -107,7 +125,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
 		LeaderElectionID:              leaderElectionID(o.Watch),
 		Logger:                        ctrl.Log,
-		Cache:                         cacheOptions(o.Watch, selector),
+		Cache:                         cacheOptions(o.Watch, shard),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr, ExtraHandlers: pprof.GetHandlers()},
 		Controller:                    config.Controller{MaxConcurrentReconciles: o.Concurrent, RecoverPanic: ptr.To(true)},
 	})
@@ -117,8 +135,8 @@ func newManager(o Options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// cacheOptions restrict the cache to the Gates of this shard. Targets are never
-// sharded: those of a Gate need not have its labels.
+// cacheOptions restrict the cache to the Gates of this shard. Exceptions and targets
+// are never sharded: those of a Gate need not have its labels.
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: namespaces(watch),

@@ -166,7 +166,7 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 		_, percentage, _ := unstructured.NestedFieldNoCopy(obj.Object, percentagePath...)
 		_, set, _ := unstructured.NestedFieldNoCopy(obj.Object, renewBeforePath...)
 		_, ours := before["renewBefore"]
-		if percentage || set && !(ours && state == Held) {
+		if percentage || set && (!ours || state != Held) {
 			return nil, false // somebody else says when to renew
 		}
 		margin := minRenewBefore

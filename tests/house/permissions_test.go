@@ -27,6 +27,8 @@ var mayDo = map[string][]string{
 	"customresourcedefinitions.apiextensions.k8s.io":        read,
 	"gates.gating.toolkit.fluxcd.io":                        hold,
 	"gates/status.gating.toolkit.fluxcd.io":                 writeStatus,
+	"gateexceptions.gating.toolkit.fluxcd.io":               {"get", "list", "watch", "patch", "delete"},
+	"gateexceptions/status.gating.toolkit.fluxcd.io":        writeStatus,
 	"gatelocks.gating.toolkit.fluxcd.io":                    {"get", "list", "watch", "create", "update"},
 	"certificates.cert-manager.io":                          hold,
 	"certificates/status.cert-manager.io":                   writeStatus,

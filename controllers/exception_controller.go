@@ -1,0 +1,221 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/patch"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gateexceptions,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gateexceptions/status,verbs=get;patch
+
+// ExceptionReconciler reports on GateExceptions. It decides nothing for a Gate,
+// which reads its exceptions itself.
+type ExceptionReconciler struct {
+	// Client reads from the cache and writes.
+	client.Client
+	// EventRecorder for events on exceptions and on their Gates.
+	kuberecorder.EventRecorder
+	// Metrics are those that all controllers of Flux have.
+	runtimeCtrl.Metrics
+
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Clock is read once for each decision.
+	Clock clock.PassiveClock
+	// Shard selects the Gates that this process reconciles, nil all of them. An
+	// exception goes with its Gate, and without one with the shard of no labels.
+	Shard labels.Selector
+}
+
+var exceptionPatchOptions = []patch.Option{
+	patch.WithOwnedConditions{Conditions: []string{v1alpha1.ActiveCondition, meta.ReadyCondition, meta.StalledCondition}},
+	patch.WithFieldOwner(v1alpha1.FieldManager),
+}
+
+// Reconcile reports what an exception is at this instant.
+func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+
+	obj := &v1alpha1.GateException{}
+	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	g, ours, err := r.gateOf(ctx, obj)
+	if err != nil || !ours {
+		return ctrl.Result{}, err
+	}
+	patcher := patch.NewSerialPatcher(obj, r.Client)
+	defer func() {
+		r.RecordDuration(ctx, obj, start)
+	}()
+	if !obj.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.finalize(ctx, obj, g, patcher)
+	}
+	if added := controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer); label(obj) || added {
+		if err := patcher.Patch(ctx, obj, exceptionPatchOptions...); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return r.reconcile(ctx, obj, g, patcher, now)
+}
+
+func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (ctrl.Result, error) {
+	exceptions, err := exceptionsOf(ctx, r.Client, gateOf(obj))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	exceptions = append(slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return e.Name == obj.Name }), obj)
+	before := obj.Status.State
+	approved, voided := gate.HandleApprovals(obj, now)
+	decision := gate.DecideException(obj, g, exceptions, now)
+	reportException(obj, decision)
+	if err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, exceptionPatchOptions...)...); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.RecordReadiness(ctx, obj)
+	r.RecordStalled(ctx, obj)
+	r.announce(obj, g, before, decision)
+	r.announceApprovals(obj, g, approved, voided)
+
+	next := decision.Recheck
+	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && decision.State == v1alpha1.ExceptionExpired {
+		if next = obj.Spec.ValidUntil.Add(ttl.Duration); !now.Before(next) {
+			uid, version := obj.GetUID(), obj.GetResourceVersion()
+			return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
+		}
+	}
+	if next.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
+}
+
+// exceptionInterval is how often an exception is looked at that waits for an
+// instant, in case somebody sets the clock.
+const exceptionInterval = 10 * time.Minute
+
+// gateOf returns the Gate of an exception, nil if it does not exist, and whether
+// the exception is a matter of this process.
+func (r *ExceptionReconciler) gateOf(ctx context.Context, obj *v1alpha1.GateException) (*v1alpha1.Gate, bool, error) {
+	g := &v1alpha1.Gate{}
+	err := r.Get(ctx, gateOf(obj), g)
+	if err == nil {
+		return g, true, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, false, err
+	}
+	exists, err := gateExists(ctx, r.APIReader, gateOf(obj))
+	return nil, !exists && (r.Shard == nil || r.Shard.Matches(labels.Set{})), err
+}
+
+// label gives an exception the label of its Gate, and returns whether that changed
+// it.
+func label(obj *v1alpha1.GateException) bool {
+	name, before := obj.Spec.GateRef.Name, obj.Labels[v1alpha1.GateLabel]
+	if len(validation.IsValidLabelValue(name)) > 0 {
+		delete(obj.Labels, v1alpha1.GateLabel)
+		return before != ""
+	}
+	if obj.Labels == nil {
+		obj.Labels = map[string]string{}
+	}
+	obj.Labels[v1alpha1.GateLabel] = name
+	return before != name
+}
+
+// reportException writes a decision into the status of an exception.
+func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
+	obj.Status.State = d.State
+	mark := conditions.MarkFalse
+	if d.Active {
+		mark = conditions.MarkTrue
+	}
+	mark(obj, v1alpha1.ActiveCondition, d.Reason, "%s", d.Message)
+	conditions.Delete(obj, meta.StalledCondition)
+	switch {
+	case len(d.Errors) > 0:
+		cause := d.Errors.ToAggregate().Error()
+		conditions.MarkStalled(obj, v1alpha1.InvalidSpecReason, "%s", cause)
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
+	case d.Reason == v1alpha1.GateNotFoundReason:
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.GateNotFoundReason, "%s", d.Message)
+	case d.Overlapped != "":
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.OverlappedReason, "%s", d.Overlapped)
+	default:
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", d.Message)
+	}
+	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
+		obj.Status.SetLastHandledReconcileRequest(v)
+	}
+}
+
+// announce says on the exception and on its Gate that the exception begins to
+// apply, or that it applies no more.
+func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before v1alpha1.ExceptionState, d gate.ExceptionDecision) {
+	switch {
+	case d.State == v1alpha1.ExceptionActive && before != v1alpha1.ExceptionActive:
+		r.tell(obj, g, eventNormal, v1alpha1.ExceptionActivatedReason, d.Message)
+	case before == v1alpha1.ExceptionActive && d.State == v1alpha1.ExceptionPending:
+		r.tell(obj, g, eventWarning, v1alpha1.ExceptionExpiredReason, "Exception applies no more: "+d.Message)
+	case before != "" && before != v1alpha1.ExceptionExpired && d.State == v1alpha1.ExceptionExpired:
+		r.tell(obj, g, eventNormal, v1alpha1.ExceptionExpiredReason, d.Message)
+	}
+}
+
+func (r *ExceptionReconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval) {
+	for _, a := range approved {
+		r.tell(obj, g, eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.By))
+	}
+	for _, a := range voided {
+		r.tell(obj, g, eventWarning, v1alpha1.ApprovalsVoidedReason,
+			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.By, a.At.UTC().Format(time.RFC3339)))
+	}
+}
+
+// tell records an event on an exception and on its Gate, if there is one.
+func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate, kind, reason, message string) {
+	r.Event(obj, kind, reason, message)
+	if g != nil {
+		r.Eventf(g, kind, reason, "%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, message)
+	}
+}
+
+// finalize lets an exception go once its Gate decides without it.
+func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, patcher *patch.SerialPatcher) error {
+	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {
+		return record.Name == obj.Name && record.State != v1alpha1.ExceptionExpired
+	}) {
+		return nil // its Gate was told too, and what it notes brings this here again
+	}
+	if !controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer) {
+		return nil
+	}
+	if err := patcher.Patch(ctx, obj, exceptionPatchOptions...); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if obj.Status.State == v1alpha1.ExceptionActive {
+		r.tell(obj, g, eventNormal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted")
+	}
+	return nil
+}
