@@ -72,6 +72,8 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 	switch obj := obj.(type) {
 	case *v1alpha1.Gate:
 		kind = v1alpha1.GateKind
+	case *v1alpha1.GateException:
+		kind = v1alpha1.GateExceptionKind
 	case *v1alpha1.GateLock:
 		kind, name = v1alpha1.GateLockKind, obj.Namespace
 	case *corev1.Secret:
@@ -163,9 +165,12 @@ func (r *recorder) Eventf(obj runtime.Object, kind, reason, format string, args 
 func (r *recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := v1alpha1.GateKind
-	if _, ok := obj.(*v1alpha1.Gate); !ok {
-		of = obj.GetObjectKind().GroupVersionKind().Kind
+	of := obj.GetObjectKind().GroupVersionKind().Kind
+	switch obj.(type) {
+	case *v1alpha1.Gate:
+		of = v1alpha1.GateKind
+	case *v1alpha1.GateException:
+		of = v1alpha1.GateExceptionKind
 	}
 	name := obj.(metav1.Object).GetName() //nolint:forcetypeassert // events are on objects
 	r.events = append(r.events, fmt.Sprintf("%s %s/%s %s: %s", kind, of, name, reason, fmt.Sprintf(format, args...)))

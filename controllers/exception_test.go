@@ -1,0 +1,265 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const hour = time.Hour
+
+func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Interval.Duration = 5 * hour })
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 3*hour)
+	before := w.reconcile(g)
+	if before.RequeueAfter != hour || g.Status.NextTransition == nil || !g.Status.NextTransition.At.Equal(&e.Spec.ValidFrom) ||
+		g.Status.NextTransition.By != "hotfix" || g.Status.NextTransition.Reason != v1alpha1.ExceptionAppliesReason {
+		t.Errorf("next is %+v, after %s", g.Status.NextTransition, before.RequeueAfter)
+	}
+	w.in(hour - time.Second)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if left := w.reportOn(e).RequeueAfter; left != time.Second {
+		t.Errorf("looks again in %s", left)
+	}
+	w.saysException(e, v1alpha1.ExceptionPending, "Active False Pending", "Ready True Succeeded")
+	if e.Labels[v1alpha1.GateLabel] != "production" || !slices.Contains(e.Finalizers, v1alpha1.GateFinalizer) {
+		t.Errorf("labels %v, finalizers %v", e.Labels, e.Finalizers)
+	}
+
+	w.in(hour)
+	w.reconcile(g)
+	w.expectReleased(app, g)
+	w.events.take("")
+	w.reportOn(e)
+	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	want := fmt.Sprintf("Gate opened by exception 'hotfix', scheduled for closing at %s", e.Spec.ValidUntil.UTC().Format(time.RFC3339))
+	if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.expectEvents("ExceptionActivated")
+
+	w.in(3 * hour)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.events.take("")
+	w.reportOn(e)
+	w.saysException(e, v1alpha1.ExceptionExpired, "Active False Expired", "Ready True Succeeded")
+	w.expectEvents("ExceptionExpired")
+	w.reportOn(e)
+	w.expectEvents()
+	from, until := at(hour), at(3*hour)
+	w.expectRecords(g, v1alpha1.ExceptionRecord{
+		Name: "hotfix", Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until,
+		State: v1alpha1.ExceptionExpired, AppliedAt: &from, ExpiredAt: &until,
+	})
+}
+
+// expectEvents checks that there is an event with each of some reasons on the
+// exception and one on its Gate, and no others.
+func (w *world) expectEvents(reasons ...string) {
+	w.Helper()
+	for _, reason := range reasons {
+		count := map[bool]int{}
+		for _, e := range w.events.events {
+			count[len(e) > 0 && (e[:len("Normal Gate/")] == "Normal Gate/" || e[:len("Warning Gate/")] == "Warning Gate/")]++
+		}
+		if count[true] != 1 || count[false] != 1 {
+			w.Errorf("want one event on each object, got %q", w.events.events)
+		}
+		if got := w.events.take(reason); len(got) != 2 {
+			w.Errorf("want two events %s, got %q", reason, got)
+		}
+	}
+	if got := w.events.take(""); len(got) > 0 {
+		w.Errorf("events %q", got)
+	}
+}
+
+func (w *world) expectRecords(g *v1alpha1.Gate, want ...v1alpha1.ExceptionRecord) {
+	w.Helper()
+	describe := func(records []v1alpha1.ExceptionRecord) (all []string) {
+		for _, r := range records {
+			all = append(all, fmt.Sprintf("%s %s %s..%s %s %v %v", r.Name, r.Type, r.ValidFrom.UTC(), r.ValidUntil.UTC(), r.State, r.AppliedAt.ToUnstructured(), r.ExpiredAt.ToUnstructured()))
+		}
+		return all
+	}
+	if got, want := describe(g.Status.Exceptions), describe(want); !slices.Equal(got, want) {
+		w.Errorf("records:\ngot  %q\nwant %q", got, want)
+	}
+}
+
+func TestTheOrderOfCommitsDoesNotMatter(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	w.reportOn(e)
+	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
+	want := fmt.Sprintf("Gate '%s/production' does not exist, the exception counts as soon as it does", w.namespace)
+	if got := conditions.GetMessage(e, meta.ReadyCondition); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.reportOn(e)
+	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.expectUntouched(app)
+}
+
+func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	w.reportOn(e)
+	w.reconcile(g)
+	w.expectUntouched(app)
+	w.events.take("")
+	w.must(cluster.Client.Delete(w.ctx, e))
+	w.in(time.Minute)
+	w.reportOn(e)
+	if w.gone(e) {
+		t.Fatal("the exception is gone before its gate knows")
+	}
+	w.expectEvents()
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.events.take("")
+	w.reportOn(e)
+	if !w.gone(e) {
+		t.Fatal("the exception is still there")
+	}
+	w.expectEvents("ExceptionExpired")
+	from, now := at(0), at(time.Minute)
+	w.expectRecords(g, v1alpha1.ExceptionRecord{
+		Name: "hotfix", Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: at(hour),
+		State: v1alpha1.ExceptionExpired, AppliedAt: &from, ExpiredAt: &now,
+	})
+}
+
+func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
+	for name, prepare := range map[string]func(*world, *v1alpha1.Gate){
+		"the gate is gone":      func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)); w.reconcile(g) },
+		"the gate is suspended": func(w *world, g *v1alpha1.Gate) { w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true }) },
+		"the gate is under deletion": func(w *world, g *v1alpha1.Gate) {
+			w.must(cluster.Client.Delete(w.ctx, g))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			g := w.closedGate("production")
+			e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+			w.reportOn(e)
+			w.reconcile(g)
+			prepare(w, g)
+			w.must(cluster.Client.Delete(w.ctx, e))
+			w.reportOn(e)
+			if !w.gone(e) {
+				t.Error("the exception is still there")
+			}
+		})
+	}
+}
+
+func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
+	w := newWorld(t)
+	w.closedGate("production")
+	kept := w.exception("kept", v1alpha1.ExceptionExtend, 0, hour)
+	brief := w.exception("brief", v1alpha1.ExceptionExtend, hour, 2*hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(5 * time.Minute) })
+	w.reportOn(kept)
+	w.reportOn(brief)
+	w.in(2 * hour)
+	if left := w.reportOn(kept).RequeueAfter; left != 0 {
+		t.Errorf("what is kept for ever is looked at in %s", left)
+	}
+	if left := w.reportOn(brief).RequeueAfter; left != 5*time.Minute {
+		t.Errorf("it shall be deleted in %s", left)
+	}
+	w.in(2*hour + 5*time.Minute - time.Second)
+	w.reportOn(brief)
+	if brief.DeletionTimestamp != nil {
+		t.Error("deleted too early")
+	}
+	w.in(2*hour + 5*time.Minute)
+	w.reportOn(brief)
+	w.reportOn(brief)
+	w.in(1000 * hour)
+	w.reportOn(kept)
+	if !w.gone(brief) || w.gone(kept) {
+		t.Error("the one with a ttl goes, the other stays")
+	}
+}
+
+func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.closedGate("production")
+	e := w.exception("brief", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
+	w.reportOn(e)
+	w.in(hour)
+	w.writes.before = once("delete GateException", func() error {
+		w.editException(e.DeepCopy(), func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(2 * hour) })
+		return nil
+	})
+	if _, err := w.tryException(e); err == nil {
+		t.Error("the deletion went through")
+	}
+	w.reportOn(e)
+	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+}
+
+func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	elsewhere := w.newNamespace()
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Namespace = elsewhere })
+	w.reportOn(e)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
+	if len(g.Status.Exceptions) > 0 {
+		t.Errorf("the gate knows %+v", g.Status.Exceptions)
+	}
+}
+
+func TestAShardSeesToTheExceptionsOfItsGates(t *testing.T) {
+	w := newWorld(t)
+	w.closedGate("production")
+	orphan := w.exception("orphan", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.GateRef.Name = "missing" })
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	main, err := labels.Parse("!sharding.fluxcd.io/key")
+	w.must(err)
+	other, err := labels.Parse("sharding.fluxcd.io/key=other")
+	w.must(err)
+	for _, tc := range []struct {
+		shard   labels.Selector
+		sees    bool
+		of      *v1alpha1.GateException
+		touched bool
+	}{
+		{other, true, orphan, false}, {other, false, e, false}, {main, true, orphan, true}, {other, true, e, true},
+	} {
+		r := w.reporter()
+		r.Shard = tc.shard
+		if !tc.sees {
+			r.Client = withoutGates{w.Client}
+		}
+		_, err := r.Reconcile(w.ctx, requestFor(tc.of))
+		w.must(err)
+		w.must(w.readException(tc.of))
+		if touched := tc.of.Status.State != ""; touched != tc.touched {
+			t.Errorf("%s by %s: %v", tc.of.Name, tc.shard, tc.of.Status)
+		}
+	}
+}

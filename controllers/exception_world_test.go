@@ -1,0 +1,131 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// reporter returns the controller of exceptions, on the client and under the clock
+// of the world.
+func (w *world) reporter() *ExceptionReconciler {
+	return &ExceptionReconciler{
+		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock, Metrics: runtimectrl.Metrics{},
+	}
+}
+
+// at is a time after start, as it is in a spec.
+func at(after time.Duration) metav1.Time { return metav1.NewTime(start.Add(after)) }
+
+// always is a window that covers every instant.
+func always() []v1alpha1.Period {
+	midnight := "00:00"
+	return []v1alpha1.Period{{Name: "always", Start: &midnight, End: &midnight}}
+}
+
+// exception creates an exception of the Gate production that is valid from one time
+// after start until another and has one window, which is always.
+func (w *world) exception(name string, kind v1alpha1.ExceptionType, from, until time.Duration, changes ...func(*v1alpha1.GateException)) *v1alpha1.GateException {
+	w.Helper()
+	e := &v1alpha1.GateException{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+		Spec: v1alpha1.GateExceptionSpec{
+			GateRef: v1alpha1.GateReference{Name: "production"}, Type: kind, ValidFrom: at(from), ValidUntil: at(until), Windows: always(),
+		},
+	}
+	for _, change := range changes {
+		change(e)
+	}
+	w.must(cluster.Client.Create(w.ctx, e))
+	return e
+}
+
+// tryException looks at an exception once, and reads it anew if it is still there.
+func (w *world) tryException(e *v1alpha1.GateException) (ctrl.Result, error) {
+	w.Helper()
+	result, err := w.reporter().Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(e)})
+	return result, errors.Join(err, client.IgnoreNotFound(w.readException(e)))
+}
+
+func (w *world) readException(e *v1alpha1.GateException) error {
+	fresh := &v1alpha1.GateException{}
+	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(e), fresh)
+	if err == nil {
+		*e = *fresh
+	}
+	return err
+}
+
+func (w *world) reportOn(e *v1alpha1.GateException) ctrl.Result {
+	w.Helper()
+	result, err := w.tryException(e)
+	w.must(err)
+	return result
+}
+
+func (w *world) editException(e *v1alpha1.GateException, change func(*v1alpha1.GateException)) {
+	w.Helper()
+	before := e.DeepCopy()
+	change(e)
+	w.must(cluster.Client.Patch(w.ctx, e, client.MergeFrom(before)))
+}
+
+// stamped sets what the API server stamps with config/policies.
+func (w *world) stamped(e *v1alpha1.GateException, authors, approvals string) {
+	w.Helper()
+	w.editException(e, func(e *v1alpha1.GateException) {
+		e.Annotations = map[string]string{v1alpha1.AuthorsAnnotation: authors, v1alpha1.ApproveRequestedByAnnotation: approvals}
+	})
+}
+
+// saysException checks the state of an exception and its conditions, as "type
+// status reason".
+func (w *world) saysException(e *v1alpha1.GateException, state v1alpha1.ExceptionState, want ...string) {
+	w.Helper()
+	var got []string
+	for _, name := range []string{v1alpha1.ActiveCondition, "Ready", "Stalled"} {
+		if c := conditions.Get(e, name); c != nil {
+			got = append(got, fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason))
+		}
+	}
+	if e.Status.State != state || fmt.Sprint(got) != fmt.Sprint(want) {
+		w.Errorf("%s: got %s %q, want %s %q", e.Name, e.Status.State, got, state, want)
+	}
+}
+
+// withoutGates is a cache that has no Gates: they are of another shard.
+type withoutGates struct{ client.Client }
+
+// Get implements client.Client.
+func (c withoutGates) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*v1alpha1.Gate); ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "gates"}, key.Name)
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+func requestFor(obj client.Object) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+}
+
+// gone returns whether an object is no more.
+func (w *world) gone(obj client.Object) bool {
+	w.Helper()
+	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj)
+	if !apierrors.IsNotFound(err) {
+		w.must(err)
+	}
+	return err != nil
+}
