@@ -90,6 +90,7 @@ func TestOfTwoThatOverlapTheNewerWinsAndTheOtherSaysSo(t *testing.T) {
 }
 
 func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
+	t.Parallel()
 	crashes := 0
 	for n := range 20 {
 		w := newWorld(t)

@@ -44,7 +44,13 @@ func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
 		Client: mgr.GetClient(), EventRecorder: &recorder{}, APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
 	}
-	if err := r.SetupWithManager(t.Context(), mgr, Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}); err != nil {
+	opts := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}
+	if err := r.SetupWithManager(t.Context(), mgr, opts); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&ExceptionReconciler{
+		Client: r.Client, EventRecorder: r.EventRecorder, APIReader: r.APIReader, Clock: r.Clock, Metrics: r.Metrics,
+	}).SetupWithManager(mgr, opts); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,135 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// forNow makes an exception valid for a time from now on.
+func forNow(d time.Duration) func(*v1alpha1.GateException) {
+	return func(e *v1alpha1.GateException) {
+		now := time.Now().Truncate(time.Second)
+		e.Spec.ValidFrom, e.Spec.ValidUntil = metav1.NewTime(now), metav1.NewTime(now.Add(d))
+	}
+}
+
+func of(gate string) func(*v1alpha1.GateException) {
+	return func(e *v1alpha1.GateException) { e.Spec.GateRef.Name = gate }
+}
+
+// idleGate creates a Gate that holds a target and does not look by itself.
+func (w *world) idleGate(name string, app *target.Object) *v1alpha1.Gate {
+	w.Helper()
+	g := w.gate(name, v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: hour}, Targets: []v1alpha1.TargetReference{named(app.GetName())},
+	})
+	w.soonHeld(app, g)
+	return g
+}
+
+func (w *world) soonException(e *v1alpha1.GateException, reason string) {
+	w.Helper()
+	soon(w.T, e.Name+" says "+reason, func() bool {
+		w.must(w.readException(e))
+		return conditions.GetReason(e, v1alpha1.ActiveCondition) == reason
+	})
+}
+
+func TestWatchesOfExceptions(t *testing.T) {
+	startManager(t, cluster)
+
+	t.Run("an exception opens when its time has come, and closes when it is over", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.idleGate("production", app)
+		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, func(e *v1alpha1.GateException) {
+			from := time.Now().Add(3 * time.Second).Truncate(time.Second)
+			e.Spec.ValidFrom, e.Spec.ValidUntil = metav1.NewTime(from), metav1.NewTime(from.Add(3*time.Second))
+		})
+		w.soonException(e, v1alpha1.PendingReason)
+		w.soonFree(app)
+		if now := time.Now(); now.Before(e.Spec.ValidFrom.Time) {
+			t.Errorf("opened at %s, before %s", now, e.Spec.ValidFrom)
+		}
+		w.soonHeld(app, g)
+		if now := time.Now(); now.Before(e.Spec.ValidUntil.Time) {
+			t.Errorf("closed at %s, before %s", now, e.Spec.ValidUntil)
+		}
+		w.soonException(e, v1alpha1.ExpiredReason)
+		w.soonStatus(g, "the gate has noted it", func(g *v1alpha1.Gate) bool {
+			return len(g.Status.Exceptions) == 1 && g.Status.Exceptions[0].State == v1alpha1.ExceptionExpired
+		})
+	})
+
+	t.Run("an exception comes before its gate, and goes", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
+		w.soonException(e, v1alpha1.GateNotFoundReason)
+		g := w.closedGate("production", named("apps"))
+		w.soonException(e, v1alpha1.InForceReason)
+		w.soonStatus(g, "the gate is open", func(g *v1alpha1.Gate) bool {
+			return conditions.GetReason(g, v1alpha1.OpenedCondition) == v1alpha1.ExceptionAppliesReason
+		})
+		w.must(cluster.Client.Delete(w.ctx, e))
+		w.soonHeld(app, g)
+		soon(t, "the exception is gone", func() bool { return w.gone(e) })
+	})
+
+	t.Run("an exception is moved to another gate", func(t *testing.T) {
+		w := newWorld(t)
+		one, two := w.kustomization("one", nil), w.kustomization("two", nil)
+		g1, g2 := w.idleGate("one", one), w.idleGate("two", two)
+		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour), of("one"))
+		w.soonFree(one)
+		w.editException(e, of("two"))
+		w.soonFree(two)
+		w.soonHeld(one, g1)
+		soon(t, "the label follows", func() bool {
+			w.must(w.readException(e))
+			return e.Labels[v1alpha1.GateLabel] == "two"
+		})
+		w.must(cluster.Client.Delete(w.ctx, e))
+		w.soonHeld(two, g2)
+	})
+
+	t.Run("people approve, and an edit voids that", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.idleGate("production", app)
+		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
+		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
+		w.soonException(e, v1alpha1.WaitingApprovalReason)
+		w.stamped(e, "alice", "1 bob")
+		w.soonFree(app)
+		w.soonException(e, v1alpha1.InForceReason)
+		w.editException(e, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(hour) })
+		w.soonHeld(app, g)
+		w.soonException(e, v1alpha1.WaitingApprovalReason)
+		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Exceptions = nil })
+		w.soonFree(app)
+		w.soonException(e, v1alpha1.InForceReason)
+	})
+
+	t.Run("the loser of an overlap hears of it", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.idleGate("production", app)
+		older := w.exception("older", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
+		w.soonException(older, v1alpha1.InForceReason)
+		soon(t, "another second begins, as the API server counts", func() bool { return time.Now().After(older.CreationTimestamp.Add(time.Second)) })
+		newer := w.exception("newer", v1alpha1.ExceptionSuspend, 0, 0, forNow(hour))
+		w.soonException(older, v1alpha1.OverlappedReason)
+		w.soonHeld(app, g)
+		w.must(cluster.Client.Delete(w.ctx, newer))
+		w.soonFree(app)
+		w.soonException(older, v1alpha1.InForceReason)
+	})
+}
