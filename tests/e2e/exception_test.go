@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const hotfix = `apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: GateException
+metadata:
+  name: hotfix
+  namespace: %s
+spec:
+  gateRef:
+    name: production
+  type: extend
+  validFrom: %q
+  validUntil: %q
+  windows:
+  - name: all-day
+    start: "00:00"
+    end: "24:00"
+`
+
+// commitException is the one commit that a team makes, applied by a Kustomization
+// that waits for what it applies.
+func (w *world) commitException(from, until time.Time) {
+	w.Helper()
+	manifest := fmt.Sprintf(hotfix, w.namespace, from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
+	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("exceptions"), from.String(), map[string]string{"hotfix.yaml": manifest}))
+}
+
+func (w *world) exception(state v1alpha1.ExceptionState) *v1alpha1.GateException {
+	w.Helper()
+	e := &v1alpha1.GateException{}
+	w.eventually("the exception is "+string(state), func() error {
+		if err := cluster.Client.Get(w.ctx, w.key("hotfix"), e); err != nil {
+			return err
+		}
+		if e.Status.State != state {
+			return fmt.Errorf("it is %q: %v", e.Status.State, e.Status.Conditions)
+		}
+		return nil
+	})
+	return e
+}
+
+func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
+	w := newWorld(t)
+	app := w.heldApp()
+	w.publish("v2")
+	w.stays("v1")
+
+	from := time.Now().Add(15 * time.Second).Truncate(time.Second)
+	w.commitException(from, from.Add(20*time.Second))
+	commits := w.kustomization("exceptions", "ExternalArtifact", "exceptions")
+	w.must(cluster.Client.Patch(w.ctx, commits, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"wait":true,"timeout":"10s"}}`))))
+	w.exception(v1alpha1.ExceptionPending)
+	w.eventually("Flux does not wait for the time of the exception", func() error {
+		if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(commits), commits); err != nil {
+			return err
+		}
+		if status, reason := harness.Condition(commits, fluxmeta.ReadyCondition); status != metav1.ConditionTrue {
+			return fmt.Errorf("ready is %s because of %s", status, reason)
+		}
+		return nil
+	})
+	w.arrives("v2")
+	if now := time.Now(); now.Before(from) {
+		t.Errorf("released at %s, before %s", now, from)
+	}
+	e := w.exception(v1alpha1.ExceptionActive)
+	w.reconcileNow("kustomization", "exceptions")
+	if e.Labels[v1alpha1.GateLabel] != "production" || len(e.Finalizers) != 1 {
+		t.Errorf("Flux took away labels or finalizers: %v %v", e.Labels, e.Finalizers)
+	}
+	w.suspend(app, true)
+	w.exception(v1alpha1.ExceptionExpired)
+	w.publish("v3")
+	w.stays("v2")
+	g := w.opened("production", metav1.ConditionFalse)
+	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].AppliedAt == nil || g.Status.Exceptions[0].ExpiredAt == nil {
+		t.Errorf("the gate has noted %+v", g.Status.Exceptions)
+	}
+}
+
+func TestPruningAnExceptionEndsIt(t *testing.T) {
+	w := newWorld(t)
+	app := w.heldApp()
+	w.commitException(time.Now(), time.Now().Add(time.Hour))
+	w.kustomization("exceptions", "ExternalArtifact", "exceptions")
+	w.suspend(app, false)
+	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("exceptions"), "reverted", map[string]string{"other.yaml": strings.Replace(w.configMap("v1"), "name: app", "name: other", 1)}))
+	w.suspend(app, true)
+	w.eventually("the exception is gone", func() error {
+		err := cluster.Client.Get(w.ctx, w.key("hotfix"), &v1alpha1.GateException{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is still there: %w", err)
+	})
+	g := w.opened("production", metav1.ConditionFalse)
+	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].State != v1alpha1.ExceptionExpired || meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
+		t.Errorf("the gate has noted %+v", g.Status.Exceptions)
+	}
+}
