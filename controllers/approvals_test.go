@@ -110,7 +110,7 @@ func TestAGateThatBeginsToAskForApprovalsStopsWhatHasNone(t *testing.T) {
 	w.events.take("")
 	w.reportOn(e)
 	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
-	if got := w.events.take("ExceptionExpired: "); len(got) != 2 {
+	if got := w.events.take("ExceptionInterrupted: "); len(got) != 2 {
 		t.Errorf("events %q", got)
 	}
 }

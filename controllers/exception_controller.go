@@ -64,55 +64,80 @@ func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err != nil || !ours {
 		return ctrl.Result{}, err
 	}
-	patcher := patch.NewSerialPatcher(obj, r.Client)
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
 	if !obj.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, obj, g, patcher)
+		return ctrl.Result{}, r.finalize(ctx, obj, g)
 	}
+	before := obj.DeepCopy()
 	if added := controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer); label(obj) || added {
-		if err := patcher.Patch(ctx, obj, exceptionPatchOptions...); err != nil {
+		if err := r.Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	return r.reconcile(ctx, obj, g, patcher, now)
-}
-
-func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (ctrl.Result, error) {
-	exceptions, err := exceptionsOf(ctx, r.Client, gateOf(obj))
-	if err != nil {
+	if removal := removalOf(obj); !removal.IsZero() && !now.Before(removal) {
+		uid, version := obj.GetUID(), obj.GetResourceVersion()
+		return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
+	}
+	next, err := r.reconcile(ctx, obj, g, now)
+	if err != nil || next.IsZero() {
 		return ctrl.Result{}, err
-	}
-	exceptions = append(slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return e.Name == obj.Name }), obj)
-	before := obj.Status.State
-	approved, voided := gate.HandleApprovals(obj, now)
-	decision := gate.DecideException(obj, g, exceptions, now)
-	reportException(obj, decision)
-	if err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, exceptionPatchOptions...)...); err != nil {
-		return ctrl.Result{}, err
-	}
-	r.RecordReadiness(ctx, obj)
-	r.RecordStalled(ctx, obj)
-	r.announce(obj, g, before, decision)
-	r.announceApprovals(obj, g, approved, voided)
-
-	next := decision.Recheck
-	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && decision.State == v1alpha1.ExceptionExpired {
-		if next = obj.Spec.ValidUntil.Add(ttl.Duration); !now.Before(next) {
-			uid, version := obj.GetUID(), obj.GetResourceVersion()
-			return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
-		}
-	}
-	if next.IsZero() {
-		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
+}
+
+// locked returns a patch that fails if the object was changed since.
+func locked(before *v1alpha1.GateException) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// removalOf returns when an exception that is reported as expired is deleted, zero
+// for never.
+func removalOf(obj *v1alpha1.GateException) time.Time {
+	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && obj.Status.State == v1alpha1.ExceptionExpired {
+		return obj.Spec.ValidUntil.Add(ttl.Duration)
+	}
+	return time.Time{}
 }
 
 // exceptionInterval is how often an exception is looked at that waits for an
 // instant, in case somebody sets the clock.
 const exceptionInterval = 10 * time.Minute
+
+// reconcile returns when to look again, zero if only events tell.
+
+func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
+	exceptions, err := exceptionsOf(ctx, r.Client, gateOf(obj))
+	if err != nil {
+		return time.Time{}, err
+	}
+	exceptions = append(slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return e.Name == obj.Name }), obj)
+	before := obj.DeepCopy()
+	approved, voided := gate.HandleApprovals(obj, now)
+	decision := gate.DecideException(obj, g, exceptions, now)
+	obj.Status.State = decision.State
+	if len(approved)+len(voided) > 0 || before.Status.State != decision.State {
+		// With a lock, so that a cache that is behind forgets no approval and nothing is
+		// announced twice.
+		if err := r.Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+			return time.Time{}, err
+		}
+		r.announce(obj, g, before.Status.State, decision)
+		r.announceApprovals(obj, g, approved, voided)
+	}
+	patcher := patch.NewSerialPatcher(obj, r.Client)
+	reportException(obj, decision)
+	if err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, exceptionPatchOptions...)...); err != nil {
+		return time.Time{}, err
+	}
+	r.RecordReadiness(ctx, obj)
+	r.RecordStalled(ctx, obj)
+	if decision.Recheck.IsZero() {
+		return removalOf(obj), nil
+	}
+	return decision.Recheck, nil
+}
 
 // gateOf returns the Gate of an exception, nil if it does not exist, and whether
 // the exception is a matter of this process.
@@ -146,7 +171,6 @@ func label(obj *v1alpha1.GateException) bool {
 
 // reportException writes a decision into the status of an exception.
 func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
-	obj.Status.State = d.State
 	mark := conditions.MarkFalse
 	if d.Active {
 		mark = conditions.MarkTrue
@@ -158,8 +182,8 @@ func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 		cause := d.Errors.ToAggregate().Error()
 		conditions.MarkStalled(obj, v1alpha1.InvalidSpecReason, "%s", cause)
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
-	case d.Reason == v1alpha1.GateNotFoundReason:
-		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.GateNotFoundReason, "%s", d.Message)
+	case d.Reason == v1alpha1.GateNotFoundReason, d.Reason == v1alpha1.GateNotReadyReason:
+		conditions.MarkFalse(obj, meta.ReadyCondition, d.Reason, "%s", d.Message)
 	case d.Overlapped != "":
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.OverlappedReason, "%s", d.Overlapped)
 	default:
@@ -177,7 +201,7 @@ func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.
 	case d.State == v1alpha1.ExceptionActive && before != v1alpha1.ExceptionActive:
 		r.tell(obj, g, eventNormal, v1alpha1.ExceptionActivatedReason, d.Message)
 	case before == v1alpha1.ExceptionActive && d.State == v1alpha1.ExceptionPending:
-		r.tell(obj, g, eventWarning, v1alpha1.ExceptionExpiredReason, "Exception applies no more: "+d.Message)
+		r.tell(obj, g, eventWarning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message)
 	case before != "" && before != v1alpha1.ExceptionExpired && d.State == v1alpha1.ExceptionExpired:
 		r.tell(obj, g, eventNormal, v1alpha1.ExceptionExpiredReason, d.Message)
 	}
@@ -202,16 +226,17 @@ func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate
 }
 
 // finalize lets an exception go once its Gate decides without it.
-func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, patcher *patch.SerialPatcher) error {
+func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate) error {
 	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {
 		return record.Name == obj.Name && record.State != v1alpha1.ExceptionExpired
 	}) {
 		return nil // its Gate was told too, and what it notes brings this here again
 	}
+	before := obj.DeepCopy()
 	if !controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer) {
 		return nil
 	}
-	if err := patcher.Patch(ctx, obj, exceptionPatchOptions...); err != nil {
+	if err := r.Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if obj.Status.State == v1alpha1.ExceptionActive {

@@ -20,10 +20,6 @@ func forNow(d time.Duration) func(*v1alpha1.GateException) {
 	}
 }
 
-func of(gate string) func(*v1alpha1.GateException) {
-	return func(e *v1alpha1.GateException) { e.Spec.GateRef.Name = gate }
-}
-
 // idleGate creates a Gate that holds a target and does not look by itself.
 func (w *world) idleGate(name string, app *target.Object) *v1alpha1.Gate {
 	w.Helper()
@@ -81,23 +77,6 @@ func TestWatchesOfExceptions(t *testing.T) {
 		w.must(cluster.Client.Delete(w.ctx, e))
 		w.soonHeld(app, g)
 		soon(t, "the exception is gone", func() bool { return w.gone(e) })
-	})
-
-	t.Run("an exception is moved to another gate", func(t *testing.T) {
-		w := newWorld(t)
-		one, two := w.kustomization("one", nil), w.kustomization("two", nil)
-		g1, g2 := w.idleGate("one", one), w.idleGate("two", two)
-		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour), of("one"))
-		w.soonFree(one)
-		w.editException(e, of("two"))
-		w.soonFree(two)
-		w.soonHeld(one, g1)
-		soon(t, "the label follows", func() bool {
-			w.must(w.readException(e))
-			return e.Labels[v1alpha1.GateLabel] == "two"
-		})
-		w.must(cluster.Client.Delete(w.ctx, e))
-		w.soonHeld(two, g2)
 	})
 
 	t.Run("people approve, and an edit voids that", func(t *testing.T) {

@@ -41,8 +41,7 @@ func gateOf(e *v1alpha1.GateException) types.NamespacedName {
 	return types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.GateRef.Name}
 }
 
-// notifyGates asks a Gate to look at its exceptions, and if an exception is moved,
-// the Gate that it was of.
+// notifyGates asks a Gate to look at its exceptions.
 func notifyGates() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		e, ok := obj.(*v1alpha1.GateException)
@@ -53,8 +52,8 @@ func notifyGates() handler.EventHandler {
 	})
 }
 
-// countsDifferently lets updates pass after which an exception may count for
-// another Gate, at another time or no more.
+// countsDifferently lets updates pass after which an exception may count at another
+// time or no more.
 func countsDifferently() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.GateException)

@@ -31,6 +31,12 @@ func (w *world) restart() {
 	w.Helper()
 	w.releases.Clear()
 	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client, Namespaces: w.Namespaces}
+	if w.Namespaces == nil { // all, but other tests have thousands of locks in theirs
+		w.Locks.Namespaces = map[string]ctrlcache.Config{}
+		for _, namespace := range w.namespaces {
+			w.Locks.Namespaces[namespace] = ctrlcache.Config{}
+		}
+	}
 	if changed, err := w.Locks.Sync(w.ctx); err != nil || !changed {
 		w.Fatalf("GateLocks are installed: %t, %v", changed, err)
 	}

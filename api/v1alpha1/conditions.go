@@ -44,8 +44,11 @@ const ActiveCondition = "Active"
 
 // Reasons of the condition Active of a GateException besides InvalidSpec,
 // GateNotFound and Expired. The first two of those are also reasons of its
-// condition Ready, as is Overlapped.
+// condition Ready, as are GateNotReady and Overlapped.
 const (
+	// GateNotReadyReason means that the Gate is suspended or its spec is invalid, so
+	// that no exception changes anything.
+	GateNotReadyReason = "GateNotReady"
 	// InForceReason means that the exception applies.
 	InForceReason = "InForce"
 	// PendingReason means that now is before spec.validFrom.
@@ -61,12 +64,13 @@ const (
 const (
 	// ExceptionActivatedReason means that the exception began to apply.
 	ExceptionActivatedReason = "ExceptionActivated"
+	// ExceptionInterruptedReason means that the exception does not apply at present
+	// although it did.
+	ExceptionInterruptedReason = "ExceptionInterrupted"
 	// ExceptionExpiredReason means that the exception applies no more.
 	ExceptionExpiredReason = "ExceptionExpired"
 	// ApprovedReason means that somebody approved the exception.
 	ApprovedReason = "Approved"
-	// ApprovalRefusedReason means that an approval does not count.
-	ApprovalRefusedReason = "ApprovalRefused"
 	// ApprovalsVoidedReason means that the exception was edited after people had
 	// approved it.
 	ApprovalsVoidedReason = "ApprovalsVoided"

@@ -46,7 +46,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.leadTime) || self.type == 'suspend'",message="leadTime is for type suspend only: the others start nothing before their windows"
 // +kubebuilder:validation:XValidation:rule="self.type == 'replace' || has(self.windows) && size(self.windows) > 0",message="an exception needs windows, but for one of type replace: without any it keeps the gate in its default state"
 type GateExceptionSpec struct {
-	// GateRef names the Gate, in the same namespace. It need not exist yet.
+	// GateRef names the Gate, in the same namespace. It need not exist yet. Immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="gateRef is immutable: delete the exception and create another one"
 	// +required
 	GateRef GateReference `json:"gateRef"`
 
@@ -112,7 +113,8 @@ type GateReference struct {
 type ExceptionState string
 
 const (
-	// ExceptionPending has not begun to apply. The condition Active says why.
+	// ExceptionPending does not apply yet, or not at present. The condition Active says
+	// why.
 	ExceptionPending ExceptionState = "Pending"
 	// ExceptionActive applies.
 	ExceptionActive ExceptionState = "Active"
