@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -46,16 +47,23 @@ func (e *invalidManifestError) Error() string {
 	return fmt.Sprintf("%d faults in the manifests", len(e.faults))
 }
 
-// loader collects Gates and faults from files.
+// loader collects Gates, their exceptions and faults from files.
 type loader struct {
-	namespace string
-	gates     []*v1alpha1.Gate
-	faults    []fault
-	seen      map[string]string
+	namespace  string
+	gates      []*v1alpha1.Gate
+	exceptions []*v1alpha1.GateException
+	faults     []fault
+	// seen has the file of each object.
+	seen map[key]string
 }
 
-// load reads the Gates of a file, or of in if it is named "-". Objects of other
-// kinds are passed over. The error is that the file cannot be read.
+// key names an object of a kind.
+type key struct {
+	kind, name string
+}
+
+// load reads a file, or in if it is named "-". Objects of kinds that it does not
+// know are passed over. The error is that the file cannot be read.
 func (l *loader) load(file string, in io.Reader) error {
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // the user names the file
@@ -104,7 +112,8 @@ func (l *loader) document(file string, document []byte) {
 
 func (l *loader) object(file string, obj *unstructured.Unstructured) {
 	gvk := obj.GroupVersionKind()
-	if gvk.Group != v1alpha1.GroupVersion.Group || gvk.Kind != v1alpha1.GateKind {
+	kind, known := kinds[gvk.Kind]
+	if gvk.Group != v1alpha1.GroupVersion.Group || !known {
 		return
 	}
 	_, _, namespaceErr := unstructured.NestedString(obj.Object, "metadata", "namespace")
@@ -115,7 +124,7 @@ func (l *loader) object(file string, obj *unstructured.Unstructured) {
 	fail := func(field, cause string) {
 		l.faults = append(l.faults, fault{file: file, object: name, field: field, cause: cause})
 	}
-	switch other, ok := l.seen[name]; {
+	switch other, ok := l.seen[key{gvk.Kind, name}]; {
 	case gvk.Version != v1alpha1.GroupVersion.Version:
 		fail("apiVersion", fmt.Sprintf("%s is not supported, use %s", obj.GetAPIVersion(), v1alpha1.GroupVersion))
 		return
@@ -123,41 +132,72 @@ func (l *loader) object(file string, obj *unstructured.Unstructured) {
 		fail("metadata.namespace", "must be a string, put it in quotes")
 		return
 	case obj.GetName() == "":
-		fail("metadata.name", "a gate needs a name")
+		fail("metadata.name", kind.noun+" needs a name")
 		return
 	case ok:
 		fail("metadata.name", "is in "+other+" already")
 		return
 	}
-	l.seen[name] = file
+	l.seen[key{gvk.Kind, name}] = file
 
 	data, err := json.Marshal(obj.Object)
 	if err != nil {
 		fail("", err.Error())
 		return
 	}
-	g := &v1alpha1.Gate{}
-	unknown, err := kjson.UnmarshalStrict(data, g)
-	if err != nil {
-		undecodable("", obj.Object, fail)
-		return
+	if !kind.read(l, data, fail) {
+		undecodable(kind, obj.Object, fail)
 	}
-	for _, err := range unknown {
-		fail("", err.Error())
+}
+
+// kind is how the objects of a kind are read.
+type kind struct {
+	noun string
+	// read adds an object to the loader and reports what is wrong with it. It returns
+	// false if the object cannot be decoded.
+	read func(l *loader, data []byte, fail func(field, cause string)) bool
+	// decodes returns why an object cannot be decoded.
+	decodes func(data []byte) error
+}
+
+var kinds = map[string]kind{
+	v1alpha1.GateKind: kindOf("a gate", gate.Validate,
+		func(l *loader) *[]*v1alpha1.Gate { return &l.gates }),
+	v1alpha1.GateExceptionKind: kindOf("an exception", gate.ValidateException,
+		func(l *loader) *[]*v1alpha1.GateException { return &l.exceptions }),
+}
+
+// kindOf returns how objects of a type are validated and where they are kept.
+func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*loader) *[]*T) kind {
+	return kind{
+		noun: noun,
+		read: func(l *loader, data []byte, fail func(field, cause string)) bool {
+			obj := new(T)
+			unknown, err := kjson.UnmarshalStrict(data, obj)
+			if err != nil {
+				return false
+			}
+			for _, err := range unknown {
+				fail("", err.Error())
+			}
+			for _, err := range validate(obj) {
+				fail(err.Field, err.ErrorBody())
+			}
+			list := kept(l)
+			*list = append(*list, obj)
+			return true
+		},
+		decodes: func(data []byte) error { return json.Unmarshal(data, new(T)) },
 	}
-	for _, err := range gate.Validate(g) {
-		fail(err.Field, err.ErrorBody())
-	}
-	l.gates = append(l.gates, g)
 }
 
 // undecodable finds the values that are not of their field's type: each alone
-// in a Gate. The decoder gives up at the first and often cannot name it.
-func undecodable(path string, value any, fail func(field, cause string)) {
-	walk(path, value, func(inner any) any { return inner }, func(path string, alone any) {
+// in an object. The decoder gives up at the first and often cannot name it.
+func undecodable(kind kind, value any, fail func(field, cause string)) {
+	walk("", value, func(inner any) any { return inner }, func(path string, alone any) {
 		data, err := json.Marshal(alone)
 		if err == nil {
-			err = json.Unmarshal(data, &v1alpha1.Gate{})
+			err = kind.decodes(data)
 		}
 		if err != nil {
 			fail(path, err.Error())

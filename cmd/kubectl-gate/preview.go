@@ -37,11 +37,18 @@ func previewCommand(now time.Time) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview -f FILE...",
 		Short: "Print when Gates in manifests will be open and closed, without a cluster",
+		Long: `Print when Gates in manifests will be open and closed, without a cluster.
+
+GateExceptions in the manifests count, whatever file they are in, as if they were approved.
+What is doubtful about them is said on standard error.`,
 		Example: `  # What the gates of a pull request do in December
   kubectl gate preview -f gates.yaml --from 2026-12-01T00:00:00Z --until 2027-01-01T00:00:00Z
 
   # The same for programs
-  kubectl gate preview -f gates.yaml -o json`,
+  kubectl gate preview -f gates.yaml -o json
+
+  # What an exception changes
+  kubectl gate preview -f gates.yaml -f exceptions.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			print, ok := printers[output]
 			if !ok {
@@ -51,9 +58,12 @@ func previewCommand(now time.Time) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			timelines, err := preview(append(files, args...), cmd.InOrStdin(), namespace, start, end)
+			timelines, warnings, err := preview(append(files, args...), cmd.InOrStdin(), namespace, start, end)
 			if err != nil {
 				return err
+			}
+			for _, warning := range warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 			}
 			return print(cmd.OutOrStdout(), timelines)
 		},
@@ -85,40 +95,41 @@ func parseRange(from, until string, now time.Time) (start, end time.Time, err er
 	return start, end, nil
 }
 
-// preview returns the timelines of the Gates in files, in their order there.
-func preview(files []string, in io.Reader, namespace string, from, until time.Time) ([]timeline, error) {
+// preview returns the timelines of the Gates in files, in their order there, and what
+// is doubtful about them.
+func preview(files []string, in io.Reader, namespace string, from, until time.Time) (timelines []timeline, warnings []fault, err error) {
 	if len(files) == 0 {
-		return nil, errors.New("no files: name them with -f")
+		return nil, nil, errors.New("no files: name them with -f")
 	}
-	l := &loader{namespace: namespace, seen: map[string]string{}}
+	l := &loader{namespace: namespace, seen: map[key]string{}}
 	for _, file := range files {
 		if err := l.load(file, in); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	timelines := make([]timeline, 0, len(l.gates))
+	timelines = make([]timeline, 0, len(l.gates))
 	for _, g := range l.gates {
 		timelines = append(timelines, l.timeline(g, from, until))
 	}
 	if len(l.faults) > 0 {
-		return nil, &invalidManifestError{faults: l.faults}
+		return nil, nil, &invalidManifestError{faults: l.faults}
 	}
-	return timelines, nil
+	return timelines, l.doubts(from), nil
 }
 
-// timeline previews a Gate as if it were applied at from.
+// timeline previews a Gate as if it and its exceptions were applied at from.
 func (l *loader) timeline(g *v1alpha1.Gate, from, until time.Time) timeline {
 	name := g.Namespace + "/" + g.Name
 	t := timeline{Gate: name, Intervals: []interval{}}
 	for _, request := range gate.HandleRequests(g, from) {
 		if request.Err != nil {
 			l.faults = append(l.faults, fault{
-				file: l.seen[name], object: name,
+				file: l.seen[key{v1alpha1.GateKind, name}], object: name,
 				field: fmt.Sprintf("metadata.annotations[%s]", request.Annotation), cause: request.Err.Error(),
 			})
 		}
 	}
-	intervals, errs := gate.Intervals(g, from, until)
+	intervals, errs := gate.Intervals(approved(g), from, until, l.exceptions...)
 	if len(errs) > 0 {
 		return t // gate.Validate has noted them
 	}

@@ -54,12 +54,15 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 
 func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) {
 	from, until := spec.ValidFrom.Time, spec.ValidUntil.Time
-	for name, at := range map[string]time.Time{"validFrom": from, "validUntil": until} {
+	for _, bound := range []struct {
+		name string
+		at   time.Time
+	}{{"validFrom", from}, {"validUntil", until}} {
 		switch {
-		case at.IsZero():
-			c.add(field.Required(root.Child(name), "an exception is bound in time"))
-		case at.Nanosecond() != 0:
-			c.add(field.Invalid(root.Child(name), at.Format(time.RFC3339Nano), "must be in whole seconds"))
+		case bound.at.IsZero():
+			c.add(field.Required(root.Child(bound.name), "an exception is bound in time"))
+		case bound.at.Nanosecond() != 0:
+			c.add(field.Invalid(root.Child(bound.name), bound.at.Format(time.RFC3339Nano), "must be in whole seconds"))
 		}
 	}
 	switch {
@@ -118,7 +121,7 @@ func compileException(g *v1alpha1.GateSpec, e *v1alpha1.GateException) schedule.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
-		if isOf(g, e) && e.DeletionTimestamp.IsZero() && !e.ExpiredBy(now) && Missing(g, e) == 0 {
+		if IsOf(g, e) && e.DeletionTimestamp.IsZero() && !e.ExpiredBy(now) && Missing(g, e) == 0 {
 			counts = append(counts, e)
 		}
 	}
@@ -131,9 +134,9 @@ func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.T
 	return counts
 }
 
-// isOf returns whether an exception is of a Gate: exceptions of another namespace
+// IsOf returns whether an exception is of a Gate: exceptions of another namespace
 // never are.
-func isOf(g *v1alpha1.Gate, e *v1alpha1.GateException) bool {
+func IsOf(g *v1alpha1.Gate, e *v1alpha1.GateException) bool {
 	return e.Namespace == g.Namespace && e.Spec.GateRef.Name == g.Name
 }
 
@@ -164,6 +167,16 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 		}
 	}
 	return next
+}
+
+// Overlapping returns those of some exceptions that win over one of a Gate at some time
+// from an instant on, in their order of precedence.
+func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
+	counts := counting(g, exceptions, now)
+	own := slices.IndexFunc(counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
+	return slices.DeleteFunc(counts[:max(own, 0)], func(newer *v1alpha1.GateException) bool {
+		return !newer.Spec.ValidFrom.Before(&e.Spec.ValidUntil) || !e.Spec.ValidFrom.Before(&newer.Spec.ValidUntil)
+	})
 }
 
 // ExceptionDecision is what a GateException is at an instant.
@@ -197,18 +210,15 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 		d.Reason, d.Message = v1alpha1.WaitingApprovalReason, waiting(g, e)
 		return d
 	}
-	counts := counting(g, exceptions, now)
-	for _, newer := range counts {
-		if newer.Name == e.Name {
-			break
+	winner := applying(counting(g, exceptions, now), now)
+	if newer := Overlapping(e, g, exceptions, now); len(newer) > 0 {
+		first := newer[0]
+		if slices.Contains(newer, winner) {
+			first = winner
 		}
-		if newer.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&newer.Spec.ValidUntil) {
-			d.Overlapped = fmt.Sprintf("Exception '%s' of gate '%s/%s' is newer and wins from %s until %s",
-				newer.Name, g.Namespace, g.Name, rfc3339(newer.Spec.ValidFrom.Time), rfc3339(newer.Spec.ValidUntil.Time))
-			break
-		}
+		d.Overlapped = fmt.Sprintf("Exception '%s' of gate '%s/%s' is newer and wins from %s until %s",
+			first.Name, g.Namespace, g.Name, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
 	}
-	winner := applying(counts, now)
 	switch {
 	case !isValidAt(e, now):
 		d.Reason = v1alpha1.PendingReason

@@ -17,7 +17,7 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 	before := slices.Clone(g.Status.Exceptions)
 	var records []v1alpha1.ExceptionRecord
 	for _, e := range exceptions {
-		if !isOf(g, e) || !e.DeletionTimestamp.IsZero() {
+		if !IsOf(g, e) || !e.DeletionTimestamp.IsZero() {
 			continue
 		}
 		r := v1alpha1.ExceptionRecord{

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// hotfix extends the gate of nights on Tuesday noon.
+const hotfix = `
+apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: GateException
+metadata: {name: hotfix, namespace: flux-system}
+spec:
+  gateRef: {name: production}
+  type: extend
+  validFrom: "2026-11-24T00:00:00Z"
+  validUntil: "2026-11-25T00:00:00Z"
+  windows:
+  - {name: noon, start: "12:00", end: "13:00"}
+`
+
+// tuesday is when hotfix is valid, in which the gate of nights is closed.
+var tuesday = []string{"-o", "json", "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z"}
+
+// opens returns when and why a gate is open, as "from-until Reason by".
+func opens(t *testing.T, out, gate string) (open []string) {
+	t.Helper()
+	var timelines []timeline
+	if err := json.Unmarshal([]byte(out), &timelines); err != nil {
+		t.Fatalf("stdout has more than JSON: %v: %s", err, out)
+	}
+	i := slices.IndexFunc(timelines, func(l timeline) bool { return l.Gate == gate })
+	if i < 0 {
+		t.Fatalf("no gate %s in %s", gate, out)
+	}
+	for _, i := range timelines[i].Intervals {
+		if i.State == "opened" {
+			open = append(open, fmt.Sprintf("%s-%s %s %s", i.From[11:16], i.Until[11:16], i.Reason, i.By))
+		}
+	}
+	return open
+}
+
+// the hour of hotfix, which is 12:00 to 13:00 in the zone of the gate, Oslo.
+var noon = []string{"11:00-12:00 Exception hotfix"}
+
+func TestPreviewCountsAnExceptionWhereverItIs(t *testing.T) {
+	list := "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateExceptionList\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(hotfix), "\n", "\n  ")
+	for name, files := range map[string][]string{
+		"after its gate":                   {nights + "---" + hotfix},
+		"before its gate":                  {hotfix + "---" + nights},
+		"in a later file":                  {nights, hotfix},
+		"in an earlier file":               {hotfix, nights},
+		"in a list":                        {nights, list},
+		"between others, some of no use":   {"apiVersion: v1\nkind: ConfigMap\n---" + hotfix, strings.ReplaceAll(nights, "production", "staging"), nights},
+		"with a gate of the very name too": {hotfix + "---" + nights + "---" + strings.Replace(nights, "name: production", "name: hotfix", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := executeFiles(t, files, tuesday...)
+			if code != 0 || errOut != "" {
+				t.Fatalf("exit %d: %s", code, errOut)
+			}
+			if got := opens(t, out, "flux-system/production"); !slices.Equal(got, noon) {
+				t.Errorf("opened %q, want %q", got, noon)
+			}
+		})
+	}
+}
+
+// executeFiles runs the plugin with each manifest in a file of its own.
+func executeFiles(t *testing.T, manifests []string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	dir := t.TempDir()
+	all := []string{"preview"}
+	for i, manifest := range manifests {
+		file := filepath.Join(dir, fmt.Sprintf("%d.yaml", i))
+		if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, "-f", file)
+	}
+	var stdout, stderr bytes.Buffer
+	code = run(append(all, args...), nil, &stdout, &stderr, now)
+	return code, stdout.String(), strings.ReplaceAll(stderr.String(), dir+"/", "")
+}
+
+func TestPreviewOfTheOtherTypesOfExceptions(t *testing.T) {
+	weekend := []string{"-o", "json", "--from", "2026-11-27T12:00:00Z", "--until", "2026-11-29T12:00:00Z"}
+	exception := func(spec string) string {
+		return `
+apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: GateException
+metadata: {name: other, namespace: flux-system}
+spec: {gateRef: {name: production}, validFrom: "2026-11-27T00:00:00Z", validUntil: "2026-11-30T00:00:00Z", ` + spec + `}
+`
+	}
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"none": {"", []string{"21:00-04:00 WindowOpen nights", "21:00-04:00 WindowOpen nights"}},
+		"suspend for a part of a window": {`type: suspend, windows: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
+			[]string{"21:00-23:00 WindowOpen nights", "01:00-04:00 WindowOpen nights", "21:00-04:00 WindowOpen nights"}},
+		"suspend with a lead": {`type: suspend, leadTime: 3h, windows: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
+			[]string{"01:00-04:00 WindowOpen nights", "21:00-04:00 WindowOpen nights"}},
+		"replace":                 {`type: replace, windows: [{name: w, start: "12:00", end: "13:00", timeZone: UTC, daysOfWeek: [Saturday]}]`, []string{"12:00-13:00 Exception other"}},
+		"replace without windows": {`type: replace`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := nights
+			if tc.spec != "" {
+				manifest += "---" + exception(tc.spec)
+			}
+			code, out, errOut := execute(t, manifest, weekend...)
+			if code != 0 || errOut != "" {
+				t.Fatalf("exit %d: %s", code, errOut)
+			}
+			if got := opens(t, out, "flux-system/production"); !slices.Equal(got, tc.want) {
+				t.Errorf("opened %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheNamespaceOfAnExceptionDefaultsAsThatOfAGate(t *testing.T) {
+	bare := strings.NewReplacer(", namespace: flux-system", "").Replace
+	code, out, errOut := execute(t, bare(nights)+"---"+bare(hotfix), append(tuesday, "-n", "apps")...)
+	if code != 0 || errOut != "" {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	if got := opens(t, out, "apps/production"); !slices.Equal(got, noon) {
+		t.Errorf("opened %q, want %q", got, noon)
+	}
+	code, out, errOut = execute(t, nights+"---"+bare(hotfix), append(tuesday, "-n", "apps")...)
+	want := "warning: gates.yaml: apps/hotfix: spec.gateRef.name: gate 'apps/production' is in none of the files\n"
+	if code != 0 || errOut != want || len(opens(t, out, "flux-system/production")) > 0 {
+		t.Errorf("of a gate in another namespace: exit %d: %s%s\nwant: %s", code, errOut, out, want)
+	}
+}
+
+func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
+	head := "gates.yaml: flux-system/hotfix: "
+	for _, test := range []struct{ name, from, to, want string }{
+		{"unknown type", "type: extend", "type: open", head + `spec.type: Unsupported value: "open"`},
+		{"no gate", "gateRef: {name: production}", "gateRef: {}", head + "spec.gateRef.name: Required value"},
+		{"ends before it begins", "validUntil: \"2026-11-25", "validUntil: \"2026-11-23", head + `spec.validUntil: Invalid value: "2026-11-23T00:00:00Z": must be later than validFrom`},
+		{"too long", "validUntil: \"2026-11-25", "validUntil: \"2027-11-25", head + `spec.validUntil: Invalid value: "2027-11-25T00:00:00Z": must be at most 2160h`},
+		{"no end", "  validUntil: \"2026-11-25T00:00:00Z\"\n", "", head + "spec.validUntil: Required value"},
+		{"a lead that is not for it", "type: extend", "type: extend\n  leadTime: 1h", head + `spec.leadTime: Invalid value: "1h0m0s": is for type suspend only`},
+		{"impossible time", `"12:00"`, `"25:00"`, head + `spec.windows[0].start: Invalid value: "25:00"`},
+		{"no windows", "  windows:\n  - {name: noon, start: \"12:00\", end: \"13:00\"}\n", "", head + "spec.windows: Required value"},
+		{"unknown field", "start:", "begin: x, start:", head + `unknown field "spec.windows[0].begin"`},
+		{"a field of Gates", "  type: extend", "  type: extend\n  default: closed", head + `unknown field "spec.default"`},
+		{"wrong type", `start: "12:00"`, `start: 12`, head + "spec.windows[0].start: json: cannot unmarshal number"},
+		{"no time", `validFrom: "2026-11-24T00:00:00Z"`, "validFrom: tomorrow", head + `spec.validFrom: parsing time "tomorrow"`},
+		{"other version", "v1alpha1", "v9", head + "apiVersion: gating.toolkit.fluxcd.io/v9 is not supported"},
+		{"no name", "name: hotfix, ", "", "gates.yaml: flux-system/: metadata.name: an exception needs a name"},
+		{"a namespace that YAML takes for false", "namespace: flux-system", "namespace: n", "gates.yaml: default/hotfix: metadata.namespace: must be a string"},
+		{"twice", hotfix, hotfix + "---" + hotfix, head + "metadata.name: is in "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := execute(t, strings.Replace(hotfix, test.from, test.to, 1)+"---"+nights)
+			if code != exitInvalidManifest || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, test.want)
+			}
+		})
+	}
+}
+
+func TestPreviewReportsAllFaultsOfGatesAndExceptions(t *testing.T) {
+	bad := strings.NewReplacer("type: extend", "type: open", `"12:00"`, "24:01").Replace(hotfix)
+	code, out, errOut := executeFiles(t, []string{bad, strings.Replace(nights, "Europe/Oslo", "Nowhere", 1)}, tuesday...)
+	for _, want := range []string{"0.yaml: flux-system/hotfix: spec.type", "0.yaml: flux-system/hotfix: spec.windows[0].start", "1.yaml: flux-system/production: spec.timeZone"} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if code != exitInvalidManifest || out != "" || strings.Count(errOut, "\n") != 3 {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+}
+
+func TestOverlappingExceptionsAreAWarning(t *testing.T) {
+	named := func(name, created, window, until string) string {
+		return strings.NewReplacer("name: hotfix", "name: "+name+created, `start: "12:00", end: "13:00"`, window, "2026-11-25T00", until).Replace(hotfix)
+	}
+	created := func(at string) string { return `, creationTimestamp: "` + at + `"` }
+	morning, evening := `start: "08:00", end: "09:00"`, `start: "18:00", end: "19:00"`
+	for name, tc := range map[string]struct {
+		manifests []string
+		opens     []string
+		warnings  string
+	}{
+		"the newest wins": {
+			[]string{named("a", created("2026-11-20T00:00:00Z"), morning, "2026-11-25T00"), named("b", created("2026-11-21T00:00:00Z"), evening, "2026-11-24T20")},
+			[]string{"17:00-18:00 Exception b"},
+			"warning: 0.yaml: flux-system/a: overlaps exception 'b', which is newer and wins from 2026-11-24T00:00:00Z until 2026-11-24T20:00:00Z\n",
+		},
+		"the older goes on when the newest is over": {
+			[]string{named("a", created("2026-11-22T00:00:00Z"), morning, "2026-11-24T07"), named("b", created("2026-11-21T00:00:00Z"), evening, "2026-11-25T00")},
+			[]string{"17:00-18:00 Exception b"},
+			"warning: 1.yaml: flux-system/b: overlaps exception 'a', which is newer and wins from 2026-11-24T00:00:00Z until 2026-11-24T07:00:00Z\n",
+		},
+		"without times of creation the first by name wins": {
+			[]string{named("b", "", evening, "2026-11-25T00"), named("a", "", morning, "2026-11-25T00")},
+			[]string{"07:00-08:00 Exception a"},
+			"warning: 0.yaml: flux-system/b: overlaps exception 'a', which is first by name and wins here, in a cluster the one that is created later does, from 2026-11-24T00:00:00Z until 2026-11-25T00:00:00Z\n",
+		},
+		"one that follows another does not overlap": {
+			[]string{named("a", "", morning, "2026-11-24T12"), strings.Replace(named("b", "", evening, "2026-11-25T00"), "2026-11-24T00", "2026-11-24T12", 1)},
+			[]string{"07:00-08:00 Exception a", "17:00-18:00 Exception b"}, "",
+		},
+		"one of another gate does not overlap": {
+			[]string{named("a", "", morning, "2026-11-25T00"), strings.Replace(named("b", "", evening, "2026-11-25T00"), "name: production", "name: staging", 1), strings.ReplaceAll(nights, "production", "staging")},
+			[]string{"07:00-08:00 Exception a"}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := executeFiles(t, append(tc.manifests, nights), tuesday...)
+			if code != 0 || errOut != tc.warnings {
+				t.Errorf("exit %d\ngot  %swant %s", code, errOut, tc.warnings)
+			}
+			if got := opens(t, out, "flux-system/production"); !slices.Equal(got, tc.opens) {
+				t.Errorf("opened %q, want %q", got, tc.opens)
+			}
+			slices.Reverse(tc.manifests)
+			_, reversed, _ := executeFiles(t, append(tc.manifests, nights), tuesday...)
+			if got := opens(t, reversed, "flux-system/production"); !slices.Equal(got, tc.opens) {
+				t.Errorf("with the files in another order: opened %q, want %q", got, tc.opens)
+			}
+		})
+	}
+}
+
+func TestPreviewTakesExceptionsForApproved(t *testing.T) {
+	asks := strings.Replace(nights, "spec:\n", "spec:\n  exceptions: {approvals: 2}\n", 1)
+	want := "warning: gates.yaml: flux-system/production: spec.exceptions.approvals: the gate asks for 2 approvals, the preview takes its exceptions for approved\n"
+	code, out, errOut := execute(t, asks+"---"+hotfix, tuesday...)
+	if code != 0 || errOut != want {
+		t.Errorf("exit %d\ngot  %swant %s", code, errOut, want)
+	}
+	if got := opens(t, out, "flux-system/production"); !slices.Equal(got, noon) {
+		t.Errorf("opened %q, want %q", got, noon)
+	}
+	if _, _, errOut := execute(t, asks, tuesday...); errOut != "" {
+		t.Errorf("a gate without exceptions: %s", errOut)
+	}
+}
+
+func TestAnExceptionThatIsOverHasNoEffect(t *testing.T) {
+	manifest := strings.Replace(nights, "spec:\n", "spec:\n  exceptions: {approvals: 2}\n", 1) + "---" + hotfix + "---" + strings.Replace(hotfix, "name: hotfix", "name: other", 1)
+	code, out, errOut := execute(t, manifest, "-o", "json", "--from", "2026-11-25T00:00:00Z", "--until", "2026-11-26T00:00:00Z")
+	if code != 0 || errOut != "" || len(opens(t, out, "flux-system/production")) > 0 {
+		t.Errorf("exit %d: %s%s", code, errOut, out)
+	}
+}
