@@ -37,8 +37,7 @@ type ExceptionRecord struct {
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// ExpiredAt is when it ended: validUntil, or before that if somebody deleted it,
-	// changed it or made another one that wins over it.
+	// ExpiredAt is when it ended: validUntil, or before that if somebody deleted it.
 	// +optional
 	ExpiredAt *metav1.Time `json:"expiredAt,omitempty"`
 }

@@ -59,13 +59,13 @@ type GateExceptionSpec struct {
 	Type ExceptionType `json:"type"`
 
 	// ValidFrom is the first instant at which the exception applies, in whole seconds.
-	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z') && self.getMilliseconds() == 0",message="must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
+	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z') && timestamp(int(self)) == self",message="must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
 	// +required
 	ValidFrom metav1.Time `json:"validFrom"`
 
 	// ValidUntil is the first instant at which the exception applies no more, in whole
 	// seconds. Must be later than validFrom and at most 2160h (90 days) after it.
-	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z') && self.getMilliseconds() == 0",message="must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
+	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z') && timestamp(int(self)) == self",message="must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
 	// +required
 	ValidUntil metav1.Time `json:"validUntil"`
 

@@ -39,6 +39,9 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 		errs = append(errs, field.NotSupported(field.NewPath("spec", "resumePolicy"), g.Spec.ResumePolicy,
 			[]v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect}))
 	}
+	if policy := g.Spec.Exceptions; policy != nil && (policy.Approvals < 0 || policy.Approvals > maxApprovers) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "exceptions", "approvals"), policy.Approvals, "must be from 0 to 10"))
+	}
 	errs = append(errs, validateMachines(field.NewPath("spec", "machines"), g.Spec.Machines)...)
 	for i, target := range g.Spec.Targets {
 		path := field.NewPath("spec", "targets").Index(i)

@@ -12,10 +12,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Bounds of a GateException, as the CRD has them.
+// Bounds of a GateException and of how many must approve it, as the CRD has them.
 const (
-	minLeadTime = time.Second
-	maxLeadTime = v1alpha1.MaxExceptionDuration
+	minLeadTime   = time.Second
+	maxLeadTime   = v1alpha1.MaxExceptionDuration
+	maxNameLength = 253
+	maxApprovers  = 10
 )
 
 var exceptionTypes = map[v1alpha1.ExceptionType]schedule.ExceptionType{
@@ -29,8 +31,11 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	c := &compiler{}
 	c.zone = c.loadZone(nil, "UTC")
 	root := field.NewPath("spec")
-	if e.Spec.GateRef.Name == "" {
+	switch name := e.Spec.GateRef.Name; {
+	case name == "":
 		c.add(field.Required(root.Child("gateRef", "name"), "an exception needs the name of a gate"))
+	case len(name) > maxNameLength:
+		c.add(field.TooLong(root.Child("gateRef", "name"), name, maxNameLength))
 	}
 	if _, ok := exceptionTypes[e.Spec.Type]; !ok {
 		c.add(field.NotSupported(root.Child("type"), e.Spec.Type,
@@ -199,6 +204,9 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 	until := rfc3339(e.Spec.ValidUntil.Time)
 	if e.ExpiredBy(now) {
 		return ExceptionDecision{State: v1alpha1.ExceptionExpired, Reason: v1alpha1.ExpiredReason, Message: "Exception expired at " + until}
+	}
+	if !e.DeletionTimestamp.IsZero() {
+		return ExceptionDecision{State: v1alpha1.ExceptionExpired, Reason: v1alpha1.ExpiredReason, Message: "Exception is being deleted"}
 	}
 	d := ExceptionDecision{State: v1alpha1.ExceptionPending, Errors: ValidateException(e), Recheck: nextEdge(exceptions, now)}
 	if g == nil {

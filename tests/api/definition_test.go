@@ -21,12 +21,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// definition returns the definition of Gates as the API server has it.
-func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+// definition returns the definition of a resource as the API server has it.
+func definition(t *testing.T, resource string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: "gates.gating.toolkit.fluxcd.io"}, obj); err != nil {
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: resource + ".gating.toolkit.fluxcd.io"}, obj); err != nil {
 		t.Fatal(err)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -36,28 +36,35 @@ func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-func TestNamesOfGates(t *testing.T) {
-	names := definition(t).Spec.Names
-	if !slices.Equal(names.ShortNames, []string{"gt"}) {
-		t.Errorf("short names %q", names.ShortNames)
-	}
-	if !slices.Equal(names.Categories, []string{"all", "fluxcd", "fluxcd-gates"}) {
-		t.Errorf("categories %q", names.Categories)
-	}
-	if scope := definition(t).Spec.Scope; scope != apiextensionsv1.NamespaceScoped {
-		t.Errorf("scope %s", scope)
+func TestNamesOfKinds(t *testing.T) {
+	for resource, short := range map[string]string{"gates": "gt", "gateexceptions": "gtex"} {
+		spec := definition(t, resource).Spec
+		if !slices.Equal(spec.Names.ShortNames, []string{short}) {
+			t.Errorf("%s: short names %q", resource, spec.Names.ShortNames)
+		}
+		if !slices.Equal(spec.Names.Categories, []string{"all", "fluxcd", "fluxcd-gates"}) {
+			t.Errorf("%s: categories %q", resource, spec.Names.Categories)
+		}
+		if spec.Scope != apiextensionsv1.NamespaceScoped {
+			t.Errorf("%s: scope %s", resource, spec.Scope)
+		}
 	}
 }
 
-func TestColumnsOfGates(t *testing.T) {
-	var got []string
-	for _, column := range definition(t).Spec.Versions[0].AdditionalPrinterColumns {
-		if column.Priority == 0 {
-			got = append(got, column.Name)
+func TestColumnsOfKinds(t *testing.T) {
+	for resource, want := range map[string][]string{
+		"gates":          {"Opened", "Reason", "Next", "Held", "Age"},
+		"gateexceptions": {"Gate", "Type", "State", "From", "Until", "Age"},
+	} {
+		var got []string
+		for _, column := range definition(t, resource).Spec.Versions[0].AdditionalPrinterColumns {
+			if column.Priority == 0 {
+				got = append(got, column.Name)
+			}
 		}
-	}
-	if want := []string{"Opened", "Reason", "Next", "Held", "Age"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", resource, got, want)
+		}
 	}
 }
 
@@ -75,7 +82,7 @@ func TestCellsOfGates(t *testing.T) {
 	g.Status.Targets = &v1alpha1.TargetCounts{Total: 5, Held: 3}
 	must(t, cluster.Client.Status().Update(t.Context(), g))
 
-	rows, err := tableOf(t, g.Name)
+	rows, err := tableOf(t, "gates", g.Name)
 	must(t, err)
 	want := []any{g.Name, "False", "Default", "2026-11-23T12:00:00Z", int64(3)}
 	if len(rows) != 1 || len(rows[0]) < len(want) || !slices.Equal(rows[0][:len(want)], want) {
@@ -121,13 +128,15 @@ func TestAGateFromGoIsAccepted(t *testing.T) {
 // The control plane starts before Go begins to note what files a test reads,
 // so that its cache of results would not notice another definition.
 func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_gates.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &apiextensionsv1.CustomResourceDefinition{}
-	must(t, yaml.Unmarshal(file, want))
-	if !reflect.DeepEqual(definition(t).Spec.Versions[0].Schema, want.Spec.Versions[0].Schema) {
-		t.Error("the API server has another schema")
+	for _, resource := range []string{"gates", "gateexceptions"} {
+		file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_"+resource+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &apiextensionsv1.CustomResourceDefinition{}
+		must(t, yaml.Unmarshal(file, want))
+		if !reflect.DeepEqual(definition(t, resource).Spec.Versions[0].Schema, want.Spec.Versions[0].Schema) {
+			t.Errorf("the API server has another schema of %s", resource)
+		}
 	}
 }

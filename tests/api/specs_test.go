@@ -135,6 +135,9 @@ var badSpecs = []badSpec{
 	{"a timeout of 500ms", `{default: closed, machines: {timeout: 500ms}}`, "spec.machines.timeout", causeTimeout},
 	{"a timeout of two days", `{default: closed, machines: {timeout: 48h}}`, "spec.machines.timeout", causeTimeout},
 
+	{"-1 approvals", `{default: closed, exceptions: {approvals: -1}}`, "spec.exceptions.approvals", "should be greater than or equal to 0"},
+	{"11 approvals", `{default: closed, exceptions: {approvals: 11}}`, "spec.exceptions.approvals", "should be less than or equal to 10"},
+
 	{"TZ= in a cron", `{default: closed, windows: [{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"TZ= alone", `{default: closed, windows: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"a cron that never fires", `{default: closed, windows: [{name: a, schedule: "0 0 30 2 *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
@@ -178,5 +181,8 @@ suspend: false`,
 	"machines as in the example":        `{default: closed, machines: {within: 720h, ttl: 1y}, targets: [{kind: Machine, name: "*"}]}`,
 	"the longest and shortest ttl":      `{default: closed, machines: {ttl: 9999999y, within: 87600h, timeout: 24h}}`,
 	"a ttl just longer than within":     `{default: closed, machines: {ttl: 61s, within: 1m, timeout: 1s}}`,
+	"exceptions by default":             `{default: closed, exceptions: {}}`,
+	"no approvals":                      `{default: closed, exceptions: {approvals: 0}}`,
+	"10 approvals":                      `{default: opened, exceptions: {approvals: 10}}`,
 	"an unsupported kind":               `{default: closed, targets: [{kind: Deployment, name: a}]}`,
 }

@@ -18,8 +18,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// tableOf returns the cells that kubectl get shows of a Gate.
-func tableOf(t *testing.T, name string) ([][]any, error) {
+// tableOf returns the cells that kubectl get shows of an object.
+func tableOf(t *testing.T, resource, name string) ([][]any, error) {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
 	config.APIPath = "/apis"
@@ -29,7 +29,7 @@ func tableOf(t *testing.T, name string) ([][]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := api.Get().Namespace(metav1.NamespaceDefault).Resource("gates").Name(name).
+	raw, err := api.Get().Namespace(metav1.NamespaceDefault).Resource(resource).Name(name).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 	if err != nil {
 		return nil, err
