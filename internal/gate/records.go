@@ -63,7 +63,14 @@ func compareRecords(a, b v1alpha1.ExceptionRecord) int {
 	rank := map[v1alpha1.ExceptionState]int{v1alpha1.ExceptionActive: 0, v1alpha1.ExceptionPending: 1, v1alpha1.ExceptionExpired: 2}
 	order := cmp.Compare(rank[a.State], rank[b.State])
 	if order == 0 && a.State == v1alpha1.ExceptionExpired {
-		order = b.ExpiredAt.Compare(a.ExpiredAt.Time)
+		order = endOf(b).Compare(endOf(a))
 	}
 	return cmp.Or(order, a.ValidFrom.Compare(b.ValidFrom.Time), cmp.Compare(a.Name, b.Name))
+}
+
+func endOf(r v1alpha1.ExceptionRecord) time.Time {
+	if r.ExpiredAt == nil {
+		return r.ValidUntil.Time
+	}
+	return r.ExpiredAt.Time
 }

@@ -1,0 +1,220 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func TestAGateWithAnException(t *testing.T) {
+	inForce := ", exception 'x' is in force until 2026-11-23T13:00:00Z"
+	reopens := next{"2026-11-23T13:00:00Z", isOpened, "WindowOpen", "midday"}
+	closes := next{"2026-11-23T13:00:00Z", isClosed, "Default", ""}
+	opening := ", scheduled for opening at 2026-11-23T13:00:00Z by 'midday'"
+	for name, tc := range map[string]struct {
+		gate            *v1alpha1.Gate
+		exception       *v1alpha1.GateException
+		state           v1alpha1.State
+		reason, message string
+		next            next
+	}{
+		"extend in its window": {closed(), exception(extend, in(midday)), isOpened, "Exception",
+			"Gate opened by exception 'x', scheduled for closing at 2026-11-23T13:00:00Z", closes},
+		"extend outside its windows": {closed(), exception(extend, in(weekly("a", "12:30", "12:45"))), isClosed, "Default",
+			"Gate closed by default, scheduled for opening at 2026-11-23T12:30:00Z by 'x'" + inForce, next{"2026-11-23T12:30:00Z", isOpened, "Exception", "x"}},
+		"extend while a window decides": {closed(windows(midday)), exception(extend, in(weekly("a", "20:00", "21:00"))), isOpened, "WindowOpen",
+			"Gate opened by window 'midday', scheduled for closing at 2026-11-23T14:00:00Z" + inForce, next{"2026-11-23T14:00:00Z", isClosed, "OutsideWindows", ""}},
+		"extend wins over a close period": {closed(freeze("")), exception(extend, in(midday)), isOpened, "Exception",
+			"Gate opened by exception 'x', scheduled for closing at 2026-11-23T13:00:00Z", closes},
+		"extend of a gate opened by default": {opened(), exception(extend, in(midday)), isClosed, "Exception",
+			"Gate closed by exception 'x', scheduled for opening at 2026-11-23T13:00:00Z", next{"2026-11-23T13:00:00Z", isOpened, "Default", ""}},
+		"suspend in its window": {closed(windows(midday)), exception(suspend, in(midday)), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
+		"suspend of a gate opened by default": {opened(freeze("")), exception(suspend, in(midday)), isOpened, "Exception",
+			"Gate opened by exception 'x'", next{}},
+		"replace without windows": {closed(windows(midday)), exception(replace), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
+		"before it is valid": {closed(windows(midday)), exception(replace, valid("2026-11-23T12:00:01Z", "2026-11-23T13:00:00Z")), isOpened, "WindowOpen",
+			"Gate opened by window 'midday', scheduled for closing at 2026-11-23T12:00:01Z by 'x'", next{"2026-11-23T12:00:01Z", isClosed, "Exception", "x"}},
+		"a hard freeze is above it": {closed(freeze("Deny")), exception(extend, in(midday)), isClosed, "ClosePeriod",
+			"Gate closed by close period 'freeze'" + inForce, next{}},
+		"a close request is above it": {accepted(t, closed(), shut("2026-11-23T11:30:00Z")), exception(extend, in(midday)), isClosed, "CloseRequested",
+			"Gate close requested" + inForce, next{}},
+		"an open request is above it": {accepted(t, closed(), open("2026-11-23T11:30:00Z")), exception(replace), isOpened, "OpenRequested",
+			"Gate open requested" + inForce, next{}},
+		"notBefore is above it": {closed(between("2026-12-01T00:00:00Z", "")), exception(extend, in(midday)), isClosed, "NotYetActive",
+			"Gate closed before 2026-12-01T00:00:00Z" + inForce, next{}},
+		"notAfter is above it": {closed(between("", "2026-11-01T00:00:00Z")), exception(extend, in(midday)), isClosed, "Expired",
+			"Gate closed since 2026-11-01T00:00:00Z" + inForce, next{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := gate.Decide(production(tc.gate), noon, tc.exception)
+			if d.State != tc.state || d.Reason != tc.reason || d.Message != tc.message {
+				t.Errorf("got  %s, %s, %q\nwant %s, %s, %q", d.State, d.Reason, d.Message, tc.state, tc.reason, tc.message)
+			}
+			if got := nextOf(d); got != tc.next {
+				t.Errorf("got next %v, want %v", got, tc.next)
+			}
+		})
+	}
+}
+
+func TestAGateIsLookedAtAgainExactlyWhenAnExceptionBeginsAndEnds(t *testing.T) {
+	g := production(closed())
+	// Its window is on another day: nothing but the message changes.
+	e := exception(extend, in(weekly("a", "08:00", "09:00")))
+	for now, want := range map[string]string{
+		"2026-11-23T10:00:00Z":   "2026-11-23T11:00:00Z",
+		"2026-11-23T10:59:59.5Z": "2026-11-23T11:00:00Z",
+		"2026-11-23T11:00:00Z":   "2026-11-23T13:00:00Z",
+		"2026-11-23T12:59:59.5Z": "2026-11-23T13:00:00Z",
+		"2026-11-23T13:00:00Z":   "",
+	} {
+		got := ""
+		if d := gate.Decide(g, utc(now), e); !d.Recheck.IsZero() {
+			got = stamp(d.Recheck)
+		}
+		if got != want {
+			t.Errorf("at %s: recheck at %q, want %q", now, got, want)
+		}
+	}
+}
+
+func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gate *v1alpha1.Gate
+		typ  v1alpha1.ExceptionType
+		want v1alpha1.State
+	}{
+		"extend, closed by default":                                  {closed(), extend, isClosed},
+		"extend, closed by default, in a window":                     {closed(windows(midday)), extend, isOpened},
+		"suspend, closed by default, in a window":                    {closed(windows(midday)), suspend, isClosed},
+		"replace, closed by default, in a window":                    {closed(windows(midday)), replace, isClosed},
+		"no known type, closed by default, in a window":              {closed(windows(midday)), "open", isClosed},
+		"extend, opened by default":                                  {opened(), extend, isClosed},
+		"suspend, opened by default":                                 {opened(), suspend, isOpened},
+		"suspend, opened by default, in a close period":              {opened(freeze("")), suspend, isClosed},
+		"replace, opened by default":                                 {opened(), replace, isClosed},
+		"no known type, opened by default":                           {opened(), "open", isClosed},
+		"replace, opened by default, in a close period":              {opened(freeze("")), replace, isClosed},
+		"replace, closed by default, opened by request all the same": {accepted(t, closed(), open("2026-11-23T11:30:00Z")), replace, isOpened},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, e := production(tc.gate), exception(tc.typ, broken)
+			d := gate.Decide(g, noon, e)
+			if d.State != tc.want || !strings.HasSuffix(d.Message, ", exception 'x' is invalid") || len(d.Errors) > 0 {
+				t.Errorf("%s, %q, %v", d.State, d.Message, d.Errors)
+			}
+			for _, at := range []string{"2026-11-23T10:59:59Z", "2026-11-23T13:00:00Z"} {
+				if with, without := gate.Decide(g, utc(at), e), gate.Decide(g, utc(at)); with.State != without.State || with.Reason != without.Reason {
+					t.Errorf("at %s, outside its validity: %s", at, with.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatAnExceptionIs(t *testing.T) {
+	newer := exception(replace, called("newer"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z"))
+	newest := exception(replace, called("newest"), created("2026-11-03T00:00:00Z"), valid("2026-11-23T12:45:00Z", "2026-11-23T12:50:00Z"))
+	older := exception(replace, called("older"), created("2026-10-02T00:00:00Z"))
+	wins := "Exception 'newer' of gate 'flux-system/production' is newer and wins from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z"
+	winsLater := "Exception 'newest' of gate 'flux-system/production' is newer and wins from 2026-11-23T12:45:00Z until 2026-11-23T12:50:00Z"
+	active := "Exception applies to gate 'flux-system/production' until 2026-11-23T13:00:00Z"
+	const pending, inForce, over = v1alpha1.ExceptionPending, v1alpha1.ExceptionActive, v1alpha1.ExceptionExpired
+	for name, tc := range map[string]struct {
+		at         string
+		gate       *v1alpha1.Gate
+		edit       edit
+		others     []*v1alpha1.GateException
+		state      v1alpha1.ExceptionState
+		reason     string
+		message    string
+		overlapped string
+		recheck    string
+	}{
+		"before validFrom": {at: "2026-11-23T10:59:59.9Z", gate: closed(), state: pending, reason: "Pending", recheck: "2026-11-23T11:00:00Z",
+			message: "Exception applies to gate 'flux-system/production' from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z"},
+		"at validFrom":          {at: "2026-11-23T11:00:00Z", gate: closed(), state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
+		"just before the end":   {at: "2026-11-23T12:59:59.9Z", gate: closed(), state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
+		"at validUntil":         {at: "2026-11-23T13:00:00Z", gate: closed(), state: over, reason: "Expired", message: "Exception expired at 2026-11-23T13:00:00Z"},
+		"expired without gate":  {at: "2026-11-24T13:00:00Z", state: over, reason: "Expired", message: "Exception expired at 2026-11-23T13:00:00Z"},
+		"while it is deleted":   {at: "2026-11-23T12:00:00Z", gate: closed(), edit: deleted, state: over, reason: "Expired", message: "Exception is being deleted"},
+		"a gate does not exist": {at: "2026-11-23T12:00:00Z", state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist, the exception counts as soon as it does", recheck: "2026-11-23T13:00:00Z"},
+		"nobody has approved it": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 2), edit: written("mallory"), state: pending, reason: "WaitingApproval", recheck: "2026-11-23T13:00:00Z",
+			message: "Exception waits for approval: gate 'flux-system/production' asks for 2, there are 0; its authors cannot approve it: mallory"},
+		"one of two has approved it": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 2), edit: all(written("mallory", "trudy"), by1("alice")), state: pending, reason: "WaitingApproval", recheck: "2026-11-23T13:00:00Z",
+			message: "Exception waits for approval: gate 'flux-system/production' asks for 2, there are 1 by alice; its authors cannot approve it: mallory, trudy"},
+		"all have approved it": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")), state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
+		"nobody knows who wrote it": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 2), edit: by1("alice"), state: pending, reason: "WaitingApproval", recheck: "2026-11-23T13:00:00Z",
+			message: "Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate 'flux-system/production' asks for 2 approvals; create it anew"},
+		"a newer one applies": {at: "2026-11-23T12:00:00Z", gate: closed(), others: []*v1alpha1.GateException{newest, newer, older},
+			state: pending, reason: "Overlapped", message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
+		"a newer one will apply": {at: "2026-11-23T12:30:00Z", gate: closed(), others: []*v1alpha1.GateException{newest, newer, older},
+			state: inForce, reason: "InForce", message: active, overlapped: winsLater, recheck: "2026-11-23T12:45:00Z"},
+		"a newer one begins when it ends": {at: "2026-11-23T12:00:00Z", gate: closed(), state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z",
+			others: []*v1alpha1.GateException{exception(replace, called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T13:00:00Z", "2026-11-23T14:00:00Z"))}},
+		"a newer one ended when it began": {at: "2026-11-23T10:30:00Z", gate: closed(), state: pending, reason: "Pending", recheck: "2026-11-23T11:00:00Z",
+			message: "Exception applies to gate 'flux-system/production' from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z",
+			others:  []*v1alpha1.GateException{exception(replace, called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"))}},
+		"a newer one that is not approved": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")),
+			others: []*v1alpha1.GateException{newer}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T12:30:00Z"},
+		"an invalid one": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, state: inForce, reason: "InvalidSpec", recheck: "2026-11-23T13:00:00Z",
+			message: active + ", but its spec is invalid: while it applies it opens nothing, and whatever it could close is closed: spec.windows[0].schedule: "},
+		"an invalid one without gate": {at: "2026-11-23T12:00:00Z", edit: broken, state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist", recheck: "2026-11-23T13:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := exception(replace, created("2026-11-01T00:00:00Z"))
+			if tc.edit != nil {
+				tc.edit(e)
+			}
+			if tc.gate != nil {
+				production(tc.gate)
+			}
+			gate.HandleApprovals(e, noon)
+			d := gate.DecideException(e, tc.gate, append(tc.others, e), utc(tc.at))
+			if d.State != tc.state || d.Reason != tc.reason || d.Active != (tc.state == inForce) {
+				t.Errorf("got %s, %s, active %t; want %s, %s", d.State, d.Reason, d.Active, tc.state, tc.reason)
+			}
+			invalid := len(gate.ValidateException(e)) > 0
+			if d.Message != tc.message && (!invalid || !strings.HasPrefix(d.Message, tc.message)) {
+				t.Errorf("got  %q\nwant %q", d.Message, tc.message)
+			}
+			if d.Overlapped != tc.overlapped || (len(d.Errors) > 0) != invalid {
+				t.Errorf("overlapped %q, errors %v", d.Overlapped, d.Errors)
+			}
+			if got := stamp(d.Recheck); got != tc.recheck && (tc.recheck != "" || !d.Recheck.IsZero()) {
+				t.Errorf("recheck at %s, want %q", got, tc.recheck)
+			}
+		})
+	}
+}
+
+func TestAnExceptionAndItsGateAgreeOnWhichApplies(t *testing.T) {
+	g := production(closed())
+	all := []*v1alpha1.GateException{
+		exception(extend, called("a"), in(midday), created("2026-11-01T00:00:00Z")),
+		exception(extend, called("b"), in(midday), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z")),
+	}
+	for at := utc("2026-11-23T10:45:00Z"); at.Before(utc("2026-11-23T13:30:00Z")); at = at.Add(15 * time.Minute) {
+		by := ""
+		for _, e := range all {
+			if gate.DecideException(e, g, all, at).Active {
+				by += e.Name
+			}
+		}
+		message := gate.Decide(g, at, all...).Message
+		if by == "" && strings.Contains(message, "by exception") || by != "" && !strings.Contains(message, "exception '"+by+"'") {
+			t.Errorf("at %s %q is active, but: %s", at, by, message)
+		}
+	}
+}
+
+func all(edits ...edit) edit {
+	return func(e *v1alpha1.GateException) {
+		for _, edit := range edits {
+			edit(e)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package gate_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// drawHour draws a whole hour of the day of noon or of the next.
+func drawHour(t *rapid.T, label string) int { return rapid.IntRange(0, 47).Draw(t, label) }
+
+func hourly(hour int) string {
+	return stamp(utc("2026-11-23T00:00:00Z").Add(time.Duration(hour) * time.Hour))
+}
+
+func drawPeriod(t *rapid.T, label string) v1alpha1.Period {
+	start := rapid.IntRange(0, 22).Draw(t, label+" starts")
+	end := rapid.IntRange(start+1, 23).Draw(t, label+" ends")
+	return weekly(label, fmt.Sprintf("%02d:00", start), fmt.Sprintf("%02d:30", end))
+}
+
+// drawGate draws a Gate of either default with a schedule.
+func drawGate(t *rapid.T) *v1alpha1.Gate {
+	if rapid.Bool().Draw(t, "opened by default") {
+		return production(opened(closePeriods(closing(drawPeriod(t, "close"), ""))))
+	}
+	return production(closed(windows(drawPeriod(t, "window"))))
+}
+
+// drawExceptions draws exceptions of the production Gate, some of which overlap, are
+// equally old, invalid or of another gate.
+func drawExceptions(t *rapid.T) (all []*v1alpha1.GateException) {
+	for i := range rapid.IntRange(1, 5).Draw(t, "exceptions") {
+		label := fmt.Sprintf("e%d", i)
+		from := drawHour(t, label+" from")
+		e := exception(rapid.SampledFrom([]v1alpha1.ExceptionType{extend, suspend, replace, "unknown"}).Draw(t, label+" type"),
+			called(label), in(drawPeriod(t, label)),
+			created(rapid.SampledFrom([]string{"2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"}).Draw(t, label+" created")),
+			valid(hourly(from), hourly(from+rapid.IntRange(1, 24).Draw(t, label+" lasts"))))
+		if e.Spec.Type == suspend && rapid.Bool().Draw(t, label+" leads") {
+			lead(2 * time.Hour)(e)
+		}
+		if rapid.IntRange(0, 9).Draw(t, label+" is of another gate") == 0 {
+			ofGate("staging")(e)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestADecisionDoesNotDependOnTheOrderOfExceptions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, all := drawGate(t), drawExceptions(t)
+		now := utc(hourly(drawHour(t, "now"))).Add(time.Duration(rapid.IntRange(0, 3599).Draw(t, "second")) * time.Second)
+		shuffled := rapid.Permutation(all).Draw(t, "order")
+		if a, b := gate.Decide(g, now, all...), gate.Decide(g, now, shuffled...); !reflect.DeepEqual(a, b) {
+			t.Fatalf("got %+v, in another order %+v", a, b)
+		}
+		for _, e := range all {
+			if a, b := gate.DecideException(e, g, all, now), gate.DecideException(e, g, shuffled, now); !reflect.DeepEqual(a, b) {
+				t.Fatalf("%s: got %+v, in another order %+v", e.Name, a, b)
+			}
+		}
+	})
+}
+
+func TestNothingChangesOutsideTheValidityOfExceptions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, all := drawGate(t), drawExceptions(t)
+		for minute := 15; minute < 75*60; minute += 30 {
+			now := utc(hourly(0)).Add(time.Duration(minute) * time.Minute)
+			if slices.ContainsFunc(all, func(e *v1alpha1.GateException) bool { return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now) }) {
+				continue
+			}
+			with, without := gate.Decide(g, now, all...), gate.Decide(g, now)
+			if with.State != without.State || with.Reason != without.Reason {
+				t.Fatalf("at %s: %s, without exceptions: %s", now, with.Message, without.Message)
+			}
+		}
+	})
+}
+
+// What is active decides alone, and the intervals of a preview are those of decisions.
+func TestTheActiveExceptionDecidesAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, all := drawGate(t), drawExceptions(t)
+		now := utc(hourly(drawHour(t, "now"))).Add(time.Duration(rapid.IntRange(0, 3599).Draw(t, "second")) * time.Second)
+		var active []*v1alpha1.GateException
+		for _, e := range all {
+			if e.Spec.GateRef.Name == g.Name && gate.DecideException(e, g, all, now).Active {
+				active = append(active, e)
+			}
+		}
+		if len(active) > 1 {
+			t.Fatalf("%s and %s are active", active[0].Name, active[1].Name)
+		}
+		d, alone := gate.Decide(g, now, all...), gate.Decide(g, now, active...)
+		if d.State != alone.State || d.Reason != alone.Reason {
+			t.Fatalf("%s, with the active one alone %s", d.Message, alone.Message)
+		}
+		intervals, errs := gate.Intervals(g, now, now.Add(time.Minute), all...)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		for i := range intervals {
+			if i.State.String() != string(d.State) || string(i.Reason) != d.Reason {
+				t.Fatalf("%s, the interval says %s by %s", d.Message, i.State, i.Reason)
+			}
+			break
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package gate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// recorded returns the records of a Gate as "name State applied-expired".
+func recorded(g *v1alpha1.Gate) (records []string) {
+	for _, r := range g.Status.Exceptions {
+		text := r.Name + " " + string(r.State)
+		if r.AppliedAt != nil {
+			text += " " + r.AppliedAt.UTC().Format("15:04")
+		}
+		if r.ExpiredAt != nil {
+			text += "-" + r.ExpiredAt.UTC().Format("15:04")
+		}
+		records = append(records, text)
+	}
+	return records
+}
+
+// record has a Gate note its exceptions at a time of the day of noon.
+func record(g *v1alpha1.Gate, at string, exceptions ...*v1alpha1.GateException) string {
+	gate.RecordExceptions(g, exceptions, utc("2026-11-23T"+at+":00Z"))
+	return strings.Join(recorded(g), ", ")
+}
+
+// hours returns an exception that is valid between two times of the day of noon.
+func hours(name, from, until string) *v1alpha1.GateException {
+	return exception(replace, called(name), valid("2026-11-23T"+from+":00Z", "2026-11-23T"+until+":00Z"))
+}
+
+func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
+	none := []*v1alpha1.GateException{}
+	x := []*v1alpha1.GateException{hours("x", "11:00", "13:00")}
+	type step struct {
+		at         string
+		exceptions []*v1alpha1.GateException
+		want       string
+	}
+	for name, steps := range map[string][]step{
+		"it applies, expires and is deleted": {
+			{"10:00", x, "x Pending"}, {"11:01", x, "x Active 11:01"}, {"12:00", x, "x Active 11:01"},
+			{"13:00", x, "x Expired 11:01-13:00"}, {"14:00", x, "x Expired 11:01-13:00"}, {"15:00", none, "x Expired 11:01-13:00"},
+		},
+		"it is deleted while it applies": {
+			{"11:00", x, "x Active 11:00"}, {"12:00", none, "x Expired 11:00-12:00"}, {"14:00", none, "x Expired 11:00-12:00"},
+		},
+		"it is under deletion": {
+			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{exception(replace, deleted)}, "x Expired 11:00-12:00"},
+		},
+		"it is seen to be gone long after it was over": {{"11:00", x, "x Active 11:00"}, {"15:00", none, "x Expired 11:00-13:00"}},
+		"it is deleted before it applied":              {{"10:00", x, "x Pending"}, {"10:30", none, ""}},
+		"it was over before it was seen":               {{"14:00", x, "x Expired-13:00"}},
+		"it is of another gate":                        {{"12:00", []*v1alpha1.GateException{exception(replace, ofGate("staging"))}, ""}},
+		"one of its name is created after it was over": {{"11:00", x, "x Active 11:00"}, {"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending 11:00"}},
+		"one of its name is created after it was noted so": {
+			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"},
+			{"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending, x Expired 11:00-13:00"},
+			{"15:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Active 15:00, x Expired 11:00-13:00"},
+			{"16:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Expired 15:00-16:00, x Expired 11:00-13:00"},
+			{"17:00", none, "x Expired 15:00-16:00, x Expired 11:00-13:00"},
+		},
+		"it is deleted and created again as it was": {
+			{"11:00", x, "x Active 11:00"}, {"11:30", none, "x Expired 11:00-11:30"}, {"12:00", x, "x Active 12:00, x Expired 11:00-11:30"},
+			{"13:00", x, "x Expired 12:00-13:00, x Expired 11:00-11:30"}, {"14:00", x, "x Expired 12:00-13:00, x Expired 11:00-11:30"},
+		},
+		"Git brings back one that is over": {
+			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"}, {"14:00", none, "x Expired 11:00-13:00"}, {"15:00", x, "x Expired 11:00-13:00"},
+		},
+		"it is moved to later while it applies": {
+			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Pending 11:00"},
+			{"14:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Active 11:00"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := production(closed())
+			for _, s := range steps {
+				if got := record(g, s.at, s.exceptions...); got != s.want {
+					t.Errorf("at %s: got  %q\nwant %q", s.at, got, s.want)
+				}
+			}
+		})
+	}
+}
+
+func TestARecordHasWhatTheExceptionSays(t *testing.T) {
+	g, e := production(closed()), exception(suspend, in(midday))
+	gate.RecordExceptions(g, []*v1alpha1.GateException{e}, noon)
+	r := g.Status.Exceptions[0]
+	if r.Type != suspend || !r.ValidFrom.Equal(&e.Spec.ValidFrom) || !r.ValidUntil.Equal(&e.Spec.ValidUntil) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestRecordsAreInOrderAndTenAtMost(t *testing.T) {
+	g := production(closed())
+	all := []*v1alpha1.GateException{
+		hours("b-later", "20:00", "21:00"), hours("a-later", "20:00", "21:00"), hours("soon", "13:00", "14:00"), hours("active", "11:00", "13:00"),
+	}
+	for i := range 8 {
+		all = append(all, hours(fmt.Sprintf("past%d", i), fmt.Sprintf("0%d:00", i), fmt.Sprintf("0%d:00", i+1)))
+	}
+	want := "active Active 12:00, soon Pending, a-later Pending, b-later Pending, " +
+		"past7 Expired-08:00, past6 Expired-07:00, past5 Expired-06:00, past4 Expired-05:00, past3 Expired-04:00, past2 Expired-03:00"
+	if got := record(g, "12:00", all...); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := record(g, "12:01", all...); got != want {
+		t.Errorf("again: got  %s\nwant %s", got, want)
+	}
+	for i := range 10 {
+		all = append(all, hours(fmt.Sprintf("more%d", i), "15:00", "16:00"))
+	}
+	if got := record(g, "12:02", all...); strings.Contains(got, "Expired") || !strings.HasPrefix(got, "active Active 12:00, soon Pending, more0 Pending") || len(g.Status.Exceptions) != 10 {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A status that was written by hand must not keep the Gate from being reconciled.
+func TestARecordWithoutItsEndIsNoHarm(t *testing.T) {
+	g := production(closed())
+	for _, name := range []string{"a", "b"} {
+		g.Status.Exceptions = append(g.Status.Exceptions, v1alpha1.ExceptionRecord{
+			Name: name, Type: replace, State: v1alpha1.ExceptionExpired, ValidFrom: *instant("2026-11-23T08:00:00Z"), ValidUntil: *instant("2026-11-23T09:00:00Z"),
+		})
+	}
+	if got, want := record(g, "12:00", hours("x", "09:00", "10:00")), "x Expired-10:00, a Expired, b Expired"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestRecordsDoNotDependOnTheOrderOfExceptions(t *testing.T) {
+	var all []*v1alpha1.GateException
+	for i := range 12 {
+		at := utc("2026-11-23T00:00:00Z").Add(time.Duration(i/2) * 2 * time.Hour)
+		all = append(all, exception(replace, called(fmt.Sprintf("e%d", i)), valid(stamp(at), stamp(at.Add(3*time.Hour)))))
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var want [][]v1alpha1.ExceptionRecord
+	for round := range 20 {
+		g := production(closed())
+		for i, at := range []string{"05:00", "09:00", "14:00"} {
+			present := slices.Clone(all[i:])
+			random.Shuffle(len(present), func(i, j int) { present[i], present[j] = present[j], present[i] })
+			record(g, at, present...)
+			if round == 0 {
+				want = append(want, g.Status.Exceptions)
+			} else if !reflect.DeepEqual(g.Status.Exceptions, want[i]) {
+				t.Fatalf("at %s: got %v, want %v", at, recorded(g), want[i])
+			}
+		}
+	}
+}
