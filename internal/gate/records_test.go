@@ -70,6 +70,10 @@ func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
 			{"16:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Expired 15:00-16:00, x Expired 11:00-13:00"},
 			{"17:00", none, "x Expired 15:00-16:00, x Expired 11:00-13:00"},
 		},
+		"one of its name was over before it was seen": {
+			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"},
+			{"17:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Expired-16:00, x Expired 11:00-13:00"},
+		},
 		"it is deleted and created again as it was": {
 			{"11:00", x, "x Active 11:00"}, {"11:30", none, "x Expired 11:00-11:30"}, {"12:00", x, "x Active 12:00, x Expired 11:00-11:30"},
 			{"13:00", x, "x Expired 12:00-13:00, x Expired 11:00-11:30"}, {"14:00", x, "x Expired 12:00-13:00, x Expired 11:00-11:30"},
