@@ -1,4 +1,4 @@
-// Package api_test tries the definition of Gates on a real API server.
+// Package api_test tries the definitions of Gates and GateExceptions on a real API server.
 package api_test
 
 import (
