@@ -37,7 +37,8 @@ type ExceptionRecord struct {
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// ExpiredAt is when it ended: validUntil, or before that if somebody deleted it.
+	// ExpiredAt is when it ended: validUntil, or when somebody deleted it before
+	// that or moved validUntil into the past.
 	// +optional
 	ExpiredAt *metav1.Time `json:"expiredAt,omitempty"`
 }

@@ -165,7 +165,13 @@ func TestWhatAnExceptionIs(t *testing.T) {
 		"a newer one that is not approved": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")),
 			others: []*v1alpha1.GateException{newer}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T12:30:00Z"},
 		"an invalid one": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, state: inForce, reason: "InvalidSpec", recheck: "2026-11-23T13:00:00Z",
-			message: active + ", but its spec is invalid: while it applies it opens nothing, and whatever it could close is closed: spec.windows[0].schedule: "},
+			message: "Exception is invalid: from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z it opens nothing of gate 'flux-system/production', and whatever it could close is closed: spec.windows[0].schedule: "},
+		"an invalid one that is overlapped": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, others: []*v1alpha1.GateException{newer}, state: pending, reason: "Overlapped",
+			message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
+		"the gate is suspended": {at: "2026-11-23T12:00:00Z", gate: closed(func(s *v1alpha1.GateSpec) { s.Suspend = true }), state: pending, reason: "GateNotReady",
+			message: "Gate 'flux-system/production' is suspended and stays as it is, and no exception changes that", recheck: "2026-11-23T13:00:00Z"},
+		"the gate is invalid": {at: "2026-11-23T12:00:00Z", gate: closed(window(-1)), state: pending, reason: "GateNotReady",
+			message: "Gate 'flux-system/production' has an invalid spec and opens nothing, and no exception changes that", recheck: "2026-11-23T13:00:00Z"},
 		"an invalid one without gate": {at: "2026-11-23T12:00:00Z", edit: broken, state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist", recheck: "2026-11-23T13:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

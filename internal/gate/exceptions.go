@@ -214,6 +214,11 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 		d.Message = fmt.Sprintf("Gate '%s/%s' does not exist, the exception counts as soon as it does", e.Namespace, e.Spec.GateRef.Name)
 		return d
 	}
+	name := g.Namespace + "/" + g.Name
+	if why := notReady(g); why != "" {
+		d.Reason, d.Message = v1alpha1.GateNotReadyReason, fmt.Sprintf("Gate '%s' %s, and no exception changes that", name, why)
+		return d
+	}
 	if Missing(g, e) > 0 {
 		d.Reason, d.Message = v1alpha1.WaitingApprovalReason, waiting(g, e)
 		return d
@@ -224,24 +229,37 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 		if slices.Contains(newer, winner) {
 			first = winner
 		}
-		d.Overlapped = fmt.Sprintf("Exception '%s' of gate '%s/%s' is newer and wins from %s until %s",
-			first.Name, g.Namespace, g.Name, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
+		d.Overlapped = fmt.Sprintf("Exception '%s' of gate '%s' is newer and wins from %s until %s",
+			first.Name, name, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
 	}
+	valid := fmt.Sprintf("from %s until %s", rfc3339(e.Spec.ValidFrom.Time), until)
 	switch {
 	case !isValidAt(e, now):
-		d.Reason = v1alpha1.PendingReason
-		d.Message = fmt.Sprintf("Exception applies to gate '%s/%s' from %s until %s", g.Namespace, g.Name, rfc3339(e.Spec.ValidFrom.Time), until)
+		d.Reason, d.Message = v1alpha1.PendingReason, fmt.Sprintf("Exception applies to gate '%s' %s", name, valid)
 	case winner == nil || winner.Name != e.Name:
 		d.Reason, d.Message = v1alpha1.OverlappedReason, d.Overlapped
+		return d
 	default:
 		d.State, d.Active, d.Reason = v1alpha1.ExceptionActive, true, v1alpha1.InForceReason
-		d.Message = fmt.Sprintf("Exception applies to gate '%s/%s' until %s", g.Namespace, g.Name, until)
+		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, until)
 	}
 	if len(d.Errors) > 0 {
 		d.Reason = v1alpha1.InvalidSpecReason
-		d.Message += ", but its spec is invalid: while it applies it opens nothing, and whatever it could close is closed: " + d.Errors.ToAggregate().Error()
+		d.Message = fmt.Sprintf("Exception is invalid: %s it opens nothing of gate '%s', and whatever it could close is closed: %s", valid, name, d.Errors.ToAggregate())
 	}
 	return d
+}
+
+// notReady says why a Gate stays as it is, whatever its exceptions say. It is empty
+// if it does not.
+func notReady(g *v1alpha1.Gate) string {
+	if g.Spec.Suspend {
+		return "is suspended and stays as it is"
+	}
+	if _, errs := compile(&g.Spec); len(errs) > 0 {
+		return "has an invalid spec and opens nothing"
+	}
+	return ""
 }
 
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }

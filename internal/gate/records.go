@@ -15,6 +15,11 @@ import (
 // last of them first. What there is no room for is left out from the end.
 func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) {
 	before := slices.Clone(g.Status.Exceptions)
+	for i := range before {
+		if b := &before[i]; b.State == v1alpha1.ExceptionActive && !now.Before(b.ValidUntil.Time) {
+			b.State, b.ExpiredAt = v1alpha1.ExceptionExpired, b.ValidUntil.DeepCopy()
+		}
+	}
 	var records []v1alpha1.ExceptionRecord
 	for _, e := range exceptions {
 		if !IsOf(g, e) || !e.DeletionTimestamp.IsZero() {
@@ -25,10 +30,13 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 			State: DecideException(e, g, exceptions, now).State,
 		}
 		if r.State == v1alpha1.ExceptionExpired {
-			r.ExpiredAt = &r.ValidUntil
+			r.ExpiredAt = r.ValidUntil.DeepCopy()
 		}
 		if i := slices.IndexFunc(before, func(b v1alpha1.ExceptionRecord) bool { return sameLife(b, r) }); i >= 0 {
 			r.AppliedAt = before[i].AppliedAt
+			if r.State == v1alpha1.ExceptionExpired {
+				r.ExpiredAt = endedAt(before[i], r, now)
+			}
 			before = slices.Delete(before, i, i+1)
 		}
 		if r.State == v1alpha1.ExceptionActive && r.AppliedAt == nil {
@@ -47,6 +55,18 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 	}
 	slices.SortFunc(records, compareRecords)
 	g.Status.Exceptions = records[:min(len(records), v1alpha1.MaxExceptions)]
+}
+
+// endedAt returns when an exception that is over ended: not when an edit that came
+// later says so.
+func endedAt(before, now v1alpha1.ExceptionRecord, at time.Time) *metav1.Time {
+	switch {
+	case before.State == v1alpha1.ExceptionExpired:
+		return before.ExpiredAt
+	case before.State == v1alpha1.ExceptionActive:
+		return &metav1.Time{Time: at}
+	}
+	return now.ExpiredAt
 }
 
 // sameLife returns whether a record of before is about the same exception as one of

@@ -62,7 +62,11 @@ func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
 		"it is deleted before it applied":              {{"10:00", x, "x Pending"}, {"10:30", none, ""}},
 		"it was over before it was seen":               {{"14:00", x, "x Expired-13:00"}},
 		"it is of another gate":                        {{"12:00", []*v1alpha1.GateException{exception(replace, ofGate("staging"))}, ""}},
-		"one of its name is created after it was over": {{"11:00", x, "x Active 11:00"}, {"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending 11:00"}},
+		"one of its name is created after it was over": {{"11:00", x, "x Active 11:00"}, {"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending, x Expired 11:00-13:00"}},
+		"its end is moved into the past": {
+			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "10:00", "10:30")}, "x Expired 11:00-12:00"},
+			{"12:10", []*v1alpha1.GateException{hours("x", "10:00", "10:30")}, "x Expired 11:00-12:00"},
+		},
 		"one of its name is created after it was noted so": {
 			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"},
 			{"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending, x Expired 11:00-13:00"},
