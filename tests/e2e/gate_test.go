@@ -11,9 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -123,6 +126,7 @@ func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 		rendered, err := cluster.Kubectl(w.ctx, "kustomize", filepath.Join(harness.Root(), folder))
 		w.must(err)
 		if folder == "config/samples" {
+			w.sound(rendered)
 			rendered = strings.ReplaceAll(rendered, "namespace: flux-system", "namespace: "+w.namespace)
 		}
 		file := filepath.Join(t.TempDir(), "manifests.yaml")
@@ -137,7 +141,7 @@ func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 
 func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
-	found := 0
+	found := map[string]int{}
 	var docs []string
 	for _, pattern := range []string{"README.md", "docs/*.md", "docs/spec/v1alpha1/*.md"} {
 		matches, err := filepath.Glob(filepath.Join(harness.Root(), pattern))
@@ -148,10 +152,14 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 		content, err := os.ReadFile(doc)
 		w.must(err)
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
-			if !strings.Contains(block[1], "kind: Gate\n") {
+			kinds := regexp.MustCompile(`kind: (Gate|GateException)\n`).FindAllStringSubmatch(block[1], -1)
+			if len(kinds) == 0 {
 				continue
 			}
-			found++
+			for _, kind := range kinds {
+				found[kind[1]]++
+			}
+			w.sound(unindent(block[1]))
 			file := filepath.Join(t.TempDir(), "gate.yaml")
 			manifest := regexp.MustCompile(`(?m)^( +)namespace: .*$`).ReplaceAllString(block[1], "${1}namespace: "+w.namespace)
 			w.must(os.WriteFile(file, []byte(manifest), 0o600))
@@ -159,7 +167,37 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 			w.must(err)
 		}
 	}
-	if found < 5 {
-		t.Errorf("found %d Gates in the docs", found)
+	if found[v1alpha1.GateKind] < 5 || found[v1alpha1.GateExceptionKind] < 5 {
+		t.Errorf("found %v in the docs", found)
+	}
+}
+
+// unindent removes the indentation of the first line from all lines.
+func unindent(block string) string {
+	indent := block[:len(block)-len(strings.TrimLeft(block, " "))]
+	return strings.ReplaceAll("\n"+block, "\n"+indent, "\n")
+}
+
+// sound reports what is wrong with the Gates and GateExceptions among some
+// manifests, in the eyes of the controller: the API server does not see all.
+func (w *world) sound(manifests string) {
+	w.Helper()
+	for _, document := range strings.Split(manifests, "\n---\n") {
+		kind := &metav1.TypeMeta{}
+		w.must(yaml.Unmarshal([]byte(document), kind))
+		var errs field.ErrorList
+		switch kind.Kind {
+		case v1alpha1.GateKind:
+			obj := &v1alpha1.Gate{}
+			w.must(yaml.UnmarshalStrict([]byte(document), obj))
+			errs = gate.Validate(obj)
+		case v1alpha1.GateExceptionKind:
+			obj := &v1alpha1.GateException{}
+			w.must(yaml.UnmarshalStrict([]byte(document), obj))
+			errs = gate.ValidateException(obj)
+		}
+		if len(errs) > 0 {
+			w.Errorf("%v in\n%s", errs.ToAggregate(), document)
+		}
 	}
 }
