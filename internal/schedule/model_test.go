@@ -15,6 +15,7 @@ type planSpec struct {
 	notBefore, notAfter time.Time
 	windows, soft, hard []periodSpec
 	open, close         [2]time.Time
+	exceptions          []exceptionSpec
 }
 
 // periodSpec is a period in the words of the API. What it has decides on its
@@ -73,6 +74,12 @@ func (s planSpec) config() schedule.Config {
 		NotBefore: s.notBefore, NotAfter: s.notAfter,
 		Windows: all(s.windows), ClosePeriods: all(s.soft), HardClosePeriods: all(s.hard),
 	}
+	for _, e := range s.exceptions {
+		c.Exceptions = append(c.Exceptions, schedule.Exception{
+			Name: e.name, Type: e.kind, From: e.from, Until: e.until,
+			Lead: e.lead, Windows: all(e.windows), Broken: e.broken,
+		})
+	}
 	if s.opened {
 		c.Default = schedule.Opened
 	}
@@ -113,6 +120,11 @@ func (r *random) plan() planSpec {
 	}
 	if r.chance(25) {
 		s.close = r.span()
+	}
+	if r.chance(40) {
+		for range pick(r, 1, 1, 2, 3) {
+			s.exceptions = append(s.exceptions, r.exception())
+		}
 	}
 	return s
 }

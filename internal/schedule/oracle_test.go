@@ -81,26 +81,10 @@ func newScan(t *testing.T, r *rand.Rand, zone string, zones []string) *scan {
 	s.plan = schedule.NewPlan(s.spec.config())
 	s.first = around.Unix()/60 - int64(r.IntN(scanned))
 
-	clocks := map[string]*wallClock{}
-	for _, specs := range [][]periodSpec{s.spec.hard, s.spec.soft, s.spec.windows} {
-		for _, p := range specs {
-			if clocks[p.zone] == nil {
-				clocks[p.zone] = watch(location(t, p.zone), s.first-before, s.first+scanned+after)
-			}
-			l := &timeline{first: s.first, edges: make([]int, scanned+settled+1)}
-			p.mark(l, clocks[p.zone])
-			s.covered[p.name] = l.inside()
-		}
-	}
-	for i := range scanned + settled {
-		s.verdicts = append(s.verdicts, s.spec.table(s.minute(i), func(specs []periodSpec) bool {
-			for _, p := range specs {
-				if s.covered[p.name][i] {
-					return true
-				}
-			}
-			return false
-		}))
+	m := newModel(t, s.spec, s.first, scanned+settled)
+	s.verdicts = m.verdicts()
+	for name, minutes := range m.covered {
+		s.covered[name] = minutes[m.early:]
 	}
 	return s
 }
@@ -184,8 +168,8 @@ func (s *scan) judge(i, flip, reason int, d schedule.Decision) string {
 	end := s.minute(len(s.verdicts))
 	want := s.verdicts[i]
 	switch {
-	case d.State != want.state || d.Reason != want.reason:
-		return fmt.Sprintf("it is %s %s, want %s %s", d.State, d.Reason, want.state, want.reason)
+	case verdictOf(d.State, d.Reason, d.By) != want:
+		return fmt.Sprintf("it is %s %s by %q, want %+v", d.State, d.Reason, d.By, want)
 	case s.covered[d.By] != nil && !s.covered[d.By][i]:
 		return fmt.Sprintf("it is by %s, which is not in force", d.By)
 	case s.covered[d.By] == nil && (want.reason == schedule.WindowOpen || want.reason == schedule.ClosePeriod):
@@ -199,9 +183,9 @@ func (s *scan) judge(i, flip, reason int, d schedule.Decision) string {
 	case flip < 0:
 		return ""
 	}
-	next := verdict{d.Next.State, d.Next.Reason}
+	next := verdictOf(d.Next.State, d.Next.Reason, d.Next.By)
 	if !d.Next.At.Equal(s.minute(flip)) || next != s.verdicts[flip] {
-		return fmt.Sprintf("next is %+v, want %s %s at %s", d.Next, s.verdicts[flip].state, s.verdicts[flip].reason, s.minute(flip))
+		return fmt.Sprintf("next is %+v, want %+v at %s", d.Next, s.verdicts[flip], s.minute(flip))
 	}
 	if s.covered[d.Next.By] != nil && !s.covered[d.Next.By][flip] {
 		return fmt.Sprintf("next is by %s, which is not in force then", d.Next.By)
@@ -216,7 +200,7 @@ func (s *scan) judgeInterval(i, flip int) string {
 		until = scanned
 	}
 	for got := range s.plan.Intervals(s.minute(i), s.minute(scanned)) {
-		v := verdict{got.State, got.Reason}
+		v := verdictOf(got.State, got.Reason, got.By)
 		if !got.From.Equal(s.minute(i)) || !got.Until.Equal(s.minute(until)) || v != s.verdicts[i] {
 			return fmt.Sprintf("the interval is %+v, want until %s", got, s.minute(until))
 		}

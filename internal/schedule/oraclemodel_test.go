@@ -170,33 +170,38 @@ func cronField(field string, low, high int) (matches [60]bool) {
 type verdict struct {
 	state  schedule.State
 	reason schedule.Reason
+	// by is the name of an exception that decides, and of nothing else.
+	by string
 }
 
 // table is the decision table of the design, spelled out. The function inside
-// says whether one of some periods covers the minute in question.
-func (s planSpec) table(at time.Time, inside func([]periodSpec) bool) verdict {
+// says whether one of some periods covers the minute in question, excepted is
+// what an exception says of it, if it does.
+func (s planSpec) table(at time.Time, inside func([]periodSpec) bool, excepted *verdict) verdict {
 	requested := func(r [2]time.Time) bool { return !at.Before(r[0]) && at.Before(r[1]) }
 	switch {
 	case requested(s.close):
-		return verdict{schedule.Closed, schedule.CloseRequested}
+		return verdict{state: schedule.Closed, reason: schedule.CloseRequested}
 	case inside(s.hard):
-		return verdict{schedule.Closed, schedule.ClosePeriod}
+		return verdict{state: schedule.Closed, reason: schedule.ClosePeriod}
 	case requested(s.open):
-		return verdict{schedule.Opened, schedule.OpenRequested}
+		return verdict{state: schedule.Opened, reason: schedule.OpenRequested}
 	case !s.notBefore.IsZero() && at.Before(s.notBefore):
-		return verdict{schedule.Closed, schedule.NotYetActive}
+		return verdict{state: schedule.Closed, reason: schedule.NotYetActive}
 	case !s.notAfter.IsZero() && !at.Before(s.notAfter):
-		return verdict{schedule.Closed, schedule.Expired}
+		return verdict{state: schedule.Closed, reason: schedule.Expired}
+	case excepted != nil:
+		return *excepted
 	case inside(s.soft):
-		return verdict{schedule.Closed, schedule.ClosePeriod}
+		return verdict{state: schedule.Closed, reason: schedule.ClosePeriod}
 	case inside(s.windows):
-		return verdict{schedule.Opened, schedule.WindowOpen}
+		return verdict{state: schedule.Opened, reason: schedule.WindowOpen}
 	case !s.opened && len(s.windows) > 0:
-		return verdict{schedule.Closed, schedule.OutsideWindows}
+		return verdict{state: schedule.Closed, reason: schedule.OutsideWindows}
 	case s.opened && len(s.soft)+len(s.hard) > 0:
-		return verdict{schedule.Opened, schedule.OutsideClosePeriods}
+		return verdict{state: schedule.Opened, reason: schedule.OutsideClosePeriods}
 	case s.opened:
-		return verdict{schedule.Opened, schedule.Default}
+		return verdict{state: schedule.Opened, reason: schedule.Default}
 	}
-	return verdict{schedule.Closed, schedule.Default}
+	return verdict{state: schedule.Closed, reason: schedule.Default}
 }
