@@ -1,0 +1,414 @@
+package schedule_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// course is a row of a table that says what a plan decides from one instant to
+// another: "Mon 1 20:00 opened WindowOpen by nights", a line each time that one
+// of these words changes. Times are short for those of June 2026.
+type course struct {
+	name        string
+	config      schedule.Config
+	from, until string
+	want        []string
+}
+
+// on reads "6 21:00" as an instant of June 2026, and RFC 3339 as itself.
+func on(s string) time.Time {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t
+	}
+	for _, layout := range []string{"2 15:04:05", "2 15:04"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.AddDate(2026, int(time.June-time.January), 0)
+		}
+	}
+	panic(s)
+}
+
+// hours returns a dated period of June 2026.
+func hours(name, from, until string) schedule.Period {
+	p, err := schedule.Dated(name, on(from), on(until))
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// follow returns the course of a plan as its decisions tell it, from one Until to
+// the next.
+func follow(plan *schedule.Plan, from, until time.Time) (lines []string, changes []schedule.Interval) {
+	last := ""
+	for at := from; at.Before(until); {
+		d := plan.Decide(at)
+		words := d.State.String() + " " + string(d.Reason)
+		if d.By != "" {
+			words += " by " + d.By
+		}
+		layout := "Mon 2 15:04 "
+		if at.Second() > 0 {
+			layout = "Mon 2 15:04:05 "
+		}
+		if words != last {
+			lines, last = append(lines, at.Format(layout)+words), words
+		}
+		if n := len(changes); n == 0 || changes[n-1].State != d.State {
+			changes = append(changes, schedule.Interval{From: at, State: d.State, Reason: d.Reason, By: d.By})
+		}
+		if at = d.Until; at.IsZero() || at.After(until) {
+			at = until
+		}
+		changes[len(changes)-1].Until = at
+	}
+	return lines, changes
+}
+
+func (c course) run(t *testing.T) {
+	t.Helper()
+	plan := schedule.NewPlan(c.config)
+	from, until := on(c.from), on(c.until)
+	got, changes := follow(plan, from, until)
+	if !slices.Equal(got, c.want) {
+		t.Errorf("it is\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
+	}
+	intervals := slices.Collect(plan.Intervals(from, until))
+	if !slices.Equal(intervals, changes) {
+		t.Errorf("the intervals are\n%v, the decisions make\n%v", intervals, changes)
+	}
+	for i, v := range intervals {
+		if next := plan.Decide(v.Until.Add(-time.Nanosecond)).Next; i+1 < len(intervals) && next != (schedule.Transition{
+			At: v.Until, State: intervals[i+1].State, Reason: intervals[i+1].Reason, By: intervals[i+1].By,
+		}) {
+			t.Errorf("just before %s the next transition is %+v", v.Until, next)
+		}
+	}
+}
+
+// runBoth runs the row of a plan that is closed by default, and then its mirror
+// image: opened by default, with soft close periods for the windows.
+func (c course) runBoth(t *testing.T) {
+	t.Run(c.name, c.run)
+	c.config.Default = schedule.Opened
+	c.config.Windows, c.config.ClosePeriods = nil, c.config.Windows
+	mirror := strings.NewReplacer("opened", "closed", "closed", "opened",
+		"WindowOpen", "ClosePeriod", "OutsideWindows", "OutsideClosePeriods")
+	c.want = slices.Clone(c.want)
+	for i := range c.want {
+		c.want[i] = mirror.Replace(c.want[i])
+	}
+	t.Run("opened by default, "+c.name, c.run)
+}
+
+func TestExceptionsExtend(t *testing.T) {
+	weekend := []time.Weekday{time.Saturday, time.Sunday}
+	onSite := schedule.Config{
+		Windows: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
+		Exceptions: []schedule.Exception{{
+			Name: "on-site", Type: schedule.Extend, From: on("6 00:00"), Until: utc("2026-07-06T00:00:00Z"),
+			Windows: []schedule.Period{
+				weekly("", "06:00", "11:00", weekend...), weekly("", "01:00", "06:00", weekdays...),
+			},
+		}},
+	}
+	for _, tt := range []course{
+		{"an on-site event begins", onSite, "5 00:00", "9 12:00", []string{
+			"Fri 5 00:00 opened WindowOpen by weekly",
+			"Fri 5 06:00 closed OutsideWindows",
+			"Fri 5 20:00 opened WindowOpen by weekly",
+			"Sat 6 06:00 opened Exception by on-site",
+			"Sat 6 11:00 closed OutsideWindows",
+			"Sun 7 06:00 opened Exception by on-site",
+			"Sun 7 11:00 closed OutsideWindows",
+			"Mon 8 01:00 opened Exception by on-site",
+			"Mon 8 06:00 closed OutsideWindows",
+			"Mon 8 20:00 opened WindowOpen by weekly",
+			"Tue 9 01:00 opened Exception by on-site",
+			"Tue 9 06:00 closed OutsideWindows",
+		}},
+		{"an on-site event is over after a month", onSite, "2026-07-04T00:00:00Z", "2026-07-13T12:00:00Z", []string{
+			"Sat 4 00:00 opened WindowOpen by weekly",
+			"Sat 4 06:00 opened Exception by on-site",
+			"Sat 4 11:00 closed OutsideWindows",
+			"Sun 5 06:00 opened Exception by on-site",
+			"Sun 5 11:00 closed OutsideWindows",
+			"Mon 6 20:00 opened WindowOpen by weekly",
+			"Tue 7 06:00 closed OutsideWindows",
+			"Tue 7 20:00 opened WindowOpen by weekly",
+			"Wed 8 06:00 closed OutsideWindows",
+			"Wed 8 20:00 opened WindowOpen by weekly",
+			"Thu 9 06:00 closed OutsideWindows",
+			"Thu 9 20:00 opened WindowOpen by weekly",
+			"Fri 10 06:00 closed OutsideWindows",
+			"Fri 10 20:00 opened WindowOpen by weekly",
+			"Sat 11 06:00 closed OutsideWindows",
+		}},
+	} {
+		tt.runBoth(t)
+	}
+}
+
+func TestExceptionsReplace(t *testing.T) {
+	holidays := func(windows ...schedule.Period) schedule.Config {
+		return schedule.Config{
+			Windows: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
+			Exceptions: []schedule.Exception{{
+				Name: "holidays", Type: schedule.Replace,
+				From: utc("2026-12-24T00:00:00Z"), Until: utc("2026-12-31T23:59:59Z"), Windows: windows,
+			}},
+		}
+	}
+	from, until := "2026-12-23T12:00:00Z", "2027-01-02T12:00:00Z"
+	before := []string{"Wed 23 12:00 closed OutsideWindows", "Wed 23 20:00 opened WindowOpen by weekly"}
+	after := []string{
+		"Thu 31 23:59:59 opened WindowOpen by weekly",
+		"Fri 1 06:00 closed OutsideWindows",
+		"Fri 1 20:00 opened WindowOpen by weekly",
+		"Sat 2 06:00 closed OutsideWindows",
+	}
+	for _, tt := range []course{
+		{"the holidays are around the clock", holidays(weekly("", "00:00", "24:00")), from, until, slices.Concat(
+			before, []string{"Thu 24 00:00 opened Exception by holidays"}, after,
+		)},
+		{
+			"the holidays are around the clock but for a minute",
+			holidays(weekly("", "00:00", "23:59")), "2026-12-23T21:00:00Z", "2026-12-25T00:01:00Z", []string{
+				"Wed 23 21:00 opened WindowOpen by weekly",
+				"Thu 24 00:00 opened Exception by holidays",
+				"Thu 24 23:59 closed Exception by holidays",
+				"Fri 25 00:00 opened Exception by holidays",
+			},
+		},
+		{"the holidays have no windows", holidays(), from, until, slices.Concat(
+			before, []string{"Thu 24 00:00 closed Exception by holidays"}, after,
+		)},
+		{"the windows of the holidays are elsewhere", holidays(hours("x", "1 00:00", "2 00:00")), from, until, slices.Concat(
+			before, []string{"Thu 24 00:00 closed Exception by holidays"}, after,
+		)},
+	} {
+		tt.runBoth(t)
+	}
+}
+
+// exception is one called "x" that is valid in the first half of June 2026.
+func exception(kind schedule.ExceptionType, windows ...schedule.Period) schedule.Exception {
+	return schedule.Exception{Name: "x", Type: kind, From: on("1 00:00"), Until: on("15 00:00"), Windows: windows}
+}
+
+func TestExceptionsOutsideTheirValidity(t *testing.T) {
+	valid := func(kind schedule.ExceptionType, from, until string) schedule.Config {
+		e := exception(kind, hours("e", "6 10:00", "6 20:00"))
+		e.From, e.Until = on(from), on(until)
+		return schedule.Config{Windows: []schedule.Period{hours("s", "6 12:00", "6 14:00")}, Exceptions: []schedule.Exception{e}}
+	}
+	as := func(lines ...string) []string {
+		for i := range lines {
+			lines[i] = "Sat 6 " + lines[i]
+		}
+		return lines
+	}
+	base := as("09:00 closed OutsideWindows", "12:00 opened WindowOpen by s", "14:00 closed OutsideWindows")
+	extend, suspend, replace := schedule.Extend, schedule.Suspend, schedule.Replace
+	for _, tt := range []course{
+		{"extend that is over", valid(extend, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
+		{"suspend that is over", valid(suspend, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
+		{"replace that is over", valid(replace, "6 08:00", "6 09:00"), "6 09:00", "6 21:00", base},
+		{"extend that is to come", valid(extend, "6 20:00", "6 22:00"), "6 09:00", "6 21:00", base},
+		{"suspend that is to come", valid(suspend, "6 20:00", "6 22:00"), "6 09:00", "6 21:00", base},
+		{"replace that is to come", valid(replace, "6 21:00", "6 22:00"), "6 09:00", "6 21:00", base},
+		{"extend that is never valid", valid(extend, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
+		{"suspend that is never valid", valid(suspend, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
+		{"replace that is over before it begins", valid(replace, "6 13:30", "6 13:00"), "6 09:00", "6 21:00", base},
+		{"extend that is valid for a part of its window", valid(extend, "6 11:00", "6 16:00"), "6 09:00", "6 21:00", as(
+			"09:00 closed OutsideWindows", "11:00 opened Exception by x", "16:00 closed OutsideWindows",
+		)},
+		{"suspend that is valid for a part of its window", valid(suspend, "6 12:30", "6 13:00"), "6 09:00", "6 21:00", as(
+			"09:00 closed OutsideWindows", "12:00 opened WindowOpen by s", "12:30 closed Exception by x",
+			"13:00 opened WindowOpen by s", "14:00 closed OutsideWindows",
+		)},
+		{"replace that is valid for a part of its window", valid(replace, "6 13:00", "6 16:00"), "6 09:00", "6 21:00", as(
+			"09:00 closed OutsideWindows", "12:00 opened WindowOpen by s", "13:00 opened Exception by x",
+			"16:00 closed OutsideWindows",
+		)},
+	} {
+		tt.runBoth(t)
+	}
+}
+
+// TestBrokenExceptions never open, and close what they could have closed.
+func TestBrokenExceptions(t *testing.T) {
+	closedBy := []string{
+		"Sat 6 09:00 closed OutsideWindows", "Sat 6 12:00 opened WindowOpen by s", "Sat 6 13:00 closed Exception by x",
+		"Sat 6 16:00 opened WindowOpen by s", "Sat 6 18:00 closed OutsideWindows",
+	}
+	nothing := []string{
+		"Sat 6 09:00 closed OutsideWindows", "Sat 6 12:00 opened WindowOpen by s", "Sat 6 18:00 closed OutsideWindows",
+	}
+	shut := []string{
+		"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 12:00 closed ClosePeriod by s", "Sat 6 13:00 closed Exception by x",
+		"Sat 6 16:00 closed ClosePeriod by s", "Sat 6 18:00 opened OutsideClosePeriods",
+	}
+	nothingOpened := []string{
+		"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 12:00 closed ClosePeriod by s", "Sat 6 18:00 opened OutsideClosePeriods",
+	}
+	for _, tt := range []struct {
+		name   string
+		state  schedule.State
+		kind   schedule.ExceptionType
+		window bool
+		want   []string
+	}{
+		{"extend could have opened", schedule.Closed, schedule.Extend, false, nothing},
+		{"extend opens nothing though it has a window", schedule.Closed, schedule.Extend, true, nothing},
+		{"suspend could have closed", schedule.Closed, schedule.Suspend, false, closedBy},
+		{"replace could have closed", schedule.Closed, schedule.Replace, false, closedBy},
+		{"replace opens nothing though it has a window", schedule.Closed, schedule.Replace, true, closedBy},
+		{"extend could have closed what is opened by default", schedule.Opened, schedule.Extend, false, shut},
+		{"suspend could have opened what is opened by default", schedule.Opened, schedule.Suspend, false, nothingOpened},
+		{"suspend opens nothing though it has a window", schedule.Opened, schedule.Suspend, true, nothingOpened},
+		{"replace could have closed what is opened by default", schedule.Opened, schedule.Replace, false, shut},
+	} {
+		e := exception(tt.kind)
+		e.From, e.Until, e.Broken = on("6 13:00"), on("6 16:00"), true
+		if tt.window {
+			e.Windows = []schedule.Period{hours("e", "6 10:00", "6 20:00")}
+		}
+		c := schedule.Config{Default: tt.state, Exceptions: []schedule.Exception{e}}
+		if s := []schedule.Period{hours("s", "6 12:00", "6 18:00")}; tt.state == schedule.Opened {
+			c.ClosePeriods = s
+		} else {
+			c.Windows = s
+		}
+		t.Run(tt.name, course{tt.name, c, "6 09:00", "6 20:00", tt.want}.run)
+	}
+}
+
+// TestRowsAboveExceptions has a window and an exception from 10:00 to 20:00.
+func TestRowsAboveExceptions(t *testing.T) {
+	with := func(change func(c *schedule.Config)) schedule.Config {
+		e := exception(schedule.Extend, hours("e", "6 10:00", "6 20:00"))
+		c := schedule.Config{Exceptions: []schedule.Exception{e}}
+		change(&c)
+		return c
+	}
+	noon := []schedule.Period{hours("noon", "6 12:00", "6 14:00")}
+	split := func(first, middle string) []string {
+		return []string{
+			first + " Exception by x", "Sat 6 12:00 " + middle, strings.Replace(first, "11:00", "14:00", 1) + " Exception by x",
+		}
+	}
+	const opened, closed = "Sat 6 11:00 opened", "Sat 6 11:00 closed"
+	for _, tt := range []course{
+		{"a hard close period", with(func(c *schedule.Config) { c.HardClosePeriods = noon }), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
+		{"a close request", with(func(c *schedule.Config) { c.Close = noon }), "6 11:00", "6 15:00", split(opened, "closed CloseRequested by noon")},
+		{"an open request", with(func(c *schedule.Config) { c.Open = noon }), "6 11:00", "6 15:00", split(opened, "opened OpenRequested by noon")},
+		{"an open request while an exception closes", with(func(c *schedule.Config) {
+			c.Open, c.Default = noon, schedule.Opened
+		}), "6 11:00", "6 15:00", split(closed, "opened OpenRequested by noon")},
+		{"an open request while an exception suspends", with(func(c *schedule.Config) {
+			c.Open, c.Exceptions[0].Type = noon, schedule.Suspend
+		}), "6 11:00", "6 15:00", split(closed, "opened OpenRequested by noon")},
+		{"a soft close period is none", with(func(c *schedule.Config) { c.ClosePeriods = noon }), "6 11:00", "6 15:00", []string{opened + " Exception by x"}},
+		{"a hard close period while an exception suspends it", with(func(c *schedule.Config) {
+			c.HardClosePeriods, c.Default, c.Exceptions[0].Type = noon, schedule.Opened, schedule.Suspend
+		}), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
+		{"a hard close period while an exception replaces it", with(func(c *schedule.Config) {
+			c.HardClosePeriods, c.Exceptions[0].Type = noon, schedule.Replace
+		}), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
+		{"before notBefore", with(func(c *schedule.Config) { c.NotBefore = on("6 13:00") }), "6 11:00", "6 15:00", []string{
+			closed + " NotYetActive", "Sat 6 13:00 opened Exception by x",
+		}},
+		{"from notAfter on", with(func(c *schedule.Config) { c.NotAfter = on("6 13:00") }), "6 11:00", "6 15:00", []string{
+			opened + " Exception by x", "Sat 6 13:00 closed Expired",
+		}},
+		{"notBefore and notAfter while an exception replaces", with(func(c *schedule.Config) {
+			c.NotBefore, c.NotAfter, c.Default = on("6 12:00"), on("6 14:00"), schedule.Opened
+			c.Exceptions[0].Type, c.Exceptions[0].Windows = schedule.Replace, nil
+		}), "6 11:00", "6 15:00", []string{
+			closed + " NotYetActive", "Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Expired",
+		}},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+// TestExceptionsThatOverlap has two exceptions, "x" from the 1st to the 15th and
+// "first" that is asked before it.
+func TestExceptionsThatOverlap(t *testing.T) {
+	overlap := func(first schedule.Exception, second schedule.Exception, windows ...schedule.Period) schedule.Config {
+		first.Name = "first"
+		return schedule.Config{Windows: windows, Exceptions: []schedule.Exception{first, second}}
+	}
+	between := func(from, until string, e schedule.Exception) schedule.Exception {
+		e.From, e.Until = on(from), on(until)
+		return e
+	}
+	led := exception(schedule.Suspend, hours("e", "6 21:00", "6 23:00"))
+	led.Lead = time.Hour
+	none := exception(schedule.Extend)
+	broken := exception(schedule.Extend)
+	broken.Broken = true
+	for _, tt := range []course{
+		{
+			"the second comes back when the first is over",
+			overlap(between("6 11:00", "6 12:00", exception(schedule.Replace)), exception(schedule.Extend, hours("e", "6 10:00", "6 14:00"))),
+			"6 09:00", "6 15:00", []string{
+				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Exception by first",
+				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
+			},
+		},
+		{
+			"the first decides alone, even that nothing changes",
+			overlap(between("6 11:00", "6 12:00", none), exception(schedule.Replace), hours("s", "6 10:00", "6 14:00")),
+			"6 09:00", "6 15:00", []string{
+				"Sat 6 09:00 closed Exception by x", "Sat 6 11:00 opened WindowOpen by s", "Sat 6 12:00 closed Exception by x",
+			},
+		},
+		{
+			"the first decides alone though it is broken and opens nothing",
+			overlap(between("6 11:00", "6 12:00", broken), exception(schedule.Extend, hours("e", "6 10:00", "6 14:00"))),
+			"6 09:00", "6 15:00", []string{
+				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Default",
+				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
+			},
+		},
+		{
+			"a first that is never valid decides nothing",
+			overlap(between("6 13:00", "6 11:00", none), exception(schedule.Extend, hours("e", "6 10:00", "6 14:00"))),
+			"6 09:00", "6 15:00", []string{
+				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 closed Default",
+			},
+		},
+		{
+			"a lead of the second begins in the first",
+			overlap(between("6 20:00", "6 20:30", none), led, hours("s", "6 20:15", "6 22:30")),
+			"6 20:00", "7 00:00", []string{
+				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 opened WindowOpen by s", "Sat 6 20:30 closed Exception by x",
+				"Sat 6 23:00 closed OutsideWindows",
+			},
+		},
+		{
+			"a lead of the second is for a window that the first hides",
+			overlap(between("6 20:30", "6 23:30", none), led, hours("s", "6 20:15", "6 22:30")),
+			"6 20:00", "7 00:00", []string{
+				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 closed Exception by x", "Sat 6 20:30 opened WindowOpen by s",
+				"Sat 6 22:30 closed OutsideWindows",
+			},
+		},
+		{
+			"the schedule that a lead looks at is that without the first",
+			overlap(between("6 18:00", "6 20:30", exception(schedule.Replace, hours("e", "6 18:00", "6 20:30"))), led, hours("s", "6 20:30", "7 00:00")),
+			"6 17:00", "6 23:30", []string{
+				"Sat 6 17:00 closed OutsideWindows", "Sat 6 18:00 opened Exception by first",
+				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			},
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
