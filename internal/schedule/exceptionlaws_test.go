@@ -1,0 +1,306 @@
+package schedule_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// deviation is a plan without exceptions, and an exception to add.
+type deviation struct {
+	subject
+	exception exceptionSpec
+	// windows has those of the exception alone.
+	windows *schedule.Plan
+}
+
+func drawDeviation(t *rapid.T, kinds ...schedule.ExceptionType) deviation {
+	d := deviation{subject: drawSubject(t)}
+	d.spec.exceptions = nil
+	d.plan = schedule.NewPlan(d.spec.config())
+	d.exception = drawException(t, d.now)
+	d.exception.broken = false
+	if len(kinds) > 0 {
+		d.exception.kind = rapid.SampledFrom(kinds).Draw(t, "kind")
+	}
+	d.windows = schedule.NewPlan(planSpec{windows: d.exception.windows}.config())
+	t.Logf("an exception is %s", d.exception)
+	return d
+}
+
+func drawException(t *rapid.T, around time.Time) exceptionSpec {
+	made := random{intn: evenly(t), around: around, zones: []string{"Europe/Oslo", "UTC"}, count: 90}
+	return made.exception()
+}
+
+// plainly leaves the rows above exceptions away.
+func (d *deviation) plainly() {
+	d.spec = planSpec{opened: d.spec.opened, windows: d.spec.windows, soft: d.spec.soft}
+	d.plan = schedule.NewPlan(d.spec.config())
+}
+
+// with is the plan with some exceptions.
+func (d *deviation) with(exceptions ...exceptionSpec) *schedule.Plan {
+	spec := d.spec
+	spec.exceptions = exceptions
+	return schedule.NewPlan(spec.config())
+}
+
+func (d *deviation) changed(change func(e *exceptionSpec)) *schedule.Plan {
+	e := d.exception
+	change(&e)
+	return d.with(e)
+}
+
+// out returns whether a plan is out of the default state.
+func (d *deviation) out(plan *schedule.Plan, at time.Time) bool {
+	return plan.Decide(at).State != d.spec.rest()
+}
+
+// inWindow returns whether an instant lies in E.
+func (d *deviation) inWindow(at time.Time) bool {
+	return d.exception.validAt(at) && d.windows.Decide(at).State == schedule.Opened
+}
+
+// instants returns some around the validity of the exception, among them those
+// at which a plan changes and the moments just before.
+func (d *deviation) instants(t *rapid.T, plans ...*schedule.Plan) []time.Time {
+	from, until := d.exception.from.Add(-2*time.Hour), d.exception.until.Add(2*time.Hour)
+	all := append(within(t, from, until), d.exception.from, d.exception.from.Add(-1), d.exception.until, d.exception.until.Add(-1))
+	for _, plan := range append(plans, d.plan, d.windows) {
+		edges := 0
+		for v := range plan.Intervals(from, until) {
+			if edges++; edges > 8 {
+				break
+			}
+			all = append(all, v.From, v.From.Add(-1))
+		}
+	}
+	return all
+}
+
+// ruling is a decision without what comes later.
+type ruling struct {
+	state  schedule.State
+	reason schedule.Reason
+	by     string
+}
+
+func rule(plan *schedule.Plan, at time.Time) ruling {
+	d := plan.Decide(at)
+	return ruling{d.State, d.Reason, d.By}
+}
+
+// TestExceptionsAreSets is the definition of the three types.
+func TestExceptionsAreSets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		d.plainly()
+		d.exception.lead = 0
+		plan := d.with(d.exception)
+		for _, at := range d.instants(t, plan) {
+			s, e := d.out(d.plan, at), d.inWindow(at)
+			want, decides := s, e
+			switch {
+			case d.exception.kind == schedule.Extend:
+				want = s || e
+			case d.exception.kind == schedule.Suspend:
+				want = s && !e
+			case d.exception.validAt(at):
+				want, decides = e, true
+			}
+			if d.out(plan, at) != want {
+				t.Fatalf("at %s the schedule is out %t, the window %t, and both together %t", at, s, e, !want)
+			}
+			named := ruling{plan.Decide(at).State, schedule.ExceptionApplies, d.exception.name}
+			if decides != (rule(plan, at) == named) {
+				t.Fatalf("at %s it is %+v, by the exception %t", at, plan.Decide(at), decides)
+			}
+		}
+	})
+}
+
+func TestExceptionsWithoutWindowsButReplaceChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t, schedule.Extend, schedule.Suspend)
+		plan := d.changed(func(e *exceptionSpec) { e.windows = nil })
+		for _, at := range d.instants(t) {
+			if got, want := plan.Decide(at), d.plan.Decide(at); got != want {
+				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+func TestExceptionsChangeNothingOutsideOfTheirValidity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		d.exception.broken = rapid.Bool().Draw(t, "broken")
+		plan := d.with(d.exception)
+		for _, at := range d.instants(t, plan) {
+			if got, want := rule(plan, at), rule(d.plan, at); !d.exception.validAt(at) && got != want {
+				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+// TestRowsAboveExceptionsDecideAsEver has a plan of the rows above alone.
+func TestRowsAboveExceptionsDecideAsEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		d.exception.broken = rapid.Bool().Draw(t, "broken")
+		plan := d.with(d.exception)
+		spec := d.spec
+		spec.windows, spec.soft = nil, nil
+		above := schedule.NewPlan(spec.config())
+		for _, at := range d.instants(t, plan, above) {
+			want := rule(above, at)
+			if want.reason == schedule.Default || want.reason == schedule.OutsideClosePeriods {
+				continue
+			}
+			if got := rule(plan, at); got != want {
+				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+func TestWindowsOfAnExceptionCountOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		plan := d.with(d.exception)
+		twice := d.changed(func(e *exceptionSpec) { e.windows = slices.Concat(e.windows, e.windows) })
+		again := d.with(d.exception, d.exception)
+		for _, at := range d.instants(t, plan) {
+			want := plan.Decide(at)
+			if got := twice.Decide(at); got != want {
+				t.Fatalf("at %s it is %+v with the windows twice, not %+v", at, got, want)
+			}
+			if got := again.Decide(at); got != want {
+				t.Fatalf("at %s it is %+v with the exception twice, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+// TestALongerLeadHoldsMore also says that no lead puts a gate out of its default
+// state, and that none reaches into what runs before it.
+func TestALongerLeadHoldsMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t, schedule.Suspend)
+		d.plainly()
+		lead := time.Duration(rapid.IntRange(0, 48*60*60).Draw(t, "lead")) * time.Second
+		more := time.Duration(rapid.IntRange(0, 12*60*60).Draw(t, "more")) * time.Second
+		shorter := d.changed(func(e *exceptionSpec) { e.lead = lead })
+		longer := d.changed(func(e *exceptionSpec) { e.lead = lead + more })
+		for _, at := range d.instants(t, shorter, longer) {
+			s, short, long := d.out(d.plan, at), d.out(shorter, at), d.out(longer, at)
+			switch {
+			case long && !short, short && !s, short && d.inWindow(at):
+				t.Fatalf("at %s the schedule is out %t, with a lead %t, with a longer one %t", at, s, short, long)
+			case s && !short && !d.inWindow(at):
+				checkHeld(t, &d, shorter, lead, at)
+			}
+		}
+	})
+}
+
+// checkHeld fails unless what is held at an instant started in the lead before a
+// window that is to come, and is held from its start on.
+func checkHeld(t *rapid.T, d *deviation, plan *schedule.Plan, lead time.Duration, at time.Time) {
+	from := d.exception.from
+	for v := range d.plan.Intervals(from.Add(-time.Second), at.Add(time.Second)) {
+		if v.State != d.spec.rest() {
+			from = v.From
+		}
+	}
+	if from.Before(d.exception.from) {
+		t.Fatalf("at %s something is held that runs already at %s", at, from)
+	}
+	if d.out(plan, from) {
+		t.Fatalf("at %s something is held that started at %s", at, from)
+	}
+	for v := range d.windows.Intervals(at, from.Add(lead+time.Second)) {
+		if v.State == schedule.Opened && d.exception.validAt(v.From) {
+			return
+		}
+	}
+	t.Fatalf("at %s it is held since %s, which is not in the lead of a window", at, from)
+}
+
+func TestBrokenExceptionsAreTheMostClosed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		plan := d.with(d.exception)
+		broken := d.changed(func(e *exceptionSpec) { e.broken = true })
+		for _, at := range d.instants(t, plan, broken) {
+			if broken.Decide(at).State == schedule.Closed {
+				continue
+			}
+			if plan.Decide(at).State == schedule.Closed || d.plan.Decide(at).State == schedule.Closed {
+				t.Fatalf("at %s it is opened by a broken exception", at)
+			}
+		}
+	})
+}
+
+func TestExceptionsThatDoNotOverlapHaveNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		exceptions := []exceptionSpec{d.exception}
+		for _, name := range []string{"y", "z"} {
+			next, last := drawException(t, d.now), exceptions[len(exceptions)-1]
+			length := next.until.Sub(next.from)
+			next.name, next.from = name, last.until.Add(rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(t, "distance"))
+			next.until = next.from.Add(length)
+			exceptions = append(exceptions, next)
+		}
+		plan, other := d.with(exceptions...), d.with(rapid.Permutation(exceptions).Draw(t, "order")...)
+		d.exception.until = exceptions[2].until
+		for _, at := range d.instants(t, plan, other) {
+			if got, want := other.Decide(at), plan.Decide(at); got != want {
+				t.Fatalf("at %s it is %+v in another order, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+func TestTheFirstOfValidExceptionsDecidesAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		exceptions := []exceptionSpec{d.exception, drawException(t, d.now), drawException(t, d.now)}
+		exceptions[1].name, exceptions[2].name = "y", "z"
+		plan := d.with(exceptions...)
+		instants := d.instants(t, plan)
+		for _, e := range exceptions {
+			instants = append(instants, within(t, e.from, e.until)...)
+		}
+		for _, at := range instants {
+			alone := d.plan
+			if i := slices.IndexFunc(exceptions, func(e exceptionSpec) bool { return e.validAt(at) }); i >= 0 {
+				alone = d.with(exceptions[i])
+			}
+			if got, want := rule(plan, at), rule(alone, at); got != want {
+				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+func TestCloseRequestClosesWhateverIsExcepted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		e := d.exception
+		d.spec.close = [2]time.Time{e.from.Add(-time.Minute), e.until.Add(time.Minute)}
+		for _, at := range within(t, d.spec.close[0], d.spec.close[1]) {
+			if got := rule(d.with(e), at); got != (ruling{schedule.Closed, schedule.CloseRequested, "close"}) {
+				t.Fatalf("at %s it is %+v", at, got)
+			}
+		}
+	})
+}
