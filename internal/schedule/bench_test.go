@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,6 +111,60 @@ func BenchmarkCompile(b *testing.B) {
 	})
 }
 
+// excepted is a plan with an exception of 90 days around benchNow.
+func excepted(e schedule.Exception, windows ...schedule.Period) schedule.Config {
+	e.Name, e.From, e.Until = "x", benchNow.AddDate(0, 0, -45), benchNow.AddDate(0, 0, 45)
+	return schedule.Config{Windows: windows, Exceptions: []schedule.Exception{e}}
+}
+
+// exceptedPlans are plans with exceptions, usual ones first.
+func exceptedPlans() []struct {
+	name   string
+	config schedule.Config
+} {
+	const all = 90 * 24 * time.Hour
+	nights := weekly("Europe/Oslo", "22:00", "05:00", weekdays...)
+	saturdays := []schedule.Period{weekly("Europe/Oslo", "21:00", "02:00", time.Saturday)}
+	odd, even := cron("Europe/Oslo", "1-59/2 * * * *", time.Minute), cron("Europe/Oslo", "*/2 * * * *", time.Minute)
+	hundred := func(p schedule.Period) []schedule.Period { return slices.Repeat([]schedule.Period{p}, 100) }
+	return []struct {
+		name   string
+		config schedule.Config
+	}{
+		{"extend", excepted(schedule.Exception{Type: schedule.Extend, Windows: saturdays}, nights)},
+		{"suspend with a lead", excepted(schedule.Exception{Type: schedule.Suspend, Lead: time.Hour, Windows: saturdays}, nights)},
+		{"replace", excepted(schedule.Exception{Type: schedule.Replace, Windows: saturdays}, nights)},
+		{"10 periods, suspend by 10 with a lead", excepted(schedule.Exception{Type: schedule.Suspend, Lead: time.Hour, Windows: periods(10)}, periods(10)...)},
+		{"every other minute, suspend the others with a lead of 90 days", excepted(
+			schedule.Exception{Type: schedule.Suspend, Lead: all, Windows: []schedule.Period{even}}, odd,
+		)},
+		{"every other minute, suspend the same with a lead of a minute", excepted(
+			schedule.Exception{Type: schedule.Suspend, Lead: time.Minute, Windows: []schedule.Period{odd}}, odd,
+		)},
+		{"100 of every other minute, suspend by 100 with a lead of 90 days", excepted(
+			schedule.Exception{Type: schedule.Suspend, Lead: all, Windows: hundred(even)}, hundred(odd)...,
+		)},
+	}
+}
+
+func BenchmarkExceptions(b *testing.B) {
+	for _, tt := range exceptedPlans() {
+		b.Run("compile "+tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				schedule.NewPlan(tt.config)
+			}
+		})
+		b.Run("decide "+tt.name, func(b *testing.B) {
+			plan := schedule.NewPlan(tt.config)
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.Decide(benchNow)
+			}
+		})
+	}
+}
+
 func BenchmarkIntervals(b *testing.B) {
 	plan := schedule.NewPlan(schedule.Config{Windows: periods(10)})
 	b.Run("10 periods in 366 days", func(b *testing.B) {
@@ -129,5 +184,11 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	plan := schedule.NewPlan(schedule.Config{Windows: periods(10)})
 	if n := testing.AllocsPerRun(100, func() { plan.Decide(benchNow) }); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+	for _, tt := range exceptedPlans()[:5] {
+		plan := schedule.NewPlan(tt.config)
+		if n := testing.AllocsPerRun(10, func() { plan.Decide(benchNow) }); n > 0 {
+			t.Errorf("%v allocations for %s", n, tt.name)
+		}
 	}
 }
