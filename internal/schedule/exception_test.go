@@ -337,19 +337,21 @@ func TestRowsAboveExceptions(t *testing.T) {
 	}
 }
 
+// overlap is a plan with the exceptions "first" and then second.
+func overlap(first, second schedule.Exception, windows ...schedule.Period) schedule.Config {
+	first.Name = "first"
+	return schedule.Config{Windows: windows, Exceptions: []schedule.Exception{first, second}}
+}
+
+// between gives an exception another validity.
+func between(from, until string, e schedule.Exception) schedule.Exception {
+	e.From, e.Until = on(from), on(until)
+	return e
+}
+
 // TestExceptionsThatOverlap has two exceptions, "x" from the 1st to the 15th and
 // "first" that is asked before it.
 func TestExceptionsThatOverlap(t *testing.T) {
-	overlap := func(first schedule.Exception, second schedule.Exception, windows ...schedule.Period) schedule.Config {
-		first.Name = "first"
-		return schedule.Config{Windows: windows, Exceptions: []schedule.Exception{first, second}}
-	}
-	between := func(from, until string, e schedule.Exception) schedule.Exception {
-		e.From, e.Until = on(from), on(until)
-		return e
-	}
-	led := exception(schedule.Suspend, hours("e", "6 21:00", "6 23:00"))
-	led.Lead = time.Hour
 	none := exception(schedule.Extend)
 	broken := exception(schedule.Extend)
 	broken.Broken = true
@@ -384,31 +386,21 @@ func TestExceptionsThatOverlap(t *testing.T) {
 				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 closed Default",
 			},
 		},
-		{
-			"a lead of the second begins in the first",
-			overlap(between("6 20:00", "6 20:30", none), led, hours("s", "6 20:15", "6 22:30")),
-			"6 20:00", "7 00:00", []string{
-				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 opened WindowOpen by s", "Sat 6 20:30 closed Exception by x",
-				"Sat 6 23:00 closed OutsideWindows",
-			},
-		},
-		{
-			"a lead of the second is for a window that the first hides",
-			overlap(between("6 20:30", "6 23:30", none), led, hours("s", "6 20:15", "6 22:30")),
-			"6 20:00", "7 00:00", []string{
-				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 closed Exception by x", "Sat 6 20:30 opened WindowOpen by s",
-				"Sat 6 22:30 closed OutsideWindows",
-			},
-		},
-		{
-			"the schedule that a lead looks at is that without the first",
-			overlap(between("6 18:00", "6 20:30", exception(schedule.Replace, hours("e", "6 18:00", "6 20:30"))), led, hours("s", "6 20:30", "7 00:00")),
-			"6 17:00", "6 23:30", []string{
-				"Sat 6 17:00 closed OutsideWindows", "Sat 6 18:00 opened Exception by first",
-				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
-			},
-		},
 	} {
 		t.Run(tt.name, tt.run)
+	}
+}
+
+func TestAWindowThatStartsWhenItsExceptionEndsIsNone(t *testing.T) {
+	for _, kind := range []schedule.ExceptionType{schedule.Extend, schedule.Suspend} {
+		c := schedule.Config{Windows: []schedule.Period{hours("s", "6 12:00", "6 14:00")}}
+		plain := schedule.NewPlan(c)
+		c.Exceptions = []schedule.Exception{between("6 10:00", "6 11:00", exception(kind, hours("e", "6 11:00", "6 13:00")))}
+		plan := schedule.NewPlan(c)
+		for _, at := range []string{"6 09:00", "6 10:00", "6 10:59:59", "6 11:00", "6 12:00", "6 13:00"} {
+			if got, want := plan.Decide(on(at)), plain.Decide(on(at)); got != want {
+				t.Errorf("on the %s it is %+v, not %+v", at, got, want)
+			}
+		}
 	}
 }

@@ -154,6 +154,10 @@ func TestLeadOfWindows(t *testing.T) {
 			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened WindowOpen by s",
 		}},
 		{"the lead of the second just reaches the start", base(3*time.Hour, two, "6 20:00"), "6 16:00", "7 01:00", waits("20:00", "Sun 7 00:00")},
+		{"the lead of the second misses the start by a second", base(3*time.Hour, two, "6 19:59:59"), "6 16:00", "7 01:00", []string{
+			"Sat 6 16:00 closed OutsideWindows", "Sat 6 19:59:59 closed Exception by x", "Sat 6 22:00 opened WindowOpen by s",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened WindowOpen by s",
+		}},
 		{"a base that starts in the first waits for the end of the second", base(2*time.Hour, two, "6 21:30"), "6 16:00", "7 01:00", waits("21:00", "Sun 7 00:00")},
 		{"a base that starts with the first waits for the end of the second", base(2*time.Hour, two, "6 21:00"), "6 16:00", "7 01:00", waits("21:00", "Sun 7 00:00")},
 		{"a base that starts in the first, before the lead of the second, does not", base(time.Hour, two, "6 21:59:59"), "6 16:00", "7 01:00", []string{
@@ -176,19 +180,35 @@ func TestLeadOfWindows(t *testing.T) {
 	} {
 		tt.runBoth(t)
 	}
-	early := exception(schedule.Suspend, two...)
-	early.Lead = 3 * time.Hour
-	course{"several", schedule.Config{
-		Windows:    []schedule.Period{hours("s", "6 18:30", "6 19:00"), hours("s", "6 20:00", "6 20:30"), hours("s", "6 22:15", "6 22:30")},
-		Exceptions: []schedule.Exception{early},
-	}, "6 16:00", "7 01:00", []string{
-		"Sat 6 16:00 closed OutsideWindows",
-		"Sat 6 18:30 closed Exception by x", "Sat 6 19:00 closed OutsideWindows",
-		"Sat 6 20:00 closed Exception by x", "Sat 6 20:30 closed OutsideWindows",
-		"Sat 6 21:00 closed Exception by x", "Sat 6 22:00 closed OutsideWindows",
-		"Sat 6 22:15 closed Exception by x", "Sat 6 22:30 closed OutsideWindows",
-		"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 closed OutsideWindows",
-	}}.runBoth(t)
+}
+
+// TestLeadOfSeveral has several intervals of the base in the leads of TestLeadOfWindows.
+func TestLeadOfSeveral(t *testing.T) {
+	base := func(windows ...schedule.Period) schedule.Config {
+		return suspended(3*time.Hour, []schedule.Period{hours("e", "6 21:00", "6 22:00"), hours("e", "6 23:00", "7 00:00")}, windows...)
+	}
+	for _, tt := range []course{
+		{"none of them starts", base(
+			hours("s", "6 18:30", "6 19:00"), hours("s", "6 20:00", "6 20:30"), hours("s", "6 20:35", "6 20:40"),
+			hours("s", "6 20:45", "6 20:50"), hours("s", "6 22:15", "6 22:30"),
+		), "6 16:00", "7 01:00", []string{
+			"Sat 6 16:00 closed OutsideWindows",
+			"Sat 6 18:30 closed Exception by x", "Sat 6 19:00 closed OutsideWindows",
+			"Sat 6 20:00 closed Exception by x", "Sat 6 20:30 closed OutsideWindows",
+			"Sat 6 20:35 closed Exception by x", "Sat 6 20:40 closed OutsideWindows",
+			"Sat 6 20:45 closed Exception by x", "Sat 6 20:50 closed OutsideWindows",
+			"Sat 6 21:00 closed Exception by x", "Sat 6 22:00 closed OutsideWindows",
+			"Sat 6 22:15 closed Exception by x", "Sat 6 22:30 closed OutsideWindows",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 closed OutsideWindows",
+		}},
+		{"one ends between the windows", base(hours("s", "6 20:30", "6 22:10")), "6 16:00", "7 01:00", []string{
+			"Sat 6 16:00 closed OutsideWindows",
+			"Sat 6 20:30 closed Exception by x", "Sat 6 22:10 closed OutsideWindows",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 closed OutsideWindows",
+		}},
+	} {
+		tt.runBoth(t)
+	}
 }
 
 // TestLeadByTheTrueStart is about where the base starts that a lead looks at.
@@ -212,14 +232,6 @@ func TestLeadByTheTrueStart(t *testing.T) {
 			with(func(c *schedule.Config) { c.ClosePeriods = []schedule.Period{hours("soft", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
 			"6 18:30", "6 23:30", []string{
 				"Sat 6 18:30 opened WindowOpen by s", "Sat 6 19:00 closed ClosePeriod by soft",
-				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
-			},
-		},
-		{
-			"a window starts again after a hard close period",
-			with(func(c *schedule.Config) { c.HardClosePeriods = []schedule.Period{hours("hard", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
-			"6 18:30", "6 23:30", []string{
-				"Sat 6 18:30 opened WindowOpen by s", "Sat 6 19:00 closed ClosePeriod by hard",
 				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
 			},
 		},
@@ -250,6 +262,27 @@ func TestLeadByTheTrueStart(t *testing.T) {
 				"Sat 6 21:00 opened Exception by x", "Sat 6 23:00 closed ClosePeriod by soft",
 			},
 		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+// TestLeadBesidesRowsAbove is about what is no part of the base that a lead looks at.
+func TestLeadBesidesRowsAbove(t *testing.T) {
+	with := func(change func(c *schedule.Config), windows ...schedule.Period) schedule.Config {
+		c := suspended(time.Hour, one("6 21:00", "6 23:00"), windows...)
+		change(&c)
+		return c
+	}
+	for _, tt := range []course{
+		{
+			"a window starts again after a hard close period",
+			with(func(c *schedule.Config) { c.HardClosePeriods = []schedule.Period{hours("hard", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
+			"6 18:30", "6 23:30", []string{
+				"Sat 6 18:30 opened WindowOpen by s", "Sat 6 19:00 closed ClosePeriod by hard",
+				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			},
+		},
 		{
 			"notAfter ends what would have waited",
 			with(func(c *schedule.Config) { c.NotAfter = on("6 20:45") }, hours("s", "6 20:30", "7 00:00")), "6 20:00", "6 23:30", []string{
@@ -270,6 +303,41 @@ func TestLeadByTheTrueStart(t *testing.T) {
 			"6 17:00", "6 23:30", []string{
 				"Sat 6 17:00 closed OutsideWindows", "Sat 6 18:00 opened WindowOpen by s", "Sat 6 19:00 closed CloseRequested by me",
 				"Sat 6 20:30 opened WindowOpen by s", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			},
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+// TestLeadOfExceptionsThatOverlap has a window from 21:00 to 23:00 in the second.
+func TestLeadOfExceptionsThatOverlap(t *testing.T) {
+	led := exception(schedule.Suspend, hours("e", "6 21:00", "6 23:00"))
+	led.Lead = time.Hour
+	none := exception(schedule.Extend)
+	for _, tt := range []course{
+		{
+			"a lead of the second begins in the first",
+			overlap(between("6 20:00", "6 20:30", none), led, hours("s", "6 20:15", "6 22:30")),
+			"6 20:00", "7 00:00", []string{
+				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 opened WindowOpen by s", "Sat 6 20:30 closed Exception by x",
+				"Sat 6 23:00 closed OutsideWindows",
+			},
+		},
+		{
+			"a lead of the second is for a window that the first hides",
+			overlap(between("6 20:30", "6 23:30", none), led, hours("s", "6 20:15", "6 22:30")),
+			"6 20:00", "7 00:00", []string{
+				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 closed Exception by x", "Sat 6 20:30 opened WindowOpen by s",
+				"Sat 6 22:30 closed OutsideWindows",
+			},
+		},
+		{
+			"the schedule that a lead looks at is that without the first",
+			overlap(between("6 18:00", "6 20:30", exception(schedule.Replace, hours("e", "6 18:00", "6 20:30"))), led, hours("s", "6 20:30", "7 00:00")),
+			"6 17:00", "6 23:30", []string{
+				"Sat 6 17:00 closed OutsideWindows", "Sat 6 18:00 opened Exception by first",
+				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
 			},
 		},
 	} {
