@@ -71,7 +71,7 @@ func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 func (e *Exception) rows(base *Plan, valid span) []layer {
 	rest, other := base.rest.state, 1-base.rest.state
 	row := func(state State, periods ...Period) layer {
-		return layer{state: state, reason: ExceptionApplies, by: e.Name, periods: periods}
+		return layer{state: state, reason: ExceptionApplies, by: e.Name, periods: slices.Clone(periods)}
 	}
 	throughout := Period{form: formDated, start: valid.from, end: valid.until}
 	switch {

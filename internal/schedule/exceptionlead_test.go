@@ -382,3 +382,16 @@ func TestExceptionsWhileTheClockIsSetBack(t *testing.T) {
 		tt.runBoth(t)
 	}
 }
+
+func TestAPlanKeepsTheWindowsOfItsExceptions(t *testing.T) {
+	for _, kind := range []schedule.ExceptionType{schedule.Extend, schedule.Suspend, schedule.Replace} {
+		c := suspended(time.Hour, one("6 10:00", "6 12:00"), hours("s", "6 09:30", "6 13:00"))
+		c.Exceptions[0].Type = kind
+		plan := schedule.NewPlan(c)
+		want := plan.Decide(on("6 10:00"))
+		c.Exceptions[0].Windows[0] = schedule.Period{}
+		if got := plan.Decide(on("6 10:00")); got != want {
+			t.Errorf("it became %+v, not %+v", got, want)
+		}
+	}
+}
