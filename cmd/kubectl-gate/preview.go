@@ -110,11 +110,24 @@ func preview(files []string, in io.Reader, namespace string, from, until time.Ti
 	timelines = make([]timeline, 0, len(l.gates))
 	for _, g := range l.gates {
 		timelines = append(timelines, l.timeline(g, from, until))
+		l.leads(g)
 	}
 	if len(l.faults) > 0 {
 		return nil, nil, &invalidManifestError{faults: l.faults}
 	}
 	return timelines, l.doubts(from), nil
+}
+
+// leads notes the exceptions of a Gate whose lead cannot be had.
+func (l *loader) leads(g *v1alpha1.Gate) {
+	for _, e := range l.exceptions {
+		if !gate.IsOf(g, e) {
+			continue
+		}
+		for _, err := range gate.ValidateLead(e, g) {
+			l.faults = append(l.faults, l.doubt(v1alpha1.GateExceptionKind, e.Namespace, e.Name, err.Field, err.ErrorBody()))
+		}
+	}
 }
 
 // timeline previews a Gate as if it and its exceptions were applied at from.

@@ -54,7 +54,7 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 			Reason: string(s.Next.Reason), By: s.Next.By,
 		}
 	}
-	d.Message = message(s, d.Next, &g.Spec, applying(counts, now))
+	d.Message = message(s, d.Next, g, applying(counts, now))
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = earlier(d.Recheck, next)
 	}

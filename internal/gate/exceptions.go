@@ -57,6 +57,21 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	return c.errs
 }
 
+// ValidateLead returns what is wrong with the lead of an exception on the schedule of
+// its Gate, if both are valid by themselves.
+func ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate) field.ErrorList {
+	config, errs := compile(&g.Spec)
+	if e.Spec.LeadTime == nil || len(errs) > 0 || len(ValidateException(e)) > 0 {
+		return nil
+	}
+	config.Exceptions = []schedule.Exception{compileException(&g.Spec, e)}
+	if len(schedule.NewPlan(config).Refused()) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.Duration.String(),
+		"cannot be had: the gate and the windows of the exception change too often for it, use fewer or longer windows")}
+}
+
 func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) {
 	from, until := spec.ValidFrom.Time, spec.ValidUntil.Time
 	for _, bound := range []struct {
@@ -214,6 +229,7 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 		d.Message = fmt.Sprintf("Gate '%s/%s' does not exist, the exception counts as soon as it does", e.Namespace, e.Spec.GateRef.Name)
 		return d
 	}
+	d.Errors = append(d.Errors, ValidateLead(e, g)...)
 	name := g.Namespace + "/" + g.Name
 	if why := notReady(g); why != "" {
 		d.Reason, d.Message = v1alpha1.GateNotReadyReason, fmt.Sprintf("Gate '%s' %s, and no exception changes that", name, why)

@@ -11,12 +11,15 @@ import (
 // message says in a sentence what the Gate is and until when. The wording for
 // requests and the default is that of the Flux RFC on gating. The exception in force
 // is named also where it does not decide.
-func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, exception *v1alpha1.GateException) string {
-	text := sentence(s, next, spec)
-	if exception != nil && s.Reason != schedule.ExceptionApplies {
+func message(s schedule.Decision, next *v1alpha1.Transition, g *v1alpha1.Gate, exception *v1alpha1.GateException) string {
+	text := sentence(s, next, &g.Spec)
+	if exception == nil {
+		return text
+	}
+	if s.Reason != schedule.ExceptionApplies {
 		text += fmt.Sprintf(", exception '%s' is in force until %s", exception.Name, rfc3339(exception.Spec.ValidUntil.Time))
 	}
-	if exception != nil && len(ValidateException(exception)) > 0 {
+	if len(ValidateException(exception)) > 0 || len(ValidateLead(exception, g)) > 0 {
 		text += fmt.Sprintf(", exception '%s' is invalid", exception.Name)
 	}
 	return text

@@ -60,11 +60,12 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 // endedAt returns when an exception that is over ended: not when an edit that came
 // later says so.
 func endedAt(before, now v1alpha1.ExceptionRecord, at time.Time) *metav1.Time {
-	switch {
-	case before.State == v1alpha1.ExceptionExpired:
+	switch before.State {
+	case v1alpha1.ExceptionExpired:
 		return before.ExpiredAt
-	case before.State == v1alpha1.ExceptionActive:
+	case v1alpha1.ExceptionActive:
 		return &metav1.Time{Time: at}
+	case v1alpha1.ExceptionPending:
 	}
 	return now.ExpiredAt
 }

@@ -55,7 +55,10 @@ func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	for i := range exceptions {
 		e := &exceptions[i]
 		valid := span{e.From.Unix(), e.Until.Unix()}
-		rows := e.rows(base, valid)
+		rows, ok := e.rows(base, valid)
+		if !ok {
+			p.refused = append(p.refused, e.Name)
+		}
 		for _, free := range subtract(valid, taken) {
 			for _, row := range rows {
 				row.within = free
@@ -66,78 +69,34 @@ func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	}
 }
 
+// Refused returns the names of the exceptions whose lead takes too long to compute:
+// they and their schedule change too often. They are taken for broken.
+func (p *Plan) Refused() []string { return p.refused }
+
 // rows returns the rows of the decision table that an exception puts before those
-// of the schedule.
-func (e *Exception) rows(base *Plan, valid span) []layer {
+// of the schedule, and false if they are those of a broken one because of its lead.
+func (e *Exception) rows(base *Plan, valid span) (rows []layer, ok bool) {
 	rest, other := base.rest.state, 1-base.rest.state
-	row := func(state State, periods ...Period) layer {
-		return layer{state: state, reason: ExceptionApplies, by: e.Name, periods: slices.Clone(periods)}
+	add := func(state State, periods ...Period) {
+		rows = append(rows, layer{state: state, reason: ExceptionApplies, by: e.Name, periods: slices.Clone(periods)})
 	}
 	throughout := Period{form: formDated, start: valid.from, end: valid.until}
+	leads, ok := newSweep(e, base, valid).leads()
 	switch {
 	case valid.from >= valid.until:
-		return nil
-	case e.Broken && e.closes(rest):
-		return []layer{row(Closed, throughout)}
-	case e.Broken:
-		return nil
-	case e.Type == Extend:
-		return []layer{row(other, e.Windows...)}
+	case e.Broken || !ok:
+		if e.closes(rest) {
+			add(Closed, throughout)
+		}
 	case e.Type == Suspend:
-		return []layer{row(rest, append(slices.Clone(e.Windows), e.leads(base, valid)...)...)}
-	}
-	return []layer{row(other, e.Windows...), row(rest, throughout)}
-}
-
-// leads returns the stretches of S that do not start because of the lead, up to
-// the windows that follow them.
-func (e *Exception) leads(base *Plan, valid span) []Period {
-	lead := int64(e.Lead / time.Second)
-	if lead <= 0 {
-		return nil
-	}
-	windows := layer{periods: e.Windows, within: valid}
-	starts := windows.starts()
-	var found []span
-	for i, start := range starts {
-		from := max(start-lead, valid.from)
-		if i > 0 {
-			from = max(from, starts[i-1])
-		}
-		// What runs at the instant before has not started in the lead.
-		m := base.at(from - 1)
-		for m = base.next(m, start, unlimited); m.start < start; m = base.next(m, start, unlimited) {
-			if m.state == base.rest.state {
-				continue
-			}
-			after, _ := slices.BinarySearch(starts, m.start+lead+1)
-			end := base.next(m, starts[after-1], unlimited)
-			found = append(found, span{m.start, min(end.start, starts[after-1])})
+		add(rest, append(slices.Clone(e.Windows), leads...)...)
+	default:
+		add(other, e.Windows...)
+		if e.Type == Replace {
+			add(rest, throughout)
 		}
 	}
-	if len(found) == 0 {
-		return nil
-	}
-	return []Period{{form: formSpans, spans: found}}
-}
-
-// starts returns when the periods of a row start, those that start within another
-// left out.
-func (l *layer) starts() (all []int64) {
-	for t := l.within.from; ; {
-		covered, edge, _ := l.find(t)
-		if covered {
-			all = append(all, t)
-		}
-		for covered {
-			t = edge
-			covered, edge, _ = l.find(t)
-		}
-		if edge == never {
-			return all
-		}
-		t = edge
-	}
+	return rows, ok
 }
 
 // subtract returns what is left of a span without others.
@@ -151,21 +110,4 @@ func subtract(from span, others []span) []span {
 		left = slices.DeleteFunc(next, func(s span) bool { return s.from >= s.until })
 	}
 	return left
-}
-
-// findSpans returns as find does for sorted spans that do not overlap.
-func (p *Period) findSpans(t int64) (bool, int64) {
-	i, _ := slices.BinarySearchFunc(p.spans, t, func(s span, t int64) int {
-		if s.until <= t {
-			return -1
-		}
-		return 1
-	})
-	switch {
-	case i == len(p.spans):
-		return false, never
-	case p.spans[i].from <= t:
-		return true, p.spans[i].until
-	}
-	return false, p.spans[i].from
 }

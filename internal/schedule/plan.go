@@ -65,8 +65,9 @@ type Config struct {
 // Plan is a compiled schedule. It is immutable and safe for concurrent use. The
 // zero value is closed for ever.
 type Plan struct {
-	layers []layer
-	rest   layer
+	layers  []layer
+	rest    layer
+	refused []string
 }
 
 // layer is one row of the decision table: where one of its periods covers an
@@ -168,7 +169,7 @@ func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		end := until.Unix()
 		for m := p.at(from.Unix()); m.start < end; {
-			next := p.next(m, end, unlimited)
+			next := p.next(m, end, math.MaxInt)
 			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by}
 			if !yield(i) {
 				return
@@ -192,9 +193,6 @@ type moment struct {
 // sight is how many edges a decision looks ahead. Periods can hide each other at
 // every minute: without a bound a single gate could keep a processor busy.
 const sight = 10_000
-
-// unlimited is for what looks ahead in a range that is bounded itself.
-const unlimited = math.MaxInt
 
 // next returns the first moment after m that differs from it in state, looking
 // not further than limit and that many edges. Without one its start is never.
