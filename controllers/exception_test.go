@@ -172,6 +172,26 @@ func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 	}
 }
 
+func TestAnExceptionOfASuspendedGateSaysThatItChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	w.events.take("")
+	w.reportOn(e)
+	w.reconcile(g)
+	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotReady", "Ready False GateNotReady")
+	w.expectEvents()
+	w.expectHeld(app, g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
+	w.reportOn(e)
+	w.reconcile(g)
+	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.expectReleased(app, g)
+}
+
 func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 	w := newWorld(t)
 	w.closedGate("production")
@@ -205,8 +225,8 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.closedGate("production")
 	e := w.exception("brief", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
-	w.reportOn(e)
 	w.in(hour)
+	w.reportOn(e)
 	w.writes.before = once("delete GateException", func() error {
 		w.editException(e.DeepCopy(), func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(2 * hour) })
 		return nil
