@@ -3,6 +3,7 @@ package policies
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -13,40 +14,43 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// verbsOn returns the verbs that a ClusterRole has on Gates, sorted.
-func (w *world) verbsOn(name string) ([]string, error) {
+// verbsOn returns the verbs that a ClusterRole has on each resource of ours,
+// sorted.
+func (w *world) verbsOn(name string) (map[string][]string, error) {
 	role := &rbacv1.ClusterRole{}
 	if err := cluster.Client.Get(w.ctx, client.ObjectKey{Name: name}, role); err != nil {
 		return nil, err
 	}
-	var verbs []string
+	verbs := map[string][]string{}
 	for _, rule := range role.Rules {
 		if slices.Contains(rule.APIGroups, v1alpha1.GroupVersion.Group) {
-			if !slices.Equal(rule.Resources, []string{"gates"}) {
-				return nil, fmt.Errorf("%s has %q", name, rule.Resources)
+			for _, resource := range rule.Resources {
+				verbs[resource] = append(verbs[resource], rule.Verbs...)
+				slices.Sort(verbs[resource])
 			}
-			verbs = append(verbs, rule.Verbs...)
 		}
 	}
-	slices.Sort(verbs)
 	return verbs, nil
 }
 
 func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 	w := newWorld(t)
-	for name, want := range map[string][]string{
-		viewer: {"get", "list", "watch"},
-		editor: {"create", "delete", "deletecollection", "patch", "update"},
-		opener: {"close", "get", "list", "open", "patch", "watch"},
+	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "patch", "update"}
+	for name, want := range map[string]map[string][]string{
+		viewer:            {"gates": look, "gateexceptions": look},
+		editor:            {"gates": edit},
+		opener:            {"gates": {"close", "get", "list", "open", "patch", "watch"}},
+		exceptionEditor:   {"gateexceptions": edit},
+		exceptionApprover: {"gateexceptions": {"approve", "get", "list", "patch", "watch"}},
 	} {
-		if got, err := w.verbsOn(name); err != nil || !slices.Equal(got, want) {
+		if got, err := w.verbsOn(name); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
 	}
 }
 
 // The real controller aggregates, as in any cluster.
-func TestTheBuiltInRolesSeeAndEditGatesButDoNotOpenThem(t *testing.T) {
+func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t *testing.T) {
 	w := newWorld(t)
 	manager, err := cluster.StartControllerManager(w.ctx, "clusterrole-aggregation-controller")
 	w.must(err)
@@ -56,10 +60,11 @@ func TestTheBuiltInRolesSeeAndEditGatesButDoNotOpenThem(t *testing.T) {
 		}
 	})
 	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-	for name, want := range map[string][]string{"view": look, "edit": edit, "admin": edit} {
+	for name, verbs := range map[string][]string{"view": look, "edit": edit, "admin": edit} {
+		want := map[string][]string{"gates": verbs, "gateexceptions": verbs}
 		w.eventually(name+" is aggregated", func() error {
 			got, err := w.verbsOn(name)
-			if err == nil && !slices.Equal(got, want) {
+			if err == nil && !reflect.DeepEqual(got, want) {
 				err = errors.New("not yet")
 			}
 			if err != nil {
@@ -74,9 +79,12 @@ func TestTheBuiltInRolesSeeAndEditGatesButDoNotOpenThem(t *testing.T) {
 		w.mayBy(p.name, "update", "gates", v1alpha1.GroupVersion.Group)
 		w.allowed(p, "label", "gate", "production", role+"=b")
 		w.refused(p, g, openings[0], "user "+p.name+" may not open gate")
+		w.born(p, role, `{"gateRef":{"name":"`+role+`"}}`, nil)
+		w.refusedException(p, role, "user "+p.name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+now())
 	}
 	member := w.as("member-view", "view")
 	w.mayBy(member.name, "get", "gates", v1alpha1.GroupVersion.Group)
 	w.refused(member, g, kubectl("label", "label gate GATE a=b"), `cannot patch resource "gates"`)
+	w.refusedException(member, "edit", `cannot patch resource "gateexceptions"`, "label", "gtex", "edit", "a=b")
 	w.decided(g, metav1.ConditionFalse)
 }

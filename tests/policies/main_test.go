@@ -82,7 +82,7 @@ func active(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
 	}
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"probe"},"rules":[` +
-		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status"],"verbs":["patch","get"]}]}`
+		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions"],"verbs":["patch","get"]}]}`
 	file := filepath.Join(cluster.Dir(), "probe.json")
 	if err := errors.Join(cluster.Client.Create(ctx, namespace), cluster.Client.Create(ctx, g), os.WriteFile(file, []byte(role), 0o600)); err != nil {
 		return err
@@ -95,10 +95,18 @@ func active(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := harness.Eventually(ctx, timeout, "an exception is created", func() error {
+		_, err := cluster.Kubectl(ctx, "--namespace=probe", "create", "-f", exceptionFile(cluster.Dir(), "probe", "", nil))
+		return err
+	}); err != nil {
+		return err
+	}
 	for _, p := range []struct{ policy, args string }{
 		{"gate-request-verb", `patch gate probe --type=merge -p {"metadata":{"annotations":{"open.gate.fluxcd.io/reason":"x"}}}`},
 		{"gate-edit", `patch gate probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gate-status", `patch gate probe --subresource=status --type=merge -p {"status":{"observedGeneration":7}}`},
+		{"gate-exception-verb", `patch gtex probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},
+		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 	} {
 		if err := harness.Eventually(ctx, timeout, p.policy+" is in force", func() error {
 			out, err := probe.kubectl(ctx, "probe", append(strings.Fields(p.args), "--dry-run=server")...)
@@ -110,10 +118,32 @@ func active(ctx context.Context) error {
 			return err
 		}
 	}
-	return harness.Eventually(ctx, timeout, "gate-request-stamp is in force", func() error {
-		out, err := cluster.Kubectl(ctx, "--namespace=probe", "annotate", "gate", "probe", "--dry-run=server", "-o=yaml",
-			v1alpha1.OpenRequestedAtAnnotation+"="+stamp(time.Now()))
-		if !strings.Contains(out, v1alpha1.OpenRequestedByAnnotation) {
+	annotate := []string{"annotate", "gate", "probe", v1alpha1.OpenRequestedAtAnnotation + "=" + stamp(time.Now())}
+	other := []string{"create", "-f", exceptionFile(cluster.Dir(), "other", "", nil)}
+	for _, p := range []struct {
+		policy, want string
+		args         []string
+	}{
+		{"gate-request-stamp", v1alpha1.OpenRequestedByAnnotation, annotate},
+		{"gate-exception-overlap", "gate exception probe/other overlaps with gate exception probe/probe", other},
+	} {
+		if err := harness.Eventually(ctx, timeout, p.policy+" is in force", func() error {
+			out, err := cluster.Kubectl(ctx, append(p.args, "--namespace=probe", "--dry-run=server", "-o=yaml")...)
+			if !strings.Contains(out, p.want) {
+				return fmt.Errorf("%s, %w", out, err)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	_, err := cluster.Kubectl(ctx, "--namespace=probe", "delete", "gtex", "probe")
+	if err != nil {
+		return err
+	}
+	return harness.Eventually(ctx, timeout, "gate-exception-stamp is in force", func() error {
+		out, err := cluster.Kubectl(ctx, append(other, "--namespace=probe", "--dry-run=server", "-o=yaml")...)
+		if !strings.Contains(out, v1alpha1.AuthorsAnnotation) {
 			return fmt.Errorf("%s, %w", out, err)
 		}
 		return nil

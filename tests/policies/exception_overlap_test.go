@@ -1,0 +1,178 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// lasting is a spec that differs by its time, given as days of January 2099 and
+// their hours.
+func lasting(from, until string) string {
+	return fmt.Sprintf(`{"validFrom":"2099-01-%s:00:00Z","validUntil":"2099-01-%s:00:00Z"}`, from, until)
+}
+
+// judged waits until the policy knows of an exception: it sees a new one within
+// a second or so.
+func (w *world) judged(name string) {
+	w.Helper()
+	e := w.exception(name)
+	e.Name, e.ResourceVersion = "judged", ""
+	w.eventually("the policy knows "+name, func() error {
+		err := cluster.Client.Create(w.ctx, e.DeepCopy(), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "overlaps with gate exception "+w.namespace+"/"+name+" ") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+}
+
+// free waits until nothing overlaps with a spec any more.
+func (w *world) free(spec string) {
+	w.Helper()
+	w.eventually("nothing overlaps", func() error {
+		_, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "--dry-run=server", "-f", w.except("free", spec, nil))
+		return err
+	})
+}
+
+func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.judged("first")
+	for name, tc := range map[string]struct {
+		spec    string
+		refused bool
+	}{
+		"the same time":                       {lasting("10T00", "20T00"), true},
+		"within":                              {lasting("12T00", "13T00"), true},
+		"around":                              {lasting("01T00", "31T00"), true},
+		"the first hour":                      {lasting("09T00", "10T01"), true},
+		"the last hour":                       {lasting("19T23", "21T00"), true},
+		"the same time in another zone":       {`{"validFrom":"2099-01-10T09:00:00+09:00","validUntil":"2099-01-10T09:00:01+09:00"}`, true},
+		"of another type":                     {`{"type":"extend","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z","windows":[{"name":"x","start":"01:00","end":"02:00"}]}`, true},
+		"until its beginning":                 {lasting("01T00", "10T00"), false},
+		"until its beginning in another zone": {`{"validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-10T09:00:00+09:00"}`, false},
+		"from its end":                        {lasting("20T00", "31T00"), false},
+		"long before":                         {`{"validFrom":"1970-01-01T00:00:00Z","validUntil":"1970-01-02T00:00:00Z"}`, false},
+		"of another gate":                     {`{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
+			out, err := ona.kubectl(w.ctx, w.namespace, "create", "--dry-run=server", "-f", w.except("second", tc.spec, nil))
+			cause := fmt.Sprintf("denied request: gate exception %[1]s/second overlaps with gate exception %[1]s/first of the same gate production, "+
+				"which lasts from 2099-01-10T00:00:00Z until 2099-01-20T00:00:00Z", w.namespace)
+			if tc.refused != (err != nil) || tc.refused && !strings.Contains(out, cause) {
+				t.Errorf("got %s, %v", out, err)
+			}
+		})
+	}
+	out, err := ona.kubectl(w.ctx, w.namespace, "create", "-f", w.except("generateName: second-", lasting("19T00", "21T00"), nil))
+	if err == nil || !strings.Contains(out, "gate exception "+w.namespace+"/second-") {
+		t.Errorf("a generated name: %s, %v", out, err)
+	}
+	away := newWorld(t)
+	away.born(away.as("ona", exceptionEditor, viewer), "second", lasting("10T00", "20T00"), nil)
+}
+
+func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.born(ona, "second", lasting("20T00", "30T00"), nil)
+	w.born(ona, "third", `{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`, nil)
+	for _, name := range []string{"first", "second", "third"} {
+		w.judged(name)
+	}
+	patch := func(name, spec string) []string {
+		return []string{"patch", "gtex", name, "--type=merge", "-p", `{"spec":` + spec + `}`}
+	}
+	cause := func(name, other string) string {
+		return fmt.Sprintf("gate exception %[1]s/%[2]s overlaps with gate exception %[1]s/%[3]s of the same gate production, which lasts from 2099-01-", w.namespace, name, other)
+	}
+	w.refusedException(ona, "first", cause("first", "second"), patch("first", `{"validUntil":"2099-01-20T00:00:01Z"}`)...)
+	w.refusedException(ona, "third", cause("third", "first"), patch("third", `{"gateRef":{"name":"production"}}`)...)
+	w.refusedException(ona, "first", cause("first", "second"), "replace", "-f", w.except("first", lasting("10T00", "21T00"), nil))
+	w.refusedException(ona, "first", cause("first", "second"), "apply", "--server-side", "--force-conflicts", "-f", w.except("first", lasting("10T00", "21T00"), nil))
+	// Against itself, and after the other has moved.
+	w.allowed(ona, patch("first", `{"validUntil":"2099-01-19T00:00:00Z"}`)...)
+	w.allowed(ona, patch("second", `{"validFrom":"2099-01-25T00:00:00Z"}`)...)
+	w.free(lasting("20T00", "21T00"))
+	w.allowed(ona, patch("first", `{"validFrom":"2099-01-09T00:00:00Z","validUntil":"2099-01-25T00:00:00Z"}`)...)
+}
+
+func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.judged("first")
+	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
+	state := func(state string) {
+		w.Helper()
+		w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{"state":"`+state+`"}}`)
+	}
+	for _, s := range []string{"Pending", "Active"} {
+		state(s)
+		w.judged("first")
+	}
+	state("Expired")
+	w.free(lasting("10T00", "20T00"))
+	state("Pending")
+	w.judged("first")
+
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/stay"]}}`)
+	w.allowed(ona, "delete", "gtex", "first", "--wait=false")
+	w.free(lasting("10T00", "20T00"))
+	w.born(ona, "second", lasting("10T00", "20T00"), nil)
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+
+	// One that takes the place of another right away.
+	w.judged("second")
+	w.allowed(ona, "replace", "--force", "-f", w.except("second", lasting("10T00", "20T00"), nil))
+}
+
+// A pair that overlaps all the same, such as from before the policy, can be
+// labelled and so on, by the controller above all.
+func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.overlapping(ona, "first", "second")
+	for _, name := range []string{"first", "second"} {
+		w.judged(name)
+	}
+	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
+	for _, name := range []string{"first", "second"} {
+		w.allowed(account, "patch", "gtex", name, "--type=merge", "-p", `{"metadata":{"finalizers":["`+v1alpha1.GateFinalizer+`"],"labels":{"`+v1alpha1.GateLabel+`":"production"}}}`)
+		w.allowed(account, "patch", "gtex", name, "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1,"state":"Pending"}}`)
+		w.allowed(ona, "label", "gtex", name, "a=b")
+	}
+	w.refusedException(ona, "first", "overlaps with gate exception "+w.namespace+"/second", "patch", "gtex", "first", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"}}`)
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"spec":`+lasting("01T00", "02T00")+`}`)
+	for _, name := range []string{"first", "second"} {
+		w.allowed(account, "patch", "gtex", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	}
+}
+
+// overlapping creates GateExceptions of the same time while the policy is not
+// bound.
+func (w *world) overlapping(p *person, names ...string) {
+	w.Helper()
+	_, err := cluster.Kubectl(w.ctx, "delete", "validatingadmissionpolicybinding", "gate-exception-overlap")
+	w.must(err)
+	defer func() {
+		_, err := cluster.Kubectl(w.ctx, "apply", "-f", harness.Root()+"/config/policies/exception_overlap.yaml")
+		w.must(err)
+	}()
+	for _, name := range names {
+		w.eventually("nobody judges "+name, func() error {
+			_, err := p.kubectl(w.ctx, w.namespace, "create", "-f", w.except(name, lasting("10T00", "20T00"), nil))
+			return err
+		})
+	}
+}

@@ -1,0 +1,311 @@
+package policies
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// ttl returns the arguments that change the spec of the exception hotfix.
+func ttl(value string) []string {
+	return []string{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"` + value + `"}}`}
+}
+
+// approval returns the arguments that approve the exception hotfix. Times differ,
+// or nothing would change.
+func approval(more ...string) []string {
+	approvals++
+	return append([]string{"annotate", "--overwrite", "gtex", "hotfix", fmt.Sprintf("%s=2026-11-21T16:%02d:%02dZ", approveAt, approvals/60, approvals%60)}, more...)
+}
+
+var approvals int
+
+func TestAnExceptionNamesAllWhoWroteIt(t *testing.T) {
+	w := newWorld(t)
+	ona, edith := w.as("ona", exceptionEditor, viewer), w.as("edith", exceptionEditor, viewer)
+	w.born(ona, "hotfix", "", nil)
+	w.stampedException("hotfix", "ona", "")
+	w.allowed(ona, ttl("1h")...)
+	w.stampedException("hotfix", "ona", "")
+	w.allowed(edith, "label", "gtex", "hotfix", "a=b")
+	w.allowed(edith, "annotate", "gtex", "hotfix", "a=b")
+	w.allowed(edith, ttl("1h")...) // as it is
+	w.stampedException("hotfix", "ona", "")
+	w.allowed(edith, ttl("2h")...)
+	w.stampedException("hotfix", "ona\nedith", "")
+	w.allowed(ona, ttl("1h")...)
+	w.allowed(edith, ttl("3h")...)
+	w.stampedException("hotfix", "ona\nedith", "")
+	clara := w.clusterAdmin()
+	w.allowed(clara, "apply", "--server-side", "--force-conflicts", "-f", w.except("hotfix", `{"ttlAfterExpired":"4h"}`, nil))
+	w.stampedException("hotfix", "ona\nedith\nclara", "")
+	w.allowed(clara, "delete", "gtex", "hotfix")
+	w.born(edith, "hotfix", "", nil)
+	w.stampedException("hotfix", "edith", "")
+}
+
+func TestWhoCreatesAnExceptionIsItsAuthorWhateverIsSaid(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	lies := map[string]string{authors: "bob", approveBy: "1 alice\n1 bob"}
+	for name, annotations := range map[string]map[string]string{"none": nil, "empty": {}, "lies": lies, "another": {"a": "b"}, "empty-ones": {authors: "", approveBy: ""}} {
+		for _, command := range []string{"create", "apply", "apply --server-side", "apply --server-side --field-manager=gating-controller"} {
+			args := append(strings.Fields(command), "-f", w.except("hotfix", "", annotations))
+			w.allowed(ona, args...)
+			w.stampedException("hotfix", "ona", "")
+			if got := w.exception("hotfix").Annotations["a"]; got != annotations["a"] {
+				t.Errorf("%s, %s: the other annotation is %q", name, command, got)
+			}
+			w.allowed(ona, "delete", "gtex", "hotfix")
+		}
+	}
+	w.allowed(ona, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateException","metadata":{"name":"null","annotations":null},`+
+		`"spec":{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`))
+	w.stampedException("null", "ona", "")
+	name := strings.TrimSpace(w.allowed(ona, "create", "-o=jsonpath={.metadata.name}", "-f", w.except("generateName: hotfix-", "", lies)))
+	w.stampedException(name, "ona", "")
+}
+
+func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
+	w := newWorld(t)
+	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	both := w.as("beth", exceptionEditor, exceptionApprover)
+	w.born(ona, "hotfix", "", nil)
+	w.allowed(alice, approval(authors+"=alice", approveBy+"=1 bob")...)
+	w.stampedException("hotfix", "ona", "1 alice")
+
+	merge := "patch gtex hotfix --type=merge -p "
+	for _, p := range []*person{ona, alice, both, w.clusterAdmin()} {
+		for _, args := range []string{
+			"annotate --overwrite gtex hotfix " + authors + "=nobody", "annotate gtex hotfix " + authors + "-",
+			"annotate --overwrite gtex hotfix " + approveBy + "=nobody", "annotate gtex hotfix " + approveBy + "-",
+			"annotate --overwrite gtex hotfix " + authors + "= " + approveBy + "=",
+			merge + `{"metadata":{"annotations":{"` + authors + `":null,"` + approveBy + `":null}}}`,
+			`patch gtex hotfix --type=json -p [{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1authors"}]`,
+			`patch gtex hotfix --type=json -p [{"op":"replace","path":"/metadata/annotations/approve.gate.fluxcd.io~1authors","value":"bob\nalice"}]`,
+			`patch gtex hotfix --type=json -p [{"op":"add","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedBy","value":"1\u0020alice\n1\u0020bob"}]`,
+		} {
+			w.allowed(p, strings.Fields(args)...)
+			w.stampedException("hotfix", "ona", "1 alice")
+		}
+	}
+	at := w.exception("hotfix").Annotations[approveAt]
+	// All annotations but the approval itself, which would be taken back.
+	for _, annotations := range []string{`{"` + approveAt + `":"` + at + `"}`, `{"` + approveAt + `":"` + at + `","` + authors + `":"x","` + approveBy + `":"1 x"}`} {
+		patch := []byte(`[{"op":"add","path":"/metadata/annotations","value":` + annotations + `}]`)
+		w.must(ona.client.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.JSONPatchType, patch)))
+		w.stampedException("hotfix", "ona", "1 alice")
+	}
+	e := w.exception("hotfix")
+	e.Annotations = map[string]string{approveAt: at, authors: "x"}
+	w.must(ona.client.Update(w.ctx, e))
+	w.stampedException("hotfix", "ona", "1 alice")
+	for _, annotations := range []map[string]string{{approveAt: at, authors: "bob", approveBy: "1 bob"}, {approveAt: at}} {
+		for _, manager := range []string{"kustomize-controller", "gating-controller"} {
+			w.allowed(both, "apply", "--server-side", "--force-conflicts", "--field-manager="+manager, "-f", w.except("hotfix", "", annotations))
+			w.stampedException("hotfix", "ona", "1 alice")
+		}
+	}
+	w.allowed(ona, "patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"remove","path":"/metadata/annotations"}]`)
+	w.stampedException("hotfix", "ona", "")
+	w.allowed(ona, "replace", "-f", w.except("hotfix", "", nil))
+	w.allowed(ona, "apply", "-f", w.except("hotfix", "", nil))
+	w.stampedException("hotfix", "ona", "")
+}
+
+// Flux applies what is in Git, again and again, without the stamps.
+func TestTheStampsOutliveServerSideApply(t *testing.T) {
+	w := newWorld(t)
+	flux, alice := w.as("flux", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	apply := func(p *person, spec string) {
+		w.Helper()
+		w.allowed(p, "apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller", "-f", w.except("hotfix", spec, map[string]string{"a": "b"}))
+	}
+	apply(flux, "")
+	apply(flux, "")
+	w.stampedException("hotfix", "flux", "")
+	w.allowed(alice, approval()...)
+	before := w.exception("hotfix").ResourceVersion
+	apply(flux, "")
+	w.stampedException("hotfix", "flux", "1 alice")
+	if after := w.exception("hotfix").ResourceVersion; after != before {
+		t.Error("what Flux applies changes the exception each time")
+	}
+	apply(flux, `{"ttlAfterExpired":"1h"}`)
+	w.stampedException("hotfix", "flux", "1 alice") // void, see the generation
+	w.allowed(alice, approval()...)
+	w.stampedException("hotfix", "flux", "2 alice")
+}
+
+func TestApprovalsAreAddedUp(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	alice, bob := w.as("alice", exceptionApprover), w.as("bob", exceptionApprover)
+	odd := w.as("3 bob", exceptionApprover)
+	w.born(ona, "hotfix", "", nil)
+	w.allowed(alice, approval()...)
+	w.allowed(alice, approval()...)
+	w.stampedException("hotfix", "ona", "1 alice")
+	w.allowed(bob, approval()...)
+	w.allowed(odd, approval()...)
+	w.allowed(alice, approval()...)
+	w.stampedException("hotfix", "ona", "1 alice\n1 bob\n1 3 bob")
+	w.allowed(bob, "annotate", "--overwrite", "gtex", "hotfix", "reconcile.fluxcd.io/requestedAt=1")
+	w.allowed(ona, "label", "gtex", "hotfix", "a=b")
+	w.stampedException("hotfix", "ona", "1 alice\n1 bob\n1 3 bob")
+
+	// An edit: those are of another generation, and gone with the next.
+	w.allowed(ona, ttl("1h")...)
+	w.allowed(bob, approval()...)
+	w.stampedException("hotfix", "ona", "2 bob")
+	w.allowed(alice, "annotate", "gtex", "hotfix", approveAt+"-")
+	w.stampedException("hotfix", "ona", "")
+}
+
+func TestTheStatusAndDryRunsApproveNothing(t *testing.T) {
+	w := newWorld(t)
+	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
+	w.born(ona, "hotfix", "", nil)
+	w.allowed(alice, append(approval(), "--dry-run=server")...)
+	w.stampedException("hotfix", "ona", "")
+	lies := `{"metadata":{"annotations":{"` + approveAt + `":"x","` + authors + `":"bob","` + approveBy + `":"1 alice"}},"status":{"observedGeneration":1}}`
+	w.allowed(account, "patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", lies)
+	w.stampedException("hotfix", "ona", "")
+	if a := w.exception("hotfix").Annotations; len(a) != 1 {
+		t.Errorf("annotations %v", a)
+	}
+}
+
+// A name is a line, and nothing in it makes two of it.
+func TestAUserNameForgesNoLine(t *testing.T) {
+	w := newWorld(t)
+	author := w.as("ona\nx", exceptionEditor, exceptionApprover)
+	w.born(author, "hotfix", "", nil)
+	w.stampedException("hotfix", "ona x", "")
+	w.refusedException(author, "hotfix", "user ona x wrote gate exception "+w.namespace+"/hotfix: somebody else has to approve it", approval()...)
+	forger := w.as("bob\n1 carl", exceptionApprover)
+	w.allowed(forger, approval()...)
+	w.allowed(forger, approval()...)
+	w.stampedException("hotfix", "ona x", "1 bob 1 carl")
+	w.allowed(author, ttl("1h")...)
+	w.stampedException("hotfix", "ona x", "1 bob 1 carl")
+}
+
+// The other way to be stamped is none at all.
+func TestWhatIsNotStampedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	w.born(ona, "hotfix", "", nil)
+	_, err := cluster.Kubectl(w.ctx, "delete", "mutatingadmissionpolicybinding", "gate-exception-stamp")
+	w.must(err)
+	defer func() {
+		_, err := cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
+		w.must(err)
+		w.eventually("the stamps are back", func() error {
+			_, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "--dry-run=server", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
+			return err
+		})
+	}()
+	const cause = " does not say who wrote and approved it: the MutatingAdmissionPolicy gate-exception-stamp has to be in force"
+	w.eventually("nobody stamps", func() error {
+		out, err := ona.kubectl(w.ctx, w.namespace, "create", "--dry-run=server", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
+		if err == nil || !strings.Contains(out, "gate exception "+w.namespace+"/other"+cause) {
+			return fmt.Errorf("got %s, %w", out, err)
+		}
+		return nil
+	})
+	for _, args := range [][]string{
+		approval(), approval(approveBy + "=1 bob"), approval(approveBy+"=1 alice\n1 bob", authors+"=ona"),
+		{"annotate", "--overwrite", "gtex", "hotfix", authors + "=bob"}, {"annotate", "gtex", "hotfix", authors + "-"},
+	} {
+		w.refusedException(alice, "hotfix", cause, args...)
+	}
+	w.refusedException(ona, "hotfix", cause, "annotate", "gtex", "hotfix", approveBy+"=1 alice")
+	w.allowed(ona, "label", "gtex", "hotfix", "a=b")
+	w.allowed(ona, ttl("1h")...) // the author as before
+	w.stampedException("hotfix", "ona", "")
+}
+
+// An exception from before the policies may say what it likes of who wrote it.
+func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
+	w := newWorld(t)
+	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	edith := w.as("edith", exceptionEditor, viewer)
+	unstamped(w, func() {
+		w.eventually("nobody stamps", func() error {
+			_, err := ona.kubectl(w.ctx, w.namespace, "create", "-f", w.except("hotfix", "", nil))
+			if err == nil && w.exception("hotfix").Annotations[authors] != "" {
+				w.allowed(ona, "delete", "gtex", "hotfix")
+				return fmt.Errorf("it is stamped")
+			}
+			return err
+		})
+	})
+	w.stampedException("hotfix", "", "")
+	cause := "user alice may not approve gate exception " + w.namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it anew"
+	w.refusedException(alice, "hotfix", cause, approval()...)
+	w.allowed(edith, ttl("1h")...) // of two authors, one would be known
+	w.stampedException("hotfix", "", "")
+	w.refusedException(alice, "hotfix", cause, approval()...)
+	w.allowed(ona, "replace", "--force", "-f", w.except("hotfix", "", nil))
+	w.allowed(alice, approval()...)
+	w.stampedException("hotfix", "ona", "1 alice")
+}
+
+// unstamped does something while exceptions are neither stamped nor checked.
+func unstamped(w *world, do func()) {
+	w.Helper()
+	for _, kind := range []string{"mutatingadmissionpolicybinding", "validatingadmissionpolicybinding"} {
+		_, err := cluster.Kubectl(w.ctx, "delete", kind, "gate-exception-stamp")
+		w.must(err)
+	}
+	defer func() {
+		_, err := cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
+		w.must(err)
+		w.eventually("the stamps are back", func() error {
+			out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "--dry-run=server", "-o=yaml", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
+			if err == nil && !strings.Contains(out, authors) {
+				err = fmt.Errorf("got %s", out)
+			}
+			return err
+		})
+	}()
+	do()
+}
+
+// What is checked is what is stamped: the same text twice.
+func TestTheTwoPoliciesOfStampsAgree(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]admissionv1.Variable{}
+	for _, document := range strings.Split(string(content), "\n---\n") {
+		policy := &admissionv1.ValidatingAdmissionPolicy{}
+		if err := yaml.Unmarshal([]byte(document), policy); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(policy.Kind, "Policy") {
+			found[policy.Kind] = policy.Spec.Variables
+		}
+	}
+	stamps, check := found["MutatingAdmissionPolicy"], found["ValidatingAdmissionPolicy"]
+	if len(check) < 5 || len(stamps) != len(check)+1 {
+		t.Fatalf("%d and %d variables", len(stamps), len(check))
+	}
+	for i := range check {
+		if check[i] != stamps[i] {
+			t.Errorf("%q is not %q", check[i], stamps[i])
+		}
+	}
+}
