@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -241,16 +242,7 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	edith := w.as("edith", exceptionEditor, viewer)
-	unstamped(w, func() {
-		w.eventually("nobody stamps", func() error {
-			_, err := ona.kubectl(w.ctx, w.namespace, "create", "-f", w.except("hotfix", "", nil))
-			if err == nil && w.exception("hotfix").Annotations[authors] != "" {
-				w.allowed(ona, "delete", "gtex", "hotfix")
-				return fmt.Errorf("it is stamped")
-			}
-			return err
-		})
-	})
+	unstamped(w, func() { w.bornUnstamped(ona, "") })
 	w.stampedException("hotfix", "", "")
 	cause := "user alice may not approve gate exception " + w.namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it anew"
 	w.refusedException(alice, "hotfix", cause, approval()...)
@@ -260,6 +252,19 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 	w.allowed(ona, "replace", "--force", "-f", w.except("hotfix", "", nil))
 	w.allowed(alice, approval()...)
 	w.stampedException("hotfix", "ona", "1 alice")
+}
+
+// bornUnstamped has a person create the exception hotfix before anybody stamps it.
+func (w *world) bornUnstamped(p *person, spec string) {
+	w.Helper()
+	w.eventually("nobody stamps", func() error {
+		_, err := p.kubectl(w.ctx, w.namespace, "create", "-f", w.except("hotfix", spec, nil))
+		if err == nil && w.exception("hotfix").Annotations[authors] != "" {
+			w.allowed(p, "delete", "gtex", "hotfix")
+			return errors.New("it is stamped")
+		}
+		return err
+	})
 }
 
 // unstamped does something while exceptions are neither stamped nor checked.
