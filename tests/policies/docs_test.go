@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,8 +36,10 @@ func documented(t *testing.T) (*world, *v1alpha1.Gate) {
 	t.Helper()
 	w := &world{T: t, ctx: t.Context(), namespace: "flux-system"}
 	w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})))
-	_, err := cluster.Kubectl(w.ctx, "--namespace="+w.namespace, "delete", "--ignore-not-found", "gate", "production")
-	w.must(err)
+	for _, what := range [][]string{{"gateexceptions", "--all"}, {"--ignore-not-found", "gate", "production"}} {
+		_, err := cluster.Kubectl(w.ctx, append([]string{"--namespace=" + w.namespace, "delete"}, what...)...)
+		w.must(err)
+	}
 	return w, w.gate("production")
 }
 
@@ -46,14 +49,24 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 	if len(commands) < 5 {
 		t.Fatalf("%d commands", len(commands))
 	}
+	alice, err := cluster.KubeconfigFor("alice-of-sre", "sre")
+	w.must(err)
 	output := ""
 	for _, command := range commands {
 		if strings.Contains(command, "sed ") { // the tests go on with the account that they have
 			command = strings.Replace(command, "kubectl apply", "kubectl apply --dry-run=server", 1)
 		}
+		for i, day := range []string{"2026-12-24", "2026-12-25"} { // whenever the tests run
+			command = strings.ReplaceAll(command, `"`+day+`T`, `"`+time.Now().UTC().AddDate(0, 0, i+1).Format(time.DateOnly)+"T")
+		}
+		who := cluster.Kubeconfig
+		if strings.Contains(command, approveAt+"=") { // once the controller writes no more
+			who = alice
+			w.reported(g, "hotfix-1234", v1alpha1.WaitingApprovalReason)
+		}
 		shell := exec.CommandContext(w.ctx, "bash", "-euo", "pipefail", "-c", command)
 		shell.Dir = harness.Root()
-		shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+		shell.Env = append(os.Environ(), "KUBECONFIG="+who, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 		out, err := shell.CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v: %s", command, err, out)
@@ -61,7 +74,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 		output += string(out)
 	}
 	// What the docs take away, the tests go on with.
-	_, err := cluster.Kubectl(w.ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "policies"))
+	_, err = cluster.Kubectl(w.ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "policies"))
 	w.must(err)
 	_, err = cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
 	w.must(err)
@@ -69,8 +82,15 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 	if !strings.Contains(output, "\nyes\n") {
 		t.Errorf("alice may not open: %s", output)
 	}
-	alice, err := cluster.KubeconfigFor("alice-of-sre", "sre")
+	w.reported(g, "hotfix-1234", v1alpha1.PendingReason, "alice-of-sre")
+	olaf, err := cluster.KubeconfigFor("olaf-on-call", "on-call")
 	w.must(err)
+	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+olaf, "-n", w.namespace, "create", "-f", w.except("olafs", "", nil))
+	w.must(err)
+	out, err := cluster.Kubectl(w.ctx, "--kubeconfig="+olaf, "-n", w.namespace, "label", "gate", "production", "a=b")
+	if err == nil || !strings.Contains(out, `User "olaf-on-call" cannot patch resource "gates"`) {
+		t.Errorf("on-call edits gates: %s, %v", out, err)
+	}
 	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+alice, "-n", w.namespace, "annotate", "gate/production", openAt+"="+now())
 	w.must(err)
 	w.decided(g, metav1.ConditionTrue)
