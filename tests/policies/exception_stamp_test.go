@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -313,4 +314,31 @@ func TestTheTwoPoliciesOfStampsAgree(t *testing.T) {
 			t.Errorf("%q is not %q", check[i], stamps[i])
 		}
 	}
+}
+
+// Names are long and many; the request must not cost too much for that.
+func TestManyAuthorsAndApproversAreStamped(t *testing.T) {
+	w := newWorld(t)
+	const many = 40
+	scheme, err := harness.Scheme()
+	w.must(err)
+	wantAuthors, wantApprovals := []string{"ona"}, []string{}
+	w.born(w.as("ona", exceptionEditor, viewer), "hotfix", "", nil)
+	for _, kind := range []string{"author", "approver"} {
+		for i := range many {
+			config := rest.CopyConfig(cluster.Config)
+			config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("%s-%d-%s", kind, i, strings.Repeat("x", 300)), Groups: []string{"system:masters"}}
+			c, err := client.New(config, client.Options{Scheme: scheme, Mapper: cluster.Client.RESTMapper()})
+			w.must(err)
+			patch := fmt.Sprintf(`{"spec":{"ttlAfterExpired":"%dh"}}`, i+1)
+			if kind == "approver" {
+				patch = fmt.Sprintf(`{"metadata":{"annotations":{"%s":"%d"}}}`, approveAt, i)
+				wantApprovals = append(wantApprovals, fmt.Sprintf("%d %s", many+1, config.Impersonate.UserName))
+			} else {
+				wantAuthors = append(wantAuthors, config.Impersonate.UserName)
+			}
+			w.must(c.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.MergePatchType, []byte(patch))))
+		}
+	}
+	w.stampedException("hotfix", strings.Join(wantAuthors, "\n"), strings.Join(wantApprovals, "\n"))
 }

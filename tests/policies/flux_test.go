@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -47,9 +48,13 @@ func newGit(t *testing.T, roles ...string) *git {
 // commit makes a Gate with annotations the content of the repository.
 func (r *git) commit(annotations string) {
 	r.Helper()
+	r.commitManifest(fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","spec":{"default":"closed"},`+
+		`"metadata":{"name":"production","namespace":%q,"annotations":%s}}`, r.namespace, annotations))
+}
+
+func (r *git) commitManifest(manifest string) {
+	r.Helper()
 	r.revision++
-	manifest := fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","spec":{"default":"closed"},`+
-		`"metadata":{"name":"production","namespace":%q,"annotations":%s}}`, r.namespace, annotations)
 	key := client.ObjectKey{Namespace: r.namespace, Name: "gates"}
 	r.must(r.artifacts.Publish(r.ctx, cluster.Client, key, fmt.Sprintf("v%d", r.revision), map[string]string{"gate.yaml": manifest}))
 	if r.revision > 1 {
@@ -178,4 +183,52 @@ func TestARequestInGitNeedsTheVerbOfWhoAppliesIt(t *testing.T) {
 	r.decided(g, metav1.ConditionTrue)
 	r.settled(g)
 	r.stamped(g, openBy, r.tenant)
+}
+
+func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
+	r := newGit(t, exceptionEditor, viewer)
+	g := r.guarded(1)
+	alice := r.as("alice", exceptionApprover)
+	commit := func(spec string, annotations map[string]string) {
+		r.Helper()
+		manifest := exceptionManifest("hotfix", spec, annotations)
+		manifest["metadata"].(map[string]any)["namespace"] = r.namespace
+		content, err := json.Marshal(manifest)
+		r.must(err)
+		r.commitManifest(string(content))
+	}
+	spec := opens(1)
+	commit(spec, nil)
+	r.synced()
+	r.stampedException("hotfix", r.tenant, "")
+	r.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+
+	r.allowed(alice, approval()...)
+	r.stampedException("hotfix", r.tenant, "1 alice")
+	r.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
+	r.synced() // strips the approval, which the status remembers
+	r.stampedException("hotfix", r.tenant, "")
+	r.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
+	before := r.exception("hotfix").ResourceVersion
+	for range 3 {
+		r.synced()
+	}
+	if after := r.exception("hotfix").ResourceVersion; after != before {
+		t.Error("kustomize-controller writes the exception anew")
+	}
+
+	commit(spec, map[string]string{approveAt: now(), authors: "bob", approveBy: "1 bob"})
+	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" may not approve gate exception") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	r.as(r.tenant, exceptionApprover)
+	r.mayBy(r.tenant, "approve", "gateexceptions", v1alpha1.GroupVersion.Group)
+	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" wrote gate exception "+r.namespace+"/hotfix: somebody else has to approve it") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	commit(opens(2), nil)
+	r.synced()
+	r.stampedException("hotfix", r.tenant, "")
+	r.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+	r.must(client.IgnoreNotFound(cluster.Client.Delete(r.ctx, r.exception("hotfix"))))
 }
