@@ -136,7 +136,7 @@ func TestAnApproverChangesNothingElse(t *testing.T) {
 	for _, tc := range []struct{ cause, command string }{
 		{may("spec"), merge + `{"spec":{"validUntil":"2099-01-09T00:00:00Z"}}`},
 		{may("spec"), merge + `{"spec":{"type":"suspend","windows":[{"name":"now","start":"00:00","end":"24:00"}]}}`},
-		{may("spec"), `patch gtex hotfix --type=json -p [{"op":"replace","path":"/spec/gateRef/name","value":"staging"}]`},
+		{may("spec"), `patch gtex hotfix --type=json -p [{"op":"replace","path":"/spec/type","value":"replace"},{"op":"add","path":"/spec/ttlAfterExpired","value":"1h"}]`},
 		{may("labels"), "label gtex hotfix a=b"},
 		{may("labels"), "label gtex hotfix gating.toolkit.fluxcd.io/gate-"},
 		{may("finalizers"), merge + `{"metadata":{"finalizers":null}}`},
