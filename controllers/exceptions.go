@@ -23,10 +23,10 @@ import (
 const gateRefField = "spec.gateRef.name"
 
 // exceptionsOf returns the exceptions that refer to a Gate, whether they count or
-// not.
+// not. They must not be changed.
 func exceptionsOf(ctx context.Context, reader client.Reader, gate types.NamespacedName) ([]*v1alpha1.GateException, error) {
 	list := &v1alpha1.GateExceptionList{}
-	if err := reader.List(ctx, list, client.InNamespace(gate.Namespace), client.MatchingFields{gateRefField: gate.Name}); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(gate.Namespace), client.MatchingFields{gateRefField: gate.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	exceptions := make([]*v1alpha1.GateException, len(list.Items))
@@ -76,7 +76,7 @@ func (r *ExceptionReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) e
 		Complete(r)
 }
 
-// siblings returns the exceptions of the same Gate as one.
+// siblings returns the exceptions of the same Gate as one that are not over.
 func (r *ExceptionReconciler) siblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	e, ok := obj.(*v1alpha1.GateException)
 	if !ok {
@@ -85,7 +85,7 @@ func (r *ExceptionReconciler) siblings(ctx context.Context, obj client.Object) [
 	return r.requests(ctx, gateOf(e))
 }
 
-// ofGate returns the exceptions of a Gate.
+// ofGate returns the exceptions of a Gate that are not over.
 func (r *ExceptionReconciler) ofGate(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.requests(ctx, client.ObjectKeyFromObject(obj))
 }
@@ -98,7 +98,10 @@ func (r *ExceptionReconciler) requests(ctx context.Context, gate types.Namespace
 	}
 	var requests []reconcile.Request
 	for _, e := range exceptions {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
+		// Those that are over are many and do not change.
+		if e.Status.State != v1alpha1.ExceptionExpired || !e.DeletionTimestamp.IsZero() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
+		}
 	}
 	return requests
 }
