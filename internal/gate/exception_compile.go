@@ -1,0 +1,133 @@
+package gate
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Bounds of a GateException and of how many must approve it, as the CRD has them.
+const (
+	minLeadTime   = time.Second
+	maxLeadTime   = v1alpha1.MaxExceptionDuration
+	maxNameLength = 253
+	maxApprovers  = 10
+)
+
+var exceptionTypes = map[v1alpha1.ExceptionType]schedule.ExceptionType{
+	v1alpha1.ExceptionExtend: schedule.Extend, v1alpha1.ExceptionSuspend: schedule.Suspend, v1alpha1.ExceptionReplace: schedule.Replace,
+}
+
+// ValidateException returns what is wrong with a GateException, each error with
+// the path of its field. As Validate does for a Gate, it covers what the CRD's
+// schema refuses too.
+func ValidateException(e *v1alpha1.GateException) field.ErrorList {
+	c := &compiler{}
+	c.zone = c.loadZone(nil, "UTC")
+	root := field.NewPath("spec")
+	switch name := e.Spec.GateRef.Name; {
+	case name == "":
+		c.add(field.Required(root.Child("gateRef", "name"), "an exception needs the name of a gate"))
+	case len(name) > maxNameLength:
+		c.add(field.TooLong(root.Child("gateRef", "name"), name, maxNameLength))
+	}
+	if _, ok := exceptionTypes[e.Spec.Type]; !ok {
+		c.add(field.NotSupported(root.Child("type"), e.Spec.Type,
+			[]v1alpha1.ExceptionType{v1alpha1.ExceptionExtend, v1alpha1.ExceptionSuspend, v1alpha1.ExceptionReplace}))
+	}
+	c.validity(root, &e.Spec)
+	if lead := e.Spec.LeadTime; lead != nil {
+		if e.Spec.Type != v1alpha1.ExceptionSuspend {
+			c.add(field.Invalid(root.Child("leadTime"), lead.Duration.String(), "is for type suspend only"))
+		}
+		if lead.Duration < minLeadTime || lead.Duration > maxLeadTime {
+			c.add(field.Invalid(root.Child("leadTime"), lead.Duration.String(), "must be from 1s to 2160h (90 days)"))
+		}
+	}
+	if ttl := e.Spec.TTLAfterExpired; ttl != nil && (ttl.Duration < 0 || ttl.Duration > v1alpha1.MaxTTLAfterExpired) {
+		c.add(field.Invalid(root.Child("ttlAfterExpired"), ttl.Duration.String(), "must be from 0s to 87600h (10 years)"))
+	}
+	c.windows(root.Child("windows"), &e.Spec, true)
+	return c.errs
+}
+
+// ValidateLead returns what is wrong with the lead of an exception on the schedule of
+// its Gate, if both are valid by themselves.
+func ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate) field.ErrorList {
+	config, errs := compile(&g.Spec)
+	if e.Spec.LeadTime == nil || len(errs) > 0 || len(ValidateException(e)) > 0 {
+		return nil
+	}
+	config.Exceptions = []schedule.Exception{compileException(&g.Spec, e)}
+	if len(schedule.NewPlan(config).Refused()) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.Duration.String(),
+		"cannot be had: the gate and the windows of the exception change too often for it, use fewer or longer windows")}
+}
+
+func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) {
+	from, until := spec.ValidFrom.Time, spec.ValidUntil.Time
+	for _, bound := range []struct {
+		name string
+		at   time.Time
+	}{{"validFrom", from}, {"validUntil", until}} {
+		switch {
+		case bound.at.IsZero():
+			c.add(field.Required(root.Child(bound.name), "an exception is bound in time"))
+		case bound.at.Nanosecond() != 0:
+			c.add(field.Invalid(root.Child(bound.name), bound.at.Format(time.RFC3339Nano), "must be in whole seconds"))
+		}
+	}
+	switch {
+	case from.IsZero() || until.IsZero():
+	case !from.Before(until):
+		c.add(field.Invalid(root.Child("validUntil"), until.Format(time.RFC3339), "must be later than validFrom"))
+	case until.Sub(from) > v1alpha1.MaxExceptionDuration:
+		c.add(field.Invalid(root.Child("validUntil"), until.Format(time.RFC3339), "must be at most 2160h (90 days) after validFrom"))
+	}
+}
+
+// windows compiles the windows of an exception in the zone of the compiler, see
+// period for opens.
+func (c *compiler) windows(path *field.Path, spec *v1alpha1.GateExceptionSpec, opens bool) []schedule.Period {
+	switch n := len(spec.Windows); {
+	case n == 0 && spec.Type != v1alpha1.ExceptionReplace:
+		c.add(field.Required(path, "an exception needs windows, but for one of type replace"))
+	case n > v1alpha1.MaxPeriods:
+		c.add(field.TooMany(path, n, v1alpha1.MaxPeriods))
+		return nil
+	}
+	var periods []schedule.Period
+	names := map[string]bool{}
+	for i := range spec.Windows {
+		periods = append(periods, c.period(path.Index(i), &spec.Windows[i], names, opens))
+	}
+	return periods
+}
+
+// compileException returns an exception of a Gate for its schedule. One that is
+// invalid is broken.
+func compileException(g *v1alpha1.GateSpec, e *v1alpha1.GateException) schedule.Exception {
+	compiled := schedule.Exception{
+		Name: e.Name, Type: exceptionTypes[e.Spec.Type], From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time,
+		Broken: len(ValidateException(e)) > 0,
+	}
+	if _, known := exceptionTypes[e.Spec.Type]; !known {
+		compiled.Type = schedule.Replace // which can do both
+	}
+	if compiled.Broken {
+		return compiled
+	}
+	if e.Spec.LeadTime != nil {
+		compiled.Lead = e.Spec.LeadTime.Duration
+	}
+	c := &compiler{}
+	c.zone = c.loadZone(nil, g.TimeZone)
+	opens := (g.Default == v1alpha1.StateClosed) == (e.Spec.Type != v1alpha1.ExceptionSuspend)
+	compiled.Windows = c.windows(nil, &e.Spec, opens)
+	return compiled
+}
