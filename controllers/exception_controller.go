@@ -53,20 +53,31 @@ var exceptionPatchOptions = []patch.Option{
 
 // Reconcile reports what an exception is at this instant.
 func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	now := r.Clock.Now()
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
 	obj := &v1alpha1.GateException{}
 	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	defer func() {
+		r.RecordDuration(ctx, obj, start)
+	}()
+	result, err := r.look(ctx, obj, r.Clock.Now())
+	if apierrors.IsConflict(err) {
+		// The cache is behind, which is usual right after a write of ours.
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	return result, err
+}
+
+// staleRetry is how long to wait for a cache that is behind.
+const staleRetry = 100 * time.Millisecond
+
+func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
 	g, ours, err := r.gateOf(ctx, obj)
 	if err != nil || !ours {
 		return ctrl.Result{}, err
 	}
-	defer func() {
-		r.RecordDuration(ctx, obj, start)
-	}()
 	if !obj.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, obj, g)
 	}

@@ -231,7 +231,10 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 		w.editException(e.DeepCopy(), func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(2 * hour) })
 		return nil
 	})
-	if _, err := w.tryException(e); err == nil {
+	if left := w.reportOn(e).RequeueAfter; left != staleRetry {
+		t.Errorf("looks again in %s", left)
+	}
+	if e.DeletionTimestamp != nil {
 		t.Error("the deletion went through")
 	}
 	w.reportOn(e)
