@@ -73,6 +73,7 @@ func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 // staleRetry is how long to wait for a cache that is behind.
 const staleRetry = 100 * time.Millisecond
 
+// look takes note of approvals, reports, and deletes or lets go what is over.
 func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (ctrl.Result, error) {
 	g, ours, err := r.gateOf(ctx, obj)
 	if err != nil || !ours {
@@ -117,7 +118,6 @@ func removalOf(obj *v1alpha1.GateException) time.Time {
 const exceptionInterval = 10 * time.Minute
 
 // reconcile returns when to look again, zero if only events tell.
-
 func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
 	exceptions, err := exceptionsOf(ctx, r.Client, gateOf(obj))
 	if err != nil {
