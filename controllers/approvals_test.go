@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,5 +113,37 @@ func TestAGateThatBeginsToAskForApprovalsStopsWhatHasNone(t *testing.T) {
 	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
 	if got := w.events.take("ExceptionInterrupted: "); len(got) != 2 {
 		t.Errorf("events %q", got)
+	}
+}
+
+func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
+	w := newWorld(t)
+	w.unstamped = true
+	app := w.kustomization("apps", nil)
+	g, e := w.twoApprovals()
+	w.stamped(e, "x", "1 bob\n1 carol")
+	w.reportOn(e)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because config/policies is not installed") {
+		t.Errorf("it says %q", got)
+	}
+	if stamped, err := StampedBy(cluster.Client)(w.ctx); err != nil || stamped {
+		t.Errorf("this API server stamps: %v, %v", stamped, err)
+	}
+}
+
+func TestWhoApprovedWhatIsOverStays(t *testing.T) {
+	w := newWorld(t)
+	_, e := w.twoApprovals()
+	w.stamped(e, "alice", "1 bob\n1 carol")
+	w.reportOn(e)
+	w.in(2 * hour)
+	w.reportOn(e)
+	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(1000 * hour) })
+	w.reportOn(e)
+	if len(e.Status.Approvals) != 2 {
+		t.Errorf("approvals %+v", e.Status.Approvals)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -41,9 +40,9 @@ type ExceptionReconciler struct {
 	APIReader client.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// Shard selects the Gates that this process reconciles, nil all of them. An
-	// exception goes with its Gate, and without one with the shard of no labels.
-	Shard labels.Selector
+	// Stamped returns whether the API server stamps who writes and who approves
+	// exceptions. While it does not, no approval is taken note of.
+	Stamped func(context.Context) (bool, error)
 }
 
 var exceptionPatchOptions = []patch.Option{
@@ -125,8 +124,14 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	}
 	exceptions = append(slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return e.Name == obj.Name }), obj)
 	before := obj.DeepCopy()
-	approved, voided := gate.HandleApprovals(obj, now)
+	approved, voided, stamped, err := r.handleApprovals(ctx, obj, now)
+	if err != nil {
+		return time.Time{}, err
+	}
 	decision := gate.DecideException(obj, g, exceptions, now)
+	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
+		decision.Message += "; the approvals in its annotations do not count, because config/policies is not installed"
+	}
 	obj.Status.State = decision.State
 	if len(approved)+len(voided) > 0 || before.Status.State != decision.State {
 		// With a lock, so that a cache that is behind forgets no approval and nothing is
@@ -144,10 +149,31 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
-	if decision.Recheck.IsZero() {
-		return removalOf(obj), nil
+	switch removal := removalOf(obj); {
+	case !decision.Recheck.IsZero():
+		return decision.Recheck, nil
+	case removal.IsZero() && now.Sub(obj.Spec.ValidUntil.Time) < clockDoubt:
+		return now.Add(exceptionInterval), nil
+	default:
+		return removal, nil
 	}
-	return decision.Recheck, nil
+}
+
+// clockDoubt is how long an exception that is over is looked at, in case somebody
+// sets the clock back.
+const clockDoubt = 24 * time.Hour
+
+// handleApprovals takes note of approvals, and returns false if there are some that
+// are worth nothing.
+func (r *ExceptionReconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (approved, voided []v1alpha1.Approval, stamped bool, err error) {
+	stamped = true
+	if approved, _ := gate.HandleApprovals(obj.DeepCopy(), now, true); len(approved) > 0 {
+		if stamped, err = r.Stamped(ctx); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	approved, voided = gate.HandleApprovals(obj, now, stamped)
+	return approved, voided, stamped, nil
 }
 
 // gateOf returns the Gate of an exception, nil if it does not exist, and whether
@@ -161,8 +187,9 @@ func (r *ExceptionReconciler) gateOf(ctx context.Context, obj *v1alpha1.GateExce
 	if !apierrors.IsNotFound(err) {
 		return nil, false, err
 	}
+	// Every shard reports on those without a Gate: nobody else may have seen it go.
 	exists, err := gateExists(ctx, r.APIReader, gateOf(obj))
-	return nil, !exists && (r.Shard == nil || r.Shard.Matches(labels.Set{})), err
+	return nil, !exists, err
 }
 
 // label gives an exception the label of its Gate, and returns whether that changed

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -200,9 +198,7 @@ func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 	w.reportOn(kept)
 	w.reportOn(brief)
 	w.in(2 * hour)
-	if left := w.reportOn(kept).RequeueAfter; left != 0 {
-		t.Errorf("what is kept for ever is looked at in %s", left)
-	}
+	w.reportOn(kept)
 	if left := w.reportOn(brief).RequeueAfter; left != 5*time.Minute {
 		t.Errorf("it shall be deleted in %s", left)
 	}
@@ -256,33 +252,42 @@ func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
 	}
 }
 
-func TestAShardSeesToTheExceptionsOfItsGates(t *testing.T) {
+func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
+	w := newWorld(t)
+	g := w.closedGate("production")
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	other := w.reporter()
+	other.Client = withoutGates{w.Client}
+	look := func() {
+		t.Helper()
+		_, err := other.Reconcile(w.ctx, requestFor(e))
+		w.must(err)
+		w.must(w.readException(e))
+	}
+	look()
+	if e.Status.State != "" || len(e.Finalizers) > 0 {
+		t.Errorf("the other shard wrote %+v", e)
+	}
+	w.reportOn(e)
+	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.must(cluster.Client.Delete(w.ctx, g))
+	look()
+	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
+}
+
+func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing.T) {
 	w := newWorld(t)
 	w.closedGate("production")
-	orphan := w.exception("orphan", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.GateRef.Name = "missing" })
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
-	main, err := labels.Parse("!sharding.fluxcd.io/key")
-	w.must(err)
-	other, err := labels.Parse("sharding.fluxcd.io/key=other")
-	w.must(err)
-	for _, tc := range []struct {
-		shard   labels.Selector
-		sees    bool
-		of      *v1alpha1.GateException
-		touched bool
-	}{
-		{other, true, orphan, false}, {other, false, e, false}, {main, true, orphan, true}, {other, true, e, true},
-	} {
-		r := w.reporter()
-		r.Shard = tc.shard
-		if !tc.sees {
-			r.Client = withoutGates{w.Client}
-		}
-		_, err := r.Reconcile(w.ctx, requestFor(tc.of))
-		w.must(err)
-		w.must(w.readException(tc.of))
-		if touched := tc.of.Status.State != ""; touched != tc.touched {
-			t.Errorf("%s by %s: %v", tc.of.Name, tc.shard, tc.of.Status)
-		}
+	w.in(2 * hour)
+	if left := w.reportOn(e).RequeueAfter; left != exceptionInterval {
+		t.Errorf("looks again in %s", left)
+	}
+	w.in(hour / 2)
+	w.reportOn(e)
+	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.in(25 * hour)
+	if left := w.reportOn(e).RequeueAfter; left != 0 {
+		t.Errorf("looks again in %s", left)
 	}
 }

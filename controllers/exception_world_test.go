@@ -23,6 +23,7 @@ import (
 func (w *world) reporter() *ExceptionReconciler {
 	return &ExceptionReconciler{
 		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock, Metrics: runtimectrl.Metrics{},
+		Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil },
 	}
 }
 

@@ -50,6 +50,7 @@ func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
 	}
 	if err := (&ExceptionReconciler{
 		Client: r.Client, EventRecorder: r.EventRecorder, APIReader: r.APIReader, Clock: r.Clock, Metrics: r.Metrics,
+		Stamped: func(context.Context) (bool, error) { return true, nil },
 	}).SetupWithManager(mgr, opts); err != nil {
 		t.Fatal(err)
 	}

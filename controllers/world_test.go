@@ -42,6 +42,8 @@ type world struct {
 	writes    *writes
 	registry  *prometheus.Registry
 	namespace string
+	// unstamped is that of an API server without config/policies.
+	unstamped bool
 	// namespaces are all of this world.
 	namespaces []string
 }

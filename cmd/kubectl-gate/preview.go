@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -95,6 +96,10 @@ func parseRange(from, until string, now time.Time) (start, end time.Time, err er
 	return start, end, nil
 }
 
+// created is when an exception is created that no cluster has seen yet: later than
+// all that are there.
+var created = metav1.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+
 // preview returns the timelines of the Gates in files, in their order there, and what
 // is doubtful about them.
 func preview(files []string, in io.Reader, namespace string, from, until time.Time) (timelines []timeline, warnings []fault, err error) {
@@ -107,10 +112,15 @@ func preview(files []string, in io.Reader, namespace string, from, until time.Ti
 			return nil, nil, err
 		}
 	}
+	for _, e := range l.exceptions {
+		if e.CreationTimestamp.IsZero() {
+			e.CreationTimestamp = created
+		}
+	}
 	timelines = make([]timeline, 0, len(l.gates))
 	for _, g := range l.gates {
 		timelines = append(timelines, l.timeline(g, from, until))
-		l.leads(g)
+		l.leads(g, from)
 	}
 	if len(l.faults) > 0 {
 		return nil, nil, &invalidManifestError{faults: l.faults}
@@ -119,12 +129,12 @@ func preview(files []string, in io.Reader, namespace string, from, until time.Ti
 }
 
 // leads notes the exceptions of a Gate whose lead cannot be had.
-func (l *loader) leads(g *v1alpha1.Gate) {
+func (l *loader) leads(g *v1alpha1.Gate, from time.Time) {
 	for _, e := range l.exceptions {
 		if !gate.IsOf(g, e) {
 			continue
 		}
-		for _, err := range gate.ValidateLead(e, g) {
+		for _, err := range gate.ValidateLead(e, approved(g), l.exceptions, from) {
 			l.faults = append(l.faults, l.doubt(v1alpha1.GateExceptionKind, e.Namespace, e.Name, err.Field, err.ErrorBody()))
 		}
 	}

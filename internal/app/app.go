@@ -56,14 +56,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	probes.SetupChecks(mgr, log)
-	if err := addControllers(ctx, mgr, o, shard); err != nil {
+	if err := addControllers(ctx, mgr, o); err != nil {
 		return err
 	}
 	log.Info("starting manager")
 	return mgr.Start(ctx)
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	recorder, err := events.NewRecorder(mgr, ctrl.Log, o.EventsAddr, v1alpha1.FieldManager)
 	if err != nil {
 		return fmt.Errorf("unable to create event recorder: %w", err)
@@ -94,7 +94,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		Metrics:       common,
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
-		Shard:         shard,
+		Stamped:       controllers.StampedBy(mgr.GetAPIReader()),
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
 	}

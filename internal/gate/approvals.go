@@ -21,8 +21,12 @@ const (
 // HandleApprovals takes the approvals of the present generation that the API server
 // has stamped into the annotations over into the status, which outlives them: Flux
 // removes the annotations of kubectl from an object that is in Git. It returns those
-// that are new, and those that are void because the spec was edited since.
-func HandleApprovals(e *v1alpha1.GateException, now time.Time) (approved, voided []v1alpha1.Approval) {
+// that are new, and those that are void because the spec was edited since. It takes
+// none over if the annotations are not stamped.
+func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (approved, voided []v1alpha1.Approval) {
+	if e.ExpiredBy(now) {
+		return nil, nil // who approved it is kept for audit
+	}
 	e.Status.Approvals = slices.DeleteFunc(slices.Clone(e.Status.Approvals), func(a v1alpha1.Approval) bool {
 		if a.Generation != e.Generation {
 			voided = append(voided, a)
@@ -30,6 +34,9 @@ func HandleApprovals(e *v1alpha1.GateException, now time.Time) (approved, voided
 		}
 		return false
 	})
+	if !stamped {
+		return nil, voided
+	}
 	for line := range strings.Lines(e.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
 		number, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		generation, err := strconv.ParseInt(number, 10, 64)

@@ -69,7 +69,7 @@ func TestWhichApprovalsCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := exception(replace, tc.edit)
-			approved, voided := gate.HandleApprovals(e, noon)
+			approved, voided := gate.HandleApprovals(e, noon, true)
 			if got := names(approved); !slices.Equal(got, tc.want) || len(voided) > 0 {
 				t.Errorf("approved by %q, want %q; voided %v", got, tc.want, voided)
 			}
@@ -83,7 +83,7 @@ func TestWhichApprovalsCount(t *testing.T) {
 					t.Errorf("of %d approvals %d are missing, want %d", asks, got, want)
 				}
 			}
-			if again, _ := gate.HandleApprovals(e, noon.Add(time.Minute)); len(again) > 0 || !slices.Equal(names(e.Status.Approvals), tc.want) {
+			if again, _ := gate.HandleApprovals(e, noon.Add(time.Minute), true); len(again) > 0 || !slices.Equal(names(e.Status.Approvals), tc.want) {
 				t.Errorf("seen again: %q are new, the status has %q", names(again), names(e.Status.Approvals))
 			}
 		})
@@ -99,13 +99,13 @@ func TestAGateWithoutPolicyAsksForNoApprovals(t *testing.T) {
 // Flux removes the annotations from an object that is in Git.
 func TestApprovalsOutliveTheirAnnotation(t *testing.T) {
 	e := exception(replace, written("mallory"), by1("alice"))
-	gate.HandleApprovals(e, noon)
+	gate.HandleApprovals(e, noon, true)
 	delete(e.Annotations, v1alpha1.ApproveRequestedByAnnotation)
-	if approved, voided := gate.HandleApprovals(e, noon); len(approved)+len(voided) > 0 || gate.Missing(asking(closed(), 1), e) != 0 {
+	if approved, voided := gate.HandleApprovals(e, noon, true); len(approved)+len(voided) > 0 || gate.Missing(asking(closed(), 1), e) != 0 {
 		t.Errorf("approved %v, voided %v, status %v", approved, voided, e.Status.Approvals)
 	}
 	lines("1 bob")(e)
-	gate.HandleApprovals(e, noon)
+	gate.HandleApprovals(e, noon, true)
 	if got := names(e.Status.Approvals); !slices.Equal(got, []string{"alice", "bob"}) {
 		t.Errorf("the status has %q", got)
 	}
@@ -113,7 +113,7 @@ func TestApprovalsOutliveTheirAnnotation(t *testing.T) {
 
 func TestAnEditVoidsApprovals(t *testing.T) {
 	e := exception(replace, written("mallory"), lines("1 alice", "1 bob"))
-	gate.HandleApprovals(e, noon)
+	gate.HandleApprovals(e, noon, true)
 	e.Generation = 2
 	if n := gate.Missing(asking(closed(), 2), e); n != 2 {
 		t.Errorf("before the controller has seen the edit %d are missing, want 2", n)
@@ -121,7 +121,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	lines("1 alice", "1 bob", "2 bob")(e)
 	before := slices.Clone(e.Status.Approvals)
 	kept := e.Status.Approvals
-	approved, voided := gate.HandleApprovals(e, noon)
+	approved, voided := gate.HandleApprovals(e, noon, true)
 	if !slices.Equal(names(approved), []string{"bob"}) || !slices.Equal(names(voided), []string{"alice", "bob"}) {
 		t.Errorf("approved by %q, voided of %q", names(approved), names(voided))
 	}
@@ -131,7 +131,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	if !slices.Equal(kept, before) {
 		t.Error("the slice that was in the status is changed, which may be one of the cache")
 	}
-	if _, voided := gate.HandleApprovals(e, noon); len(voided) > 0 {
+	if _, voided := gate.HandleApprovals(e, noon, true); len(voided) > 0 {
 		t.Errorf("voided again: %v", voided)
 	}
 }
@@ -140,7 +140,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 // one that is in the status of an author does not either.
 func TestAnApprovalOfWhoBecameAnAuthorDoesNotCount(t *testing.T) {
 	e := exception(replace, written("mallory"), lines("1 alice", "1 bob"))
-	gate.HandleApprovals(e, noon)
+	gate.HandleApprovals(e, noon, true)
 	written("mallory", "alice")(e)
 	if n := gate.Missing(asking(closed(), 2), e); n != 1 {
 		t.Errorf("%d are missing, want 1", n)
@@ -157,7 +157,7 @@ func TestTheStatusKeepsABoundNumberOfApprovals(t *testing.T) {
 		many = append(many, fmt.Sprintf("1 user%d", i))
 	}
 	e := exception(replace, written("mallory"), lines(many...))
-	if approved, _ := gate.HandleApprovals(e, noon); len(approved) != 32 || len(e.Status.Approvals) != 32 || approved[31].By != "user31" {
+	if approved, _ := gate.HandleApprovals(e, noon, true); len(approved) != 32 || len(e.Status.Approvals) != 32 || approved[31].By != "user31" {
 		t.Errorf("%d approvals, %d in the status", len(approved), len(e.Status.Approvals))
 	}
 }

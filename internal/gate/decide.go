@@ -39,13 +39,11 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 		return decideInvalid(g, errs, now)
 	}
 	counts := counting(g, exceptions, now)
-	for _, e := range counts {
-		config.Exceptions = append(config.Exceptions, compileException(&g.Spec, e))
-	}
+	config.Exceptions = compileExceptions(g, counts)
 	requests := requestsOf(g)
-	baseline := schedule.NewPlan(config)
 	config.Open, config.Close = periods(requests)
-	s := schedule.NewPlan(config).Decide(now)
+	plan := schedule.NewPlan(config)
+	s := plan.Decide(now)
 
 	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), Recheck: s.Until}
 	if !s.Next.At.IsZero() {
@@ -54,11 +52,11 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 			Reason: string(s.Next.Reason), By: s.Next.By,
 		}
 	}
-	d.Message = message(s, d.Next, g, applying(counts, now))
+	d.Message = message(s, d.Next, &g.Spec) + inForceToo(s, applying(counts, now), plan.Refused())
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = earlier(d.Recheck, next)
 	}
-	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, baseline, now)
+	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, config, now)
 	d.Request = deciding(requests, s.Reason, now)
 	return d
 }
@@ -70,9 +68,7 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	for _, e := range counting(g, exceptions, from) {
-		config.Exceptions = append(config.Exceptions, compileException(&g.Spec, e))
-	}
+	config.Exceptions = compileExceptions(g, counting(g, exceptions, from))
 	config.Open, config.Close = periods(requestsOf(g))
 	return schedule.NewPlan(config).Intervals(from, until), nil
 }
@@ -80,7 +76,7 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 // resetTimes reports the request in force in the RFC's two fields. A request
 // that ended the opposite one early and asks for what the Gate is by itself
 // resets it at once.
-func resetTimes(requests []inForce, baseline *schedule.Plan, now time.Time) (requestedAt, resetAt *metav1.Time) {
+func resetTimes(requests []inForce, config schedule.Config, now time.Time) (requestedAt, resetAt *metav1.Time) {
 	i := latest(requests, now)
 	if i < 0 {
 		return nil, nil
@@ -91,8 +87,11 @@ func resetTimes(requests []inForce, baseline *schedule.Plan, now time.Time) (req
 		state = schedule.Closed
 	}
 	endedOpposite := i > 0 && requests[i-1].action != r.action && requests[i-1].end.Equal(r.start)
-	if endedOpposite && baseline.Decide(r.start).State == state {
-		r.end = r.start
+	if endedOpposite {
+		config.Open, config.Close = nil, nil
+		if schedule.NewPlan(config).Decide(r.start).State == state {
+			r.end = r.start
+		}
 	}
 	requestedAt = &metav1.Time{Time: r.start}
 	if r.end.IsZero() {

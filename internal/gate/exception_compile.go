@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -55,18 +56,18 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 }
 
 // ValidateLead returns what is wrong with the lead of an exception on the schedule of
-// its Gate, if both are valid by themselves.
-func ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate) field.ErrorList {
+// its Gate with all its exceptions, this one included, if that is valid by itself.
+func ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) field.ErrorList {
 	config, errs := compile(&g.Spec)
-	if e.Spec.LeadTime == nil || len(errs) > 0 || len(ValidateException(e)) > 0 {
+	if e.Spec.LeadTime == nil || len(errs) > 0 {
 		return nil
 	}
-	config.Exceptions = []schedule.Exception{compileException(&g.Spec, e)}
-	if len(schedule.NewPlan(config).Refused()) == 0 {
+	config.Exceptions = compileExceptions(g, counting(g, exceptions, now))
+	if !slices.Contains(schedule.NewPlan(config).Refused(), e.Name) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.Duration.String(),
-		"cannot be had: the gate and the windows of the exception change too often for it, use fewer or longer windows")}
+		"cannot be had: the gate and the windows of its exceptions change too often for it, use fewer or longer windows")}
 }
 
 func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) {
@@ -107,6 +108,14 @@ func (c *compiler) windows(path *field.Path, spec *v1alpha1.GateExceptionSpec, o
 		periods = append(periods, c.period(path.Index(i), &spec.Windows[i], names, opens))
 	}
 	return periods
+}
+
+func compileExceptions(g *v1alpha1.Gate, counts []*v1alpha1.GateException) []schedule.Exception {
+	var compiled []schedule.Exception
+	for _, e := range counts {
+		compiled = append(compiled, compileException(&g.Spec, e))
+	}
+	return compiled
 }
 
 // compileException returns an exception of a Gate for its schedule. One that is

@@ -182,7 +182,7 @@ func TestWhatAnExceptionIs(t *testing.T) {
 			if tc.gate != nil {
 				production(tc.gate)
 			}
-			gate.HandleApprovals(e, noon)
+			gate.HandleApprovals(e, noon, true)
 			d := gate.DecideException(e, tc.gate, append(tc.others, e), utc(tc.at))
 			if d.State != tc.state || d.Reason != tc.reason || d.Active != (tc.state == inForce) {
 				t.Errorf("got %s, %s, active %t; want %s, %s", d.State, d.Reason, d.Active, tc.state, tc.reason)

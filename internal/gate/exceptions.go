@@ -65,14 +65,54 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 	return next
 }
 
+// peers are the exceptions of a Gate at an instant.
+type peers struct {
+	gate *v1alpha1.Gate
+	// notReady says why none of them changes anything, empty if they do.
+	notReady string
+	counts   []*v1alpha1.GateException
+	// winner applies, nil if none does.
+	winner *v1alpha1.GateException
+	now    time.Time
+}
+
+func peersOf(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) peers {
+	counts := counting(g, exceptions, now)
+	return peers{gate: g, notReady: notReady(g), counts: counts, winner: applying(counts, now), now: now}
+}
+
+// state returns the state of one of them, and the reason for it.
+func (p *peers) state(e *v1alpha1.GateException) (v1alpha1.ExceptionState, string) {
+	switch {
+	case e.ExpiredBy(p.now) || !e.DeletionTimestamp.IsZero():
+		return v1alpha1.ExceptionExpired, v1alpha1.ExpiredReason
+	case p.gate == nil:
+		return v1alpha1.ExceptionPending, v1alpha1.GateNotFoundReason
+	case p.notReady != "":
+		return v1alpha1.ExceptionPending, v1alpha1.GateNotReadyReason
+	case Missing(p.gate, e) > 0:
+		return v1alpha1.ExceptionPending, v1alpha1.WaitingApprovalReason
+	case !isValidAt(e, p.now):
+		return v1alpha1.ExceptionPending, v1alpha1.PendingReason
+	case p.winner == nil || p.winner.Name != e.Name:
+		return v1alpha1.ExceptionPending, v1alpha1.OverlappedReason
+	}
+	return v1alpha1.ExceptionActive, v1alpha1.InForceReason
+}
+
+// newer returns those that win over one at some time, in their order of precedence.
+func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
+	own := slices.IndexFunc(p.counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
+	return slices.DeleteFunc(slices.Clone(p.counts[:max(own, 0)]), func(newer *v1alpha1.GateException) bool {
+		return !newer.Spec.ValidFrom.Before(&e.Spec.ValidUntil) || !e.Spec.ValidFrom.Before(&newer.Spec.ValidUntil)
+	})
+}
+
 // Overlapping returns those of some exceptions that win over one of a Gate at some time
 // from an instant on, in their order of precedence.
 func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
-	counts := counting(g, exceptions, now)
-	own := slices.IndexFunc(counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
-	return slices.DeleteFunc(counts[:max(own, 0)], func(newer *v1alpha1.GateException) bool {
-		return !newer.Spec.ValidFrom.Before(&e.Spec.ValidUntil) || !e.Spec.ValidFrom.Before(&newer.Spec.ValidUntil)
-	})
+	p := peersOf(g, exceptions, now)
+	return p.newer(e)
 }
 
 // ExceptionDecision is what a GateException is at an instant.
@@ -92,63 +132,76 @@ type ExceptionDecision struct {
 // DecideException returns the decision on an exception at an instant. The Gate is
 // nil if it does not exist; exceptions are all that refer to it, this one included.
 func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
-	until := rfc3339(e.Spec.ValidUntil.Time)
-	if e.ExpiredBy(now) {
-		return ExceptionDecision{State: v1alpha1.ExceptionExpired, Reason: v1alpha1.ExpiredReason, Message: "Exception expired at " + until}
+	p := peers{now: now}
+	if g != nil {
+		p = peersOf(g, exceptions, now)
 	}
-	if !e.DeletionTimestamp.IsZero() {
-		return ExceptionDecision{State: v1alpha1.ExceptionExpired, Reason: v1alpha1.ExpiredReason, Message: "Exception is being deleted"}
+	d := ExceptionDecision{}
+	d.State, d.Reason = p.state(e)
+	d.Active = d.State == v1alpha1.ExceptionActive
+	if d.State != v1alpha1.ExceptionExpired {
+		d.Recheck = nextEdge(exceptions, now)
+		d.Errors = ValidateException(e)
 	}
-	d := ExceptionDecision{State: v1alpha1.ExceptionPending, Errors: ValidateException(e), Recheck: nextEdge(exceptions, now)}
-	if g == nil {
-		d.Reason = v1alpha1.GateNotFoundReason
-		d.Message = fmt.Sprintf("Gate '%s/%s' does not exist, the exception counts as soon as it does", e.Namespace, e.Spec.GateRef.Name)
-		return d
-	}
-	d.Errors = append(d.Errors, ValidateLead(e, g)...)
-	name := g.Namespace + "/" + g.Name
-	if why := notReady(g); why != "" {
-		d.Reason, d.Message = v1alpha1.GateNotReadyReason, fmt.Sprintf("Gate '%s' %s, and no exception changes that", name, why)
-		return d
-	}
-	if Missing(g, e) > 0 {
-		d.Reason, d.Message = v1alpha1.WaitingApprovalReason, waiting(g, e)
-		return d
-	}
-	winner := applying(counting(g, exceptions, now), now)
-	if newer := Overlapping(e, g, exceptions, now); len(newer) > 0 {
-		first := newer[0]
-		if slices.Contains(newer, winner) {
-			first = winner
+	name := e.Namespace + "/" + e.Spec.GateRef.Name
+	valid := fmt.Sprintf("from %s until %s", rfc3339(e.Spec.ValidFrom.Time), rfc3339(e.Spec.ValidUntil.Time))
+	switch d.Reason {
+	case v1alpha1.ExpiredReason:
+		d.Message = "Exception expired at " + rfc3339(e.Spec.ValidUntil.Time)
+		if !e.ExpiredBy(now) {
+			d.Message = "Exception is being deleted"
 		}
-		d.Overlapped = fmt.Sprintf("Exception '%s' of gate '%s' is newer and wins from %s until %s",
-			first.Name, name, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
-	}
-	valid := fmt.Sprintf("from %s until %s", rfc3339(e.Spec.ValidFrom.Time), until)
-	switch {
-	case !isValidAt(e, now):
-		d.Reason, d.Message = v1alpha1.PendingReason, fmt.Sprintf("Exception applies to gate '%s' %s", name, valid)
-	case winner == nil || winner.Name != e.Name:
-		d.Reason, d.Message = v1alpha1.OverlappedReason, d.Overlapped
 		return d
-	default:
-		d.State, d.Active, d.Reason = v1alpha1.ExceptionActive, true, v1alpha1.InForceReason
-		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, until)
+	case v1alpha1.GateNotFoundReason:
+		d.Message = fmt.Sprintf("Gate '%s' does not exist, the exception counts as soon as it does", name)
+		return d
+	case v1alpha1.GateNotReadyReason:
+		d.Message = fmt.Sprintf("Gate '%s' %s, and no exception changes that", name, p.notReady)
+		return d
+	case v1alpha1.WaitingApprovalReason:
+		d.Message = waiting(g, e)
+		return d
+	case v1alpha1.PendingReason:
+		d.Message = fmt.Sprintf("Exception applies to gate '%s' %s", name, valid)
+	case v1alpha1.InForceReason:
+		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, rfc3339(e.Spec.ValidUntil.Time))
 	}
-	if len(d.Errors) > 0 {
+	d.Errors = append(d.Errors, ValidateLead(e, g, exceptions, now)...)
+	d.Overlapped = p.overlapped(e, name)
+	switch {
+	case d.Reason == v1alpha1.OverlappedReason:
+		d.Message = d.Overlapped
+	case len(d.Errors) > 0:
 		d.Reason = v1alpha1.InvalidSpecReason
 		d.Message = fmt.Sprintf("Exception is invalid: %s it opens nothing of gate '%s', and whatever it could close is closed: %s", valid, name, d.Errors.ToAggregate())
 	}
 	return d
 }
 
+// overlapped says which newer one wins over one of them, first of all the one that
+// does now. It is empty if none does.
+func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
+	newer := p.newer(e)
+	if len(newer) == 0 {
+		return ""
+	}
+	first := newer[0]
+	if slices.Contains(newer, p.winner) {
+		first = p.winner
+	}
+	return fmt.Sprintf("Exception '%s' of gate '%s' is newer and wins from %s until %s",
+		first.Name, gate, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
+}
+
 // notReady says why a Gate stays as it is, whatever its exceptions say. It is empty
 // if it does not.
 func notReady(g *v1alpha1.Gate) string {
-	if g.Spec.Suspend {
+	switch _, errs := compile(&g.Spec); {
+	case !g.DeletionTimestamp.IsZero():
+		return "is being deleted and holds nothing any more"
+	case g.Spec.Suspend:
 		return "is suspended and stays as it is"
-	}
-	if _, errs := compile(&g.Spec); len(errs) > 0 {
+	case len(errs) > 0:
 		return "has an invalid spec and opens nothing"
 	}
 	return ""

@@ -248,7 +248,7 @@ func TestWhichExceptionsCount(t *testing.T) {
 
 func TestApprovalsThatAreMissingKeepAnExceptionFromCounting(t *testing.T) {
 	e := exception(extend, in(midday), written("mallory"), by1("alice"))
-	gate.HandleApprovals(e, noon)
+	gate.HandleApprovals(e, noon, true)
 	for asks, want := range map[int32]v1alpha1.State{0: isOpened, 1: isOpened, 2: isClosed} {
 		d := gate.Decide(asking(production(closed()), asks), noon, e)
 		if d.State != want || want == isClosed && !d.Recheck.IsZero() {

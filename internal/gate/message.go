@@ -2,30 +2,32 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// message says in a sentence what the Gate is and until when. The wording for
-// requests and the default is that of the Flux RFC on gating. The exception in force
-// is named also where it does not decide.
-func message(s schedule.Decision, next *v1alpha1.Transition, g *v1alpha1.Gate, exception *v1alpha1.GateException) string {
-	text := sentence(s, next, &g.Spec)
+// inForceToo names the exception in force, unless the sentence before does already, and
+// says if it is invalid.
+func inForceToo(s schedule.Decision, exception *v1alpha1.GateException, refused []string) string {
 	if exception == nil {
-		return text
+		return ""
 	}
+	text := ""
 	if s.Reason != schedule.ExceptionApplies {
 		text += fmt.Sprintf(", exception '%s' is in force until %s", exception.Name, rfc3339(exception.Spec.ValidUntil.Time))
 	}
-	if len(ValidateException(exception)) > 0 || len(ValidateLead(exception, g)) > 0 {
+	if len(ValidateException(exception)) > 0 || slices.Contains(refused, exception.Name) {
 		text += fmt.Sprintf(", exception '%s' is invalid", exception.Name)
 	}
 	return text
 }
 
-func sentence(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec) string {
+// message says in a sentence what the Gate is and until when. The wording for
+// requests and the default is that of the Flux RFC on gating.
+func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec) string {
 	then := ""
 	if next != nil {
 		verb := "opening"

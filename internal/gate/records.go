@@ -12,7 +12,8 @@ import (
 
 // RecordExceptions notes in the status of a Gate what its exceptions are at an
 // instant, those that apply first, then those that will, then those that did, the
-// last of them first. What there is no room for is left out from the end.
+// last of them first. There is a record for each stretch of time in which one applied.
+// What there is no room for is left out from the end.
 func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) {
 	before := slices.Clone(g.Status.Exceptions)
 	for i := range before {
@@ -21,35 +22,33 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 		}
 	}
 	var records []v1alpha1.ExceptionRecord
+	peers := peersOf(g, exceptions, now)
 	for _, e := range exceptions {
 		if !IsOf(g, e) || !e.DeletionTimestamp.IsZero() {
 			continue
 		}
-		r := v1alpha1.ExceptionRecord{
-			Name: e.Name, Type: e.Spec.Type, ValidFrom: e.Spec.ValidFrom, ValidUntil: e.Spec.ValidUntil,
-			State: DecideException(e, g, exceptions, now).State,
-		}
-		if r.State == v1alpha1.ExceptionExpired {
-			r.ExpiredAt = r.ValidUntil.DeepCopy()
-		}
-		if i := slices.IndexFunc(before, func(b v1alpha1.ExceptionRecord) bool { return sameLife(b, r) }); i >= 0 {
-			r.AppliedAt = before[i].AppliedAt
-			if r.State == v1alpha1.ExceptionExpired {
-				r.ExpiredAt = endedAt(before[i], r, now)
-			}
+		r := v1alpha1.ExceptionRecord{Name: e.Name, Type: e.Spec.Type, ValidFrom: e.Spec.ValidFrom, ValidUntil: e.Spec.ValidUntil}
+		r.State, _ = peers.state(e)
+		i := slices.IndexFunc(before, func(b v1alpha1.ExceptionRecord) bool { return sameStretch(b, r) })
+		if i >= 0 {
+			r.AppliedAt, r.ExpiredAt = before[i].AppliedAt, before[i].ExpiredAt
 			before = slices.Delete(before, i, i+1)
 		}
-		if r.State == v1alpha1.ExceptionActive && r.AppliedAt == nil {
+		switch {
+		case r.State == v1alpha1.ExceptionActive && r.AppliedAt == nil:
 			r.AppliedAt = &metav1.Time{Time: now}
+		case r.State == v1alpha1.ExceptionExpired && r.ExpiredAt == nil && r.AppliedAt != nil:
+			r.ExpiredAt = &metav1.Time{Time: now} // an edit ended it
+		case r.State == v1alpha1.ExceptionExpired && r.ExpiredAt == nil:
+			r.ExpiredAt = r.ValidUntil.DeepCopy()
 		}
 		records = append(records, r)
 	}
 	for _, r := range before {
-		// It is gone. What never applied leaves no trace.
-		if r.State != v1alpha1.ExceptionExpired && r.AppliedAt != nil {
-			r.State, r.ExpiredAt = v1alpha1.ExceptionExpired, &metav1.Time{Time: earlier(r.ValidUntil.Time, now)}
+		if r.State == v1alpha1.ExceptionActive {
+			r.State, r.ExpiredAt = v1alpha1.ExceptionExpired, &metav1.Time{Time: now}
 		}
-		if r.State == v1alpha1.ExceptionExpired {
+		if r.State == v1alpha1.ExceptionExpired { // what never applied leaves no trace
 			records = append(records, r)
 		}
 	}
@@ -57,27 +56,20 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 	g.Status.Exceptions = records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
-// endedAt returns when an exception that is over ended: not when an edit that came
-// later says so.
-func endedAt(before, now v1alpha1.ExceptionRecord, at time.Time) *metav1.Time {
-	switch before.State {
-	case v1alpha1.ExceptionExpired:
-		return before.ExpiredAt
-	case v1alpha1.ExceptionActive:
-		return &metav1.Time{Time: at}
-	case v1alpha1.ExceptionPending:
-	}
-	return now.ExpiredAt
-}
-
-// sameLife returns whether a record of before is about the same exception as one of
-// now, and not about one of that name that was over.
-func sameLife(before, now v1alpha1.ExceptionRecord) bool {
+// sameStretch returns whether a record of before goes on in one of now: an exception
+// that is interrupted begins a new one.
+func sameStretch(before, now v1alpha1.ExceptionRecord) bool {
 	if before.Name != now.Name {
 		return false
 	}
-	return before.State != v1alpha1.ExceptionExpired ||
-		now.State == v1alpha1.ExceptionExpired && before.ValidUntil.Equal(&now.ValidUntil)
+	switch before.State {
+	case v1alpha1.ExceptionActive:
+		return now.State != v1alpha1.ExceptionPending
+	case v1alpha1.ExceptionExpired:
+		return now.State == v1alpha1.ExceptionExpired && before.ValidUntil.Equal(&now.ValidUntil)
+	default:
+		return true
+	}
 }
 
 func compareRecords(a, b v1alpha1.ExceptionRecord) int {

@@ -86,8 +86,9 @@ func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
 			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"}, {"14:00", none, "x Expired 11:00-13:00"}, {"15:00", x, "x Expired 11:00-13:00"},
 		},
 		"it is moved to later while it applies": {
-			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Pending 11:00"},
-			{"14:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Active 11:00"},
+			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Pending, x Expired 11:00-12:00"},
+			{"14:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Active 14:00, x Expired 11:00-12:00"},
+			{"14:10", []*v1alpha1.GateException{hours("x", "10:00", "10:30")}, "x Expired 14:00-14:10, x Expired 11:00-12:00"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

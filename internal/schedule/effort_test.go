@@ -22,6 +22,7 @@ func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
 		"all the time, and no lead":                {every("*/2 * * * *", 100), every("1/2 * * * *", 100), 0, false},
 		"a hundred of every other minute":          {every("*/2 * * * *", 100), every("1/2 * * * *", 100), time.Minute, true},
 		"the schedule alone is that busy":          {every("*/2 * * * *", 100), every("0 12 * * *", 1), 24 * time.Hour, true},
+		"few of the schedule are that slow":        {every("0 0 29 2 *", 100), every("1/2 * * * *", 1), time.Minute, true},
 		"the windows alone are that busy":          {every("0 12 * * *", 1), every("1/2 * * * *", 100), time.Minute, true},
 		"a leap day that takes long to find":       {append(every("0 0 29 2 *", 99), every("*/2 * * * *", 1)...), every("0 12 * * *", 1), 24 * time.Hour, true},
 		"a busy schedule and a lead that is short": {every("*/2 * * * *", 10), every("0 12 * * SAT", 1), time.Hour, false},
@@ -40,5 +41,20 @@ func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
 				t.Errorf("got %+v", d)
 			}
 		})
+	}
+}
+
+func TestTheExceptionsOfAPlanShareOneEffort(t *testing.T) {
+	at := func(day int) time.Time { return utc("2026-06-01T00:00:00Z").AddDate(0, 0, day) }
+	exceptions := []schedule.Exception{}
+	for i := range 10 { // the newest first, that is the last
+		exceptions = append(exceptions, schedule.Exception{
+			Name: string(rune('a' + 9 - i)), Type: schedule.Suspend, From: at(90 * (9 - i)), Until: at(90 * (10 - i)), Lead: time.Minute,
+			Windows: []schedule.Period{cron("UTC", "1/4 * * * *", time.Minute)},
+		})
+	}
+	refused := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{cron("UTC", "*/2 * * * *", time.Minute)}, Exceptions: exceptions}).Refused()
+	if len(refused) == 0 || len(refused) == 10 || refused[0] == "a" || !slices.IsSorted(refused) || refused[len(refused)-1] != "j" {
+		t.Errorf("refused are %q, want the last ones", refused)
 	}
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -51,37 +52,57 @@ type span struct {
 // addExceptions adds the rows of exceptions. At each instant the first of those
 // that are valid then decides alone, as if there were no others.
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
+	rows := p.rowsOf(base, exceptions)
 	var taken []span
 	for i := range exceptions {
-		e := &exceptions[i]
-		valid := span{e.From.Unix(), e.Until.Unix()}
-		rows, ok := e.rows(base, valid)
-		if !ok {
-			p.refused = append(p.refused, e.Name)
-		}
-		for _, free := range subtract(valid, taken) {
-			for _, row := range rows {
+		for _, free := range subtract(exceptions[i].valid(), taken) {
+			for _, row := range rows[i] {
 				row.within = free
 				p.layers = append(p.layers, row)
 			}
 		}
-		taken = append(taken, valid)
+		taken = append(taken, exceptions[i].valid())
 	}
 }
 
+// rowsOf returns the rows of each exception. Their leads share one effort, in which
+// those that begin first come first: one that applies is not refused because of one
+// to come.
+func (p *Plan) rowsOf(base *Plan, exceptions []Exception) [][]layer {
+	order := make([]int, len(exceptions))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(exceptions[a].From.Compare(exceptions[b].From), cmp.Compare(exceptions[a].Name, exceptions[b].Name))
+	})
+	left, rows := effort, make([][]layer, len(exceptions))
+	for _, i := range order {
+		var ok bool
+		if rows[i], ok = exceptions[i].rows(base, &left); !ok {
+			p.refused = append(p.refused, exceptions[i].Name)
+		}
+	}
+	return rows
+}
+
+func (e *Exception) valid() span { return span{e.From.Unix(), e.Until.Unix()} }
+
 // Refused returns the names of the exceptions whose lead takes too long to compute:
-// they and their schedule change too often. They are taken for broken.
+// they, the schedule and other exceptions change too often. They are taken for
+// broken.
 func (p *Plan) Refused() []string { return p.refused }
 
 // rows returns the rows of the decision table that an exception puts before those
 // of the schedule, and false if they are those of a broken one because of its lead.
-func (e *Exception) rows(base *Plan, valid span) (rows []layer, ok bool) {
+func (e *Exception) rows(base *Plan, effort *int) (rows []layer, ok bool) {
+	valid := e.valid()
 	rest, other := base.rest.state, 1-base.rest.state
 	add := func(state State, periods ...Period) {
 		rows = append(rows, layer{state: state, reason: ExceptionApplies, by: e.Name, periods: slices.Clone(periods)})
 	}
 	throughout := Period{form: formDated, start: valid.from, end: valid.until}
-	leads, ok := newSweep(e, base, valid).leads()
+	leads, ok := newSweep(e, base, effort).leads()
 	switch {
 	case valid.from >= valid.until:
 	case e.Broken || !ok:

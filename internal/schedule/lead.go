@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// effort is how many times a period may be looked at to find what a lead holds
-// back. It is enough for windows of every quarter of an hour over 90 days, and keeps
-// a single exception from keeping a processor busy.
+// effort is how many times a period may be looked at to find what the leads of a
+// plan hold back. It is enough for windows of every quarter of an hour over 90 days,
+// and keeps the exceptions of one Gate from keeping a processor busy.
 const effort = 250_000
 
 // sweep goes once through the time in which an exception is valid and finds what
@@ -16,13 +16,14 @@ type sweep struct {
 	lead    int64
 	base    *Plan
 	windows layer
-	// left is how many times a period may still be looked at, and size how many
-	// periods of the base each look costs.
-	left, size int
+	// left is how many times a period may still be looked at.
+	left *int
+	// size is how many periods of the base each look at it costs.
+	size int
 }
 
-func newSweep(e *Exception, base *Plan, valid span) *sweep {
-	s := &sweep{base: base, windows: layer{periods: e.Windows, within: valid}, left: effort}
+func newSweep(e *Exception, base *Plan, left *int) *sweep {
+	s := &sweep{base: base, windows: layer{periods: e.Windows, within: e.valid()}, left: left}
 	if e.Type == Suspend && !e.Broken {
 		s.lead = int64(e.Lead / time.Second)
 	}
@@ -41,6 +42,9 @@ func (s *sweep) leads() ([]Period, bool) {
 	var found []span
 	starts := s.starts()
 	for i, start := range starts {
+		if *s.left -= s.size; *s.left < 0 {
+			return nil, false
+		}
 		from := max(start-s.lead, s.windows.within.from)
 		if i > 0 {
 			from = max(from, starts[i-1])
@@ -59,15 +63,15 @@ func (s *sweep) leads() ([]Period, bool) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, s.left >= 0
+		return nil, *s.left >= 0
 	}
-	return []Period{{form: formSpans, spans: found}}, s.left >= 0
+	return []Period{{form: formSpans, spans: found}}, *s.left >= 0
 }
 
 // next is that of the base, for as long as there is effort left.
 func (s *sweep) next(m moment, limit int64) moment {
 	for state := m.state; m.state == state; m = s.base.at(m.flip) {
-		if s.left -= s.size; m.flip >= limit || s.left < 0 {
+		if *s.left -= s.size; m.flip >= limit || *s.left < 0 {
 			return moment{start: never}
 		}
 	}
@@ -77,16 +81,16 @@ func (s *sweep) next(m moment, limit int64) moment {
 // starts returns when the windows start, those that start within another left out.
 func (s *sweep) starts() (all []int64) {
 	find := func(t int64) (bool, int64) {
-		s.left -= len(s.windows.periods)
+		*s.left -= len(s.windows.periods)
 		covered, edge, _ := s.windows.find(t)
 		return covered, edge
 	}
-	for t := s.windows.within.from; s.left >= 0; {
+	for t := s.windows.within.from; *s.left >= 0; {
 		covered, edge := find(t)
 		if covered {
 			all = append(all, t)
 		}
-		for covered && s.left >= 0 {
+		for covered && *s.left >= 0 {
 			t = edge
 			covered, edge = find(t)
 		}

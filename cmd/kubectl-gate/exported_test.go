@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the cluster has is exported with its creationTimestamp, what is new has none.
+// In the cluster the new one is newer and opens; the preview says closed.
+func TestPreviewTakesAManifestThatNoClusterHasSeenForTheNewest(t *testing.T) {
+	manifests := `
+apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: Gate
+metadata: {name: production, namespace: flux-system}
+spec: {default: closed}
+---
+apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: GateException
+metadata: {name: a-existing, namespace: flux-system, creationTimestamp: "2026-11-20T00:00:00Z"}
+spec: {gateRef: {name: production}, type: replace, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}
+---
+apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: GateException
+metadata: {name: b-new, namespace: flux-system}
+spec:
+  gateRef: {name: production}
+  type: extend
+  validFrom: "2026-12-01T10:00:00Z"
+  validUntil: "2026-12-01T12:00:00Z"
+  windows: [{name: all, start: "00:00", end: "24:00"}]
+`
+	from := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
+	timelines, warnings, err := preview([]string{"-"}, strings.NewReader(manifests), "default", from, from.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := timelines[0].Intervals[0].State; state != "opened" {
+		t.Errorf("preview says %s, warnings %v", state, warnings)
+	}
+}

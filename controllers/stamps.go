@@ -1,0 +1,29 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=gate-exception-stamp,verbs=get
+
+// stampPolicy is the name of the policy and of the binding in config/policies that
+// refuse an exception which is not stamped.
+const stampPolicy = "gate-exception-stamp"
+
+// StampedBy returns whether an API server stamps who writes and who approves
+// exceptions: without config/policies everybody can claim to be anybody.
+func StampedBy(reader client.Reader) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+		for _, obj := range []client.Object{policy, binding} {
+			if err := reader.Get(ctx, client.ObjectKey{Name: stampPolicy}, obj); err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+		}
+		return binding.Spec.PolicyName == stampPolicy && slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny), nil
+	}
+}
