@@ -147,3 +147,36 @@ func TestWhoApprovedWhatIsOverStays(t *testing.T) {
 		t.Errorf("approvals %+v", e.Status.Approvals)
 	}
 }
+
+func TestACacheThatIsBehindForgetsNoApproval(t *testing.T) {
+	w := newWorld(t)
+	_, e := w.twoApprovals()
+	w.stamped(e, "alice", "1 bob\n1 carol")
+	stale := e.DeepCopy()
+	w.reportOn(e)
+	w.stamped(e, "alice", "")
+	w.events.take("")
+	r := w.reporter()
+	stale.Annotations[v1alpha1.ApproveRequestedByAnnotation] = "1 bob"
+	r.Client = behind{w.Client, stale}
+	result, err := r.Reconcile(w.ctx, requestFor(e))
+	if err != nil || result.RequeueAfter != staleRetry {
+		t.Errorf("got %v, %v", result, err)
+	}
+	w.must(w.readException(e))
+	if len(e.Status.Approvals) != 2 {
+		t.Errorf("the status has %+v", e.Status.Approvals)
+	}
+	w.expectEvents()
+}
+
+func TestOneMoreApprovalActivatesNothingAnew(t *testing.T) {
+	w := newWorld(t)
+	_, e := w.twoApprovals()
+	w.stamped(e, "alice", "1 bob\n1 carol")
+	w.reportOn(e)
+	w.events.take("")
+	w.stamped(e, "alice", "1 bob\n1 carol\n1 dave")
+	w.reportOn(e)
+	w.expectEvents("Approved")
+}

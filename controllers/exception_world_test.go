@@ -117,6 +117,21 @@ func (c withoutGates) Get(ctx context.Context, key client.ObjectKey, obj client.
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
+// behind is a cache that has an exception as it was.
+type behind struct {
+	client.Client
+	stale *v1alpha1.GateException
+}
+
+// Get implements client.Client.
+func (c behind) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if e, ok := obj.(*v1alpha1.GateException); ok {
+		c.stale.DeepCopyInto(e)
+		return nil
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
 func requestFor(obj client.Object) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
 }
