@@ -1,0 +1,135 @@
+package policies
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// governed is a kind whose verb patch is for annotations alone.
+type governed struct {
+	kind, resource, what, role, annotation string
+	// spec has a field that Git is to remove, small is without it.
+	spec, small string
+}
+
+var bothKinds = []governed{
+	{
+		v1alpha1.GateKind, "gate", "gate", opener, openAt,
+		`{"default":"closed","windows":[{"name":"always","start":"00:00","end":"24:00"}]}`, `{"default":"closed"}`,
+	},
+	{
+		v1alpha1.GateExceptionKind, "gtex", "gate exception", exceptionApprover, approveAt,
+		`{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z","windows":[{"name":"always","start":"00:00","end":"24:00"}]}`,
+		`{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z"}`,
+	},
+}
+
+// of returns the manifest of an object in a file.
+func (k governed) of(w *world, spec string) string {
+	return w.file(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"owned"},"spec":%s}`, v1alpha1.GroupVersion, k.kind, spec))
+}
+
+// windows returns what the cluster has in spec.windows.
+func (k governed) windows(w *world) string {
+	w.Helper()
+	out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "get", k.resource, "owned", "-o=jsonpath={.spec.windows}")
+	w.must(err)
+	return out
+}
+
+// owners returns who owns fields of the spec, in words.
+func (k governed) owners(w *world) string {
+	w.Helper()
+	out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "get", k.resource, "owned", "--show-managed-fields", "-o=jsonpath={.metadata.managedFields}")
+	w.must(err)
+	var fields []metav1.ManagedFieldsEntry
+	w.must(json.Unmarshal([]byte(out), &fields))
+	var owners []string
+	for _, f := range fields {
+		if strings.Contains(string(f.FieldsV1.Raw), `"f:spec"`) {
+			owners = append(owners, f.Manager)
+		}
+	}
+	return strings.Join(owners, ",")
+}
+
+// What somebody co-owns, Git cannot remove any more.
+func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
+	for _, k := range bothKinds {
+		t.Run(k.kind, func(t *testing.T) {
+			w := newWorld(t)
+			flux, alice := w.as("flux", editor, exceptionEditor, viewer), w.as("alice", k.role)
+			apply := func(manager, spec string, more ...string) []string {
+				return append([]string{"apply", "--server-side", "--field-manager=" + manager, "-f", k.of(w, spec)}, more...)
+			}
+			w.allowed(flux, apply("kustomize-controller", k.spec)...)
+			w.eventually("the controller has set its finalizer", func() error {
+				out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "get", k.resource, "owned", "-o=jsonpath={.metadata.finalizers}")
+				if err == nil && out == "" {
+					err = fmt.Errorf("none")
+				}
+				return err
+			})
+			cause := "user alice may not change who owns the spec of " + k.what + " " + w.namespace + "/owned: it needs the verb update on "
+			for name, args := range map[string][]string{
+				"apply":                apply("evil", k.spec),
+				"apply by force":       apply("evil", k.spec, "--force-conflicts"),
+				"apply a part":         apply("evil", k.small),
+				"apply as Flux a part": apply("kustomize-controller", k.small, "--force-conflicts"),
+				"reset":                {"patch", k.resource, "owned", "--type=merge", "-p", `{"metadata":{"managedFields":[{}]}}`},
+				"reset by JSON patch":  {"patch", k.resource, "owned", "--type=json", "-p", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`},
+				"another name":         {"patch", k.resource, "owned", "--type=json", "-p", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"evil"}]`},
+				"another version":      {"patch", k.resource, "owned", "--type=json", "-p", `[{"op":"replace","path":"/metadata/managedFields/0/apiVersion","value":"gating.toolkit.fluxcd.io/v0"}]`},
+				"reset along with an annotation": {"patch", k.resource, "owned", "--type=merge", "-p",
+					`{"metadata":{"annotations":{"` + k.annotation + `":"` + now() + `"},"managedFields":[{}]}}`},
+			} {
+				out, err := alice.kubectl(w.ctx, w.namespace, args...)
+				if err == nil || !strings.Contains(out, cause) && !(name == "apply as Flux a part" && strings.Contains(out, "may not change spec")) {
+					t.Errorf("%s: %s, %v", name, out, err)
+				}
+				if owners := k.owners(w); owners != "kustomize-controller" {
+					t.Fatalf("%s: the spec is owned by %s", name, owners)
+				}
+			}
+			w.allowed(alice, "annotate", k.resource, "owned", k.annotation+"="+now())
+			w.allowed(flux, apply("kustomize-controller", k.small)...)
+			if windows := k.windows(w); windows != "" {
+				t.Errorf("Git has no windows, the cluster has %s", windows)
+			}
+			w.allowed(flux, apply("second", k.small)...) // with the verb update
+		})
+	}
+}
+
+// However an object came to be, who may annotate it can.
+func TestWhoMayPatchAnnotatesWhoeverOwnsTheSpec(t *testing.T) {
+	for _, k := range bothKinds {
+		t.Run(k.kind, func(t *testing.T) {
+			w := newWorld(t)
+			flux, alice := w.as("flux", editor, exceptionEditor, viewer), w.as("alice", k.role)
+			var windows []string
+			for i := range 100 {
+				windows = append(windows, fmt.Sprintf(`{"name":"w%d","daysOfWeek":["Monday","Friday"],"start":"00:00","end":"24:00","timeZone":"Europe/Oslo"}`, i))
+			}
+			many := strings.Replace(k.spec, `{"name":"always","start":"00:00","end":"24:00"}`, strings.Join(windows, ","), 1)
+			for _, command := range []string{
+				"create", "apply", "apply --server-side", "apply --server-side --field-manager=kustomize-controller",
+			} {
+				w.allowed(flux, append(strings.Fields(command), "-f", k.of(w, many))...)
+				for range 2 {
+					approvals++
+					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", fmt.Sprintf("%s=2026-11-21T16:%02d:%02dZ", k.annotation, approvals/60, approvals%60))
+					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", fmt.Sprintf("reconcile.fluxcd.io/requestedAt=%d", approvals))
+				}
+				w.allowed(alice, "annotate", k.resource, "owned", k.annotation+"-")
+				w.allowed(flux, "delete", k.resource, "owned") // once the controller has removed its finalizer
+			}
+		})
+	}
+}
