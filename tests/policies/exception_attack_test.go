@@ -81,6 +81,29 @@ func TestAnExceptionOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice", "bob")
 }
 
+// Flux takes the annotations of kubectl away while nobody notes the approval.
+func TestAnApprovalOutlivesFluxWhileTheControllerIsDown(t *testing.T) {
+	w := newWorld(t)
+	g := w.guarded(1)
+	flux, alice := w.as("flux", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	w.born(flux, "hotfix", opens(1), nil)
+	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+	w.must(gating.Stop())
+	defer func() {
+		var err error
+		gating, err = cluster.StartGatingController(t.Context())
+		w.must(err)
+		w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
+	}()
+	w.allowed(alice, approval()...)
+	w.allowed(flux, "patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedAt"},`+
+		`{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedBy"}]`)
+	w.stampedException("hotfix", "flux", "1 alice")
+	if n := len(w.exception("hotfix").Status.Approvals); n > 0 {
+		t.Errorf("%d approvals are noted while the controller is down", n)
+	}
+}
+
 func TestAnEditVoidsApprovals(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)

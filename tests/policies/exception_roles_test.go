@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -110,18 +111,54 @@ func TestTheVerbApproveIsThatOfOneException(t *testing.T) {
 	home.stampedException("hotfix", "ona", "1 nora")
 }
 
-func TestAnApprovalIsTakenBackByThoseWhoMayApproveOrUpdate(t *testing.T) {
+// Flux takes requestedAt away, maybe before the controller has looked.
+func TestNobodyTakesBackAnApproval(t *testing.T) {
 	w := newWorld(t)
-	ona, alice, bob := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover), w.as("bob", exceptionApprover)
+	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	patty := w.as("patty", w.role([]string{"get", "patch"}, []string{"gateexceptions"}))
 	w.born(ona, "hotfix", "", nil)
-	for _, p := range []*person{ona, alice, bob} {
-		w.allowed(alice, approval()...)
-		w.refusedException(patty, "hotfix", "user patty may not take back the approval of gate exception "+w.namespace+
-			"/hotfix: it needs the verb approve or update on gateexceptions.gating.toolkit.fluxcd.io", "annotate", "gtex", "hotfix", approveAt+"-")
-		w.allowed(p, "annotate", "gtex", "hotfix", approveAt+"-")
-		w.stampedException("hotfix", "ona", "")
+	for _, p := range []*person{ona, alice, patty, w.clusterAdmin()} {
+		for _, more := range [][]string{nil, {approveBy + "-"}, {approveBy + "-", authors + "-"}} {
+			w.allowed(alice, approval()...)
+			w.allowed(p, append([]string{"annotate", "gtex", "hotfix", approveAt + "-"}, more...)...)
+			w.stampedException("hotfix", "ona", "1 alice")
+			w.allowed(p, "annotate", "--overwrite", "gtex", "hotfix", approveBy+"=")
+			w.stampedException("hotfix", "ona", "1 alice")
+		}
 	}
+}
+
+// What is in Git has been written by somebody else than Flux, maybe, and is not
+// approved by Flux for that.
+func TestNobodyApprovesByAManifest(t *testing.T) {
+	w := newWorld(t)
+	ona, alice, bob := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover), w.as("bob", exceptionEditor, exceptionApprover)
+	flux := w.clusterAdmin()
+	at := map[string]string{approveAt: now()}
+	w.born(ona, "hotfix", "", nil)
+	part, err := json.Marshal(map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateExceptionKind,
+		"metadata": map[string]any{"name": "hotfix", "namespace": w.namespace, "annotations": at},
+	})
+	w.must(err)
+	for _, p := range []*person{flux, bob} {
+		cause := "user " + p.name + " may not approve gate exception " + w.namespace + "/hotfix by a manifest, together with its spec: use kubectl annotate"
+		for _, args := range [][]string{
+			{"apply", "--server-side", "--field-manager=kustomize-controller", "-f", w.except("hotfix", "", at)},
+			{"apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller", "-f", w.except("hotfix", "", at)},
+			{"apply", "--server-side", "--validate=false", "--field-manager=kustomize-controller", "-f", w.file(string(part))},
+			{"apply", "-f", w.except("hotfix", "", at)},
+		} {
+			w.refusedException(p, "hotfix", cause, args...)
+		}
+	}
+	w.allowed(flux, "apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller", "-f", w.except("hotfix", "", nil))
+	w.refusedException(bob, "hotfix", "by a manifest, together with its spec", "apply", "--server-side", "--force-conflicts",
+		"--field-manager=kustomize-controller", "-f", w.except("hotfix", "", at))
+	w.stampedException("hotfix", "ona", "")
+	w.allowed(alice, approval()...)
+	w.allowed(bob, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"x"}}}`)
+	w.stampedException("hotfix", "ona", "1 alice\n1 bob")
 }
 
 func TestAnApproverChangesNothingElse(t *testing.T) {

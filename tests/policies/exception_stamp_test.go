@@ -101,7 +101,7 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 		}
 	}
 	at := w.exception("hotfix").Annotations[approveAt]
-	// All annotations but the approval itself, which would be taken back.
+	// All annotations but the approval itself.
 	for _, annotations := range []string{`{"` + approveAt + `":"` + at + `"}`, `{"` + approveAt + `":"` + at + `","` + authors + `":"x","` + approveBy + `":"1 x"}`} {
 		patch := []byte(`[{"op":"add","path":"/metadata/annotations","value":` + annotations + `}]`)
 		w.must(ona.client.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.JSONPatchType, patch)))
@@ -118,10 +118,10 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 		}
 	}
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"remove","path":"/metadata/annotations"}]`)
-	w.stampedException("hotfix", "ona", "")
+	w.stampedException("hotfix", "ona", "1 alice")
 	w.allowed(ona, "replace", "-f", w.except("hotfix", "", nil))
 	w.allowed(ona, "apply", "-f", w.except("hotfix", "", nil))
-	w.stampedException("hotfix", "ona", "")
+	w.stampedException("hotfix", "ona", "1 alice")
 }
 
 // Flux applies what is in Git, again and again, without the stamps.
@@ -173,7 +173,7 @@ func TestApprovalsAreAddedUp(t *testing.T) {
 	w.allowed(bob, approval()...)
 	w.stampedException("hotfix", "ona", "2 bob")
 	w.allowed(alice, "annotate", "gtex", "hotfix", approveAt+"-")
-	w.stampedException("hotfix", "ona", "")
+	w.stampedException("hotfix", "ona", "2 bob")
 }
 
 func TestTheStatusAndDryRunsApproveNothing(t *testing.T) {
@@ -340,7 +340,7 @@ func TestManyAuthorsAndApproversAreStamped(t *testing.T) {
 			} else {
 				wantAuthors = append(wantAuthors, config.Impersonate.UserName)
 			}
-			w.must(c.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.MergePatchType, []byte(patch))))
+			w.must(c.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(kind)))
 		}
 	}
 	w.stampedException("hotfix", strings.Join(wantAuthors, "\n"), strings.Join(wantApprovals, "\n"))

@@ -206,8 +206,11 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	r.allowed(alice, approval()...)
 	r.stampedException("hotfix", r.tenant, "1 alice")
 	r.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
-	r.synced() // strips the approval, which the status remembers
-	r.stampedException("hotfix", r.tenant, "")
+	r.synced() // strips the approval, but not its stamp
+	if at, ok := r.exception("hotfix").Annotations[approveAt]; ok {
+		t.Errorf("%s is still there: %s", approveAt, at)
+	}
+	r.stampedException("hotfix", r.tenant, "1 alice")
 	r.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	before := r.exception("hotfix").ResourceVersion
 	for range 3 {
@@ -228,7 +231,7 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	}
 	commit(opens(2), nil)
 	r.synced()
-	r.stampedException("hotfix", r.tenant, "")
+	r.stampedException("hotfix", r.tenant, "1 alice") // void, see the generation
 	r.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	r.must(client.IgnoreNotFound(cluster.Client.Delete(r.ctx, r.exception("hotfix"))))
 }
