@@ -123,6 +123,11 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 	}
 	state("Expired")
 	w.free(lasting("10T00", "20T00"))
+	// Expired is what the controller last saw, not what is there now.
+	w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":0,"state":"Expired"}}`)
+	w.judged("first")
+	w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1}}`)
+	w.free(lasting("10T00", "20T00"))
 	state("Pending")
 	w.judged("first")
 
@@ -135,6 +140,27 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 	// One that takes the place of another right away.
 	w.judged("second")
 	w.allowed(ona, "replace", "--force", "-f", w.except("second", lasting("10T00", "20T00"), nil))
+}
+
+// Nobody waits for the controller to have noticed.
+func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	w.born(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
+	w.eventually("it is expired", func() error {
+		if s := w.exception("first").Status; s.State != v1alpha1.ExceptionExpired {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
+	w.must(gating.Stop())
+	defer func() {
+		var err error
+		gating, err = cluster.StartGatingController(t.Context())
+		w.must(err)
+	}()
+	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"spec":`+lasting("10T00", "20T00")+`}`)
+	w.judged("first")
 }
 
 // A pair that overlaps all the same, such as from before the policy, can be
