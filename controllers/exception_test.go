@@ -146,6 +146,23 @@ func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T)
 	})
 }
 
+func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
+	w := newWorld(t)
+	g := w.closedGate("production")
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 2*hour)
+	w.reportOn(e)
+	w.reconcile(g)
+	w.must(cluster.Client.Delete(w.ctx, e))
+	w.reconcile(g)
+	w.events.take("")
+	w.reportOn(e)
+	if !w.gone(e) {
+		t.Error("the exception is still there")
+	}
+	w.expectEvents()
+	w.expectRecords(g)
+}
+
 func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 	for name, prepare := range map[string]func(*world, *v1alpha1.Gate){
 		"the gate is gone":      func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)); w.reconcile(g) },
