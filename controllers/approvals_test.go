@@ -1,10 +1,15 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -126,7 +131,7 @@ func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
-	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because config/policies is not installed") {
+	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight") {
 		t.Errorf("it says %q", got)
 	}
 	if stamped, err := StampedBy(cluster.Client)(w.ctx); err != nil || stamped {
@@ -179,4 +184,18 @@ func TestOneMoreApprovalActivatesNothingAnew(t *testing.T) {
 	w.stamped(e, "alice", "1 bob\n1 carol\n1 dave")
 	w.reportOn(e)
 	w.expectEvents("Approved")
+}
+
+// blind is a reader that may not read.
+type blind struct{ client.Reader }
+
+// Get implements client.Reader.
+func (blind) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, stampPolicy, nil)
+}
+
+func TestAPolicyThatTheControllerMayNotSeeIsNotThere(t *testing.T) {
+	if stamped, err := StampedBy(blind{})(t.Context()); err != nil || stamped {
+		t.Errorf("got %v, %v", stamped, err)
+	}
 }

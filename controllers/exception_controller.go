@@ -130,7 +130,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	}
 	decision := gate.DecideException(obj, g, exceptions, now)
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
-		decision.Message += "; the approvals in its annotations do not count, because config/policies is not installed"
+		decision.Message += "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight"
 	}
 	obj.Status.State = decision.State
 	if len(approved)+len(voided) > 0 || before.Status.State != decision.State {

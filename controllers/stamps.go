@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -15,12 +16,16 @@ import (
 const stampPolicy = "gate-exception-stamp"
 
 // StampedBy returns whether an API server stamps who writes and who approves
-// exceptions: without config/policies everybody can claim to be anybody.
+// exceptions: without config/policies everybody can claim to be anybody. What the
+// controller may not see is not there.
 func StampedBy(reader client.Reader) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 		for _, obj := range []client.Object{policy, binding} {
 			if err := reader.Get(ctx, client.ObjectKey{Name: stampPolicy}, obj); err != nil {
+				if apierrors.IsForbidden(err) {
+					return false, nil
+				}
 				return false, client.IgnoreNotFound(err)
 			}
 		}
