@@ -76,7 +76,13 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	}
 	// They are due again each minute, which would keep cert-manager from other tests.
 	all := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKey{})
-	w.must(cluster.Client.DeleteAllOf(w.ctx, all, client.InNamespace(w.namespace)))
+	w.must(harness.Eventually(w.ctx, 2*timeout, "all are deleted, which may take longer than a request", func() error {
+		err := cluster.Client.DeleteAllOf(w.ctx, all, client.InNamespace(w.namespace))
+		if left := len(w.list()); left > 0 {
+			return fmt.Errorf("%d are left: %w", left, err)
+		}
+		return nil
+	}))
 }
 
 func (w *world) list() []unstructured.Unstructured {
