@@ -16,7 +16,8 @@ type ExceptionPolicy struct {
 	Approvals int32 `json:"approvals,omitempty"`
 }
 
-// ExceptionRecord is what a Gate knows of one of its GateExceptions.
+// ExceptionRecord is what a Gate knows of one of its GateExceptions, or of a stretch of
+// time in which that applied: one that was interrupted has a record for each.
 type ExceptionRecord struct {
 	// Name of the GateException.
 	Name string `json:"name"`
@@ -37,8 +38,8 @@ type ExceptionRecord struct {
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// ExpiredAt is when it ended: validUntil, or when somebody deleted it before
-	// that or moved validUntil into the past.
+	// ExpiredAt is when it ended: validUntil, or when it was interrupted, deleted or
+	// moved into the past before that.
 	// +optional
 	ExpiredAt *metav1.Time `json:"expiredAt,omitempty"`
 }

@@ -130,11 +130,12 @@ func preview(files []string, in io.Reader, namespace string, from, until time.Ti
 
 // leads notes the exceptions of a Gate whose lead cannot be had.
 func (l *loader) leads(g *v1alpha1.Gate, from time.Time) {
+	g = approved(g)
 	for _, e := range l.exceptions {
 		if !gate.IsOf(g, e) {
 			continue
 		}
-		for _, err := range gate.ValidateLead(e, approved(g), l.exceptions, from) {
+		for _, err := range gate.ValidateLead(e, g, l.exceptions, from) {
 			l.faults = append(l.faults, l.doubt(v1alpha1.GateExceptionKind, e.Namespace, e.Name, err.Field, err.ErrorBody()))
 		}
 	}

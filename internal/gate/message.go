@@ -3,7 +3,6 @@ package gate
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/schedule"
@@ -34,7 +33,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 		if next.State == v1alpha1.StateClosed {
 			verb = "closing"
 		}
-		then = fmt.Sprintf("scheduled for %s at %s", verb, next.At.UTC().Format(time.RFC3339))
+		then = fmt.Sprintf("scheduled for %s at %s", verb, rfc3339(next.At.Time))
 	}
 	text := ""
 	switch s.Reason {
@@ -49,9 +48,9 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	case schedule.ClosePeriod:
 		text = fmt.Sprintf("Gate closed by close period '%s'", s.By)
 	case schedule.NotYetActive:
-		text = fmt.Sprintf("Gate closed before %s", spec.NotBefore.UTC().Format(time.RFC3339))
+		text = fmt.Sprintf("Gate closed before %s", rfc3339(spec.NotBefore.Time))
 	case schedule.Expired:
-		text = fmt.Sprintf("Gate closed since %s", spec.NotAfter.UTC().Format(time.RFC3339))
+		text = fmt.Sprintf("Gate closed since %s", rfc3339(spec.NotAfter.Time))
 	case schedule.ExceptionApplies:
 		text = fmt.Sprintf("Gate %s by exception '%s'", s.State, s.By)
 	case schedule.WindowOpen:

@@ -40,7 +40,7 @@ type Request struct {
 
 // String says what is requested, when, by whom and why.
 func (r Request) String() string {
-	text := fmt.Sprintf("%s requested at %s", r.Action, r.At.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%s requested at %s", r.Action, rfc3339(r.At))
 	if r.By != "" {
 		text += " by " + r.By
 	}
@@ -150,11 +150,11 @@ func seamless(requests []inForce, at time.Time) time.Time {
 func parseRequest(value string, before *metav1.MicroTime, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("must be a time in RFC 3339 such as %s", now.UTC().Format(time.RFC3339))
+		return time.Time{}, fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
 	}
 	at = at.UTC().Truncate(time.Microsecond)
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
-		return time.Time{}, fmt.Errorf("must be at most 366 days away from now, %s", now.UTC().Format(time.RFC3339))
+		return time.Time{}, fmt.Errorf("must be at most 366 days away from now, %s", rfc3339(now))
 	}
 	if before != nil && at.Before(before.Time) && !before.After(now) {
 		return time.Time{}, fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
