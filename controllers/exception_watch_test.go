@@ -86,6 +86,9 @@ func TestWatchesOfExceptions(t *testing.T) {
 		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
 		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
 		w.soonException(e, v1alpha1.WaitingApprovalReason)
+		w.soonStatus(g, "the gate has nothing left to do", func(g *v1alpha1.Gate) bool {
+			return g.Status.ObservedGeneration == g.Generation && len(g.Status.Exceptions) == 1 && conditions.IsReady(g)
+		})
 		w.stamped(e, "alice", "1 bob")
 		w.soonFree(app)
 		w.soonException(e, v1alpha1.InForceReason)
