@@ -2,7 +2,9 @@ package v1alpha1
 
 const (
 	// OpenRequestedAtAnnotation asks a Gate to open at a time in RFC 3339, in
-	// the future for a planned release. At most 366 days away.
+	// the future for a planned release. At most 366 days away. A slash and a duration
+	// after the time, as in 2026-12-19T12:00:00Z/30m, make the request last that long,
+	// but not longer than spec.window.
 	OpenRequestedAtAnnotation = "open.gate.fluxcd.io/requestedAt"
 
 	// OpenReasonAnnotation is free text that says why the Gate is asked to open.
@@ -14,7 +16,7 @@ const (
 	OpenRequestedByAnnotation = "open.gate.fluxcd.io/requestedBy"
 
 	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339.
-	// At most 366 days away.
+	// At most 366 days away. It can have a duration as OpenRequestedAtAnnotation.
 	CloseRequestedAtAnnotation = "close.gate.fluxcd.io/requestedAt"
 
 	// CloseReasonAnnotation is free text that says why the Gate is asked to
@@ -39,6 +41,10 @@ const (
 	// GateException, one in a line. None of them can approve it. The API server writes
 	// it, see config/policies, whatever the caller sets.
 	AuthorsAnnotation = "approve.gate.fluxcd.io/authors"
+
+	// DeliveriesAnnotation is on a Gate and has the digests of the webhooks that were
+	// taken of late, so that none is taken twice. Only the controller writes it.
+	DeliveriesAnnotation = "gating.toolkit.fluxcd.io/deliveries"
 
 	// GatesAnnotation is on an object that names its Gates itself: at most 32,
 	// separated by commas, each as name or namespace/name. The namespace defaults to

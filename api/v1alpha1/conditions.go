@@ -19,6 +19,8 @@ const (
 	CloseRequestedReason = "CloseRequested"
 	// ClosePeriodReason means that now is in a close period.
 	ClosePeriodReason = "ClosePeriod"
+	// DependencyNotReadyReason means that an object of spec.watch is not ready.
+	DependencyNotReadyReason = "DependencyNotReady"
 	// OpenRequestedReason means that an open request is in force.
 	OpenRequestedReason = "OpenRequested"
 	// NotYetActiveReason means that now is before spec.notBefore.
@@ -82,6 +84,16 @@ const (
 	// TargetsFailedReason means that not every target is as the Gate wants it, see
 	// status.failures.
 	TargetsFailedReason = "TargetsFailed"
+)
+
+// Reasons of the condition Ready of a GateReceiver besides Succeeded, as those of a
+// Receiver of notification-controller.
+const (
+	// TokenNotFoundReason means that the Secret cannot be read or has no token.
+	TokenNotFoundReason = "TokenNotFound"
+	// InvalidCELExpressionReason means that an expression does not compile or has
+	// another type than it must have. Also a reason of Stalled.
+	InvalidCELExpressionReason = "InvalidCELExpression"
 )
 
 // Reasons of the condition Approved and of events on targets.

@@ -138,6 +138,14 @@ type GateSpec struct {
 	// +optional
 	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
 
+	// Watch names objects that the Gate follows. While one of them is not ready or
+	// does not exist, the Gate is closed, whatever else decides but a close request and
+	// a close period with manualOpen: Deny, which close it, too.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Watch []WatchReference `json:"watch,omitempty"`
+
 	// Suspend stops the reconciliation of this Gate. What it holds stays held.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -294,6 +302,12 @@ type GateStatus struct {
 	// +listType=atomic
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
+
+	// Watch is what was seen of the objects of spec.watch, in their order.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Watch []WatchStatus `json:"watch,omitempty"`
 
 	// Conditions of the Gate: Opened, Ready, Reconciling, Stalled.
 	// +listType=map

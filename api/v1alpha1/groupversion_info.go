@@ -15,7 +15,8 @@ var GroupVersion = schema.GroupVersion{Group: "gating.toolkit.fluxcd.io", Versio
 
 // AddToScheme registers the types of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Gate{}, &GateList{}, &GateException{}, &GateExceptionList{}, &GateLock{}, &GateLockList{})
+	scheme.AddKnownTypes(GroupVersion, &Gate{}, &GateList{}, &GateException{}, &GateExceptionList{},
+		&GateReceiver{}, &GateReceiverList{}, &GateLock{}, &GateLockList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

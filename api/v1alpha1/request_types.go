@@ -13,8 +13,16 @@ const (
 	RequestClose RequestAction = "close"
 )
 
-// SourceAnnotation is the source of a request made by annotating the Gate.
-const SourceAnnotation = "annotation"
+const (
+	// SourceAnnotation is the source of a request made by annotating the Gate.
+	SourceAnnotation = "annotation"
+	// SourceWebhook is the source of a request that a GateReceiver made.
+	SourceWebhook = "webhook"
+)
+
+// ReceiverRequester is what the name of who made a request begins with if a webhook
+// did. The namespace and name of the GateReceiver follow.
+const ReceiverRequester = GateReceiverKind + " "
 
 // LastRequest is the request accepted last.
 type LastRequest struct {
@@ -34,7 +42,11 @@ type LastRequest struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Source of the request, such as annotation.
+	// Window of the request, if it has one of its own.
+	// +optional
+	Window *metav1.Duration `json:"window,omitempty"`
+
+	// Source of the request: annotation, or webhook if a GateReceiver made it.
 	Source string `json:"source"`
 }
 
@@ -53,6 +65,10 @@ type RequestMemory struct {
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 
+	// Window of that request, if it has one of its own.
+	// +optional
+	Window *metav1.Duration `json:"window,omitempty"`
+
 	// By is who made that request.
 	// +optional
 	By string `json:"by,omitempty"`
@@ -64,6 +80,11 @@ type RequestMemory struct {
 	// PlannedAt is the time of a request that is still to come.
 	// +optional
 	PlannedAt *metav1.MicroTime `json:"plannedAt,omitempty"`
+
+	// PlannedWindow is the window of the request that is still to come, if it has one of
+	// its own.
+	// +optional
+	PlannedWindow *metav1.Duration `json:"plannedWindow,omitempty"`
 
 	// PlannedBy is who made the request that is still to come.
 	// +optional

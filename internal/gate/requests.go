@@ -32,6 +32,8 @@ type Request struct {
 	Annotation, Value string
 	// At is the time that the request is in force from.
 	At time.Time
+	// Window is how long it asks to be in force, nil for as long as the Gate says.
+	Window *metav1.Duration
 	// By is who made it, and Reason is given with it.
 	By, Reason string
 	// Err says why the request was refused, nil if it was accepted.
@@ -41,6 +43,9 @@ type Request struct {
 // String says what is requested, when, by whom and why.
 func (r Request) String() string {
 	text := fmt.Sprintf("%s requested at %s", r.Action, rfc3339(r.At))
+	if r.Window != nil {
+		text += " for " + r.Window.Duration.String()
+	}
 	if r.By != "" {
 		text += " by " + r.By
 	}
@@ -64,8 +69,8 @@ var requestAnnotations = []struct {
 func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	for i := range g.Status.Requests {
 		if m := &g.Status.Requests[i]; m.PlannedAt != nil && !m.PlannedAt.After(now) {
-			m.RequestedAt, m.By, m.Reason = m.PlannedAt, m.PlannedBy, m.PlannedReason
-			m.PlannedAt, m.PlannedBy, m.PlannedReason = nil, "", ""
+			m.RequestedAt, m.Window, m.By, m.Reason = m.PlannedAt, m.PlannedWindow, m.PlannedBy, m.PlannedReason
+			m.PlannedAt, m.PlannedWindow, m.PlannedBy, m.PlannedReason = nil, nil, "", ""
 		}
 	}
 	var handled []Request
@@ -84,7 +89,7 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			Action: a.action, Annotation: a.requestedAt, Value: value,
 			By: oneLine(g.Annotations[a.requestedBy], maxBy), Reason: oneLine(g.Annotations[a.reason], maxReason),
 		}
-		if r.At, r.Err = parseRequest(value, memory.RequestedAt, now); r.Err == nil {
+		if r.At, r.Window, r.Err = parseRequest(value, memory.RequestedAt, now); r.Err == nil {
 			if a.action == v1alpha1.RequestOpen && !r.At.After(now) {
 				r.At = seamless(requestsOf(g), r.At)
 			}
@@ -100,7 +105,8 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	}
 	if last != nil {
 		g.Status.LastRequest = &v1alpha1.LastRequest{
-			Action: last.Action, RequestedAt: metav1.NewTime(last.At), By: last.By, Reason: last.Reason, Source: v1alpha1.SourceAnnotation,
+			Action: last.Action, RequestedAt: metav1.NewTime(last.At), Window: last.Window,
+			By: last.By, Reason: last.Reason, Source: sourceOf(last),
 		}
 	}
 	return handled
@@ -110,11 +116,31 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 func accept(memory *v1alpha1.RequestMemory, r Request, now time.Time) {
 	at := &metav1.MicroTime{Time: r.At}
 	if r.At.After(now) {
-		memory.PlannedAt, memory.PlannedBy, memory.PlannedReason = at, r.By, r.Reason
+		memory.PlannedAt, memory.PlannedWindow, memory.PlannedBy, memory.PlannedReason = at, r.Window, r.By, r.Reason
 		return
 	}
-	memory.RequestedAt, memory.By, memory.Reason = at, r.By, r.Reason
+	memory.RequestedAt, memory.Window, memory.By, memory.Reason = at, r.Window, r.By, r.Reason
 }
+
+func sourceOf(r *Request) string {
+	if strings.HasPrefix(r.By, v1alpha1.ReceiverRequester) {
+		return v1alpha1.SourceWebhook
+	}
+	return v1alpha1.SourceAnnotation
+}
+
+// FormatRequest returns the value of an annotation that requests an action at a time,
+// for a window of its own unless that is nil.
+func FormatRequest(at time.Time, window *metav1.Duration) string {
+	value := at.UTC().Format(time.RFC3339Nano)
+	if window != nil {
+		value += windowSeparator + window.Duration.String()
+	}
+	return value
+}
+
+// windowSeparator is that of start and duration in ISO 8601.
+const windowSeparator = "/"
 
 // oneLine returns a text without line breaks and other control characters, and
 // not longer than a number of bytes, so that it cannot pass for another line.
@@ -147,19 +173,28 @@ func seamless(requests []inForce, at time.Time) time.Time {
 
 // parseRequest refuses, besides nonsense, a time before that of a request which
 // was handled already: it is the old value that Flux puts back if one is in Git.
-func parseRequest(value string, before *metav1.MicroTime, now time.Time) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339Nano, value)
+func parseRequest(value string, before *metav1.MicroTime, now time.Time) (time.Time, *metav1.Duration, error) {
+	instant, duration, limited := strings.Cut(value, windowSeparator)
+	at, err := time.Parse(time.RFC3339Nano, instant)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
+		return time.Time{}, nil, fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
+	}
+	var window *metav1.Duration
+	if limited {
+		d, err := time.ParseDuration(duration)
+		if err != nil || d < minWindow || d > maxWindow {
+			return time.Time{}, nil, fmt.Errorf("must have a duration from 1s to 8784h (366 days) after the slash, as in %s/30m", rfc3339(now))
+		}
+		window = &metav1.Duration{Duration: d}
 	}
 	at = at.UTC().Truncate(time.Microsecond)
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
-		return time.Time{}, fmt.Errorf("must be at most 366 days away from now, %s", rfc3339(now))
+		return time.Time{}, nil, fmt.Errorf("must be at most 366 days away from now, %s", rfc3339(now))
 	}
 	if before != nil && at.Before(before.Time) && !before.After(now) {
-		return time.Time{}, fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
+		return time.Time{}, nil, fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
 	}
-	return at, nil
+	return at, window, nil
 }
 
 func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.RequestMemory {
@@ -176,12 +211,13 @@ func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.Request
 type inForce struct {
 	action     v1alpha1.RequestAction
 	start, end time.Time
+	window     *metav1.Duration
 	by, reason string
 }
 
 // request returns the request without its annotation, which may be gone.
 func (r inForce) request() *Request {
-	return &Request{Action: r.action, At: r.start, By: r.by, Reason: r.reason}
+	return &Request{Action: r.action, At: r.start, Window: r.window, By: r.by, Reason: r.reason}
 }
 
 // requestsOf returns when the accepted requests of a Gate are in force, in
@@ -190,10 +226,10 @@ func requestsOf(g *v1alpha1.Gate) []inForce {
 	var all []inForce
 	for _, m := range g.Status.Requests {
 		if m.RequestedAt != nil {
-			all = append(all, inForce{action: m.Action, start: m.RequestedAt.Time, by: m.By, reason: m.Reason})
+			all = append(all, inForce{action: m.Action, start: m.RequestedAt.Time, window: m.Window, by: m.By, reason: m.Reason})
 		}
 		if m.PlannedAt != nil {
-			all = append(all, inForce{action: m.Action, start: m.PlannedAt.Time, by: m.PlannedBy, reason: m.PlannedReason})
+			all = append(all, inForce{action: m.Action, start: m.PlannedAt.Time, window: m.PlannedWindow, by: m.PlannedBy, reason: m.PlannedReason})
 		}
 	}
 	slices.SortFunc(all, func(a, b inForce) int {
@@ -203,8 +239,10 @@ func requestsOf(g *v1alpha1.Gate) []inForce {
 		return -strings.Compare(string(a.action), string(b.action)) // open, then close
 	})
 	for i := range all {
-		if g.Spec.Window != nil {
-			all[i].end = all[i].start.Add(g.Spec.Window.Duration)
+		for _, window := range []*metav1.Duration{g.Spec.Window, all[i].window} {
+			if window != nil {
+				all[i].end = earlier(all[i].end, all[i].start.Add(window.Duration))
+			}
 		}
 		if i+1 < len(all) {
 			all[i].end = earlier(all[i].end, all[i+1].start)

@@ -1,0 +1,281 @@
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/apis/meta"
+)
+
+const (
+	// GateReceiverKind is the kind of a GateReceiver.
+	GateReceiverKind = "GateReceiver"
+
+	// ReceiverWebhookPath is what the path of every webhook begins with, as that of
+	// a Receiver of notification-controller.
+	ReceiverWebhookPath = "/hook/"
+
+	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver, as in
+	// that of a Receiver of notification-controller.
+	ReceiverTokenKey = "token"
+
+	// ReceiverPreviousTokenKey is the key of a second token in the same Secret that is
+	// good as well: the one before, until the sender has the new one.
+	ReceiverPreviousTokenKey = "previousToken"
+
+	// DefaultReceiverInterval is the spec.interval of a GateReceiver that has none.
+	DefaultReceiverInterval = 10 * time.Minute
+
+	// DefaultOIDCAudience is the audience that a token must be for, if its provider
+	// names none.
+	DefaultOIDCAudience = "gating-controller"
+)
+
+// The types of a GateReceiver. Those that notification-controller has, too, mean
+// the same.
+const (
+	// GenericReceiver takes any request to the path, which nobody else knows.
+	GenericReceiver = "generic"
+	// GenericHMACReceiver takes a request with the header X-Signature: the HMAC of the
+	// body with the token, as sha256=<hex>, sha512=<hex> or sha1=<hex>.
+	GenericHMACReceiver = "generic-hmac"
+	// GenericOIDCReceiver takes a request with an OpenID Connect token of one of
+	// spec.oidcProviders as Authorization: Bearer.
+	GenericOIDCReceiver = "generic-oidc"
+	// GitHubReceiver takes a webhook of GitHub with its X-Hub-Signature-256.
+	GitHubReceiver = "github"
+	// GitLabReceiver takes a webhook of GitLab with the token as X-Gitlab-Token.
+	GitLabReceiver = "gitlab"
+	// FluxEventReceiver takes what the Providers generic and generic-hmac of
+	// notification-controller send. A signature that is there must be right.
+	FluxEventReceiver = "flux-event"
+	// AlertmanagerReceiver takes a webhook of Alertmanager with the token as
+	// Authorization: Bearer.
+	AlertmanagerReceiver = "alertmanager"
+)
+
+// GateReceiverSpec says which webhooks become requests on which Gates.
+// +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || has(self.oidcProviders) && size(self.oidcProviders) > 0",message="generic-oidc receivers must define at least one oidcProvider"
+// +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || !has(self.oidcProviders) || size(self.oidcProviders) == 0",message="oidcProviders can only be set when type is generic-oidc"
+// +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || !has(self.secretRef)",message="secretRef cannot be set when type is generic-oidc"
+// +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || has(self.secretRef)",message="secretRef is required when type is not generic-oidc"
+// +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, flux-event and alertmanager only: use filter"
+type GateReceiverSpec struct {
+	// Type of the sender: generic, generic-hmac, generic-oidc, github, gitlab,
+	// flux-event or alertmanager. It says how a request is verified.
+	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;flux-event;alertmanager
+	// +required
+	Type string `json:"type"`
+
+	// Interval at which the Secret is read anew even if nothing changed. A token that
+	// was taken out of the Secret is good for nothing at once.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
+	// +kubebuilder:default="10m"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// SecretRef names the Secret in the same namespace whose key token is the secret of
+	// the sender. A second token in the key previousToken is good as well. Needed for
+	// all types but generic-oidc, which must not have it.
+	// +optional
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// OIDCProviders whose tokens are taken, for type generic-oidc only. The one whose
+	// issuerURL is the claim iss of a token verifies it.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=issuerURL
+	// +optional
+	OIDCProviders []OIDCProvider `json:"oidcProviders,omitempty"`
+
+	// Events to take; others are refused. They are compared without regard to case
+	// with X-GitHub-Event (github), X-Gitlab-Event (gitlab), the reason of the event
+	// (flux-event), or the status firing or resolved (alertmanager). Omitted, all are
+	// taken.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	// +optional
+	Events []string `json:"events,omitempty"`
+
+	// Gates in the same namespace that a webhook requests the action of.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +required
+	Gates []GateReference `json:"gates"`
+
+	// Filter is a CEL expression of type bool. A webhook for which it is false is
+	// taken, and nothing is requested. It reads the body as req (an empty object if it
+	// is not a JSON object), the headers as headers with names in lower case, and for
+	// generic-oidc the claims of the token as claims. Headers with secrets are left
+	// out.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Filter string `json:"filter,omitempty"`
+
+	// Action to request: open, close, or a CEL expression of type string over the same
+	// as filter that is 'open', 'close', or '' for nothing.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Action string `json:"action"`
+
+	// Window is how long the request lasts, at most spec.window of the Gate. Omitted,
+	// it is that.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
+	// +optional
+	Window *metav1.Duration `json:"window,omitempty"`
+
+	// Suspend has webhooks answered with 503, so that their senders may try again.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// OIDCProvider is an OpenID Connect issuer, as in a Receiver of
+// notification-controller.
+type OIDCProvider struct {
+	// IssuerURL is where the keys of the issuer are discovered, and the claim iss of
+	// its tokens.
+	// +kubebuilder:validation:Pattern="^https?://"
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	IssuerURL string `json:"issuerURL"`
+
+	// Audience that the claim aud of a token must have. Defaults to gating-controller.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Audience string `json:"audience,omitempty"`
+
+	// Variables are CEL expressions over claims and over the variables before them.
+	// They are evaluated in order and read as vars.<name>.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Variables []OIDCVariable `json:"variables,omitempty"`
+
+	// Validations are CEL expressions of type bool over claims and vars, all of which
+	// must be true. At least one is needed: an issuer has tokens for anybody.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +required
+	Validations []OIDCValidation `json:"validations"`
+}
+
+// GetAudience returns the audience that a token must be for.
+func (in *OIDCProvider) GetAudience() string {
+	if in.Audience != "" {
+		return in.Audience
+	}
+	return DefaultOIDCAudience
+}
+
+// OIDCVariable is a named CEL expression over the claims of a token.
+type OIDCVariable struct {
+	// Name of the variable, a CEL identifier.
+	// +kubebuilder:validation:Pattern="^[A-Za-z_][A-Za-z0-9_]*$"
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+
+	// Expression in CEL.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Expression string `json:"expression"`
+}
+
+// OIDCValidation is a CEL expression that must be true of a token.
+type OIDCValidation struct {
+	// Expression in CEL, of type bool.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Expression string `json:"expression"`
+
+	// Message for the log if the expression is false. The sender is not told, so that
+	// nobody learns what is missing.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Message string `json:"message"`
+}
+
+// GateReceiverStatus is the observed state of a GateReceiver.
+type GateReceiverStatus struct {
+	meta.ReconcileRequestStatus `json:",inline"`
+
+	// ObservedGeneration is the last generation that was reconciled.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// WebhookPath is where webhooks are taken: /hook/ and the SHA-256 of token, name
+	// and namespace.
+	// +optional
+	WebhookPath string `json:"webhookPath,omitempty"`
+
+	// Conditions of the receiver: Ready, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// GateReceiver turns webhooks into requests on Gates.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=gtrcv,categories=all;fluxcd;fluxcd-gates
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".spec.type"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+type GateReceiver struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// +required
+	Spec GateReceiverSpec `json:"spec"`
+	// +kubebuilder:default={"observedGeneration":-1}
+	// +optional
+	Status GateReceiverStatus `json:"status,omitzero"`
+}
+
+// GateReceiverList is a list of GateReceivers.
+// +kubebuilder:object:root=true
+type GateReceiverList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GateReceiver `json:"items"`
+}
+
+// GetConditions returns the conditions of the receiver.
+func (in *GateReceiver) GetConditions() []metav1.Condition { return in.Status.Conditions }
+
+// SetConditions replaces the conditions of the receiver.
+func (in *GateReceiver) SetConditions(conditions []metav1.Condition) {
+	in.Status.Conditions = conditions
+}
+
+// GetWebhookPath returns the path of the webhook for a token, which is that of a
+// Receiver of notification-controller with the same name.
+func (in *GateReceiver) GetWebhookPath(token string) string {
+	return fmt.Sprintf("%s%x", ReceiverWebhookPath, sha256.Sum256([]byte(token+in.Name+in.Namespace)))
+}
+
+// GetInterval returns spec.interval, or its default if there is none.
+func (in *GateReceiver) GetInterval() time.Duration {
+	if in.Spec.Interval == nil || in.Spec.Interval.Duration <= 0 {
+		return DefaultReceiverInterval
+	}
+	return in.Spec.Interval.Duration
+}

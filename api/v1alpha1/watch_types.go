@@ -1,0 +1,66 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MaxWatches is the number of objects that a Gate can follow.
+const MaxWatches = 16
+
+// WatchReference names an object that a Gate follows: the Gate is held closed
+// while the object is not ready.
+type WatchReference struct {
+	// APIVersion of the object. Only its group counts. Needed only if the kind alone
+	// is ambiguous.
+	// +kubebuilder:validation:MaxLength=317
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// Kind of the object, one of those that a Gate can hold.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// Namespace of the object. Defaults to the namespace of the Gate.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// ReadyExpr is a CEL expression of type bool that says whether the object is ready.
+	// As in spec.dependsOn of a Kustomization it reads the object as dep and the Gate
+	// as self. Omitted, the object is ready while its condition Ready is True.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	ReadyExpr string `json:"readyExpr,omitempty"`
+}
+
+// WatchStatus is what the controller saw of an object that a Gate follows.
+type WatchStatus struct {
+	// APIVersion as in the spec.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// Kind of the object.
+	Kind string `json:"kind"`
+
+	// Namespace of the object.
+	Namespace string `json:"namespace"`
+
+	// Name of the object.
+	Name string `json:"name"`
+
+	// Ready says whether the Gate may be open as far as this object is concerned.
+	Ready bool `json:"ready"`
+
+	// Message says why the object is not ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Since is when ready last changed.
+	Since metav1.Time `json:"since"`
+}

@@ -1,0 +1,68 @@
+package receivers
+
+import "time"
+
+// The bounds of what a sender may take of us, each with its reason. Where
+// notification-controller has the same bound, the value is its own.
+const (
+	// maxBodyBytes is the largest body that is read, as in notification-controller.
+	// What senders send is a few KiB; GitHub alone may send more, for pushes of
+	// thousands of commits.
+	maxBodyBytes = 3 << 20
+
+	// maxHeaderBytes is the largest size of the headers of a request, as in
+	// notification-controller.
+	maxHeaderBytes = 256 << 10
+
+	// readHeaderTimeout is for the headers of a request, as in
+	// notification-controller.
+	readHeaderTimeout = 10 * time.Second
+
+	// readTimeout is for a whole request, as in notification-controller.
+	readTimeout = 30 * time.Second
+
+	// writeTimeout is for a request and its answer: readTimeout, answerTimeout, and a
+	// second to write.
+	writeTimeout = readTimeout + answerTimeout + time.Second
+
+	// idleTimeout is how long a connection is kept for the next request.
+	idleTimeout = time.Minute
+
+	// answerTimeout is how long a request that was read may take. GitHub, GitLab and
+	// Alertmanager give up after 10s: one that could not be written by then must be
+	// answered with 503 while the sender listens.
+	answerTimeout = 8 * time.Second
+
+	// retryInterval is how long to wait before the API server is asked once more.
+	retryInterval = 100 * time.Millisecond
+
+	// shutdownTimeout is for requests that are being answered when the process ends,
+	// less than the terminationGracePeriodSeconds of config/manager.
+	shutdownTimeout = answerTimeout + time.Second
+
+	// maxBytesInFlight bounds the memory for bodies of requests that are being
+	// answered: 21 of the largest, thousands of the usual.
+	maxBytesInFlight = 64 << 20
+
+	// unknownLength is what a body takes of that if its sender does not say how long
+	// it is.
+	unknownLength = maxBodyBytes
+
+	// requestsPerSecond and burst bound what a single receiver takes. Each request is
+	// two calls of the API server, of which --kube-api-qps has 50 in a second by
+	// default. The burst is a fleet whose Kustomizations fail at the same time.
+	requestsPerSecond = 20
+	burst             = 200
+
+	// replayWindow is how long a webhook is remembered that must not be taken twice,
+	// and how far the time that its sender signed may be from ours.
+	replayWindow = 10 * time.Minute
+
+	// maxDeliveries is how many webhooks of the replay window one Gate remembers, in
+	// about 40 bytes each of the 256 KiB that annotations may have. More are refused.
+	maxDeliveries = 1024
+
+	// maxReason is how many bytes of a payload's reason are put into an annotation.
+	// The status keeps fewer.
+	maxReason = 1024
+)
