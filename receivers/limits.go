@@ -36,6 +36,10 @@ const (
 	// retryInterval is how long to wait before the API server is asked once more.
 	retryInterval = 100 * time.Millisecond
 
+	// conflictInterval is how long to wait if somebody else has just written the Gate:
+	// hardly, it is read anew.
+	conflictInterval = time.Millisecond
+
 	// shutdownTimeout is for requests that are being answered when the process ends,
 	// less than the terminationGracePeriodSeconds of config/manager.
 	shutdownTimeout = answerTimeout + time.Second

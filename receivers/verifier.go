@@ -16,6 +16,7 @@ import (
 
 // incoming is a request that was read.
 type incoming struct {
+	path   string
 	header http.Header
 	body   []byte
 	// tokens that are good at present, none for generic-oidc.

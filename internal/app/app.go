@@ -98,7 +98,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
 	}
-	return nil
+	return addReceivers(mgr, common, opts, o)
 }
 
 // Scheme returns the scheme with all types that the controller reads or writes.

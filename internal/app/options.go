@@ -15,10 +15,11 @@ import (
 // Options are the settings of the process. Names, meaning and order of the
 // flags are those of the controllers of Flux.
 type Options struct {
-	MetricsAddr string
-	EventsAddr  string
-	HealthAddr  string
-	Concurrent  int
+	MetricsAddr  string
+	EventsAddr   string
+	HealthAddr   string
+	ReceiverAddr string
+	Concurrent   int
 
 	Client         runtimeclient.Options
 	Log            logger.Options
@@ -35,6 +36,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to.")
 	fs.StringVar(&o.EventsAddr, "events-addr", "", "The address of the events receiver.")
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
+	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
 	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles.")
 
 	o.Client.BindFlags(fs)

@@ -1,0 +1,37 @@
+package app
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/receivers"
+)
+
+// addReceivers adds what takes webhooks, unless it has no address.
+func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
+	if o.ReceiverAddr == "" {
+		return nil
+	}
+	// A client of its own, so that webhooks and holds do not wait for each other.
+	direct, err := client.New(rest.CopyConfig(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("unable to create the client of receivers: %w", err)
+	}
+	table := receivers.NewTable(direct)
+	if err := (&controllers.ReceiverReconciler{
+		Client: mgr.GetClient(), Metrics: common, Table: table,
+	}).SetupWithManager(mgr, opts); err != nil {
+		return fmt.Errorf("unable to create the controller of receivers: %w", err)
+	}
+	handler := receivers.NewHandler(table, receivers.NewGates(direct), clock.RealClock{},
+		ctrl.Log.WithName("receivers"), receivers.MustMakeMetrics(ctrlmetrics.Registry))
+	return mgr.Add(&receivers.Server{Addr: o.ReceiverAddr, Handler: handler, Table: table, Receivers: mgr.GetCache()})
+}

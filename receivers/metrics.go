@@ -1,0 +1,25 @@
+package receivers
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Metrics count webhooks.
+type Metrics struct{ answered *prometheus.CounterVec }
+
+// MustMakeMetrics registers the metrics of webhooks and panics if that fails.
+func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{answered: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gating_webhooks_total",
+		Help: "Number of webhooks by their receiver, empty if they have proved to be from none, and by the status code of the answer.",
+	}, []string{"name", "namespace", "code"})}
+	registry.MustRegister(m.answered)
+	return m
+}
+
+func (m *Metrics) count(key types.NamespacedName, code int) {
+	m.answered.WithLabelValues(key.Name, key.Namespace, strconv.Itoa(code)).Inc()
+}

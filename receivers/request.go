@@ -1,0 +1,145 @@
+package receivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/keymutex"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+var (
+	// errNoGate is for a Gate that does not exist or is about to go.
+	errNoGate = errors.New("does not exist")
+	// errAway is for an API server that did not take the request in time.
+	errAway = errors.New("the request could not be written in time")
+)
+
+// ask is a request on a Gate.
+type ask struct {
+	action     v1alpha1.RequestAction
+	by, reason string
+	window     *metav1.Duration
+	// delivery identifies the webhook, empty if it may come more than once.
+	delivery string
+}
+
+// Gates writes requests on Gates.
+type Gates struct {
+	// Client reads from the API server and writes to it. Its rate is bounded apart from
+	// that of the holds, so that senders keep nobody from being held.
+	client.Client
+
+	// writing lets requests on one Gate wait for each other rather than for the
+	// conflict that they would cause.
+	writing keymutex.KeyMutex
+}
+
+// NewGates returns Gates that are written by a client without a cache.
+func NewGates(c client.Client) *Gates { return &Gates{Client: c, writing: keymutex.NewHashed(0)} }
+
+// request writes a request into the annotations of a Gate. It tries until the context
+// is done, as long as another try may help. What it has returned nil for is stored.
+func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, now time.Time) error {
+	g.writing.LockKey(key.String())
+	defer func() { _ = g.writing.UnlockKey(key.String()) }() // it was locked
+	perhaps := false                                         // a write before may have got through although its answer did not
+	for {
+		wrote, again, err := g.try(ctx, key, a, now)
+		if err == nil || perhaps && errors.Is(err, errReplayed) {
+			return nil
+		}
+		if !again {
+			return err
+		}
+		wait := retryInterval
+		if apierrors.IsConflict(err) {
+			wait = conflictInterval
+		} else if wrote {
+			perhaps = true
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", errAway, err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// try returns whether it wrote, and whether another try may help.
+func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now time.Time) (wrote, again bool, err error) {
+	obj := &v1alpha1.Gate{}
+	if err := g.Get(ctx, key, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, false, fmt.Errorf("gate '%s' %w", key, errNoGate)
+		}
+		return false, transient(err), err
+	}
+	if !obj.DeletionTimestamp.IsZero() {
+		return false, false, fmt.Errorf("gate '%s' is being deleted: it %w", key, errNoGate)
+	}
+	before := obj.DeepCopy()
+	if err := write(obj, a, now); err != nil {
+		return false, errors.Is(err, gate.ErrUnhandled), err
+	}
+	err = g.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
+	return true, transient(err), err
+}
+
+// retried calls a function until it returns no error, or one that a retry cannot mend,
+// or the context is done.
+func retried[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	for {
+		value, err := f()
+		if err == nil || errors.As(err, new(*Refused)) {
+			return value, err
+		}
+		select {
+		case <-ctx.Done():
+			return value, fmt.Errorf("%w: %w", errAway, err)
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// transient returns whether an error may be gone the next time.
+func transient(err error) bool {
+	return !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsUnauthorized(err) &&
+		!apierrors.IsBadRequest(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
+}
+
+// write changes the annotations of a Gate.
+func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
+	deliveries := ""
+	if a.delivery != "" {
+		var err error
+		if deliveries, err = remember(obj.Annotations[v1alpha1.DeliveriesAnnotation], a.delivery, now); err != nil {
+			return err
+		}
+	}
+	if err := gate.WriteRequest(obj, gate.Request{Action: a.action, Window: a.window, By: a.by, Reason: cut(a.reason)}, now); err != nil {
+		return err
+	}
+	if deliveries != "" {
+		obj.Annotations[v1alpha1.DeliveriesAnnotation] = deliveries
+	}
+	return nil
+}
+
+// cut bounds what a payload can put into an annotation.
+func cut(reason string) string {
+	reason = strings.ToValidUTF8(reason, "")
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	return reason
+}

@@ -1,0 +1,96 @@
+package receivers
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Server serves webhooks. Every replica does: none waits to be the leader.
+type Server struct {
+	// Addr to listen on.
+	Addr string
+	// Handler of all requests.
+	Handler http.Handler
+	// Table and Receivers say when to begin: once all receivers in the cache were
+	// looked at. A sender that finds nobody listening tries again, one that gets a 404
+	// need not.
+	Table     *Table
+	Receivers client.Reader
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (s *Server) Start(ctx context.Context) error {
+	if err := s.awaitReceivers(ctx); err != nil {
+		return nil //nolint:nilerr // the process ends before there was anything to serve
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
+	if err != nil {
+		return err
+	}
+	return Serve(ctx, listener, s.Handler)
+}
+
+// awaitReceivers returns once all receivers were looked at.
+func (s *Server) awaitReceivers(ctx context.Context) error {
+	for {
+		if s.lookedAtAll(ctx) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+func (s *Server) lookedAtAll(ctx context.Context) bool {
+	list := &v1alpha1.GateReceiverList{}
+	if err := s.Receivers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return false
+	}
+	for i := range list.Items {
+		if !s.Table.looked(client.ObjectKeyFromObject(&list.Items[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// Serve serves a handler within the limits of this package, until the context is done
+// and the requests that are being answered then are.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		// What it logs is about connections of strangers.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Serve(listener) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package receivers
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Table has the GateReceivers that are ready to take webhooks. Each replica has its
+// own.
+type Table struct {
+	// Secrets reads from the API server: Secrets are in no cache.
+	Secrets client.Reader
+
+	mu      sync.RWMutex
+	entries map[types.NamespacedName]*entry
+	// paths has entries by the digest of a path, so that the time of a look-up says
+	// nothing about the paths that there are.
+	paths map[[sha256.Size]byte]*entry
+	// unsettled are those of which it is not known whether they can be ready.
+	unsettled map[types.NamespacedName]bool
+	// settled are all others that were looked at.
+	settled map[types.NamespacedName]bool
+}
+
+// NewTable returns an empty Table.
+func NewTable(secrets client.Reader) *Table {
+	return &Table{
+		Secrets: secrets, entries: map[types.NamespacedName]*entry{}, paths: map[[sha256.Size]byte]*entry{},
+		unsettled: map[types.NamespacedName]bool{}, settled: map[types.NamespacedName]bool{},
+	}
+}
+
+// Refused is an error that a retry cannot mend.
+type Refused struct {
+	reason string
+	error
+}
+
+// Reason returns the reason in CamelCase for the condition Ready.
+func (r *Refused) Reason() string { return r.reason }
+
+// Load makes a receiver ready and returns the path of its webhook, if it has one. The
+// error is a Refused if the receiver or its Secret has to change first. After any error
+// the receiver takes nothing.
+func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, error) {
+	key := client.ObjectKeyFromObject(obj)
+	e, invalid := compile(obj)
+	if e == nil {
+		t.put(key, nil, nil, false)
+		return "", &Refused{v1alpha1.InvalidCELExpressionReason, invalid}
+	}
+	var err error
+	if e.tokens, err = t.tokens(ctx, e); err != nil {
+		t.put(key, nil, nil, !errors.As(err, new(*Refused)))
+		return "", err
+	}
+	paths := pathsOf(key, e.tokens)
+	if other := t.put(key, e, paths, false); other != "" {
+		return "", &Refused{v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of GateReceiver %s: use another one", other)}
+	}
+	if invalid != nil {
+		return paths[0], &Refused{v1alpha1.InvalidCELExpressionReason, invalid}
+	}
+	return paths[0], nil
+}
+
+// Forget removes a receiver.
+func (t *Table) Forget(key types.NamespacedName) {
+	t.put(key, nil, nil, false)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.settled, key)
+}
+
+// put replaces an entry, nil for none. It returns the receiver that has one of the
+// paths already.
+func (t *Table) put(key types.NamespacedName, e *entry, paths []string, unsettled bool) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settled[key] = !unsettled
+	delete(t.unsettled, key)
+	if unsettled {
+		t.unsettled[key] = true
+	}
+	for path, known := range t.paths {
+		if known.key == key {
+			delete(t.paths, path)
+		}
+	}
+	before := t.entries[key]
+	delete(t.entries, key)
+	if e == nil {
+		return ""
+	}
+	for _, path := range paths {
+		if other := t.paths[sha256.Sum256([]byte(path))]; other != nil {
+			return other.key.String()
+		}
+	}
+	if before != nil {
+		e.limiter = before.limiter
+	}
+	t.entries[key] = e
+	for _, path := range paths {
+		t.paths[sha256.Sum256([]byte(path))] = e
+	}
+	return ""
+}
+
+// find returns the receiver of a path, nil if there is none. certain is false if
+// there may be one all the same.
+func (t *Table) find(path string) (e *entry, certain bool) {
+	digest := sha256.Sum256([]byte(path))
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.paths[digest], len(t.unsettled) == 0
+}
+
+// looked returns whether a receiver was looked at.
+func (t *Table) looked(key types.NamespacedName) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, ok := t.settled[key]
+	return ok
+}
+
+// pathsOf returns the paths of a receiver, one for each token.
+func pathsOf(key types.NamespacedName, tokens []string) []string {
+	obj := &v1alpha1.GateReceiver{}
+	obj.Name, obj.Namespace = key.Name, key.Namespace
+	if len(tokens) == 0 {
+		tokens = []string{""} // generic-oidc has none
+	}
+	paths := make([]string, len(tokens))
+	for i, token := range tokens {
+		paths[i] = obj.GetWebhookPath(token)
+	}
+	return paths
+}
+
+// tokens returns those that are good at present, the current one first.
+func (t *Table) tokens(ctx context.Context, e *entry) ([]string, error) {
+	if e.spec.SecretRef == nil {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	name := types.NamespacedName{Namespace: e.key.Namespace, Name: e.spec.SecretRef.Name}
+	err := t.Secrets.Get(ctx, name, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &Refused{v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' does not exist", name)}
+	case apierrors.IsForbidden(err):
+		return nil, &Refused{v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot be read, is config/webhooks installed? %w", name, err)}
+	case err != nil:
+		return nil, fmt.Errorf("secret '%s' cannot be read: %w", name, err)
+	}
+	tokens := []string{string(secret.Data[v1alpha1.ReceiverTokenKey]), string(secret.Data[v1alpha1.ReceiverPreviousTokenKey])}
+	if tokens[0] == "" {
+		return nil, &Refused{v1alpha1.TokenNotFoundReason, fmt.Errorf("invalid '%s' secret data: required field 'token'", name)}
+	}
+	return slices.DeleteFunc(slices.Compact(tokens), func(token string) bool { return token == "" }), nil
+}

@@ -1,0 +1,166 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/receivers"
+)
+
+// token of the receivers of a world.
+const token = "s3cr3t-0123456789abcdef"
+
+// world is a namespace with Gates and receivers, and a server of its own for them.
+type world struct {
+	*testing.T
+	namespace string
+	client    client.Client
+	clock     *clocktesting.FakeClock
+	table     *receivers.Table
+	url       string
+	log       *recordedLog
+}
+
+// recordedLog has all that was logged.
+type recordedLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *recordedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+// newWorld starts a server on loopback. The client is what it reads and writes with.
+func newWorld(t *testing.T, c client.Client) *world {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
+	if err := cluster.Client.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		T: t, namespace: namespace.Name, client: cluster.Client, log: &recordedLog{},
+		clock: clocktesting.NewFakeClock(time.Now().UTC().Truncate(time.Second)), table: receivers.NewTable(c),
+	}
+	logger := funcr.NewJSON(func(line string) {
+		w.log.mu.Lock()
+		defer w.log.mu.Unlock()
+		w.log.lines = append(w.log.lines, line)
+	}, funcr.Options{Verbosity: 9})
+	handler := receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, logger, receivers.MustMakeMetrics(prometheus.NewRegistry()))
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.url = "http://" + listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- receivers.Serve(ctx, listener, handler) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) create(obj client.Object) {
+	w.Helper()
+	obj.SetNamespace(w.namespace)
+	if err := w.client.Create(w.Context(), obj); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// gate creates a Gate that is closed by default.
+func (w *world) gate(name string) *v1alpha1.Gate {
+	w.Helper()
+	obj := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
+	w.create(obj)
+	return obj
+}
+
+// receiver creates a receiver with a Secret of its own, has it loaded, and returns the
+// path of its webhook.
+func (w *world) receiver(name, kind string, change ...func(*v1alpha1.GateReceiverSpec)) string {
+	w.Helper()
+	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateReceiverSpec{
+		Type: kind, SecretRef: &meta.LocalObjectReference{Name: name},
+		Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
+	}}
+	for _, c := range change {
+		c(&obj.Spec)
+	}
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": token}})
+	w.create(obj)
+	path, err := w.table.Load(w.Context(), obj)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+// reply is what a sender got.
+type reply struct {
+	code   int
+	body   string
+	header http.Header
+}
+
+// post sends a webhook. Headers are pairs of name and value.
+func (w *world) post(path, body string, headers ...string) reply {
+	w.Helper()
+	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	return w.do(req)
+}
+
+func (w *world) do(req *http.Request) reply {
+	w.Helper()
+	response, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer response.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(response.Body); err != nil {
+		w.Fatal(err)
+	}
+	return reply{code: response.StatusCode, body: text.String(), header: response.Header}
+}
+
+// request returns the request that a Gate has, as action, time, by and reason.
+func (w *world) request(name string, action v1alpha1.RequestAction) (at, by, reason string) {
+	w.Helper()
+	obj := &v1alpha1.Gate{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj); err != nil {
+		w.Fatal(err)
+	}
+	prefix := fmt.Sprintf("%s.gate.fluxcd.io/", action)
+	return obj.Annotations[prefix+"requestedAt"], obj.Annotations[prefix+"requestedBy"], obj.Annotations[prefix+"reason"]
+}
