@@ -52,7 +52,7 @@ func (r *Refused) Reason() string { return r.reason }
 
 // Load makes a receiver ready and returns the path of its webhook, if it has one. The
 // error is a Refused if the receiver or its Secret has to change first. After any error
-// the receiver takes nothing.
+// nothing is requested.
 func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, error) {
 	key := client.ObjectKeyFromObject(obj)
 	e, invalid := compile(obj)
@@ -62,7 +62,10 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 	}
 	var err error
 	if e.tokens, err = t.tokens(ctx, e); err != nil {
-		t.put(key, nil, nil, !errors.As(err, new(*Refused)))
+		refused := errors.As(err, new(*Refused))
+		if refused || !t.keep(e) {
+			t.put(key, nil, nil, !refused)
+		}
 		return "", err
 	}
 	paths := pathsOf(key, e.tokens)
@@ -73,6 +76,19 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 		return paths[0], &Refused{v1alpha1.InvalidCELExpressionReason, invalid}
 	}
 	return paths[0], nil
+}
+
+// keep has a receiver go on with the tokens that it had if its Secret cannot be read
+// just now: nothing is requested before that can be read again.
+func (t *Table) keep(e *entry) bool {
+	t.mu.RLock()
+	before := t.entries[e.key]
+	t.mu.RUnlock()
+	if before == nil || before.spec.SecretRef == nil || *before.spec.SecretRef != *e.spec.SecretRef {
+		return false
+	}
+	e.tokens = before.tokens
+	return t.put(e.key, e, pathsOf(e.key, e.tokens), false) == ""
 }
 
 // Forget removes a receiver.

@@ -146,7 +146,7 @@ func (w *world) do(req *http.Request) reply {
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // it was read
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(response.Body); err != nil {
 		w.Fatal(err)
