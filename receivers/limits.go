@@ -58,9 +58,13 @@ const (
 	requestsPerSecond = 20
 	burst             = 200
 
-	// replayWindow is how long a webhook is remembered that must not be taken twice,
-	// and how far the time that its sender signed may be from ours.
+	// replayWindow is how long a webhook is remembered that must not be taken twice.
 	replayWindow = 10 * time.Minute
+
+	// signedTimeTolerance is how far the time that a sender signed may be from ours,
+	// either way. Half of replayWindow: one that was signed by a clock that is ahead,
+	// and taken at once, is too old when it is forgotten.
+	signedTimeTolerance = replayWindow / 2
 
 	// maxDeliveries is how many webhooks of the replay window one Gate remembers, in
 	// about 40 bytes each of the 256 KiB that annotations may have. More are refused.
@@ -69,4 +73,23 @@ const (
 	// maxReason is how many bytes of a payload's reason are put into an annotation.
 	// The status keeps fewer.
 	maxReason = 1024
+
+	// oidcTimeout is for the discovery document and the keys of an issuer together,
+	// less than answerTimeout: the sender must hear of it.
+	oidcTimeout = 5 * time.Second
+
+	// oidcRefreshInterval is how old keys of an issuer may be. One that is withdrawn is
+	// good for nothing after that time.
+	oidcRefreshInterval = time.Hour
+
+	// oidcRetryInterval is how soon an issuer is asked again that did not answer, or
+	// for a key that it did not have. Anybody can make up the name of a key.
+	oidcRetryInterval = 10 * time.Second
+
+	// maxOIDCBytes is the largest discovery document or key set. Real ones are a few
+	// KiB.
+	maxOIDCBytes = 1 << 20
+
+	// maxIssuers is how many issuers are kept with their keys.
+	maxIssuers = 256
 )

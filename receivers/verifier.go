@@ -34,6 +34,10 @@ type webhook struct {
 	// delivery tells a webhook from all others of its sender, empty if that gives
 	// nothing to tell by. No two with the same are taken within the replay window.
 	delivery string
+	// repeats is a delivery that this one must not be a repetition of, although it is
+	// not to be remembered itself: of a signed body whose sender gave nothing to tell by.
+	// Who captured one that was remembered can leave out a header that is not signed.
+	repeats string
 	// body is the JSON object that was sent, as expressions read it.
 	body map[string]any
 	// claims of the token, for generic-oidc.
@@ -63,6 +67,18 @@ func verifierOf(spec *v1alpha1.GateReceiverSpec) (verifier, error) {
 	switch spec.Type {
 	case v1alpha1.GenericReceiver:
 		return generic{}, nil
+	case v1alpha1.GenericHMACReceiver:
+		return genericHMAC{}, nil
+	case v1alpha1.GenericOIDCReceiver:
+		return newGenericOIDC(spec.OIDCProviders)
+	case v1alpha1.GitHubReceiver:
+		return github{}, nil
+	case v1alpha1.GitLabReceiver:
+		return gitlab{}, nil
+	case v1alpha1.FluxEventReceiver:
+		return fluxEvent{}, nil
+	case v1alpha1.AlertmanagerReceiver:
+		return alertmanager{}, nil
 	default:
 		return nil, fmt.Errorf("type %q is not supported", spec.Type)
 	}

@@ -1,0 +1,30 @@
+package receivers
+
+import (
+	"context"
+	"fmt"
+)
+
+// alertmanager takes webhooks of Alertmanager, and of whatever sends the same: the
+// version in the payload is not looked at.
+type alertmanager struct{}
+
+func (alertmanager) verify(_ context.Context, in *incoming) (*webhook, error) {
+	if !equalToAny(bearer(in.header), in.tokens) {
+		return nil, fmt.Errorf("%w: Authorization is not Bearer and the token", errUnverified)
+	}
+	body, err := mustObject(in.body)
+	if err != nil {
+		return nil, err
+	}
+	status := text(body, "status")
+	if status != "firing" && status != "resolved" {
+		return nil, fmt.Errorf("%w: status must be firing or resolved", errMalformed)
+	}
+	summary := textAt(body, "commonAnnotations", "summary")
+	if summary == "" {
+		summary = textAt(body, "commonAnnotations", "description")
+	}
+	reason := status + phrase(" ", textAt(body, "commonLabels", "alertname")) + phrase(": ", summary)
+	return &webhook{event: status, reason: reason, body: body}, nil
+}

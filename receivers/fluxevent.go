@@ -1,0 +1,84 @@
+package receivers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+)
+
+// gateKey of the metadata of an event, which spec.eventMetadata of an Alert can set,
+// names the Gates that it is for, separated by commas.
+const gateKey = "gate"
+
+// fluxEvent takes events of Flux as the Providers generic and generic-hmac of
+// notification-controller send them, or a controller itself. Where there is no
+// signature the path is the secret, as for generic.
+type fluxEvent struct{}
+
+func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
+	isSigned := len(in.header.Values(signatureHeader)) > 0
+	if isSigned && !signed(only(in.header, signatureHeader), in.body, in.tokens, "sha256") {
+		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, signatureHeader)
+	}
+	body, err := mustObject(in.body)
+	if err != nil {
+		return nil, err
+	}
+	// The event is read from the object that expressions read, so that both see the
+	// same where a key is there twice.
+	var event eventv1.Event
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body, &event); err != nil {
+		return nil, fmt.Errorf("%w: the body is not an event of Flux", errMalformed)
+	}
+	involved := event.InvolvedObject
+	if involved.Kind == "" || involved.Name == "" || event.Reason == "" || event.Message == "" {
+		return nil, fmt.Errorf("%w: an event must have the kind and name of its object, a reason and a message", errMalformed)
+	}
+	hook := &webhook{event: event.Reason, body: body}
+	// Without a signature, anybody who repeats an event can write another time into it.
+	if isSigned && !event.Timestamp.IsZero() {
+		if err := mustBeRecent(event.Timestamp.Time, in.now); err != nil {
+			return nil, err
+		}
+		hook.delivery = digestOf(in.body)
+	}
+	if names, ok := event.Metadata[gateKey]; ok {
+		if hook.gates = gateNames(names); len(hook.gates) == 0 {
+			return nil, fmt.Errorf("%w: metadata.%s names no Gate", errMalformed, gateKey)
+		}
+	}
+	addShortKeys(body)
+	subject := strings.TrimPrefix(involved.Namespace+"/"+involved.Name, "/")
+	hook.reason = phrase("", involved.Kind+" "+subject) + phrase(": ", event.Message)
+	return hook, nil
+}
+
+// gateNames returns the names in a list with commas.
+func gateNames(list string) []string {
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// addShortKeys adds the metadata without the prefix of its keys, as
+// notification-controller passes it on, so that an expression need not know who sent
+// the event. What is there stays; of two prefixes, the first by name counts.
+func addShortKeys(body map[string]any) {
+	metadata, _ := body["metadata"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		_, short, found := strings.Cut(key, "/")
+		if _, taken := metadata[short]; found && !taken {
+			metadata[short] = metadata[key]
+		}
+	}
+}

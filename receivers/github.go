@@ -1,0 +1,66 @@
+package receivers
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/url"
+)
+
+// github takes webhooks of GitHub: the body signed in X-Hub-Signature-256, or by old
+// servers in X-Hub-Signature, with the JSON in a form if the webhook is set up so.
+type github struct{}
+
+func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
+	header, algorithm := "X-Hub-Signature-256", "sha256"
+	if len(in.header.Values(header)) == 0 {
+		header, algorithm = "X-Hub-Signature", "sha1"
+	}
+	if !signed(only(in.header, header), in.body, in.tokens, algorithm) {
+		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, header)
+	}
+	// They are not signed, so that who repeats a webhook may write into them: they
+	// must be there because GitHub sends them, and tell nothing apart.
+	event := only(in.header, "X-GitHub-Event")
+	if event == "" || only(in.header, "X-GitHub-Delivery") == "" {
+		return nil, fmt.Errorf("%w: X-GitHub-Event and X-GitHub-Delivery must both be there once", errMalformed)
+	}
+	payload, err := githubPayload(in)
+	if err != nil {
+		return nil, err
+	}
+	body, err := mustObject(payload)
+	if err != nil {
+		return nil, err
+	}
+	return &webhook{event: event, reason: githubReason(event, body), delivery: digestOf(in.body), body: body}, nil
+}
+
+// githubPayload returns the JSON of a webhook in either of its content types.
+func githubPayload(in *incoming) ([]byte, error) {
+	// A charset that cannot be parsed leaves an empty type.
+	contentType, _, _ := mime.ParseMediaType(only(in.header, "Content-Type"))
+	switch contentType {
+	case "application/json":
+		return in.body, nil
+	case "application/x-www-form-urlencoded":
+		form, err := url.ParseQuery(string(in.body))
+		if err != nil || len(form["payload"]) != 1 {
+			return nil, fmt.Errorf("%w: the body is not a form with one payload", errMalformed)
+		}
+		return []byte(form.Get("payload")), nil
+	default:
+		return nil, fmt.Errorf("%w: Content-Type must be application/json or application/x-www-form-urlencoded", errMalformed)
+	}
+}
+
+// githubReason is such as "workflow_run completed: success in org/repo by octocat".
+func githubReason(event string, body map[string]any) string {
+	result := textAt(body, event, "conclusion")
+	if result == "" {
+		result = textAt(body, "deployment_status", "state")
+	}
+	return event + phrase(" ", text(body, "action")) + phrase(" to ", text(body, "ref")) + phrase(": ", result) +
+		phrase(" in ", textAt(body, "repository", "full_name")) + phrase(" by ", textAt(body, "sender", "login")) +
+		phrase(": ", textAt(body, "head_commit", "message"))
+}

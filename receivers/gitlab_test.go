@@ -1,0 +1,98 @@
+package receivers
+
+import (
+	"strings"
+	"testing"
+)
+
+const pipeline = `{"object_kind":"pipeline","object_attributes":{"id":31,"ref":"main","status":"success"},` +
+	`"user":{"id":1,"name":"Jane","username":"jdoe"},"project":{"id":1,"path_with_namespace":"group/project"}}`
+
+func goodGitLab() *incoming {
+	return request(pipeline, []string{testToken}, "X-Gitlab-Token", testToken, "X-Gitlab-Event", "Pipeline Hook",
+		"X-Gitlab-Event-UUID", "13792a34-cac6-4fda-95a8-c58e00a3954e")
+}
+
+// tokenAttempts are those that any sender that sends the token can be tried with;
+// as is how the header has it.
+func tokenAttempts(header, as string) []attempt {
+	long := strings.Repeat("x", 200<<10)
+	return []attempt{
+		{"as it was sent", func(*incoming) {}, nil},
+		{"the previous token", func(in *incoming) {
+			in.tokens = append(in.tokens, previousToken)
+			in.header.Set(header, as+previousToken)
+		}, nil},
+		{"the first of two", func(in *incoming) { in.tokens = append(in.tokens, previousToken) }, nil},
+		{"a token that is no longer good", set(header, as+previousToken), errUnverified},
+		{"missing", without(header), errUnverified},
+		{"empty", set(header, as), errUnverified},
+		{"empty, which is configured", func(in *incoming) {
+			in.tokens = []string{""}
+			in.header.Set(header, as)
+		}, errUnverified},
+		{"missing, while the empty one is configured", func(in *incoming) {
+			in.tokens = []string{"", testToken}
+			in.header.Del(header)
+		}, errUnverified},
+		{"in upper case", set(header, as+strings.ToUpper(testToken)), errUnverified},
+		{"the beginning of it", set(header, as+testToken[:len(testToken)-1]), errUnverified},
+		{"and one byte more", set(header, as+testToken+"x"), errUnverified},
+		{"and a NUL byte", set(header, as+testToken+"\x00"), errUnverified},
+		{"both with a comma", set(header, as+testToken+","+as+testToken), errUnverified},
+		{"twice in two headers", twice(header, as+testToken, as+testToken), errUnverified},
+		{"behind a wrong one", twice(header, as+"wrong", as+testToken), errUnverified},
+		{"of 200 KiB", set(header, as+long), errUnverified},
+		{"while no token is good", func(in *incoming) { in.tokens = nil }, errUnverified},
+	}
+}
+
+func TestATokenOfGitLab(t *testing.T) {
+	try(t, gitlab{}, goodGitLab, tokenAttempts("X-Gitlab-Token", ""))
+	attempts := []attempt{
+		{"no event", without("X-Gitlab-Event"), errMalformed},
+		{"two events", twice("X-Gitlab-Event", "Push Hook", "Pipeline Hook"), errMalformed},
+		{"no event and no token", func(in *incoming) {
+			in.header.Del("X-Gitlab-Event")
+			in.header.Del("X-Gitlab-Token")
+		}, errUnverified},
+	}
+	for name, body := range notObjects {
+		attempts = append(attempts, attempt{name, func(in *incoming) { in.body = []byte(body) }, errMalformed})
+	}
+	try(t, gitlab{}, goodGitLab, attempts)
+}
+
+func TestAGitLabWebhookIsRememberedIfItHasAnIdOfAnyKind(t *testing.T) {
+	for _, name := range []string{"Idempotency-Key", "Webhook-Id", "X-Gitlab-Event-UUID", ""} {
+		in := goodGitLab()
+		in.header.Del("X-Gitlab-Event-UUID")
+		want := ""
+		if name != "" {
+			in.header.Set(name, "1")
+			want = digestOf(in.body)
+		}
+		if hook := verified(t, gitlab{}, in); hook.delivery != want || hook.event != "Pipeline Hook" {
+			t.Errorf("%q: delivery %q of %q", name, hook.delivery, hook.event)
+		}
+	}
+}
+
+func TestTheReasonOfAGitLabWebhook(t *testing.T) {
+	for _, test := range []struct{ body, want string }{
+		{pipeline, "pipeline of main: success in group/project by jdoe"},
+		{`{"object_kind":"push","ref":"refs/heads/main","user_name":"Jane Doe","user_username":"jdoe","project":{"path_with_namespace":"group/project"}}`,
+			"push of refs/heads/main in group/project by jdoe"},
+		{`{"object_kind":"build","ref":"main","build_status":"failed","user":{"name":"Jane"}}`, "build of main: failed"},
+		{`{"object_kind":"deployment","status":"success","project":{"path_with_namespace":"g/p"},"user":{"username":"jdoe"}}`,
+			"deployment: success in g/p by jdoe"},
+		{`{"object_kind":"push","user_name":"Jane Doe"}`, "push by Jane Doe"},
+		{`{"object_kind":{},"object_attributes":[],"user":7,"project":"p"}`, ""},
+	} {
+		in := goodGitLab()
+		in.body = []byte(test.body)
+		if got := verified(t, gitlab{}, in).reason; got != test.want {
+			t.Errorf("reason is %q, want %q", got, test.want)
+		}
+	}
+}

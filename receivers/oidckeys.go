@@ -1,0 +1,244 @@
+package receivers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/lru"
+)
+
+// errKeys is neither errUnverified nor errMalformed: the token may well be good, and
+// its sender must try again.
+var errKeys = errors.New("the keys of the issuer cannot be had")
+
+// issuers by URL, kept when a spec changes.
+var (
+	issuers   = lru.New(maxIssuers)
+	issuersMu sync.Mutex
+)
+
+// issuerOf returns the same for the same.
+func issuerOf(url string) *issuer {
+	issuersMu.Lock()
+	defer issuersMu.Unlock()
+	if known, ok := issuers.Get(url); ok {
+		if i, ok := known.(*issuer); ok {
+			return i
+		}
+	}
+	i := &issuer{url: url}
+	issuers.Add(url, i)
+	return i
+}
+
+// issuer is an OpenID Connect issuer of a spec with the keys that it had when last
+// asked.
+type issuer struct {
+	url    string
+	flight singleflight.Group
+
+	mu      sync.Mutex
+	keys    []jose.JSONWebKey
+	fetched time.Time
+	failed  time.Time
+	err     error
+}
+
+// youngerThan returns keys that are no older than maxAge, fetched if need be, by one
+// request at a time and not soon after one that failed.
+func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) ([]jose.JSONWebKey, error) {
+	if keys, ok, err := i.known(maxAge, now); ok {
+		return keys, err
+	}
+	// It goes on if its request is given up: others wait for the same.
+	done := i.flight.DoChan("", func() (any, error) {
+		if keys, ok, err := i.known(maxAge, now); ok {
+			return keys, err
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), oidcTimeout)
+		defer cancel()
+		keys, err := fetchKeys(ctx, i.url)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if err != nil {
+			i.failed, i.err = now, err
+			return nil, err
+		}
+		i.keys, i.fetched, i.err = keys, now, nil
+		return keys, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w in time: %s", errKeys, i.url)
+	case result := <-done:
+		keys, _ := result.Val.([]jose.JSONWebKey)
+		return keys, result.Err
+	}
+}
+
+// known returns what needs no request.
+func (i *issuer) known(maxAge time.Duration, now time.Time) ([]jose.JSONWebKey, bool, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	// Abs, lest a clock that was set back keep them for ever.
+	if i.keys != nil && now.Sub(i.fetched).Abs() < maxAge {
+		return i.keys, true, nil
+	}
+	if i.err != nil && now.Sub(i.failed).Abs() < oidcRetryInterval {
+		return nil, true, i.err
+	}
+	return nil, false, nil
+}
+
+// keysAt are the keys of an issuer for one token.
+type keysAt struct {
+	issuer *issuer
+	now    time.Time
+	// err is why there were none. The library makes a text of what we return.
+	err error
+}
+
+// VerifySignature implements oidc.KeySet. For a key that is not there, the keys are
+// fetched once more: the issuer may have a new one.
+func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	jws, err := jose.ParseSignedCompact(token, joseAlgorithms)
+	if err != nil {
+		return nil, err
+	}
+	for _, maxAge := range []time.Duration{oidcRefreshInterval, oidcRetryInterval} {
+		var keys []jose.JSONWebKey
+		if keys, k.err = k.issuer.youngerThan(ctx, maxAge, k.now); k.err != nil {
+			return nil, k.err
+		}
+		for _, key := range keys {
+			if id := jws.Signatures[0].Header.KeyID; id != "" && id != key.KeyID {
+				continue
+			}
+			if payload, err := jws.Verify(&key); err == nil {
+				return payload, nil
+			}
+		}
+	}
+	return nil, errors.New("no key verifies the token")
+}
+
+// joseAlgorithms are those whose keys an issuer can publish: none and HS* are not.
+var joseAlgorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
+	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+func signingAlgorithms() []string {
+	names := make([]string, len(joseAlgorithms))
+	for i, algorithm := range joseAlgorithms {
+		names[i] = string(algorithm)
+	}
+	return names
+}
+
+// oidcClient asks issuers. Their answers are bounded, and none sends us to another
+// host than that of the spec or of its discovery document.
+var oidcClient = &http.Client{
+	Timeout:   oidcTimeout,
+	Transport: bounded{newTransport()},
+	CheckRedirect: func(request *http.Request, via []*http.Request) error {
+		first := via[0].URL
+		if len(via) > 3 || request.URL.Host != first.Host || request.URL.Scheme != first.Scheme {
+			return errors.New("redirected too often or to another host")
+		}
+		return nil
+	},
+}
+
+func newTransport() http.RoundTripper {
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	transport = transport.Clone()
+	transport.MaxResponseHeaderBytes = maxHeaderBytes
+	return transport
+}
+
+// bounded bounds the bodies of answers.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(request)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxOIDCBytes)
+	}
+	return response, err
+}
+
+// fetchKeys discovers where an issuer has its keys, and gets them. The errors of the
+// library are not passed on: they may contain what the other side sent.
+func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, oidcClient), url)
+	var mismatch *oidc.IssuerMismatchError
+	switch {
+	case errors.As(err, &mismatch):
+		return nil, fmt.Errorf("%w: the discovery document of %s is of another issuer", errKeys, url)
+	case err != nil:
+		return nil, fmt.Errorf("%w: discovery of %s failed", errKeys, url)
+	}
+	var document struct {
+		KeysURL string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return nil, fmt.Errorf("%w: the discovery document of %s has no jwks_uri", errKeys, url)
+	}
+	if strings.HasPrefix(url, "https:") && !strings.HasPrefix(document.KeysURL, "https:") {
+		return nil, fmt.Errorf("%w: jwks_uri of %s must be https as well", errKeys, url)
+	}
+	keys, err := getKeys(ctx, document.KeysURL)
+	if err != nil || len(keys) == 0 {
+		return nil, fmt.Errorf("%w: there are none at jwks_uri of %s", errKeys, url)
+	}
+	return keys, nil
+}
+
+// getKeys returns the public keys at a URL. One that we cannot read is left out: it
+// is for an algorithm that we do not take.
+func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := oidcClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.New(response.Status)
+	}
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(data, &set); err != nil {
+		return nil, err
+	}
+	var keys []jose.JSONWebKey
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if key.UnmarshalJSON(raw) == nil && key.IsPublic() && key.Valid() && key.Use != "enc" {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}

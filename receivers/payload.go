@@ -1,0 +1,67 @@
+package receivers
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// only returns the value of a header that is there once. Of two, a proxy before us
+// may have looked at the other one.
+func only(header http.Header, name string) string {
+	if values := header.Values(name); len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// bearer returns the token in Authorization, empty if there is none.
+func bearer(header http.Header) string {
+	scheme, token, _ := strings.Cut(only(header, "Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(token, " ")
+}
+
+// mustObject returns the JSON object in a body whose sender sends nothing else.
+func mustObject(body []byte) (map[string]any, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf("%w: the body is not a JSON object", errMalformed)
+	}
+	return fields, nil
+}
+
+// textAt returns the text at a path of objects, empty if there is none.
+func textAt(fields map[string]any, path ...string) string {
+	last := len(path) - 1
+	for _, name := range path[:last] {
+		fields, _ = fields[name].(map[string]any)
+	}
+	return text(fields, path[last])
+}
+
+// phrase is the first line of a text after a prefix, or nothing if that is empty.
+func phrase(prefix, value string) string {
+	value = strings.TrimSpace(value)
+	if end := strings.IndexAny(value, "\r\n"); end >= 0 {
+		value = value[:end]
+	}
+	if value == "" {
+		return ""
+	}
+	return prefix + value
+}
+
+// mustBeRecent refuses a time that was signed too far from now. To say so, and not
+// that nothing was verified, tells nobody a secret: whoever has the signature knows
+// that it is right, and the sender whose clock is wrong must learn why.
+func mustBeRecent(at, now time.Time) error {
+	if now.Sub(at).Abs() >= signedTimeTolerance {
+		return fmt.Errorf("%w: timestamp must be less than %s from now", errMalformed, signedTimeTolerance)
+	}
+	return nil
+}
