@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -42,6 +43,8 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 		opener:            {"gates": {"close", "get", "list", "open", "patch", "watch"}},
 		exceptionEditor:   {"gateexceptions": edit},
 		exceptionApprover: {"gateexceptions": {"approve", "get", "list", "patch", "watch"}},
+		receiverViewer:    {"gatereceivers": look},
+		receiverEditor:    {"gatereceivers": edit},
 	} {
 		if got, err := w.verbsOn(name); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
@@ -62,6 +65,9 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	for name, verbs := range map[string][]string{"view": look, "edit": edit, "admin": edit} {
 		want := map[string][]string{"gates": verbs, "gateexceptions": verbs}
+		if name != "view" { // the path of a generic receiver is all that opens
+			want["gatereceivers"] = verbs
+		}
 		w.eventually(name+" is aggregated", func() error {
 			got, err := w.verbsOn(name)
 			if err == nil && !reflect.DeepEqual(got, want) {
@@ -81,10 +87,14 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 		w.refused(p, g, openings[0], "user "+p.name+" may not open gate")
 		w.born(p, role, `{"gateRef":{"name":"`+role+`"}}`, nil)
 		w.refusedException(p, role, "user "+p.name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+now())
+		w.noReceiver(p, "user "+p.name+" may not create a receiver that opens gate", "create", "-f", w.receive(role, ""))
 	}
 	member := w.as("member-view", "view")
 	w.mayBy(member.name, "get", "gates", v1alpha1.GroupVersion.Group)
 	w.refused(member, g, kubectl("label", "label gate GATE a=b"), `cannot patch resource "gates"`)
+	if out, err := member.kubectl(w.ctx, w.namespace, "get", "gatereceivers"); err == nil || !strings.Contains(out, `cannot list resource "gatereceivers"`) {
+		t.Errorf("who may view sees where webhooks go: %s, %v", out, err)
+	}
 	w.refusedException(member, "edit", `cannot patch resource "gateexceptions"`, "label", "gtex", "edit", "a=b")
 	w.decided(g, metav1.ConditionFalse)
 }

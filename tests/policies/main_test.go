@@ -82,7 +82,7 @@ func active(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
 	}
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"probe"},"rules":[` +
-		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions"],"verbs":["patch","get"]}]}`
+		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers"],"verbs":["patch","get","create"]}]}`
 	file := filepath.Join(cluster.Dir(), "probe.json")
 	if err := errors.Join(cluster.Client.Create(ctx, namespace), cluster.Client.Create(ctx, g), os.WriteFile(file, []byte(role), 0o600)); err != nil {
 		return err
@@ -107,6 +107,7 @@ func active(ctx context.Context) error {
 		{"gate-status", `patch gate probe --subresource=status --type=merge -p {"status":{"observedGeneration":7}}`},
 		{"gate-exception-verb", `patch gtex probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},
 		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
+		{"gate-receiver-verb", "create -f " + receiverFile(cluster.Dir(), "probe", "")},
 	} {
 		if err := harness.Eventually(ctx, timeout, p.policy+" is in force", func() error {
 			out, err := probe.kubectl(ctx, "probe", append(strings.Fields(p.args), "--dry-run=server")...)

@@ -141,12 +141,52 @@ func TestAGateThatIsBornWithARequestIsStamped(t *testing.T) {
 func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
-	account := w.as("system:serviceaccount:gating-system:gating-controller", opener)
-	w.allowed(account, "annotate", "gate", "production", openAt+"="+now(), openBy+"=GateReceiver apps/ci")
-	w.stamped(g, openBy, "GateReceiver apps/ci")
+	account := w.as("system:serviceaccount:gating-system:gating-controller")
+	ours := "GateReceiver " + w.namespace + "/ci"
+	w.allowed(account, "annotate", "gate", "production", openAt+"="+now(), openBy+"="+ours)
+	w.stamped(g, openBy, ours)
+	w.decided(g, metav1.ConditionTrue)
+	if last := g.Status.LastRequest; last.By != ours || last.Source != v1alpha1.SourceWebhook {
+		t.Errorf("lastRequest is %+v", last)
+	}
+	w.allowed(account, "annotate", "gate", "production", closeAt+"="+now()+"/30m", closeBy+"="+ours)
+	w.decided(g, metav1.ConditionFalse)
+
 	other := w.as("system:serviceaccount:gating-system:other", opener)
-	w.allowed(other, "annotate", "--overwrite", "gate", "production", openAt+"="+stamp(time.Now().Add(-time.Minute)), openBy+"=GateReceiver apps/ci")
+	w.allowed(other, "annotate", "--overwrite", "gate", "production", openAt+"="+stamp(time.Now().Add(-time.Minute)), openBy+"="+ours)
 	w.stamped(g, openBy, "system:serviceaccount:gating-system:other")
+	w.reconcile(g)
+	w.reconcile(g)
+	// The name of the last who asked would be that of who asks next.
+	overwrite := "annotate --overwrite gate GATE " + openAt + "=NOW"
+	cause := "may not open or close gate " + w.namespace + "/production in the name of another: requestedBy must begin with GateReceiver " + w.namespace + "/"
+	w.refused(account, g, kubectl("as the last", overwrite), cause)
+	w.refused(account, g, kubectl("as somebody", overwrite+" "+openBy+"=alice"), cause)
+	w.refused(account, g, kubectl("as nobody", overwrite+" "+openBy+"-"), cause)
+	w.refused(account, g, attack{"for a receiver elsewhere", func(w *world, p *person, _ *v1alpha1.Gate) (string, error) {
+		return p.kubectl(w.ctx, w.namespace, "annotate", "--overwrite", "gate", "production", closeAt+"="+now(), closeBy+"=GateReceiver apps/ci")
+	}}, cause)
+	w.allowed(account, "annotate", "--overwrite", "gate", "production", "reconcile.fluxcd.io/requestedAt=1")
+}
+
+// Who claims to be a webhook is named as who they are.
+func TestNobodyPassesForAReceiver(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	ours := "GateReceiver " + w.namespace + "/ci"
+	alice := w.as("alice", opener)
+	w.allowed(alice, "annotate", "gate", "production", openAt+"="+now(), openBy+"="+ours)
+	w.stamped(g, openBy, "alice")
+	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openBy+"="+ours)
+	w.stamped(g, openBy, "alice")
+	w.allowed(alice, "patch", "gate", "production", "--type=json", "-p",
+		`[{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedAt","value":"`+now()+`"},{"op":"add","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedBy","value":"`+ours+`"}]`)
+	w.stamped(g, closeBy, "alice")
+	w.decided(g, metav1.ConditionFalse)
+	if last := g.Status.LastRequest; last.By != "alice" || last.Source != v1alpha1.SourceAnnotation {
+		t.Errorf("lastRequest is %+v", last)
+	}
+	w.refused(w.as("edith", editor, viewer), g, kubectl("without the verb", "annotate --overwrite gate GATE "+openAt+"=NOW"), "user edith may not open gate")
 }
 
 func TestWhoImpersonatesCanDoWhatTheOtherCan(t *testing.T) {
