@@ -112,7 +112,7 @@ func (h *Handler) handle(r *http.Request, body []byte) *answer {
 		return &answer{code: http.StatusNotFound}
 	}
 	in.tokens = e.tokens
-	hook, refused := verified(ctx, e, in)
+	hook, refused := hookOf(ctx, e, in)
 	if refused != nil {
 		return refused
 	}
@@ -129,8 +129,8 @@ func pretend(in *incoming) {
 	equal(string(mac.Sum(nil)), in.header.Get("X-Signature"))
 }
 
-// verified returns what a request says, or how to answer one that is not verified.
-func verified(ctx context.Context, e *entry, in *incoming) (*webhook, *answer) {
+// hookOf returns what a request says, or how to answer one that is not verified.
+func hookOf(ctx context.Context, e *entry, in *incoming) (*webhook, *answer) {
 	hook, err := e.verifier.verify(ctx, in)
 	switch {
 	case err == nil:
