@@ -103,6 +103,23 @@ flux-system/production   2026-11-24T11:00:00Z   2026-11-25T00:00:00Z   closed   
 	}
 }
 
+func TestPreviewCountsTheWindowOfARequest(t *testing.T) {
+	for value, until := range map[string]string{
+		"2026-11-24T10:00:00Z/30m": "2026-11-24T10:30:00Z",
+		"2026-11-24T10:00:00Z/3h":  "2026-11-24T11:00:00Z", // the gate allows an hour
+	} {
+		manifest := strings.Replace(nights, "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "`+value+`"}}`, 1)
+		manifest = strings.Replace(manifest, "spec:\n", "spec:\n  window: 1h\n", 1)
+		code, out, errOut := execute(t, manifest, "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z")
+		want := `
+flux-system/production   2026-11-24T10:00:00Z   ` + until + `   opened   OpenRequested    
+flux-system/production   ` + until
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d\nstdout: %s\nstderr: %s", value, code, out, errOut)
+		}
+	}
+}
+
 func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 	head := "gates.yaml: flux-system/production: "
 	for _, test := range []struct{ name, from, to, want string }{
@@ -114,6 +131,8 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 		{"no default", "default: closed", "suspend: false", head + `spec.default: Unsupported value: ""`},
 		{"refused request", "namespace: flux-system}", "namespace: flux-system, annotations: {close.gate.fluxcd.io/requestedAt: yesterday}}",
 			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be a time in RFC 3339"},
+		{"request with a window of nothing", "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z/0s"}}`,
+			head + "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must have a duration from 1s to 8784h (366 days) after the slash"},
 		{"other version", "v1alpha1", "v9", head + "apiVersion: gating.toolkit.fluxcd.io/v9 is not supported"},
 		{"no name", "name: production, ", "", "gates.yaml: flux-system/: metadata.name: a gate needs a name"},
 		{"a namespace that YAML takes for false", "namespace: flux-system", "namespace: n", "gates.yaml: default/production: metadata.namespace: must be a string"},

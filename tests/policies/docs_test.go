@@ -91,6 +91,18 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 	if err == nil || !strings.Contains(out, `User "olaf-on-call" cannot patch resource "gates"`) {
 		t.Errorf("on-call edits gates: %s, %v", out, err)
 	}
+	polly, err := cluster.KubeconfigFor("polly-of-pipelines", "pipelines")
+	w.must(err)
+	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+polly, "-n", w.namespace, "create", "-f", w.receive("staging", `{"gates":[{"name":"staging"}],"action":"req.ok ? 'open' : 'close'"}`))
+	w.must(err)
+	for cause, args := range map[string][]string{
+		"may not create a receiver that opens gate flux-system/production": {"create", "-f", w.receive("production", "")},
+		`cannot patch resource "gates"`:                                    {"annotate", "gate", "production", openAt + "=" + now()},
+	} {
+		if out, err := cluster.Kubectl(w.ctx, append(args, "--kubeconfig="+polly, "-n", w.namespace)...); err == nil || !strings.Contains(out, cause) {
+			t.Errorf("pipelines may %q: %s", args, out)
+		}
+	}
 	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+alice, "-n", w.namespace, "annotate", "gate/production", openAt+"="+now())
 	w.must(err)
 	w.decided(g, metav1.ConditionTrue)
@@ -133,6 +145,11 @@ func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
 	edith := w.as("edith", editor, viewer)
 	out, err := edith.kubectl(w.ctx, w.namespace, "annotate", "--overwrite", "gate/production", openAt+"=2020-01-01T00:00:00Z")
 	if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
+		t.Errorf("the page lacks\n%s", out)
+	}
+	file := w.receive("ci", "")
+	out, err = w.as("rita", receiverEditor).kubectl(w.ctx, w.namespace, "create", "-f", file)
+	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "receiver.yaml")), " "); err == nil || !strings.Contains(text, want) {
 		t.Errorf("the page lacks\n%s", out)
 	}
 }
