@@ -126,19 +126,3 @@ func released(want target.Want) string {
 	}
 	return fmt.Sprintf("Released by gate '%s'.", want.Gate)
 }
-
-// tell records an event on the target if the step changed something.
-func (r *GateReconciler) tell(obj *target.Object, state target.State, step target.Step, want order) {
-	switch {
-	case step.Outcome == target.OutcomeExempt:
-	case step.Again:
-		r.Eventf(obj, eventWarning, v1alpha1.HeldAgainReason,
-			"Resumed while gate '%s' is closed, held again. Open the gate instead.", want.Gate)
-	case step.Hold && want.Refusal != "" && state == target.Free:
-		r.Eventf(obj, eventWarning, want.Refusal, "%s", refusal(want.Refusal, want.Gate))
-	case step.Hold && (state == target.Free || state == target.Locked):
-		r.Eventf(obj, eventNormal, v1alpha1.GateClosedReason, "%s", waiting(step.HeldBy))
-	case state != target.Free && state != target.Foreign && !step.Hold:
-		r.Eventf(obj, eventNormal, v1alpha1.GateOpenedReason, "%s", released(want.Want))
-	}
-}

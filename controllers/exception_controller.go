@@ -79,7 +79,7 @@ func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateExcept
 		return ctrl.Result{}, err
 	}
 	if !obj.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, obj, g)
+		return ctrl.Result{}, r.finalize(ctx, obj, g, now)
 	}
 	before := obj.DeepCopy()
 	if added := controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer); label(obj) || added {
@@ -139,8 +139,8 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 		if err := r.Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 			return time.Time{}, err
 		}
-		r.announce(obj, g, before.Status.State, decision)
-		r.announceApprovals(obj, g, approved, voided)
+		r.announce(obj, g, before.Status.State, decision, now)
+		r.announceApprovals(obj, g, approved, voided, now)
 	}
 	patcher := patch.NewSerialPatcher(obj, r.Client)
 	reportException(obj, decision)
@@ -234,37 +234,39 @@ func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 
 // announce says on the exception and on its Gate that the exception begins to
 // apply, or that it applies no more.
-func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before v1alpha1.ExceptionState, d gate.ExceptionDecision) {
+func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before v1alpha1.ExceptionState, d gate.ExceptionDecision, now time.Time) {
+	said := newsOfException(obj, "", now)
 	switch {
 	case d.State == v1alpha1.ExceptionActive && before != v1alpha1.ExceptionActive:
-		r.tell(obj, g, eventNormal, v1alpha1.ExceptionActivatedReason, d.Message)
+		r.tell(obj, g, said, eventNormal, v1alpha1.ExceptionActivatedReason, d.Message)
 	case before == v1alpha1.ExceptionActive && d.State == v1alpha1.ExceptionPending:
-		r.tell(obj, g, eventWarning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message)
+		r.tell(obj, g, said, eventWarning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message)
 	case before != "" && before != v1alpha1.ExceptionExpired && d.State == v1alpha1.ExceptionExpired:
-		r.tell(obj, g, eventNormal, v1alpha1.ExceptionExpiredReason, d.Message)
+		r.tell(obj, g, said, eventNormal, v1alpha1.ExceptionExpiredReason, d.Message)
 	}
 }
 
-func (r *ExceptionReconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval) {
+func (r *ExceptionReconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval, now time.Time) {
 	for _, a := range approved {
-		r.tell(obj, g, eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.By))
+		r.tell(obj, g, newsOfException(obj, a.By, now), eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.By))
 	}
 	for _, a := range voided {
-		r.tell(obj, g, eventWarning, v1alpha1.ApprovalsVoidedReason,
+		r.tell(obj, g, newsOfException(obj, a.By, now), eventWarning, v1alpha1.ApprovalsVoidedReason,
 			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.By, a.At.UTC().Format(time.RFC3339)))
 	}
 }
 
 // tell records an event on an exception and on its Gate, if there is one.
-func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate, kind, reason, message string) {
-	r.Event(obj, kind, reason, message)
+func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate, said news, kind, reason, message string) {
+	said[reasonNews] = reason
+	said.tell(r, obj, kind, reason, "%s", message)
 	if g != nil {
-		r.Eventf(g, kind, reason, "%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, message)
+		said.tell(r, g, kind, reason, "%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, message)
 	}
 }
 
 // finalize lets an exception go once its Gate decides without it.
-func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate) error {
+func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) error {
 	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {
 		return record.Name == obj.Name && record.State != v1alpha1.ExceptionExpired
 	}) {
@@ -278,7 +280,7 @@ func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateEx
 		return client.IgnoreNotFound(err)
 	}
 	if obj.Status.State == v1alpha1.ExceptionActive {
-		r.tell(obj, g, eventNormal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted")
+		r.tell(obj, g, newsOfException(obj, "", now), eventNormal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted")
 	}
 	return nil
 }

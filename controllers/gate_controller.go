@@ -6,7 +6,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -138,9 +137,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 			return &outcomes{}, 0, err
 		}
 	}
-	r.recordRequests(obj, handled)
+	r.recordRequests(ctx, obj, handled)
 	if changed {
-		r.announce(ctx, obj, decision)
+		r.announce(ctx, obj, decision, now)
 	}
 
 	outcome := r.assert(ctx, obj, decision, missed, now)
@@ -197,31 +196,4 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 	controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer)
 	r.GateMetrics.Delete(key)
 	return patcher.Patch(ctx, obj, patchOptions...)
-}
-
-func (r *GateReconciler) recordRequests(obj *v1alpha1.Gate, handled []gate.Request) {
-	for _, request := range handled {
-		if request.Err != nil {
-			r.Eventf(obj, eventWarning, v1alpha1.RequestRefusedReason, "annotation %s: %q %s",
-				request.Annotation, request.Value, request.Err)
-			continue
-		}
-		r.Eventf(obj, eventNormal, v1alpha1.RequestAcceptedReason, "Gate %s", request)
-	}
-}
-
-// announce says in an event and in the log that the Gate has another state, and
-// who requested it, when and why if a request did it.
-func (r *GateReconciler) announce(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision) {
-	message, details := decision.Message, []any{"state", decision.State, "reason", decision.Reason}
-	if request := decision.Request; request != nil {
-		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "by", request.By, "requestReason", request.Reason)
-		if message == fmt.Sprintf("Gate %s requested", request.Action) {
-			message = fmt.Sprintf("Gate %s", request)
-		} else {
-			message += fmt.Sprintf(", %s", request)
-		}
-	}
-	r.Eventf(obj, eventNormal, decision.Reason, "%s", message)
-	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
 }

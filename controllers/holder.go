@@ -32,6 +32,8 @@ type order struct {
 	target.Want
 	// gate is the Gate as it is now, nil if it is gone.
 	gate *v1alpha1.Gate
+	// decision on that Gate, nil if it is not what the targets are settled by.
+	decision *gate.Decision
 	// now is when the Gate was looked at.
 	now time.Time
 }
@@ -44,7 +46,7 @@ type order struct {
 // when it opens, so that nobody holds what is released.
 func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, missed bool, now time.Time) *outcomes {
 	result := &outcomes{}
-	want := order{gate: obj, now: now, Want: target.Want{
+	want := order{gate: obj, decision: &decision, now: now, Want: target.Want{
 		Gate:    client.ObjectKeyFromObject(obj).String(),
 		Closed:  decision.State == v1alpha1.StateClosed,
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
@@ -81,7 +83,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
 		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
 	})
-	want.Closed = false
+	want.Closed, want.decision = false, nil
 	result.merge(r.settleAll(ctx, held, want))
 	return result
 }

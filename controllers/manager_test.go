@@ -27,7 +27,7 @@ import (
 
 // startManager runs the controllers as the real process does: with caches,
 // watches and the clock of the machine.
-func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
+func startManager(t *testing.T, on *harness.ControlPlane, change ...func(*GateReconciler)) *GateReconciler {
 	t.Helper()
 	scheme, err := harness.Scheme()
 	if err != nil {
@@ -43,6 +43,9 @@ func startManager(t *testing.T, on *harness.ControlPlane) *GateReconciler {
 	r := &GateReconciler{
 		Client: mgr.GetClient(), EventRecorder: &recorder{}, APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
+	}
+	for _, c := range change {
+		c(r)
 	}
 	opts := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}
 	if err := r.SetupWithManager(t.Context(), mgr, opts); err != nil {

@@ -96,6 +96,7 @@ func TestEventsAreToldOnChangeOnly(t *testing.T) {
 			w.open(g, start.Add(hours(1)))
 		}, []string{
 			"Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
+			"Normal Kustomization/apps RequestAccepted: Request for gate '" + k + "': open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
 			"Normal Gate/production OpenRequested: Gate scheduled for closing at 2026-11-23T14:00:00Z, open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
 			"Normal Kustomization/apps GateOpened: Released by gate '" + k + "'."}},
 		{hours(1.5), nil, nil},
@@ -125,7 +126,7 @@ func TestAnEventIsToldEvenIfTheConditionTakesASecondTry(t *testing.T) {
 				if _, err := w.try(g); err != nil {
 					w.reconcile(g)
 				}
-				if events := w.events.take("Kustomization"); len(events) != 1 || !strings.Contains(events[0], reason) {
+				if events := w.events.take("Kustomization/apps Gate"); len(events) != 1 || !strings.Contains(events[0], reason) {
 					t.Errorf("want one event %s, got %q", reason, events)
 				}
 				w.open(g, start)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -152,6 +153,8 @@ func conflict() error {
 type recorder struct {
 	mu     sync.Mutex
 	events []string
+	// metadata is that of the events.
+	metadata []map[string]string
 }
 
 func (r *recorder) Event(obj runtime.Object, kind, reason, message string) {
@@ -162,7 +165,7 @@ func (r *recorder) Eventf(obj runtime.Object, kind, reason, format string, args 
 	r.AnnotatedEventf(obj, nil, kind, reason, format, args...)
 }
 
-func (r *recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+func (r *recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]string, kind, reason, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := obj.GetObjectKind().GroupVersionKind().Kind
@@ -174,6 +177,31 @@ func (r *recorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, kind
 	}
 	name := obj.(metav1.Object).GetName() //nolint:forcetypeassert // events are on objects
 	r.events = append(r.events, fmt.Sprintf("%s %s/%s %s: %s", kind, of, name, reason, fmt.Sprintf(format, args...)))
+	r.metadata = append(r.metadata, metadata)
+}
+
+// takeMetadata is take of the metadata of one event, with the keys of a prefix,
+// without it.
+func (r *recorder) takeMetadata(t *testing.T, of, prefix string) map[string]string {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []map[string]string
+	for i, event := range r.events {
+		if strings.Contains(event, of) {
+			found = append(found, map[string]string{})
+			for key, value := range r.metadata[i] {
+				if key, ok := strings.CutPrefix(key, prefix+"/"); ok {
+					found[len(found)-1][key] = value
+				}
+			}
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("want one event %q, got %q", of, r.events)
+	}
+	r.events, r.metadata = nil, nil
+	return found[0]
 }
 
 // take returns the events since the last call that have a substring.
@@ -186,6 +214,6 @@ func (r *recorder) take(of string) []string {
 			taken = append(taken, event)
 		}
 	}
-	r.events = nil
+	r.events, r.metadata = nil, nil
 	return taken
 }

@@ -17,6 +17,8 @@ type Decision struct {
 	State v1alpha1.State
 	// Reason and Message of the condition Opened.
 	Reason, Message string
+	// By names the period or the exception that decided, empty if none did.
+	By string
 	// Next change of state, nil if none is in sight.
 	Next *v1alpha1.Transition
 	// Recheck is when Reason or State may change, zero if that is not in sight.
@@ -45,7 +47,7 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 	plan := schedule.NewPlan(config)
 	s := plan.Decide(now)
 
-	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), Recheck: s.Until}
+	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), By: s.By, Recheck: s.Until}
 	if !s.Next.At.IsZero() {
 		d.Next = &v1alpha1.Transition{
 			At: metav1.NewTime(s.Next.At), State: v1alpha1.State(s.Next.State.String()),

@@ -58,9 +58,11 @@ func (certificate) levers() [][]string { return [][]string{renewalPath, renewBef
 func (certificate) reads() [][]string {
 	return [][]string{
 		conditionsPath, percentagePath, {"spec", "secretName"}, {"status", "notBefore"}, {"status", "notAfter"},
-		{"status", "renewalTime"}, {"status", "revision"}, {"status", "acme", "ari", "suggestedWindow"},
+		{"status", "renewalTime"}, {"status", "acme", "ari", "suggestedWindow"},
 	}
 }
+
+func (certificate) revisions() [][]string { return [][]string{{"status", "revision"}} }
 
 // Observe takes spec.renewal of somebody else for foreign, whatever it says, and
 // spec.renewBefore for a setting that holds nothing, unless it is ours.

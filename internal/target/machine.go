@@ -41,6 +41,8 @@ func (machine) levers() [][]string { return [][]string{requestPath} }
 
 func (machine) reads() [][]string { return nil }
 
+func (machine) revisions() [][]string { return nil }
+
 // Observe returns Held if there is a request of ours for a refresh, and Foreign
 // if there is one of somebody else.
 func (machine) Observe(obj *Object, us Identity) State {

@@ -3,6 +3,7 @@ package target
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,22 @@ func Lever(obj *Object) map[string]any {
 	return map[string]any{}
 }
 
+// Revision returns which revision a trimmed object is at, of its source for the kinds of
+// Flux. It is empty if that is not known.
+func Revision(obj *Object) string {
+	for _, path := range Of(&obj.Unstructured).revisions() {
+		switch value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...); value := value.(type) {
+		case string:
+			if value != "" {
+				return value
+			}
+		case int64:
+			return strconv.FormatInt(value, 10)
+		}
+	}
+	return ""
+}
+
 // SetConditions replaces status.conditions.
 func (o *Object) SetConditions(conditions []metav1.Condition) {
 	list := make([]any, 0, len(conditions))
@@ -71,7 +88,8 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 }
 
 // Trim removes from an object all that holding it does not need: what is left
-// is metadata and the fields that hold it or that its adapter reads. Of the managed
+// is metadata and the fields that hold it, that its adapter reads, or that say which
+// revision it is at. Of the managed
 // fields it leaves who owns what holds it and the annotations in which we note who
 // does. Such an annotation goes as well if it is not ours: anybody who may write
 // the object may have written it, or copied it. An object may be trimmed more than
@@ -82,7 +100,7 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 		return
 	}
 	trimmed := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": obj.Object["metadata"]}
-	for _, path := range slices.Concat(a.levers(), a.reads()) {
+	for _, path := range slices.Concat(a.levers(), a.reads(), a.revisions()) {
 		if value, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
 			_ = unstructured.SetNestedField(trimmed, value, path...) // no parent is anything but an object
 		}

@@ -82,7 +82,7 @@ func registrations(t *testing.T, file *ast.File) (calls int, gk schema.GroupKind
 		if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "register" {
 			calls++
 		}
-		if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "suspend" && len(call.Args) == 2 {
+		if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "suspend" && len(call.Args) >= 2 {
 			gk = schema.GroupKind{Group: text(call.Args[0]), Kind: text(call.Args[1])}
 		}
 		return true

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +11,7 @@ import (
 // suspendable is the adapter of the kinds of Flux, which have spec.suspend.
 type suspendable struct {
 	groupKind schema.GroupKind
+	revision  [][]string
 }
 
 // Suspends returns whether an adapter is that of a kind which spec.suspend holds.
@@ -18,8 +20,15 @@ func Suspends(a Adapter) bool {
 	return ok
 }
 
-func suspend(group, kind string) Adapter {
-	return suspendable{schema.GroupKind{Group: group, Kind: kind}}
+// suspend returns the adapter of a kind that has spec.suspend. The fields, such as
+// status.artifact.revision, say which revision an object is at; the first that is set
+// counts.
+func suspend(group, kind string, revision ...string) Adapter {
+	s := suspendable{groupKind: schema.GroupKind{Group: group, Kind: kind}}
+	for _, field := range revision {
+		s.revision = append(s.revision, strings.Split(field, "."))
+	}
+	return s
 }
 
 func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
@@ -27,6 +36,8 @@ func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 func (suspendable) levers() [][]string { return [][]string{suspendPath} }
 
 func (suspendable) reads() [][]string { return [][]string{conditionsPath} }
+
+func (s suspendable) revisions() [][]string { return s.revision }
 
 var suspendPath = []string{"spec", "suspend"}
 

@@ -55,6 +55,10 @@ type Adapter interface {
 
 	// reads are the paths of the other fields that the adapter needs.
 	reads() [][]string
+
+	// revisions are the paths of the fields that say which revision an object is at,
+	// the first that is set counts. Nothing is decided by them.
+	revisions() [][]string
 }
 
 // Terms on which an object is held.

@@ -1,0 +1,311 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	ourGroup = "gating.toolkit.fluxcd.io"
+	ksGroup  = "kustomize.toolkit.fluxcd.io"
+)
+
+func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
+	said := news{gateNews: "ns/production", stateNews: "closed", byNews: ""}
+	of := func(groups ...string) map[string]string {
+		want := map[string]string{}
+		for _, group := range append(groups, ourGroup) {
+			want[group+"/gate"], want[group+"/state"] = "ns/production", "closed"
+		}
+		return want
+	}
+	equal(t, said.metadata(&v1alpha1.Gate{}), of())
+	equal(t, said.metadata(&v1alpha1.GateException{}), of())
+
+	seen := 0
+	for _, adapter := range target.All() {
+		kind := adapter.GroupKind()
+		for path, revision := range revisions[kind.Kind] {
+			seen++
+			obj := newTarget(kind.WithVersion("v1"))
+			want := of(kind.Group)
+			if path != "" {
+				var value any = revision
+				if kind == target.Certificate {
+					value = int64(7)
+				}
+				if err := unstructured.SetNestedField(obj.Object, value, strings.Split(path, ".")...); err != nil {
+					t.Fatal(err)
+				}
+				want[kind.Group+"/revision"], want[ourGroup+"/revision"] = revision, revision
+			}
+			target.Trim(obj, us)
+			equal(t, said.metadata(&target.Object{Unstructured: *obj}), want)
+		}
+		if len(revisions[kind.Kind]) == 0 {
+			t.Errorf("where does a %s say which revision it is at?", kind.Kind)
+		}
+	}
+	if seen < len(revisions) {
+		t.Errorf("only %d tried", seen)
+	}
+}
+
+// revisions are where each kind says which revision it is at, and an example. An
+// empty path is for an object that is at none.
+var revisions = map[string]map[string]string{
+	"Kustomization": {
+		"status.lastAppliedRevision": "main@sha1:4ab1", "status.lastAttemptedRevision": "main@sha1:4ab2", "": "",
+	},
+	"HelmRelease":           {"status.lastAttemptedRevision": "6.5.0", "": ""},
+	"GitRepository":         {"status.artifact.revision": "main@sha1:4ab1", "": ""},
+	"OCIRepository":         {"status.artifact.revision": "latest@sha256:4ab1"},
+	"Bucket":                {"status.artifact.revision": "sha256:4ab1"},
+	"HelmRepository":        {"status.artifact.revision": "sha256:4ab1"},
+	"HelmChart":             {"status.artifact.revision": "6.5.0"},
+	"ImageRepository":       {"status.lastScanResult.revision": "sha256:4ab1"},
+	"ImagePolicy":           {"status.latestRef.tag": "6.5.0"},
+	"ImageUpdateAutomation": {"status.lastPushCommit": "4ab1"},
+	"Certificate":           {"status.revision": "7"},
+	"Machine":               {"": ""},
+}
+
+func TestTheRevisionIsTheAppliedOneEvenIfAnotherWasTried(t *testing.T) {
+	app := inGit("ns", "apps", nil)
+	app.Object["status"] = map[string]any{"lastAppliedRevision": "main@sha1:1", "lastAttemptedRevision": "main@sha1:2"}
+	target.Trim(&app.Unstructured, us)
+	if got := target.Revision(app); got != "main@sha1:1" {
+		t.Errorf("got %q", got)
+	}
+	app.Object["status"] = "broken"
+	if got := target.Revision(app); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
+	at := start.Add(123456789)
+	for name, tc := range map[string]struct {
+		decision gate.Decision
+		want     news
+	}{
+		"a request": {
+			gate.Decision{State: "opened", Reason: "OpenRequested", Request: &gate.Request{By: "alice", Reason: "hotfix"}},
+			news{"state": "opened", "reason": "OpenRequested", "by": "alice", "why": "hotfix"}},
+		"a period":     {gate.Decision{State: "closed", Reason: "ClosePeriod", By: "freeze"}, news{"state": "closed", "reason": "ClosePeriod", "period": "freeze"}},
+		"an exception": {gate.Decision{State: "opened", Reason: "Exception", By: "fix"}, news{"state": "opened", "reason": "Exception", "exception": "fix"}},
+		"the default":  {gate.Decision{State: "closed", Reason: "Default"}, news{"state": "closed", "reason": "Default"}},
+	} {
+		tc.want["gate"], tc.want["token"] = "ns/production", "2026-11-23T12:00:00.123456789Z"
+		got := newsOf("ns/production", tc.decision, at)
+		maps.DeleteFunc(got, func(_, value string) bool { return value == "" })
+		t.Run(name, func(t *testing.T) { equal(t, got, tc.want) })
+	}
+}
+
+// Each line is what a Gate finds and wants of a target, and the event that comes
+// of it, if any.
+func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
+	closes, opens := gate.Decision{State: "closed", Reason: "Default"}, gate.Decision{State: "opened", Reason: "OpenRequested"}
+	a, b := "ns/a", "ns/b"
+	for name, tc := range map[string]struct {
+		state    target.State
+		heldBy   []string
+		want     target.Want
+		decision *gate.Decision
+		plan     target.Plan
+		event    string
+		about    news
+	}{
+		"held":                             {target.Free, nil, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "Normal GateClosed", news{"gate": a, "state": "closed", "reason": "Default"}},
+		"locked by the policy, taken over": {target.Locked, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "Normal GateClosed", news{"gate": a, "state": "closed", "reason": "Default"}},
+		"held already":                     {target.Held, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "", nil},
+		"held already, a second gate":      {target.Held, []string{b}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "", nil},
+		"released":                         {target.Held, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "Normal GateOpened", news{"gate": a, "state": "opened", "reason": "OpenRequested"}},
+		"released, locked by the policy":   {target.Locked, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "Normal GateOpened", news{"gate": a, "state": "opened", "reason": "OpenRequested"}},
+		"released by one of two":           {target.Held, []string{a, b}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
+		"locked for two, one opens":        {target.Locked, []string{a, b}, target.Want{Gate: a}, &opens, target.Plan{}, "Normal GateClosed", news{"gate": b}},
+		"governed no more":                 {target.Held, []string{a}, target.Want{Gate: a}, nil, target.Plan{}, "Normal GateOpened", news{"gate": a}},
+		"held in nobody's name":            {target.Held, nil, target.Want{}, &opens, target.Plan{}, "Normal GateOpened", news{}},
+		"open and free":                    {target.Free, nil, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
+		"foreign":                          {target.Foreign, nil, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "", nil},
+		"foreign since it was held":        {target.Foreign, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
+		"resumed":                          {target.Free, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "Warning HeldAgain", news{"gate": a, "state": "closed", "reason": "Default"}},
+		"resumed and respected":            {target.Free, []string{a}, target.Want{Gate: a, Closed: true, Respect: true}, &closes, target.Plan{}, "", nil},
+		"resumed, then the gate opens":     {target.Free, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
+		"a gate that does not exist":       {target.Free, nil, target.Want{Gate: a, Closed: true, Refusal: "GateNotFound"}, nil, target.Plan{}, "Warning GateNotFound", news{"gate": a, "reason": "GateNotFound"}},
+		"an exempt certificate":            {target.Free, nil, target.Want{Gate: a, Closed: true}, &closes, target.Plan{Exempt: target.Needless}, "", nil},
+		"a certificate that is let go":     {target.Held, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{Exempt: target.Imminent}, "", nil},
+		"exempt when the gate opens":       {target.Free, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := &recorder{}
+			r := &GateReconciler{EventRecorder: events}
+			step := target.Next(tc.state, tc.heldBy, tc.want, tc.plan)
+			if step.Write {
+				r.tell(inGit("ns", "apps", nil), tc.state, step, order{Want: tc.want, decision: tc.decision, now: start})
+			}
+			if tc.event == "" {
+				equal(t, events.events, []string(nil))
+				return
+			}
+			kind, reason, _ := strings.Cut(tc.event, " ")
+			got := events.takeMetadata(t, kind+" Kustomization/apps "+reason+": ", ksGroup)
+			if again := reason == v1alpha1.HeldAgainReason; (got["token"] == "2026-11-23T12:00:00Z") == again {
+				t.Errorf("token %q", got["token"])
+			}
+			delete(got, "token")
+			equal(t, news(got), tc.about)
+		})
+	}
+}
+
+func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
+	w := newWorld(t)
+	w.suspend(w.kustomization("aa-foreign", nil))
+	for i := range maxToldOfRequest + 1 {
+		w.kustomization(fmt.Sprintf("app-%03d", i), nil)
+	}
+	g := w.closedGate("production", all())
+	w.reconcile(g)
+	w.events.take("")
+	w.request(g, "open", start.Add(time.Hour), "alice", "planned")
+	w.reconcile(g)
+	want := make([]string, maxToldOfRequest)
+	for i := range want {
+		want[i] = fmt.Sprintf("Normal Kustomization/app-%03d RequestAccepted: Request for gate '%s': open requested at 2026-11-23T13:00:00Z by alice: planned", i, key(g))
+	}
+	equal(t, w.events.take("Kustomization"), want)
+	w.reconcile(g)
+	equal(t, w.events.take(""), []string(nil))
+}
+
+// blindTargets do not know what a Gate holds.
+type blindTargets struct{ TargetReader }
+
+// HeldBy implements TargetReader.
+func (blindTargets) HeldBy(context.Context, string) ([]*target.Object, error) { return nil, errBroken }
+
+func TestARequestIsOnTheGateEvenIfNobodyKnowsWhatItHolds(t *testing.T) {
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.events.take("")
+	w.Targets = blindTargets{w.Targets}
+	w.open(g, start)
+	_, _ = w.try(g)
+	if got := w.events.take("RequestAccepted"); len(got) != 1 || !strings.Contains(got[0], "Gate/production") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAPacedReleaseIsToldInEachTurn(t *testing.T) {
+	w, g, _ := pacedWorld(t)
+	w.in(time.Minute)
+	w.request(g, "open", w.clock.Now(), "alice", "release")
+	var told []string
+	for i := range 4 {
+		w.in(time.Minute + time.Duration(i)*30*time.Second)
+		w.events.take("")
+		w.reconcile(g)
+		got := w.events.takeMetadata(t, " GateOpened: ", ksGroup)
+		told = append(told, got["by"]+" "+got["why"]+" "+got["state"]+" "+got["gate"])
+	}
+	equal(t, told, slices.Repeat([]string{"alice release opened " + key(g)}, 4))
+	w.reconcile(g)
+	equal(t, w.events.take(""), []string(nil))
+}
+
+func TestACertificateIsToldAsOthersAre(t *testing.T) {
+	w := newWorld(t)
+	w.certificate("www", nil)
+	g := w.closedGate("production", certificateRef("www"))
+	w.reconcile(g)
+	equal(t, w.events.takeMetadata(t, "Normal Certificate/www GateClosed: ", "cert-manager.io")["gate"], key(g))
+	w.open(g, w.in(time.Minute))
+	w.reconcile(g)
+	equal(t, w.events.takeMetadata(t, "Normal Certificate/www GateOpened: ", ourGroup)["reason"], "OpenRequested")
+}
+
+func TestEventsOfAnExceptionNameItAndItsGate(t *testing.T) {
+	w := newWorld(t)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	e := w.exception("fix", v1alpha1.ExceptionExtend, 0, time.Hour)
+	w.events.take("")
+	w.reportOn(e)
+	w.reportOn(e)
+	got := w.events.takeMetadata(t, "Normal Gate/production ExceptionActivated: ", ourGroup)
+	equal(t, got, map[string]string{"gate": key(g), "exception": "fix", "reason": "ExceptionActivated", "token": "2026-11-23T12:00:00Z"})
+}
+
+func TestARequestHasTheSameTokenHoweverOftenItIsLookedAt(t *testing.T) {
+	g := &v1alpha1.Gate{}
+	g.UID = "uid"
+	request := gate.Request{Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "yesterday", Err: errors.New("no")}
+	same := requestToken(g, request)
+	equal(t, requestToken(g.DeepCopy(), request), same)
+	tokens := map[string]bool{same: true}
+	for _, other := range []gate.Request{{Annotation: v1alpha1.CloseRequestedAtAnnotation, Value: "yesterday"}, {Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "today"}} {
+		tokens[requestToken(g, other)] = true
+	}
+	g.UID = "another"
+	tokens[requestToken(g, request)] = true
+	if len(tokens) != 4 {
+		t.Errorf("tokens %v", tokens)
+	}
+}
+
+func TestARefusedValueIsNotToldAtLength(t *testing.T) {
+	w := newWorld(t)
+	g := w.closedGate("production")
+	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, strings.Repeat("x", 100_000))
+	w.reconcile(g)
+	if got := w.events.take("RequestRefused"); len(got) != 1 || len(got[0]) > 300 {
+		t.Errorf("%d events, the first of %d bytes", len(got), len(got[0]))
+	}
+}
+
+func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
+	const times = 20
+	events := &recorder{}
+	startManager(t, cluster, func(r *GateReconciler) { r.EventRecorder = events })
+	for name, targets := range map[string][]v1alpha1.TargetReference{"toggled": {named("toggled")}, "idle": nil} {
+		w := newWorld(t)
+		app := w.kustomization(name, nil)
+		events.take("")
+		g := w.gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: targets})
+		for i := range times {
+			state := []v1alpha1.State{v1alpha1.StateOpened, v1alpha1.StateClosed}[i%2]
+			if i > 0 {
+				w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = state })
+			}
+			w.soonStatus(g, fmt.Sprintf("change %d is done", i), func(g *v1alpha1.Gate) bool {
+				return g.Status.ObservedGeneration == g.Generation && w.suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
+			})
+		}
+		told := map[string]int{}
+		for _, event := range events.take("/" + name + " ") { // others are in the cluster
+			reason, _, _ := strings.Cut(event, ":")
+			told[reason]++
+		}
+		want := map[string]int{"Normal Gate/" + name + " Default": times}
+		if len(targets) > 0 {
+			want["Normal Kustomization/"+name+" GateClosed"], want["Normal Kustomization/"+name+" GateOpened"] = times/2, times/2-1
+		}
+		equal(t, told, want)
+	}
+}
