@@ -1,0 +1,198 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	"github.com/fluxcd/pkg/runtime/events"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// withSink has a world record events as the real process does, to the API server
+// and to a sink.
+func (w *world) withSink() *harness.EventSink {
+	w.Helper()
+	sink := harness.StartEventSink()
+	w.Cleanup(sink.Close)
+	scheme, err := harness.Scheme()
+	w.must(err)
+	clients, err := kubernetes.NewForConfig(cluster.Config)
+	w.must(err)
+	broadcaster := record.NewBroadcaster()
+	w.Cleanup(broadcaster.Shutdown)
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})
+	w.EventRecorder, err = events.NewRecorderForScheme(scheme, broadcaster.NewRecorder(scheme, corev1.EventSource{Component: v1alpha1.FieldManager}),
+		funcr.New(func(_, line string) { w.Log(line) }, funcr.Options{}), sink.URL, v1alpha1.FieldManager)
+	w.must(err)
+	return sink
+}
+
+// applied sets the revision that kustomize-controller has applied.
+func (w *world) applied(name, revision string) {
+	w.Helper()
+	obj := inGit(w.namespace, name, nil)
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	before := obj.DeepCopy()
+	obj.Object["status"] = map[string]any{"lastAppliedRevision": revision}
+	w.must(cluster.Client.Status().Patch(w.ctx, &obj.Unstructured, client.MergeFrom(before)))
+}
+
+// posted is an event that is expected at the sink.
+type posted struct {
+	object, severity, reason, message string
+	// metadata as key=value, in both groups if the object is a target.
+	metadata string
+}
+
+// expectPosted expects events at the sink, and returns them.
+func (w *world) expectPosted(sink *harness.EventSink, want ...posted) []eventv1.Event {
+	w.Helper()
+	got, faults := sink.Take()
+	if len(faults) > 0 || len(got) != len(want) {
+		w.Fatalf("got %d events, want %d, faults %q:\n%+v", len(got), len(want), faults, got)
+	}
+	for i, event := range got {
+		object := event.InvolvedObject
+		if object.Namespace != w.namespace || object.UID == "" || event.ReportingController != "gating-controller" || event.ReportingInstance == "" ||
+			time.Since(event.Timestamp.Time).Abs() > time.Hour {
+			w.Errorf("%+v", event)
+		}
+		equal(w.T, posted{
+			object: object.APIVersion + " " + object.Kind + "/" + object.Name, severity: event.Severity, reason: event.Reason, message: event.Message,
+		}, posted{want[i].object, want[i].severity, want[i].reason, want[i].message, ""})
+		groups := []string{ourGroup}
+		if object.Kind == "Kustomization" {
+			groups = append(groups, ksGroup)
+		}
+		metadata := map[string]string{}
+		for _, group := range groups {
+			for pair := range strings.SplitSeq(want[i].metadata, "|") {
+				key, value, _ := strings.Cut(pair, "=")
+				metadata[group+"/"+key] = value
+			}
+			if token := event.Metadata[group+"/token"]; token == "" {
+				w.Errorf("no token for %s: %+v", group, event)
+			} else {
+				metadata[group+"/token"] = token
+			}
+		}
+		equal(w.T, event.Metadata, metadata)
+	}
+	return got
+}
+
+const (
+	onGate = "gating.toolkit.fluxcd.io/v1alpha1 Gate/production"
+	onApp  = "kustomize.toolkit.fluxcd.io/v1 Kustomization/apps"
+)
+
+func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
+	w := newWorld(t)
+	sink := w.withSink()
+	w.kustomization("apps", nil)
+	w.applied("apps", "main@sha1:4ab1")
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze",
+			From: &metav1.Time{Time: start.Add(time.Hour)}, Until: &metav1.Time{Time: start.Add(48 * time.Hour)}}}},
+	})
+	k, revision := key(g), "revision=main@sha1:4ab1|gate="+key(g)
+	said, on := "gate="+k+"|", func(i int) time.Time { return w.in(time.Hour + time.Duration(i)*time.Second) }
+	held, freed := "Reconciliation is waiting approval, gate '"+k+"' is closed.", "Released by gate '"+k+"'."
+	byAlice, byBob := "|by=alice|why=hotfix 1234", "|by=bob|why=incident 5678"
+	w.reconcile(g)
+	all := w.expectPosted(sink, posted{onGate, "info", "OutsideClosePeriods", "Gate opened outside its close periods, scheduled for closing at 2026-11-23T13:00:00Z by 'freeze'", said + "state=opened|reason=OutsideClosePeriods"})
+
+	// The period closes it.
+	on(0)
+	w.reconcile(g)
+	all = append(all, w.expectPosted(sink,
+		posted{onGate, "info", "ClosePeriod", "Gate closed by close period 'freeze', scheduled for opening at 2026-11-25T12:00:00Z", said + "state=closed|reason=ClosePeriod|period=freeze"},
+		posted{onApp, "info", "GateClosed", held, revision + "|state=closed|reason=ClosePeriod|period=freeze"})...)
+
+	// A refused request, by somebody known.
+	w.annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
+	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
+	w.reconcile(g)
+	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be a time in RFC 3339 such as 2026-11-23T13:00:00Z`
+	all = append(all, w.expectPosted(sink,
+		posted{onGate, "error", "RequestRefused", refused, said + "action=open|reason=RequestRefused|by=mallory"},
+		posted{onApp, "error", "RequestRefused", "Request for gate '" + k + "' refused, " + refused, revision + "|action=open|reason=RequestRefused|by=mallory"})...)
+
+	// Open, close, open within two seconds.
+	for i := range 2 {
+		w.request(g, "open", on(2*i+1), "alice", "hotfix 1234")
+		w.reconcile(g)
+		requested := fmt.Sprintf("open requested at 2026-11-23T13:00:0%dZ by alice: hotfix 1234", 2*i+1)
+		all = append(all, w.expectPosted(sink,
+			posted{onGate, "info", "RequestAccepted", "Gate " + requested, said + "action=open|reason=RequestAccepted" + byAlice},
+			posted{onApp, "info", "RequestAccepted", "Request for gate '" + k + "': " + requested, revision + "|action=open|reason=RequestAccepted" + byAlice},
+			posted{onGate, "info", "OpenRequested", "Gate " + requested, said + "state=opened|reason=OpenRequested" + byAlice},
+			posted{onApp, "info", "GateOpened", freed, revision + "|state=opened|reason=OpenRequested" + byAlice})...)
+
+		// Nothing is held when this one comes.
+		w.request(g, "close", on(2*i+2), "bob", "incident 5678")
+		w.reconcile(g)
+		requested = fmt.Sprintf("close requested at 2026-11-23T13:00:0%dZ by bob: incident 5678", 2*i+2)
+		all = append(all, w.expectPosted(sink,
+			posted{onGate, "info", "RequestAccepted", "Gate " + requested, said + "action=close|reason=RequestAccepted" + byBob},
+			posted{onGate, "info", "CloseRequested", "Gate " + requested, said + "state=closed|reason=CloseRequested" + byBob},
+			posted{onApp, "info", "GateClosed", held, revision + "|state=closed|reason=CloseRequested" + byBob})...)
+	}
+
+	keys := map[string]string{}
+	for _, event := range all {
+		if same, ok := keys[harness.EventKey(event)]; ok {
+			t.Errorf("%s %q and %q would be taken for the same", event.Reason, event.Message, same)
+		}
+		keys[harness.EventKey(event)] = event.Message
+	}
+	w.onTheAPIServer(all)
+}
+
+// onTheAPIServer waits until the metadata of events is that of some event of
+// Kubernetes, too.
+func (w *world) onTheAPIServer(all []eventv1.Event) {
+	w.Helper()
+	for _, event := range all {
+		soon(w.T, "an event of Kubernetes says "+event.Message, func() bool {
+			list := &corev1.EventList{}
+			w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
+			for _, e := range list.Items {
+				if e.Message == event.Message && e.InvolvedObject.UID == event.InvolvedObject.UID && e.Annotations[ourGroup+"/gate"] == event.Metadata[ourGroup+"/gate"] {
+					return true
+				}
+			}
+			return false
+		})
+	}
+}
+
+func TestAnEventThatIsPostedAgainIsTheSame(t *testing.T) {
+	w := newWorld(t)
+	sink := w.withSink()
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	sink.Refuse(v1alpha1.GateClosedReason)
+	w.reconcile(g)
+	said := "gate=" + key(g) + "|state=closed|reason=Default"
+	held := posted{onApp, "info", "GateClosed", "Reconciliation is waiting approval, gate '" + key(g) + "' is closed.", said}
+	got := w.expectPosted(sink, posted{onGate, "info", "Default", "Gate closed by default", said}, held, held)
+	equal(t, got[2], got[1])
+	if harness.EventKey(got[1]) != harness.EventKey(got[2]) {
+		t.Errorf("%+v\n%+v", got[1], got[2])
+	}
+}

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// sinkFor starts the controller anew with an address for its events, for the time
+// of a test.
+func sinkFor(w *world) *harness.EventSink {
+	w.Helper()
+	sink := harness.StartEventSink()
+	restart := func(ctx context.Context, args ...string) error {
+		err := gating.Stop()
+		if err == nil {
+			gating, err = cluster.StartGatingController(ctx, args...)
+		}
+		return err
+	}
+	w.Cleanup(func() {
+		if err := restart(context.Background()); err != nil { // that of the test is over
+			w.Error(err)
+		}
+		sink.Close()
+	})
+	w.must(restart(w.ctx, "--events-addr="+sink.URL))
+	return sink
+}
+
+// hears waits for an event on a kind, and fails at one that is not posted as it must be.
+func (w *world) hears(sink *harness.EventSink, kind, reason string) eventv1.Event {
+	w.Helper()
+	var found eventv1.Event
+	w.eventually(fmt.Sprintf("an event %s on a %s", reason, kind), func() error {
+		events, faults := sink.Take()
+		if len(faults) > 0 {
+			return harness.Permanent(fmt.Errorf("faults: %q", faults))
+		}
+		for _, event := range events {
+			if event.InvolvedObject.Namespace == w.namespace && event.InvolvedObject.Kind == kind && event.Reason == reason {
+				found = event
+				return nil
+			}
+		}
+		return errors.New("not yet")
+	})
+	return found
+}
+
+func (w *world) says(event eventv1.Event, want map[string]string) {
+	w.Helper()
+	for _, group := range []string{"kustomize.toolkit.fluxcd.io", "gating.toolkit.fluxcd.io"} {
+		for key, value := range want {
+			if got := event.Metadata[group+"/"+key]; got != value {
+				w.Errorf("%s: %s of %s is %q, want %q", event.Message, key, group, got, value)
+			}
+		}
+	}
+}
+
+func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
+	w := newWorld(t)
+	sink := sinkFor(w)
+	w.publish("v1")
+	app := w.kustomization("app", "ExternalArtifact", "app")
+	w.arrives("v1")
+	w.eventually("the revision is in the status", func() error { return w.at(app, "v1") })
+	w.closedGate("production", "Kustomization", "app")
+	gate := w.namespace + "/production"
+	closed := w.hears(sink, "Kustomization", "GateClosed")
+	w.says(closed, map[string]string{"gate": gate, "state": "closed", "reason": "Default", "revision": "v1", "by": ""})
+
+	w.publish("v2")
+	w.annotate("gate", "production", "open.gate.fluxcd.io/requestedBy=alice", "open.gate.fluxcd.io/reason=hotfix 1234",
+		"open.gate.fluxcd.io/requestedAt="+time.Now().UTC().Format(time.RFC3339))
+	w.says(w.hears(sink, "Kustomization", "GateOpened"), map[string]string{
+		"gate": gate, "state": "opened", "reason": "OpenRequested", "revision": "v1", "by": "alice", "why": "hotfix 1234"})
+	w.arrives("v2")
+	w.eventually("the revision is in the status", func() error { return w.at(app, "v2") })
+	w.opened("production", metav1.ConditionTrue)
+
+	w.request("close", "production")
+	again := w.hears(sink, "Kustomization", "GateClosed")
+	w.says(again, map[string]string{"gate": gate, "state": "closed", "reason": "CloseRequested", "revision": "v2"})
+	if closed.Message != again.Message || harness.EventKey(closed) == harness.EventKey(again) {
+		t.Errorf("they would be taken for the same: %+v, %+v", closed, again)
+	}
+
+	w.annotate("gate", "production", "open.gate.fluxcd.io/requestedAt=soon")
+	refused := w.hears(sink, "Kustomization", "RequestRefused")
+	w.says(refused, map[string]string{"gate": gate, "action": "open", "revision": "v2", "reason": "RequestRefused"})
+	if refused.Severity != eventv1.EventSeverityError {
+		t.Errorf("severity %s", refused.Severity)
+	}
+}
+
+// at returns nil if kustomize-controller has applied a revision.
+func (w *world) at(app *unstructured.Unstructured, revision string) error {
+	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app); err != nil {
+		return err
+	}
+	if got, _, _ := unstructured.NestedString(app.Object, "status", "lastAppliedRevision"); got != revision {
+		return fmt.Errorf("it is at %q", got)
+	}
+	return nil
+}

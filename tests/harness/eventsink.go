@@ -1,0 +1,88 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+)
+
+// EventSink takes events as notification-controller does, for --events-addr.
+type EventSink struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	events []eventv1.Event
+	faults []string
+	refuse map[string]int
+}
+
+// StartEventSink starts one on loopback. Close ends it.
+func StartEventSink() *EventSink {
+	s := &EventSink{refuse: map[string]int{}}
+	s.Server = httptest.NewServer(s)
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *EventSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	event := eventv1.Event{}
+	if err == nil {
+		err = decoder.Decode(&event)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		s.faults = append(s.faults, err.Error()+": "+string(body))
+	case r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json":
+		s.faults = append(s.faults, r.Method+" "+r.Header.Get("Content-Type"))
+	}
+	s.events = append(s.events, event)
+	if s.refuse[event.Reason] > 0 {
+		s.refuse[event.Reason]--
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// Refuse has the sink answer 500 to the next event with a reason.
+func (s *EventSink) Refuse(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse[reason]++
+}
+
+// Take returns what was posted since the last call, also what was refused, and
+// what was no event.
+func (s *EventSink) Take() (events []eventv1.Event, faults []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events, faults = s.events, s.faults
+	s.events, s.faults = nil, nil
+	return events, faults
+}
+
+// EventKey is by what notification-controller takes an event for one that it had in
+// the five minutes before. Its source is fluxcd/notification-controller: cleanupMetadata
+// in internal/server/event_server.go drops metadata without the prefix of the object's
+// API group, and eventKeyFunc there (EventKey in internal/notifier since) takes name, namespace,
+// kind, message, and of the metadata revision and token.
+func EventKey(event eventv1.Event) string {
+	object := event.InvolvedObject
+	group := object.GroupVersionKind().Group
+	parts := []string{object.Name, object.Namespace, object.Kind, event.Message}
+	for _, key := range []string{eventv1.MetaOriginRevisionKey, eventv1.MetaRevisionKey, eventv1.MetaTokenKey} {
+		parts = append(parts, key+"="+event.Metadata[group+"/"+key])
+	}
+	return strings.Join(parts, "\n")
+}
