@@ -1,0 +1,105 @@
+package controllers
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// notificationDocs returns docs/notifications.md.
+func notificationDocs(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "notifications.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
+	block := regexp.MustCompile("(?s)kind: Alert\n(.*?)```").FindString(notificationDocs(t))
+	alert := struct {
+		Spec struct {
+			EventSources  []struct{ Kind, Name string } `json:"eventSources"`
+			InclusionList []string                      `json:"inclusionList"`
+		} `json:"spec"`
+	}{}
+	block = strings.ReplaceAll(strings.TrimSuffix(block, "```"), "\n   ", "\n")
+	if err := yaml.Unmarshal([]byte(block), &alert); err != nil {
+		t.Fatal(err)
+	}
+	if len(alert.Spec.EventSources) != 1 || alert.Spec.EventSources[0].Kind != "Kustomization" {
+		t.Fatalf("%+v", alert)
+	}
+	passes := func(message string) bool {
+		return slices.ContainsFunc(alert.Spec.InclusionList, func(expr string) bool { return regexp.MustCompile(expr).MatchString(message) })
+	}
+
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	other := w.kustomization("names-none", nil)
+	w.name(other, "none")
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.missing(w.namespace, "none")
+	w.resume(app)
+	w.reconcile(g)
+	w.open(g, start)
+	w.reconcile(g)
+	w.annotate(g, v1alpha1.CloseRequestedAtAnnotation, start.Format("2006-01-02T15:04:05Z07:00"))
+	w.reconcile(g)
+	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "soon")
+	w.reconcile(g)
+	ours := w.events.take("Kustomization/")
+	reasons := map[string]bool{}
+	for _, event := range ours {
+		reason, message, _ := strings.Cut(event, ": ")
+		reasons[reason[strings.LastIndex(reason, " ")+1:]] = true
+		if !passes(message) {
+			t.Errorf("held back: %q", message)
+		}
+	}
+	for _, reason := range []string{"GateClosed", "GateNotFound", "HeldAgain", "RequestAccepted", "GateOpened", "RequestRefused"} {
+		if !reasons[reason] {
+			t.Errorf("no %s among %q", reason, ours)
+		}
+	}
+	for _, message := range []string{
+		waiting([]string{"ns/a", "ns/b"}), released(target.Want{}), refusal(v1alpha1.AccessDeniedReason, "ns/a"), refusal(v1alpha1.GateNotFoundReason, "ns/"+target.NoGate),
+	} {
+		if !passes(message) {
+			t.Errorf("held back: %q", message)
+		}
+	}
+	for _, message := range []string{ // of kustomize-controller
+		"Reconciliation finished in 1.2s, next run in 10m0s", "Applied revision: main@sha1:4ab1", "Source artifact not found, retrying in 30s",
+		"Dependencies do not meet ready condition, retrying in 30s", "Deployment/apps/web configured", "Health check passed in 1.1s",
+	} {
+		if passes(message) {
+			t.Errorf("let through: %q", message)
+		}
+	}
+}
+
+func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {
+	_, table, _ := strings.Cut(notificationDocs(t), "| key | meaning |")
+	var documented []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(table, -1) {
+		documented = append(documented, row[1])
+	}
+	slices.Sort(documented)
+	keys := []string{gateNews, stateNews, reasonNews, byNews, whyNews, periodNews, exceptionNews, actionNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
+	slices.Sort(keys)
+	equal(t, documented, keys)
+}
