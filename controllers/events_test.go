@@ -174,7 +174,6 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 
 func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	w := newWorld(t)
-	w.suspend(w.kustomization("aa-foreign", nil))
 	for i := range maxToldOfRequest + 1 {
 		w.kustomization(fmt.Sprintf("app-%03d", i), nil)
 	}
@@ -190,6 +189,35 @@ func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	equal(t, w.events.take("Kustomization"), want)
 	w.reconcile(g)
 	equal(t, w.events.take(""), []string(nil))
+}
+
+func TestOfARequestHearsWhatIsHeldAndNotWhatSomebodyResumed(t *testing.T) {
+	w := newWorld(t)
+	resumed := w.kustomization("resumed", nil)
+	w.kustomization("held", nil)
+	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()}})
+	w.reconcile(g)
+	w.resume(resumed)
+	w.reconcile(g)
+	w.events.take("")
+	w.open(g, start)
+	w.reconcile(g)
+	if got := w.events.take("Kustomization"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "held RequestAccepted") ||
+		!strings.Contains(strings.Join(got, "\n"), "held GateOpened") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhatAClosedGateGovernsNoMoreIsNotToldThatItOpened(t *testing.T) {
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.events.take("")
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.reconcile(g)
+	got := w.events.takeMetadata(t, "Normal Kustomization/apps GateOpened: ", ourGroup)
+	equal(t, got, map[string]string{"gate": key(g), "token": "2026-11-23T12:00:00Z"})
 }
 
 // blindTargets do not know what a Gate holds.

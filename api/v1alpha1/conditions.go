@@ -111,11 +111,12 @@ const (
 	HeldAgainReason = "HeldAgain"
 )
 
-// RequestAcceptedReason is that of the event on a Gate that accepts a request.
+// RequestAcceptedReason is that of the event on a Gate that accepts a request, and on the
+// targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"
 
-// RequestRefusedReason is that of the event on a Gate whose request annotation
-// has a value that cannot be used.
+// RequestRefusedReason is that of the event on a Gate whose request annotation has a value
+// that cannot be used, and on the targets that it holds then.
 const RequestRefusedReason = "RequestRefused"
 
 // Reasons in status.failures.
