@@ -8,14 +8,15 @@ import (
 	"strings"
 	"time"
 
-	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/utils/lru"
-
-	"github.com/fluxcd/pkg/runtime/cel"
 )
 
 // maxTime bounds an evaluation. What people write takes microseconds; only nested
-// loops over a large object take longer, and a request waits for the result.
+// loops over a large object take longer, and a request waits for the result. It ends
+// the innermost loop only: maxCost is what stops all.
 const maxTime = 250 * time.Millisecond
 
 // maxCompiled is how many compiled expressions are kept. Compiling one takes about a
@@ -25,22 +26,22 @@ const maxCompiled = 1024
 var compiled = lru.New(maxCompiled)
 
 type result struct {
-	expression *cel.Expression
-	err        error
+	program *program
+	err     error
 }
 
 // A Bool is a CEL expression of type bool.
-type Bool struct{ expression *cel.Expression }
+type Bool struct{ program *program }
 
 // A String is a CEL expression of type string.
-type String struct{ expression *cel.Expression }
+type String struct{ program *program }
 
 // A Value is a CEL expression of any type.
-type Value struct{ expression *cel.Expression }
+type Value struct{ program *program }
 
 // NewBool compiles an expression of type bool over variables, each an object.
 func NewBool(text string, variables ...string) (*Bool, error) {
-	e, err := compile(text, celgo.BoolType, variables)
+	e, err := compile(text, cel.BoolType, variables)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func NewBool(text string, variables ...string) (*Bool, error) {
 
 // NewString compiles an expression of type string over variables, each an object.
 func NewString(text string, variables ...string) (*String, error) {
-	e, err := compile(text, celgo.StringType, variables)
+	e, err := compile(text, cel.StringType, variables)
 	if err != nil {
 		return nil, err
 	}
@@ -67,39 +68,91 @@ func NewValue(text string, variables ...string) (*Value, error) {
 
 // Evaluate returns the value of the expression for the values of its variables.
 func (e *Bool) Evaluate(ctx context.Context, data map[string]any) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxTime)
-	defer cancel()
-	return e.expression.EvaluateBoolean(ctx, data)
+	value, err := e.program.evaluate(ctx, data)
+	if err != nil {
+		return false, err
+	}
+	result, ok := value.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("failed to evaluate CEL expression as boolean: '%s'", e.program.text)
+	}
+	return bool(result), nil
 }
 
 // Evaluate returns the value of the expression for the values of its variables.
 func (e *String) Evaluate(ctx context.Context, data map[string]any) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxTime)
-	defer cancel()
-	return e.expression.EvaluateString(ctx, data)
+	value, err := e.program.evaluate(ctx, data)
+	if err != nil {
+		return "", err
+	}
+	result, ok := value.(types.String)
+	if !ok {
+		return "", fmt.Errorf("failed to evaluate CEL expression as string: '%s'", e.program.text)
+	}
+	return string(result), nil
 }
 
 // Evaluate returns the value of the expression for the values of its variables.
 func (e *Value) Evaluate(ctx context.Context, data map[string]any) (any, error) {
+	value, err := e.program.evaluate(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return value.Value(), nil
+}
+
+// program is a compiled expression.
+type program struct {
+	text string
+	cel.Program
+}
+
+func (p *program) evaluate(ctx context.Context, data map[string]any) (ref.Val, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	return e.expression.Evaluate(ctx, data)
+	value, _, err := p.ContextEval(ctx, data)
+	if err != nil {
+		return nil, fmt.Errorf("failed to evaluate the CEL expression '%s': %w", p.text, err)
+	}
+	return value, nil
 }
 
 // compile returns the same for the same, so that a spec that is compiled at each
 // decision costs nothing.
-func compile(text string, output *celgo.Type, variables []string) (*cel.Expression, error) {
+func compile(text string, output *cel.Type, variables []string) (*program, error) {
 	key := fmt.Sprint(output) + "\x00" + strings.Join(variables, "\x00") + "\x00" + text
 	if known, ok := compiled.Get(key); ok {
 		if r, ok := known.(result); ok {
-			return r.expression, r.err
+			return r.program, r.err
 		}
 	}
-	options := []cel.Option{cel.WithCompile(), cel.WithStructVariables(variables...)}
-	if output != nil {
-		options = append(options, cel.WithOutputType(output))
+	p, err := compileAnew(text, output, variables)
+	compiled.Add(key, result{p, err})
+	return p, err
+}
+
+func compileAnew(text string, output *cel.Type, variables []string) (*program, error) {
+	env, err := bounded()
+	if err != nil {
+		return nil, fmt.Errorf("failed to create CEL environment: %w", err)
 	}
-	e, err := cel.NewExpression(text, options...)
-	compiled.Add(key, result{e, err})
-	return e, err
+	var declared []cel.EnvOption
+	for _, name := range variables {
+		declared = append(declared, cel.Variable(name, cel.ObjectType("google.protobuf.Struct")))
+	}
+	if env, err = env.Extend(declared...); err != nil {
+		return nil, fmt.Errorf("failed to create CEL environment: %w", err)
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("failed to parse the CEL expression '%s': %s", text, issues.String())
+	}
+	if got := ast.OutputType(); output != nil && output != got {
+		return nil, fmt.Errorf("CEL expression output type mismatch: expected %s, got %s", output, got)
+	}
+	p, err := env.Program(ast, limits()...)
+	if err != nil {
+		return nil, fmt.Errorf("failed to create CEL program: %w", err)
+	}
+	return &program{text, p}, nil
 }

@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 var mayImportOthers = map[string][]string{
 	"internal/schedule":   {"github.com/robfig/cron/v3"},
 	"api/v1alpha1":        {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
-	"internal/expression": {"github.com/fluxcd/pkg/runtime/cel", "github.com/google/cel-go/cel", "k8s.io/utils/lru"},
+	"internal/expression": {"github.com/google/cel-go/", "k8s.io/utils/lru"},
 	"internal/gate":       {"k8s.io/apimachinery/"},
 	"internal/target":     {"k8s.io/apimachinery/"},
 	"internal/lock":       {},

@@ -1,0 +1,95 @@
+package expression
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// large is an object as large as the largest webhook: a million numbers and a text.
+func large() map[string]any {
+	numbers, objects := make([]any, 500_000), make([]any, 300_000)
+	for i := range numbers {
+		numbers[i] = float64(i)
+	}
+	for i := range objects {
+		objects[i] = map[string]any{}
+	}
+	return map[string]any{"req": map[string]any{
+		"numbers": numbers, "objects": objects, "text": strings.Repeat("a", 3<<20), "short": "a",
+	}}
+}
+
+// Each would run for minutes to years, or take more memory than there is.
+func TestNoExpressionRunsOnOrTakesAllMemory(t *testing.T) {
+	data := large()
+	grow := strings.Repeat("a", 400)
+	digits := "[" + strings.Repeat("1,", 100) + "1]"
+	for name, text := range map[string]string{
+		"loops that swallow the interrupt":   "req.objects.all(x, req.objects.all(y, x == y))",
+		"three loops":                        "req.objects.all(x, req.objects.all(y, req.objects.all(z, x == z)))",
+		"loops that make a list":             "req.objects.map(x, req.objects.map(y, req.objects)).size() == 1",
+		"loops over what is in the text":     digits + ".all(a, " + digits + ".all(b, " + digits + ".all(c, " + digits + ".all(d, a == d))))",
+		"a text that grows by each call":     "string(req.short)" + strings.Repeat(".replace('a', '"+grow+"')", 9) + " == ''",
+		"a long text that grows by one call": "string(req.text).replace('a', '" + grow + "') == ''",
+		"nothing replaced":                   "string(req.text).replace('', string(req.text), 100000) == ''",
+		"a long text between all elements":   "req.objects.map(x, 'a').join(string(req.text)) == ''",
+		"a long text many times in one":      "'" + strings.Repeat("%s", 300) + "'.format(req.objects.map(x, req.text)) == ''",
+		"a text that is doubled":             strings.Repeat("[", 1) + "'aaaaaaaaaaaaaaaa']" + strings.Repeat(".map(s, s+s+s+s+s+s+s+s)", 12) + "[0] == ''",
+		"all pairs of two sets":              "sets.contains(req.numbers, req.numbers)",
+		"a set that is no part of another":   "sets.intersects(req.numbers, req.numbers.map(n, -1.5))",
+		"letters, many times":                "[" + strings.Repeat("string(req.text).split(''),", 90) + "[]].size() == 1",
+		"base64 of base64":                   strings.Repeat("base64.encode(bytes(", 60) + "req.short" + strings.Repeat("))", 60) + " == ''",
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := NewBool(text, "req")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			got, err := e.Evaluate(context.Background(), data)
+			took := time.Since(start)
+			runtime.ReadMemStats(&after)
+			t.Log(took, (after.TotalAlloc-before.TotalAlloc)>>20, "MiB")
+			if err == nil {
+				t.Errorf("got %t, want an error", got)
+			} else if len(err.Error()) > len(text)+1024 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+			if took > 10*time.Second {
+				t.Errorf("took %s", took)
+			}
+			if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 512 {
+				t.Errorf("took %d MiB of memory", made)
+			}
+		})
+	}
+}
+
+func TestWhatPeopleWriteIsFarFromTheBounds(t *testing.T) {
+	data := large()
+	for _, text := range []string{
+		"req.numbers.exists(n, n == 1000.0)",
+		"req.objects.size() == 300000",
+		"string(req.text).startsWith('aaa') && string(req.text).size() == 3145728",
+		"['a', 'b'].join('-') == 'a-b' && '%s is %d'.format(['a', 1]) == 'a is 1'",
+		"sets.contains(['a', 'b'], ['a']) && sets.equivalent(['a'], ['a', 'a']) && !sets.intersects(['a'], ['b'])",
+		"'a-b'.replace('-', '_', 1) == 'a_b' && ['a', 'b'].join() == 'ab' && 'a,b'.split(',').size() == 2",
+		"req.?missing.orValue('') == '' && base64.encode(b'a') == 'YQ=='",
+	} {
+		e, err := NewBool(text, "req")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		got, err := e.Evaluate(context.Background(), data)
+		if err != nil || !got {
+			t.Errorf("%s: got %t, %v", text, got, err)
+		}
+		t.Log(time.Since(start), text)
+	}
+}
