@@ -50,6 +50,10 @@ type ReceiverReconciler struct {
 	Table ReceiverTable
 }
 
+// refusedInterval is when to look again at a receiver that is not ready. Its Secret is
+// often created a little later.
+const refusedInterval = 30 * time.Second
+
 var receiverPatchOptions = []patch.Option{
 	patch.WithOwnedConditions{Conditions: []string{meta.ReadyCondition, meta.StalledCondition}},
 	patch.WithFieldOwner(v1alpha1.FieldManager),
@@ -82,7 +86,11 @@ func (r *ReceiverReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 		return ctrl.Result{}, err
 	}
 	// A Secret is not watched: that would need the permission to read all of them.
-	return ctrl.Result{RequeueAfter: jitter.JitteredIntervalDuration(obj.GetInterval())}, nil
+	interval := obj.GetInterval()
+	if err != nil {
+		interval = min(interval, refusedInterval)
+	}
+	return ctrl.Result{RequeueAfter: jitter.JitteredIntervalDuration(interval)}, nil
 }
 
 // reportReceiver writes what came of a receiver into its status. The path stays if it

@@ -29,7 +29,7 @@ func remember(annotation, id string, now time.Time) (string, error) {
 	for item := range strings.SplitSeq(annotation, ",") {
 		digest, seconds, _ := strings.Cut(item, "=")
 		unix, err := strconv.ParseInt(seconds, 10, 64)
-		if err != nil || now.Sub(time.Unix(unix, 0)) > replayWindow {
+		if err != nil || len(digest) != len(id) || now.Sub(time.Unix(unix, 0)).Abs() > replayWindow {
 			continue
 		}
 		if digest == id {

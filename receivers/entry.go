@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,11 +24,16 @@ const (
 )
 
 // secretHeaders are kept from expressions, whose errors are logged and answered.
-var secretHeaders = []string{"authorization", "proxy-authorization", "cookie", "x-gitlab-token"}
+// With a signature, who reads the log could send the same once more.
+var secretHeaders = []string{
+	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
+	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
+}
 
 // entry is a GateReceiver that is ready to take webhooks.
 type entry struct {
 	key      types.NamespacedName
+	created  time.Time
 	spec     *v1alpha1.GateReceiverSpec
 	tokens   []string
 	verifier verifier
@@ -42,7 +48,7 @@ type entry struct {
 // compile returns an entry without tokens, nil if it could not verify anybody.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
-		key:  types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name},
+		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,
 		spec: obj.Spec.DeepCopy(), limiter: rate.NewLimiter(requestsPerSecond, burst),
 	}
 	var err error
@@ -51,6 +57,14 @@ func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	}
 	e.broken = e.compileExpressions()
 	return e, e.broken
+}
+
+// before returns whether a path that both have is that of this one: the older one's.
+func (e *entry) before(other *entry) bool {
+	if order := e.created.Compare(other.created); order != 0 {
+		return order < 0
+	}
+	return e.key.String() < other.key.String()
 }
 
 func (e *entry) compileExpressions() (err error) {
@@ -95,7 +109,8 @@ func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (
 		return "", wrapped("action", err)
 	}
 	if action != "" && !isAction(action) {
-		return "", fmt.Errorf("action is %q, must be 'open', 'close' or ''", action)
+		// What it is instead may be anything of what was sent.
+		return "", fmt.Errorf("action is none of 'open', 'close' and ''")
 	}
 	return v1alpha1.RequestAction(action), nil
 }

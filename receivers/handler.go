@@ -27,12 +27,12 @@ type Handler struct {
 	Log     logr.Logger
 	Metrics *Metrics
 
-	inFlight *semaphore.Weighted
+	large *semaphore.Weighted
 }
 
 // NewHandler returns a Handler for what is in a Table.
 func NewHandler(table *Table, gates *Gates, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Handler {
-	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, inFlight: semaphore.NewWeighted(maxBytesInFlight)}
+	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: semaphore.NewWeighted(maxLargeBytes)}
 }
 
 // answer is what a sender gets. The text is empty unless the sender has proved who it
@@ -80,15 +80,17 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 	case r.ContentLength > maxBodyBytes:
 		return nil, release, &answer{code: http.StatusRequestEntityTooLarge}
 	}
-	length := r.ContentLength
-	if length < 0 {
-		length = unknownLength
+	limited := http.MaxBytesReader(w, r.Body, maxBodyBytes)
+	body, err := io.ReadAll(io.LimitReader(limited, smallBodyBytes))
+	if err == nil && len(body) == smallBodyBytes {
+		if !h.large.TryAcquire(maxBodyBytes) {
+			return nil, release, busy()
+		}
+		release = func() { h.large.Release(maxBodyBytes) }
+		var rest []byte
+		rest, err = io.ReadAll(limited)
+		body = append(body, rest...)
 	}
-	if !h.inFlight.TryAcquire(length) {
-		return nil, release, busy()
-	}
-	release = func() { h.inFlight.Release(length) }
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, release, &answer{code: http.StatusRequestEntityTooLarge}
@@ -113,9 +115,13 @@ func (h *Handler) handle(r *http.Request, body []byte) *answer {
 	}
 	in.tokens = e.tokens
 	hook, refused := hookOf(ctx, e, in)
+	if refused != nil && refused.code == http.StatusNotFound && !certain {
+		refused.code = http.StatusServiceUnavailable // as if there were no such path
+	}
 	if refused != nil {
 		return refused
 	}
+	hook.event, hook.reason = cut(hook.event), cut(hook.reason)
 	a := h.take(ctx, e, in, hook)
 	a.from = e.key
 	a.details = append([]any{"type", e.spec.Type, "event", hook.event}, a.details...)

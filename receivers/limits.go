@@ -44,13 +44,21 @@ const (
 	// less than the terminationGracePeriodSeconds of config/manager.
 	shutdownTimeout = answerTimeout + time.Second
 
-	// maxBytesInFlight bounds the memory for bodies of requests that are being
-	// answered: 21 of the largest, thousands of the usual.
-	maxBytesInFlight = 64 << 20
+	// maxConnections bounds the memory for strangers: each may have smallBodyBytes and
+	// maxHeaderBytes. More connections wait for their turn.
+	maxConnections = 512
 
-	// unknownLength is what a body takes of that if its sender does not say how long
-	// it is.
-	unknownLength = maxBodyBytes
+	// smallBodyBytes is what any body may have. Larger ones share maxLargeBytes, so
+	// that a few slow large ones keep no usual one out.
+	smallBodyBytes = 64 << 10
+
+	// maxLargeBytes bounds the memory for what is larger: 10 of the largest bodies. As
+	// JSON they are a few times larger, of 1 GiB that config/manager gives.
+	maxLargeBytes = 32 << 20
+
+	// gateLocks is among how many locks the Gates are divided. Two that share one wait
+	// for each other's requests.
+	gateLocks = 1024
 
 	// requestsPerSecond and burst bound what a single receiver takes. Each request is
 	// two calls of the API server, of which --kube-api-qps has 50 in a second by

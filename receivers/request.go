@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,17 +46,19 @@ type Gates struct {
 }
 
 // NewGates returns Gates that are written by a client without a cache.
-func NewGates(c client.Client) *Gates { return &Gates{Client: c, writing: keymutex.NewHashed(0)} }
+func NewGates(c client.Client) *Gates {
+	return &Gates{Client: c, writing: keymutex.NewHashed(gateLocks)}
+}
 
 // request writes a request into the annotations of a Gate. It tries until the context
 // is done, as long as another try may help. What it has returned nil for is stored.
 func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, now time.Time) error {
 	g.writing.LockKey(key.String())
 	defer func() { _ = g.writing.UnlockKey(key.String()) }() // it was locked
-	perhaps := false                                         // a write before may have got through although its answer did not
+	perhaps := ""                                            // what may have been written although the answer did not get through
 	for {
-		wrote, again, err := g.try(ctx, key, a, now)
-		if err == nil || perhaps && errors.Is(err, errReplayed) {
+		wrote, again, err := g.try(ctx, key, a, now, perhaps)
+		if err == nil || perhaps != "" && errors.Is(err, errReplayed) {
 			return nil
 		}
 		if !again {
@@ -64,8 +67,8 @@ func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, no
 		wait := retryInterval
 		if apierrors.IsConflict(err) {
 			wait = conflictInterval
-		} else if wrote {
-			perhaps = true
+		} else if wrote != "" {
+			perhaps = wrote
 		}
 		select {
 		case <-ctx.Done():
@@ -75,24 +78,30 @@ func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, no
 	}
 }
 
-// try returns whether it wrote, and whether another try may help.
-func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now time.Time) (wrote, again bool, err error) {
+// try returns the time of the request that it wrote, and whether another try may help.
+func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now time.Time, perhaps string) (wrote string, again bool, err error) {
 	obj := &v1alpha1.Gate{}
 	if err := g.Get(ctx, key, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			return false, false, fmt.Errorf("gate '%s' %w", key, errNoGate)
+			return "", false, fmt.Errorf("gate '%s' %w", key, errNoGate)
 		}
-		return false, transient(err), err
+		return "", transient(err), err
 	}
 	if !obj.DeletionTimestamp.IsZero() {
-		return false, false, fmt.Errorf("gate '%s' is being deleted: it %w", key, errNoGate)
+		return "", false, fmt.Errorf("gate '%s' is being deleted: it %w", key, errNoGate)
+	}
+	if perhaps != "" && gate.Requested(obj, a.action) == perhaps {
+		return "", false, nil
 	}
 	before := obj.DeepCopy()
 	if err := write(obj, a, now); err != nil {
-		return false, errors.Is(err, gate.ErrUnhandled), err
+		if errors.Is(err, gate.ErrAhead) {
+			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errAway, key, err)
+		}
+		return "", errors.Is(err, gate.ErrUnhandled), err
 	}
 	err = g.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
-	return true, transient(err), err
+	return gate.Requested(obj, a.action), transient(err), err
 }
 
 // retried calls a function until it returns no error, or one that a retry cannot mend,
@@ -126,7 +135,7 @@ func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
 			return err
 		}
 	}
-	if err := gate.WriteRequest(obj, gate.Request{Action: a.action, Window: a.window, By: a.by, Reason: cut(a.reason)}, now); err != nil {
+	if err := gate.WriteRequest(obj, gate.Request{Action: a.action, Window: a.window, By: a.by, Reason: a.reason}, now); err != nil {
 		return err
 	}
 	if deliveries != "" {
@@ -135,11 +144,16 @@ func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
 	return nil
 }
 
-// cut bounds what a payload can put into an annotation.
+// cut bounds what a payload can put into an annotation and the log: one line, that
+// does nothing to a terminal.
 func cut(reason string) string {
-	reason = strings.ToValidUTF8(reason, "")
 	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "")
+		reason = reason[:maxReason]
 	}
-	return reason
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(reason, "")))
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -69,18 +70,22 @@ func (s *Server) lookedAtAll(ctx context.Context) bool {
 	return true
 }
 
-// Serve serves a handler within the limits of this package, until the context is done
-// and the requests that are being answered then are.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		// What it logs is about connections of strangers.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
+}
+
+// Serve serves a handler within the limits of this package, until the context is done
+// and the requests that are being answered then are.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := newServer(handler)
 	stopped := make(chan error, 1)
-	go func() { stopped <- server.Serve(listener) }()
+	go func() { stopped <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	select {
 	case err := <-stopped:
 		return err

@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,9 +121,16 @@ func (t *Table) put(key types.NamespacedName, e *entry, paths []string, unsettle
 	if e == nil {
 		return ""
 	}
+	// All replicas must agree on whose a path is, in whatever order they look.
+	for _, path := range paths {
+		if other := t.paths[sha256.Sum256([]byte(path))]; other != nil && !e.before(other) {
+			return other.key.String()
+		}
+	}
 	for _, path := range paths {
 		if other := t.paths[sha256.Sum256([]byte(path))]; other != nil {
-			return other.key.String()
+			maps.DeleteFunc(t.paths, func(_ [sha256.Size]byte, known *entry) bool { return known == other })
+			delete(t.entries, other.key)
 		}
 	}
 	if before != nil {
@@ -172,6 +181,10 @@ func (t *Table) tokens(ctx context.Context, e *entry) ([]string, error) {
 	}
 	secret := &corev1.Secret{}
 	name := types.NamespacedName{Namespace: e.key.Namespace, Name: e.spec.SecretRef.Name}
+	if wrong := validation.NameIsDNSSubdomain(name.Name, false); len(wrong) > 0 {
+		// A retry would not mend it, and all unknown paths would be answered 503.
+		return nil, &Refused{v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot exist: %s", name, wrong[0])}
+	}
 	err := t.Secrets.Get(ctx, name, secret)
 	switch {
 	case apierrors.IsNotFound(err):
