@@ -178,6 +178,9 @@ func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhoo
 	if hook.delivery != "" {
 		a.delivery = deliveryOf(e.key.String(), hook.delivery)
 	}
+	if hook.repeats != "" {
+		a.repeats = deliveryOf(e.key.String(), hook.repeats)
+	}
 	return h.request(ctx, gates, a, in)
 }
 

@@ -32,6 +32,9 @@ type ask struct {
 	window     *metav1.Duration
 	// delivery identifies the webhook, empty if it may come more than once.
 	delivery string
+	// repeats is a delivery that must not be among those that are remembered, empty for
+	// none.
+	repeats string
 }
 
 // Gates writes requests on Gates.
@@ -129,6 +132,9 @@ func transient(err error) bool {
 // write changes the annotations of a Gate.
 func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
 	deliveries := ""
+	if a.repeats != "" && remembers(obj.Annotations[v1alpha1.DeliveriesAnnotation], a.repeats, now) {
+		return errReplayed
+	}
 	if a.delivery != "" {
 		var err error
 		if deliveries, err = remember(obj.Annotations[v1alpha1.DeliveriesAnnotation], a.delivery, now); err != nil {
