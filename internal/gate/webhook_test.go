@@ -1,0 +1,172 @@
+package gate_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func hook(action v1alpha1.RequestAction) gate.Request {
+	return gate.Request{Action: action, By: "GateReceiver apps/smoke", Reason: "tests passed"}
+}
+
+// wrote has a webhook request an action and returns the value of the annotation.
+func wrote(t *testing.T, g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) string {
+	t.Helper()
+	if err := gate.WriteRequest(g, hook(action), now); err != nil {
+		t.Fatal(err)
+	}
+	return gate.Requested(g, action)
+}
+
+func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
+	later := func(d time.Duration) string { return stamp(noon.Add(d)) }
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		memory      v1alpha1.RequestMemory
+		want        string
+		err         error
+	}{
+		"of none":                                    {want: later(0)},
+		"of an earlier one":                          {annotations: map[string]string{"close": later(-time.Second)}, want: later(0)},
+		"of one at the same time":                    {annotations: map[string]string{"close": later(0)}, want: later(time.Microsecond)},
+		"of one by a clock that is ahead":            {annotations: map[string]string{"close": later(time.Minute)}, want: later(time.Minute + time.Microsecond)},
+		"of one with nanoseconds":                    {annotations: map[string]string{"close": later(1999)}, want: later(2 * time.Microsecond)},
+		"of one with a window":                       {annotations: map[string]string{"close": later(time.Second) + "/30m"}, want: later(time.Second + time.Microsecond)},
+		"of one for the same action":                 {annotations: map[string]string{"open": later(time.Second)}, want: later(time.Second + time.Microsecond)},
+		"of the latest of two":                       {annotations: map[string]string{"open": later(2 * time.Second), "close": later(time.Second)}, want: later(2*time.Second + time.Microsecond)},
+		"but not of a planned one":                   {annotations: map[string]string{"close": later(time.Hour)}, want: later(0)},
+		"but not of garbage":                         {annotations: map[string]string{"close": "now", "open": "/"}, want: later(0)},
+		"but not of the end of time":                 {annotations: map[string]string{"close": "9999-12-31T23:59:59.999999999Z", "open": "9999-12-31T23:59:59Z"}, want: later(0)},
+		"of one whose annotation is gone":            {memory: v1alpha1.RequestMemory{LastHandled: later(time.Second)}, want: later(time.Second + time.Microsecond)},
+		"of one that was handled":                    {memory: v1alpha1.RequestMemory{RequestedAt: &metav1.MicroTime{Time: noon}}, want: later(time.Microsecond)},
+		"unless our clock is far behind":             {memory: v1alpha1.RequestMemory{RequestedAt: &metav1.MicroTime{Time: noon.Add(time.Minute + time.Second)}}, err: gate.ErrAhead},
+		"unless one is planned and not yet seen":     {annotations: map[string]string{"open": later(time.Hour)}, err: gate.ErrUnhandled},
+		"unless one with a window is planned":        {annotations: map[string]string{"open": later(time.Hour) + "/1h"}, err: gate.ErrUnhandled},
+		"also of a planned one that was seen":        {annotations: map[string]string{"open": later(time.Hour)}, memory: v1alpha1.RequestMemory{LastHandled: later(time.Hour)}, want: later(0)},
+		"also of one that is planned for next year":  {annotations: map[string]string{"open": later(366 * 24 * time.Hour)}, err: gate.ErrUnhandled},
+		"and not of one that is planned for decades": {annotations: map[string]string{"open": later(367 * 24 * time.Hour)}, want: later(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			for action, value := range tc.annotations {
+				annotate(g, v1alpha1.RequestAction(action), value)
+			}
+			tc.memory.Action = v1alpha1.RequestOpen
+			g.Status.Requests = []v1alpha1.RequestMemory{tc.memory}
+			before := gate.Requested(g, v1alpha1.RequestOpen)
+			err := gate.WriteRequest(g, hook(v1alpha1.RequestOpen), noon)
+			if !errors.Is(err, tc.err) {
+				t.Fatalf("got %v, want %v", err, tc.err)
+			}
+			if tc.err != nil {
+				tc.want = before
+			}
+			if got := gate.Requested(g, v1alpha1.RequestOpen); got != tc.want {
+				t.Errorf("requested at %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestARequestWithoutAReasonKeepsNoneOfTheOneBefore(t *testing.T) {
+	g := closed()
+	wrote(t, g, v1alpha1.RequestClose, noon)
+	r := hook(v1alpha1.RequestClose)
+	r.Reason, r.Window = "", duration(90*time.Minute)
+	if err := gate.WriteRequest(g, r, noon.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if reason, ok := g.Annotations[v1alpha1.CloseReasonAnnotation]; ok {
+		t.Errorf("reason %q", reason)
+	}
+	if got, want := gate.Requested(g, v1alpha1.RequestClose), stamp(noon.Add(time.Second))+"/1h30m0s"; got != want {
+		t.Errorf("requested at %q, want %q", got, want)
+	}
+}
+
+func TestAPlannedRequestSurvivesAWebhook(t *testing.T) {
+	g := closed()
+	annotate(g, v1alpha1.RequestOpen, stamp(noon.Add(time.Hour)))
+	handle(g, noon)
+	wrote(t, g, v1alpha1.RequestOpen, noon.Add(time.Second))
+	handle(g, noon.Add(2*time.Second))
+	wrote(t, g, v1alpha1.RequestClose, noon.Add(3*time.Second))
+	handle(g, noon.Add(4*time.Second))
+	for at, want := range map[time.Duration]v1alpha1.State{5 * time.Second: v1alpha1.StateClosed, time.Hour + time.Second: v1alpha1.StateOpened} {
+		later := g.DeepCopy()
+		handle(later, noon.Add(at))
+		if got := gate.Decide(later, noon.Add(at)).State; got != want {
+			t.Errorf("after %s: %s, want %s", at, got, want)
+		}
+	}
+}
+
+// Replicas whose clocks differ by up to a minute take webhooks, and a controller with a
+// clock of its own looks at the Gate now and then.
+func TestTheLastAcknowledgedWebhookWins(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		skews := rapid.SliceOfN(rapid.IntRange(-30_000, 30_000), 4, 4).Draw(t, "skews in ms")
+		clock := func(i int, now time.Time) time.Time {
+			return now.Add(time.Duration(skews[i]) * time.Millisecond)
+		}
+		g, now := closed(), noon
+		last := v1alpha1.RequestAction("")
+		look := func() {
+			for _, r := range handle(g, clock(0, now)) {
+				if r.Err != nil {
+					t.Fatalf("%s at %s is refused: %s", r.Action, r.Value, r.Err)
+				}
+			}
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 999, 40_000, 60_000_000, 3_600_000_000}).Draw(t, "µs")) * time.Microsecond)
+			switch step := rapid.IntRange(0, 5).Draw(t, "who"); step {
+			case 4:
+				look()
+			case 5: // somebody removes the annotations of handled requests
+				look()
+				g.Annotations = nil
+			default:
+				action := rapid.SampledFrom([]v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}).Draw(t, "action")
+				if err := gate.WriteRequest(g, hook(action), clock(step, now)); err != nil {
+					t.Fatalf("not written: %s", err)
+				}
+				last = action
+			}
+		}
+		look()
+		now = now.Add(2 * time.Minute)
+		look()
+		want := v1alpha1.StateClosed
+		if last == v1alpha1.RequestOpen {
+			want = v1alpha1.StateOpened
+		}
+		if got := gate.Decide(g, clock(0, now)); got.State != want {
+			t.Fatalf("%s because of %s, but %q was acknowledged last", got.State, got.Reason, last)
+		}
+	})
+}
+
+func TestWhatAWebhookWritesIsOneLineInTheStatus(t *testing.T) {
+	g := closed()
+	r := hook(v1alpha1.RequestOpen)
+	r.Reason = "a\nb\x00c\x1b[31md" + strings.Repeat("é", 5000)
+	if err := gate.WriteRequest(g, r, noon); err != nil {
+		t.Fatal(err)
+	}
+	got := handle(g, noon)[0].Reason
+	if strings.ContainsAny(got, "\n\x00\x1b") || len(got) > 512 || !strings.HasPrefix(got, "a b c [31md") {
+		t.Errorf("got %q", got)
+	}
+	if g.Status.LastRequest == nil || g.Status.LastRequest.Source != v1alpha1.SourceWebhook {
+		t.Errorf("last request %+v", g.Status.LastRequest)
+	}
+}

@@ -1,0 +1,135 @@
+package receivers
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func receiverOf(name, namespace string, change ...func(*v1alpha1.GateReceiverSpec)) *v1alpha1.GateReceiver {
+	obj := &v1alpha1.GateReceiver{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, CreationTimestamp: metav1.NewTime(testNow)},
+		Spec: v1alpha1.GateReceiverSpec{
+			Type: v1alpha1.GenericReceiver, SecretRef: &meta.LocalObjectReference{Name: name}, Action: "open",
+			Gates: []v1alpha1.GateReference{{Name: "a"}, {Name: "b"}},
+		},
+	}
+	for _, c := range change {
+		c(&obj.Spec)
+	}
+	return obj
+}
+
+func TestAWebhookIsFilteredAndSaysWhatToRequest(t *testing.T) {
+	header := http.Header{"X-Event": {"deploy", "again"}, "Authorization": {"Bearer hidden"}, "X-Signature": {"sha256=hidden"}}
+	for name, tc := range map[string]struct {
+		filter, action, want, err string
+	}{
+		"a constant":                       {action: "close", want: "close"},
+		"an expression":                    {action: "req.ok ? 'open' : 'close'", want: "open"},
+		"an expression for nothing":        {action: "''", want: ""},
+		"another value":                    {action: "string(req.word)", err: "action is none of"},
+		"the right value with a blank":     {action: "'open '", err: "action is none of"},
+		"an absent key":                    {action: "string(req.nothing)", err: "no such key"},
+		"a key that may be absent":         {action: "req.?nothing.orValue('') == '' ? 'open' : 'close'", want: "open"},
+		"a filter that passes":             {filter: "req.ok", action: "open", err: "filter"},
+		"a filter of type bool":            {filter: "req.ok == true", action: "open", want: "open"},
+		"a filter that does not pass":      {filter: "req.word == 'other'", action: "open", want: ""},
+		"a filter over an absent key":      {filter: "req.nothing == 1", action: "open", err: "filter: "},
+		"a filter before a broken action":  {filter: "false", action: "string(req.nothing)", want: ""},
+		"headers by their lower case name": {filter: "headers['x-event'] == 'deploy, again'", action: "open", want: "open"},
+		"no headers with secrets":          {filter: "!('authorization' in headers) && !('x-signature' in headers)", action: "open", want: "open"},
+		"the secret of a header":           {action: "string(headers['x-signature'])", err: "no such key"},
+		"claims that are not there":        {filter: "size(claims) == 0", action: "open", want: "open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) { s.Filter, s.Action = tc.filter, tc.action }))
+			got := v1alpha1.RequestAction("")
+			if err == nil {
+				got, err = e.decide(t.Context(), header, &webhook{body: map[string]any{"ok": true, "word": "s3cret"}})
+			}
+			if string(got) != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got %q, %v", got, err)
+			}
+			if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "hidden")) {
+				t.Errorf("the error tells what was sent: %s", err)
+			}
+		})
+	}
+}
+
+func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
+	for _, change := range []func(*v1alpha1.GateReceiverSpec){
+		func(s *v1alpha1.GateReceiverSpec) { s.Action = "true" },
+		func(s *v1alpha1.GateReceiverSpec) { s.Action = "Open" },
+		func(s *v1alpha1.GateReceiverSpec) { s.Action = "req.action" }, // may be anything
+		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "'true'" },
+		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "vars.x == 1" },
+		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.a ==" },
+		func(s *v1alpha1.GateReceiverSpec) {
+			s.Filter = strings.Repeat("(", 2000) + "true" + strings.Repeat(")", 2000)
+		},
+	} {
+		obj := receiverOf("smoke", "apps", change)
+		e, err := compile(obj)
+		if err == nil || e == nil || e.broken == nil {
+			t.Errorf("%q, %.20q: %v", obj.Spec.Action, obj.Spec.Filter, err)
+		}
+	}
+}
+
+func TestEventsAreComparedWithoutRegardToCase(t *testing.T) {
+	e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) { s.Events = []string{"push", "Tag Push Hook"} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for event, want := range map[string]bool{"PUSH": true, "tag push hook": true, "pus": false, "": false} {
+		if e.takes(event) != want {
+			t.Errorf("%q", event)
+		}
+	}
+}
+
+func TestAWebhookIsForTheGatesThatBothName(t *testing.T) {
+	e, err := compile(receiverOf("smoke", "apps"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, names := range map[int][]string{2: nil, 1: {"b", "b", "other", "../a"}, 0: {}} {
+		if got := e.wanted(&webhook{gates: names}); len(got) != want {
+			t.Errorf("%q: got %v", names, got)
+		}
+	}
+}
+
+func TestAReasonIsOneShortLine(t *testing.T) {
+	for reason, want := range map[string]string{
+		"ok": "ok", " a\r\nb\x00c\u202ed ": "a  b c d", "\xff\xfea": "a", "é\x1b[31m": "é [31m", "\n\n": "",
+	} {
+		if got := cut(reason); got != want {
+			t.Errorf("%q: got %q, want %q", reason, got, want)
+		}
+	}
+	if got := cut(strings.Repeat("é", 1<<20)); len(got) > maxReason || strings.Trim(got, "é") != "" {
+		t.Errorf("%d bytes: %.20q", len(got), got)
+	}
+}
+
+func TestALimiterIsOfOneReceiver(t *testing.T) {
+	a, _ := compile(receiverOf("a", "apps"))
+	b, _ := compile(receiverOf("b", "apps"))
+	for i := range burst {
+		if !a.limiter.AllowN(testNow, 1) {
+			t.Fatalf("request %d is refused", i)
+		}
+	}
+	if a.limiter.AllowN(testNow, 1) || !b.limiter.AllowN(testNow, 1) || !a.limiter.AllowN(testNow.Add(time.Second/requestsPerSecond), 1) {
+		t.Error("the burst is not that of each")
+	}
+}

@@ -1,0 +1,118 @@
+package receivers
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// slow serves an empty Table within the bounds of a change, and returns a connection.
+func slow(t *testing.T, change func(*http.Server)) func(text string) net.Conn {
+	t.Helper()
+	table, _ := newTable(nil)
+	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	server := newServer(handler)
+	change(server)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }() // ends when it is closed
+	t.Cleanup(func() { _ = server.Close() })
+	return func(text string) net.Conn {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+}
+
+func code(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+func TestTheServerHasAllBounds(t *testing.T) {
+	s := newServer(nil)
+	if s.ReadHeaderTimeout != readHeaderTimeout || s.ReadTimeout != readTimeout || s.WriteTimeout != writeTimeout || s.IdleTimeout != idleTimeout || s.MaxHeaderBytes != maxHeaderBytes {
+		t.Errorf("got %+v", s)
+	}
+	if writeTimeout <= readTimeout+answerTimeout || shutdownTimeout <= answerTimeout {
+		t.Error("an answer may be cut off")
+	}
+}
+
+func TestWhoIsSlowIsCutOff(t *testing.T) {
+	short := 100 * time.Millisecond
+	for name, tc := range map[string]struct {
+		text   string
+		change func(*http.Server)
+		want   string
+	}{
+		"with headers":             {"POST /hook/x HTTP/1.1\r\nHost: a\r\nX-A", func(s *http.Server) { s.ReadHeaderTimeout = short }, "HTTP/1.1 400"},
+		"with a body":              {"POST /hook/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{", func(s *http.Server) { s.ReadTimeout = short }, "HTTP/1.1 400"},
+		"with chunks":              {"POST /hook/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", func(s *http.Server) { s.ReadTimeout = short }, "HTTP/1.1 400"},
+		"with the next request":    {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", func(s *http.Server) { s.IdleTimeout = short }, "HTTP/1.1 405"},
+		"with the body of a GET":   {"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", func(s *http.Server) { s.ReadTimeout = short }, "HTTP/1.1 405"},
+		"with anything whatsoever": {"", func(s *http.Server) { s.ReadHeaderTimeout = short }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer, err := io.ReadAll(slow(t, tc.change)(tc.text))
+			if err != nil || !strings.HasPrefix(string(answer), tc.want) || tc.want == "" && len(answer) > 0 {
+				t.Errorf("got %q, %v", answer, err)
+			}
+		})
+	}
+}
+
+// Anybody who reaches the port can send large bodies slowly.
+func TestSlowLargeBodiesKeepNoSmallOneOut(t *testing.T) {
+	dial := slow(t, func(*http.Server) {})
+	head := "POST /hook/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+	for range 100 { // that say that they are large, but send nothing
+		dial(fmt.Sprintf(head, maxBodyBytes))
+	}
+	small := dial(fmt.Sprintf(head, 2) + "{}")
+	if got := code(t, small); got != http.StatusNotFound {
+		t.Errorf("a small body: %d", got)
+	}
+	large := fmt.Sprintf(head, maxBodyBytes) + strings.Repeat(" ", maxBodyBytes)
+	if got := code(t, dial(large)); got != http.StatusNotFound {
+		t.Errorf("a large body: %d", got)
+	}
+	slowOnes := maxLargeBytes / maxBodyBytes
+	for range slowOnes {
+		dial(fmt.Sprintf(head, maxBodyBytes) + strings.Repeat(" ", smallBodyBytes+1))
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for got := 0; got != http.StatusServiceUnavailable; {
+		if got = code(t, dial(fmt.Sprintf(head, smallBodyBytes)+strings.Repeat(" ", smallBodyBytes))); time.Now().After(deadline) {
+			t.Fatalf("one large body more: %d", got)
+		}
+	}
+	for _, length := range []int{0, 2, smallBodyBytes - 1} {
+		if got := code(t, dial(fmt.Sprintf(head, length)+strings.Repeat(" ", length))); got != http.StatusNotFound {
+			t.Errorf("a body of %d bytes: %d", length, got)
+		}
+	}
+}
