@@ -71,6 +71,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // alike, whether there is such a path or not.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), refused *answer) {
 	release = func() {}
+	if r.ContentLength < 0 {
+		// It may have had a length besides its chunks, that a proxy before us went by:
+		// what comes next on the connection could be from anybody.
+		w.Header().Set("Connection", "close")
+	}
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)

@@ -36,6 +36,7 @@ type world struct {
 	table     *receivers.Table
 	url       string
 	log       *recordedLog
+	metrics   *prometheus.Registry
 }
 
 // recordedLog has all that was logged.
@@ -57,16 +58,23 @@ func newWorld(t *testing.T, c client.Client) *world {
 	if err := cluster.Client.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{
-		T: t, namespace: namespace.Name, client: cluster.Client, log: &recordedLog{},
-		clock: clocktesting.NewFakeClock(time.Now().UTC().Truncate(time.Second)), table: receivers.NewTable(c),
-	}
+	return (&world{
+		T: t, namespace: namespace.Name, client: cluster.Client, log: &recordedLog{}, metrics: prometheus.NewRegistry(),
+		clock: clocktesting.NewFakeClock(time.Now().UTC().Truncate(time.Second)),
+	}).replica(c)
+}
+
+// replica starts another server for the same Gates. Each has a table of its own.
+func (w *world) replica(c client.Client) *world {
+	t, other := w.T, *w
+	w = &other
+	w.table, w.metrics = receivers.NewTable(c), prometheus.NewRegistry()
 	logger := funcr.NewJSON(func(line string) {
 		w.log.mu.Lock()
 		defer w.log.mu.Unlock()
 		w.log.lines = append(w.log.lines, line)
 	}, funcr.Options{Verbosity: 9})
-	handler := receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, logger, receivers.MustMakeMetrics(prometheus.NewRegistry()))
+	handler := receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, logger, receivers.MustMakeMetrics(w.metrics))
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +119,20 @@ func (w *world) receiver(name, kind string, change ...func(*v1alpha1.GateReceive
 	for _, c := range change {
 		c(&obj.Spec)
 	}
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": token}})
+	if obj.Spec.SecretRef != nil {
+		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": token}})
+	}
 	w.create(obj)
+	return w.load(name)
+}
+
+// load has a receiver loaded as its controller does.
+func (w *world) load(name string) string {
+	w.Helper()
+	obj := &v1alpha1.GateReceiver{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj); err != nil {
+		w.Fatal(err)
+	}
 	path, err := w.table.Load(w.Context(), obj)
 	if err != nil {
 		w.Fatal(err)

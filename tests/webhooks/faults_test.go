@@ -1,0 +1,278 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// faults are what a client returns for Gates and Secrets, nil for what the API server
+// says.
+type faults struct {
+	get, patch, patched, secret func(call int64) error
+	gets, patches, secrets      atomic.Int64
+}
+
+func call(f func(int64) error, n *atomic.Int64) error {
+	if i := n.Add(1); f != nil {
+		return f(i)
+	}
+	return nil
+}
+
+func (f *faults) client() client.Client {
+	return interceptor.NewClient(cluster.Client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			fault := error(nil)
+			switch obj.(type) {
+			case *v1alpha1.Gate:
+				fault = call(f.get, &f.gets)
+			case *corev1.Secret:
+				fault = call(f.secret, &f.secrets)
+			}
+			if fault != nil {
+				return fault
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := call(f.patch, &f.patches); err != nil {
+				return err
+			}
+			if err := c.Patch(ctx, obj, patch, opts...); err != nil || f.patched == nil {
+				return err
+			}
+			return f.patched(f.patches.Load())
+		},
+	})
+}
+
+var gates = schema.GroupResource{Group: "gating.toolkit.fluxcd.io", Resource: "gates"}
+
+// once is a fault of the first calls only.
+func once(err error) func(int64) error {
+	return func(n int64) error {
+		if n <= 2 {
+			return err
+		}
+		return nil
+	}
+}
+
+func always(err error) func(int64) error { return func(int64) error { return err } }
+
+func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
+	timeout := apierrors.NewServerTimeout(gates, "patch", 1)
+	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	busy := apierrors.NewTooManyRequests("busy", 1)
+	broken := apierrors.NewInternalError(errors.New("etcd"))
+	conflict := apierrors.NewConflict(gates, "production", errors.New("changed"))
+	forbidden := apierrors.NewForbidden(gates, "production", errors.New("no"))
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Gate"}, "production", nil)
+	for name, tc := range map[string]struct {
+		faults *faults
+		want   int
+	}{
+		"a read that times out":          {&faults{get: once(timeout)}, 200},
+		"a read without a connection":    {&faults{get: once(refused)}, 200},
+		"a write that times out":         {&faults{patch: once(timeout)}, 200},
+		"a write without a connection":   {&faults{patch: once(refused)}, 200},
+		"a write that is too many":       {&faults{patch: once(busy)}, 200},
+		"a write that fails":             {&faults{patch: once(broken)}, 200},
+		"a storm of conflicts":           {&faults{patch: func(n int64) error { return map[bool]error{true: conflict}[n < 100] }}, 200},
+		"a Secret that cannot be read":   {&faults{secret: func(n int64) error { return map[bool]error{true: refused}[n == 2 || n == 3] }}, 200},
+		"a write that is forbidden":      {&faults{patch: always(forbidden)}, 500},
+		"a read that is forbidden":       {&faults{get: always(forbidden)}, 500},
+		"a write that is invalid":        {&faults{patch: always(invalid)}, 500},
+		"a write whose answer is lost":   {&faults{patched: once(refused)}, 200},
+		"a write with a lost answer 500": {&faults{patched: once(broken)}, 200},
+	} {
+		for _, kind := range []string{v1alpha1.GenericReceiver, v1alpha1.GenericHMACReceiver} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				f := &faults{get: tc.faults.get, patch: tc.faults.patch, patched: tc.faults.patched, secret: tc.faults.secret}
+				w := newWorld(t, f.client())
+				w.gate("production")
+				path := w.receiver("ci", kind)
+				got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
+				at, _, _ := w.request("production", v1alpha1.RequestOpen)
+				if got.code != tc.want || (at != "") != (tc.want == 200) {
+					t.Errorf("got %+v, requested at %q", got, at)
+				}
+				if want := w.clock.Now().UTC().Format(time.RFC3339); at != "" && at != want {
+					t.Errorf("requested at %s, want %s: it was written twice", at, want)
+				}
+				if strings.Contains(got.body, "etcd") || strings.Contains(got.body, "no") && tc.want == 500 && !strings.Contains(got.body, "not every gate") {
+					t.Errorf("the sender learns %q", got.body)
+				}
+			})
+		}
+	}
+}
+
+// Each waits until the sender would give up.
+func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
+	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	for name, f := range map[string]*faults{
+		"no read": {get: always(refused)}, "no write": {patch: always(refused)}, "no Secret": {secret: func(n int64) error {
+			return map[bool]error{true: refused}[n > 1]
+		}},
+		"conflicts for ever": {patch: always(apierrors.NewConflict(gates, "production", errors.New("changed")))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, f.client())
+			w.gate("production")
+			path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+			start := time.Now()
+			got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
+			if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || time.Since(start) > 10*time.Second {
+				t.Errorf("got %+v after %s", got, time.Since(start))
+			}
+			w.unasked()
+			healthy := w.replica(cluster.Client)
+			healthy.load("ci")
+			if got := healthy.signed(path, "{}", "1"); got != http.StatusOK {
+				t.Errorf("the next try: %d", got)
+			}
+		})
+	}
+}
+
+func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
+	asked := make(chan struct{}, 1000)
+	f := &faults{get: func(int64) error { asked <- struct{}{}; return syscall.ECONNREFUSED }}
+	w := newWorld(t, f.client())
+	w.gate("production")
+	path := w.receiver("smoke", v1alpha1.GenericReceiver)
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+path, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { <-asked; cancel() }()
+	if response, err := http.DefaultClient.Do(req); err == nil {
+		_ = response.Body.Close()
+		t.Fatalf("got %d", response.StatusCode)
+	}
+	if err := harness.Eventually(t.Context(), 5*time.Second, "it is given up", func() error {
+		if !strings.Contains(w.log.String(), `"code":503`) {
+			return errors.New(w.log.String())
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	w.unasked()
+}
+
+func TestAGateThatIsGoingIsNotAsked(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	obj := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Finalizers: []string{"example.com/kept"}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
+	w.create(obj)
+	if err := w.client.Delete(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	path := w.receiver("smoke", v1alpha1.GenericReceiver)
+	if got := w.post(path, "{}"); got.code != http.StatusInternalServerError || !strings.Contains(got.body, "is being deleted") {
+		t.Errorf("got %+v", got)
+	}
+	w.unasked()
+	before := obj.DeepCopy()
+	obj.Finalizers = nil
+	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReceiverThatIsDeletedTakesNothing(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	path := w.receiver("smoke", v1alpha1.GenericReceiver)
+	w.table.Forget(client.ObjectKey{Namespace: w.namespace, Name: "smoke"})
+	if got := w.post(path, "{}"); got.code != http.StatusNotFound {
+		t.Errorf("got %+v", got)
+	}
+	w.unasked()
+}
+
+// A person plans to open, and nobody has taken note of it: the plan must not be lost.
+func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	obj := w.gate("production")
+	planned := w.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	before := obj.DeepCopy()
+	obj.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: planned}
+	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	path := w.receiver("smoke", v1alpha1.GenericReceiver)
+	answer := make(chan reply, 1)
+	go func() { answer <- w.post(path, "{}") }()
+	seen := false
+	for {
+		select {
+		case got := <-answer:
+			if got.code != http.StatusOK || !seen {
+				t.Errorf("got %+v, seen by the controller: %t", got, seen)
+			}
+			return
+		case <-time.After(500 * time.Millisecond):
+			if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != planned {
+				continue // the answer is on its way
+			}
+			obj := w.read("production")
+			obj.Status.Requests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
+			if err := w.client.Status().Update(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+			seen = true
+		}
+	}
+}
+
+func TestEachReceiverHasARateOfItsOwn(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	none := func(s *v1alpha1.GateReceiverSpec) { s.Filter = "false" }
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, none)
+	other := w.receiver("other", v1alpha1.GenericHMACReceiver, none)
+	for range 250 {
+		if got := w.post(path, "{}", "X-Signature", "sha256=00"); got.code != http.StatusNotFound {
+			t.Fatalf("a stranger gets %+v", got)
+		}
+	}
+	for i := range 200 {
+		if got := w.signed(path, "{}", ""); got != http.StatusOK {
+			t.Fatalf("request %d: %d", i, got)
+		}
+	}
+	if got := w.post(path, "{}", "X-Signature", sign("{}")); got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %+v", got)
+	}
+	if got := w.post(path, "{}", "X-Signature", "sha256=00"); got.code != http.StatusNotFound {
+		t.Errorf("a stranger gets %+v", got)
+	}
+	if got := w.signed(other, "{}", ""); got != http.StatusOK {
+		t.Errorf("another receiver: %d", got)
+	}
+	w.clock.Step(time.Second)
+	if got := w.signed(path, "{}", ""); got != http.StatusOK {
+		t.Errorf("a second later: %d", got)
+	}
+}

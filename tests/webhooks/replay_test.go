@@ -1,0 +1,279 @@
+package webhooks
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// sign returns the signature of a body with the token of the receivers.
+func sign(body string) string { return signWith(token, body) }
+
+func signWith(secret, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return fmt.Sprintf("sha256=%x", mac.Sum(nil))
+}
+
+// signed sends a signed webhook with a delivery id, empty for none.
+func (w *world) signed(path, body, delivery string) int {
+	w.Helper()
+	headers := []string{"X-Signature", sign(body)}
+	if delivery != "" {
+		headers = append(headers, "X-Delivery-Id", delivery)
+	}
+	return w.post(path, body, headers...).code
+}
+
+func TestASignedWebhookIsTakenOnce(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+	if got := w.signed(path, `{"n":1}`, "1"); got != http.StatusOK {
+		t.Fatal(got)
+	}
+	before, _, _ := w.request("production", v1alpha1.RequestOpen)
+	again := func(name string, w *world, delivery string) {
+		t.Helper()
+		w.clock.Step(time.Second)
+		if got := w.signed(path, `{"n":1}`, delivery); got != http.StatusConflict {
+			t.Errorf("%s: %d", name, got)
+		}
+		if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != before {
+			t.Errorf("%s: requested anew at %s", name, at)
+		}
+	}
+	again("the same", w, "1")
+	again("with another delivery id", w, "2")
+	again("without a delivery id", w, "")
+	other := w.replica(cluster.Client)
+	other.load("ci")
+	again("on another replica", other, "1")
+
+	if got := w.signed(path, `{"n":2}`, "1"); got != http.StatusOK {
+		t.Errorf("another body: %d", got)
+	}
+	w.clock.Step(10*time.Minute + time.Second)
+	if got := w.signed(path, `{"n":1}`, "1"); got != http.StatusOK {
+		t.Errorf("after the window: %d", got)
+	}
+	obj := w.read("production")
+	if got := obj.Annotations[v1alpha1.DeliveriesAnnotation]; strings.Contains(got, ",") {
+		t.Errorf("the old ones are still there: %s", got)
+	}
+}
+
+func (w *world) read(name string) *v1alpha1.Gate {
+	w.Helper()
+	obj := &v1alpha1.Gate{}
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj); err != nil {
+		w.Fatal(err)
+	}
+	return obj
+}
+
+func TestASignedTimeThatIsOldIsNotTakenAfterTheWindow(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+	body := fmt.Sprintf(`{"timestamp":%q}`, w.clock.Now().Add(4*time.Minute).Format(time.RFC3339))
+	for after, want := range map[time.Duration]int{0: http.StatusOK} {
+		w.clock.Step(after)
+		if got := w.signed(path, body, ""); got != want {
+			t.Fatalf("after %s: %d", after, got)
+		}
+	}
+	for range 15 {
+		w.clock.Step(time.Minute)
+		if got := w.signed(path, body, ""); got != http.StatusConflict && got != http.StatusBadRequest {
+			t.Errorf("at %s: %d", w.clock.Now(), got)
+		}
+	}
+}
+
+func TestOneOfTwoThatComeAtTheSameTimeIsTaken(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+	other := w.replica(cluster.Client)
+	other.load("ci")
+	for i := range 10 {
+		codes := make([]int, 6)
+		var group sync.WaitGroup
+		for j := range codes {
+			server := []*world{w, other}[j%2]
+			group.Go(func() { codes[j] = server.signed(path, fmt.Sprintf(`{"n":%d}`, i), "x") })
+		}
+		group.Wait()
+		taken := 0
+		for _, code := range codes {
+			switch code {
+			case http.StatusOK:
+				taken++
+			case http.StatusConflict:
+			default:
+				t.Errorf("got %d", code)
+			}
+		}
+		if taken != 1 {
+			t.Errorf("%d of %v were taken", taken, codes)
+		}
+	}
+}
+
+func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("a")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, func(s *v1alpha1.GateReceiverSpec) {
+		s.Gates = []v1alpha1.GateReference{{Name: "a"}, {Name: "missing"}, {Name: "z"}}
+	})
+	w.gate("z")
+	if got := w.signed(path, "{}", "1"); got != http.StatusInternalServerError {
+		t.Fatal(got)
+	}
+	first, _, _ := w.request("a", v1alpha1.RequestOpen)
+	if z, _, _ := w.request("z", v1alpha1.RequestOpen); first == "" || z == "" {
+		t.Errorf("requested at %q and %q: a Gate that is missing keeps the others waiting", first, z)
+	}
+	w.gate("missing")
+	w.clock.Step(time.Second)
+	if got := w.signed(path, "{}", "1"); got != http.StatusOK {
+		t.Errorf("the next try: %d", got)
+	}
+	if at, _, _ := w.request("missing", v1alpha1.RequestOpen); at == "" {
+		t.Error("not requested")
+	}
+	if at, _, _ := w.request("a", v1alpha1.RequestOpen); at != first {
+		t.Error("requested twice")
+	}
+	if got := w.signed(path, "{}", "1"); got != http.StatusConflict {
+		t.Errorf("one try more: %d", got)
+	}
+}
+
+func TestAGateRemembersSoManyWebhooksAndNoMore(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	obj := w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+	annotate := func(value string) {
+		before := obj.DeepCopy()
+		obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: value}
+		if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	annotate(strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%s=%d,", strings.Repeat("a", 22), w.clock.Now().Unix()), 1024), ","))
+	if got := w.signed(path, "{}", "1"); got != http.StatusTooManyRequests {
+		t.Errorf("got %d", got)
+	}
+	w.unasked()
+	if got := w.signed(path, `{}`, ""); got != http.StatusOK {
+		t.Errorf("one that is not remembered: %d", got)
+	}
+	annotate(strings.Repeat("garbage,", 30_000))
+	if got := w.signed(path, `{}`, "1"); got != http.StatusOK {
+		t.Errorf("over garbage: %d", got)
+	}
+	if got := len(w.read("production").Annotations[v1alpha1.DeliveriesAnnotation]); got > 40 {
+		t.Errorf("%d bytes", got)
+	}
+}
+
+func TestAnAnnotationThatIsFullIsNoSuccess(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	obj := w.gate("production")
+	path := w.receiver("smoke", v1alpha1.GenericReceiver)
+	before := obj.DeepCopy()
+	obj.Annotations = map[string]string{"example.com/full": strings.Repeat("x", 256<<10-30)}
+	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.post(path, "{}"); got.code != http.StatusInternalServerError {
+		t.Errorf("got %+v", got)
+	}
+	w.unasked()
+}
+
+func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+	secret := &corev1.Secret{}
+	secret.Name, secret.Namespace = "ci", w.namespace
+	update := func(data map[string]string) {
+		t.Helper()
+		fresh := &corev1.Secret{}
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(secret), fresh); err != nil {
+			t.Fatal(err)
+		}
+		fresh.Data, fresh.StringData = nil, data
+		if err := w.client.Update(t.Context(), fresh); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(name string, path, with string, want int) {
+		t.Helper()
+		if got := w.post(path, "{}", "X-Signature", signWith(with, "{}")); got.code != want {
+			t.Errorf("%s: %d, want %d", name, got.code, want)
+		}
+	}
+	check("at first", path, token, http.StatusOK)
+	update(map[string]string{"token": "new", "previousToken": token})
+	check("the previous token, not loaded", path, token, http.StatusOK)
+	fresh := w.load("ci")
+	check("the new token", fresh, "new", http.StatusOK)
+	check("the previous token", path, token, http.StatusOK)
+	update(map[string]string{"token": "new"})
+	check("the old token, not loaded", path, token, http.StatusNotFound)
+	check("the new token, not loaded", fresh, "new", http.StatusOK)
+	check("the new token at the old path, not loaded", path, "new", http.StatusNotFound)
+	if err := w.client.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	check("without the Secret", fresh, "new", http.StatusNotFound)
+}
+
+// The controller may look at any time. What counts is the order of the answers.
+func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	open := w.receiver("open", v1alpha1.GenericReceiver)
+	shut := w.receiver("close", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Action = "close" })
+	other := w.replica(cluster.Client)
+	other.load("open")
+	other.load("close")
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for range 5 {
+				if got := []*world{w, other}[i%2].post([]string{open, shut}[i/2%2], "{}"); got.code != http.StatusOK {
+					t.Errorf("got %+v", got)
+				}
+			}
+		})
+	}
+	group.Wait()
+	// The clock stands still: only the order can tell.
+	for _, path := range []string{open, shut, shut, open} {
+		if got := other.post(path, "{}"); got.code != http.StatusOK {
+			t.Fatalf("got %+v", got)
+		}
+		opened, _, _ := w.request("production", v1alpha1.RequestOpen)
+		closed, _, _ := w.request("production", v1alpha1.RequestClose)
+		o, err1 := time.Parse(time.RFC3339Nano, opened)
+		c, err2 := time.Parse(time.RFC3339Nano, closed)
+		if err1 != nil || err2 != nil || o.After(c) != (path == open) {
+			t.Errorf("open at %s, close at %s", opened, closed)
+		}
+	}
+}

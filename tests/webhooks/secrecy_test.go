@@ -1,0 +1,80 @@
+package webhooks
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Whoever reads the log, an answer or the metrics must not be able to send a webhook.
+func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	var answers strings.Builder
+	var secrets []string
+	body := `{"version":"4","status":"firing","alerts":[],"groupKey":"g","involvedObject":{"kind":"a","name":"b"},"reason":"c","message":"d"}`
+	proofs := []string{
+		"X-Signature", sign(body), "X-Hub-Signature-256", sign(body), "X-GitHub-Event", "push", "X-GitHub-Delivery", "1",
+		"X-Gitlab-Token", token, "X-Gitlab-Event", "Push Hook", "Authorization", "Bearer " + token, "X-Delivery-Id", "1", "Cookie", "a=" + token,
+	}
+	wrong := []string{
+		"X-Signature", "sha256=c0ffee00c0ffee00", "X-Hub-Signature-256", "sha256=c0ffee00c0ffee00", "X-Gitlab-Token", "c0ffee00c0ffee00",
+		"Authorization", "Bearer c0ffee00c0ffee00", "Cookie", "a=c0ffee00c0ffee00", "X-GitHub-Event", "push", "X-GitHub-Delivery", "1",
+	}
+	secrets = append(secrets, token, sign(body)[7:], "c0ffee00c0ffee00")
+	taken := 0
+	send := func(path string) {
+		secrets = append(secrets, strings.TrimPrefix(path, "/hook/"))
+		for _, headers := range [][]string{proofs, proofs, wrong, {}} {
+			for _, b := range []string{body, "{", strings.Repeat(token, 1<<18)} {
+				got := w.post(path, b, headers...)
+				if got.code == http.StatusOK {
+					taken++
+				}
+				fmt.Fprintln(&answers, got)
+			}
+			w.post(path+"/", body, headers...)
+			w.raw("GET " + path + " HTTP/1.1\r\n" + closing + "\r\n")
+			w.raw("POST " + path + "%zz HTTP/1.1\r\n" + closing + "\r\n")
+		}
+	}
+	kinds := []string{
+		v1alpha1.GenericReceiver, v1alpha1.GenericHMACReceiver, v1alpha1.GitHubReceiver, v1alpha1.GitLabReceiver,
+		v1alpha1.AlertmanagerReceiver, v1alpha1.FluxEventReceiver,
+	}
+	for i, kind := range kinds {
+		for j, change := range []func(*v1alpha1.GateReceiverSpec){
+			func(*v1alpha1.GateReceiverSpec) {},
+			func(s *v1alpha1.GateReceiverSpec) { s.Gates[0].Name = "missing" },
+			func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true },
+			func(s *v1alpha1.GateReceiverSpec) { s.Action = "string(headers['authorization'])" },
+			func(s *v1alpha1.GateReceiverSpec) { s.Action = "string(headers['x-signature'])" },
+			func(s *v1alpha1.GateReceiverSpec) {
+				s.Action = "headers.map(h, h + string(headers[h])).join(',')" // all that an expression can read
+			},
+		} {
+			send(w.receiver(fmt.Sprintf("r%d-%d", i, j), kind, change))
+		}
+	}
+	if taken == 0 {
+		t.Error("none was taken")
+	}
+	families, err := w.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"the log": w.log.String(), "an answer": answers.String(), "a metric": fmt.Sprint(families)} {
+		if len(text) < 1000 {
+			t.Errorf("%s has %d bytes only", name, len(text))
+		}
+		for _, secret := range secrets {
+			if at := strings.Index(text, secret); at >= 0 {
+				t.Errorf("%s has a secret: %.300q", name, text[max(0, at-200):])
+				break
+			}
+		}
+	}
+}
