@@ -1,0 +1,251 @@
+package controllers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/receivers"
+)
+
+// replica is a controller of receivers with a table of its own.
+type replica struct {
+	*ReceiverReconciler
+	writes *writes
+	// fault is what reads of Secrets return, nil for what the API server says.
+	fault error
+}
+
+func newReplica() *replica {
+	r := &replica{writes: &writes{}}
+	reader := interceptor.NewClient(cluster.Client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if r.fault != nil {
+				return r.fault
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	r.ReceiverReconciler = &ReceiverReconciler{Client: r.writes.client(cluster.Client), Metrics: runtimectrl.Metrics{}, Table: receivers.NewTable(reader)}
+	return r
+}
+
+func (w *world) receiver(name string, change ...func(*v1alpha1.GateReceiverSpec)) *v1alpha1.GateReceiver {
+	w.Helper()
+	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: v1alpha1.GateReceiverSpec{
+		Type: v1alpha1.GenericHMACReceiver, SecretRef: &meta.LocalObjectReference{Name: name},
+		Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
+	}}
+	for _, c := range change {
+		c(&obj.Spec)
+	}
+	w.must(cluster.Client.Create(w.ctx, obj))
+	return obj
+}
+
+// token writes the Secret of a receiver.
+func (w *world) token(name string, data map[string]string) {
+	w.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, StringData: data}
+	err := cluster.Client.Create(w.ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		w.must(cluster.Client.Delete(w.ctx, secret))
+		secret.ResourceVersion = ""
+		err = cluster.Client.Create(w.ctx, secret)
+	}
+	w.must(err)
+}
+
+// loads has a replica look at a receiver, and returns when it looks again.
+func (w *world) loads(r *replica, obj *v1alpha1.GateReceiver) (time.Duration, error) {
+	w.Helper()
+	result, err := r.Reconcile(w.ctx, requestFor(obj))
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	return result.RequeueAfter, err
+}
+
+func (w *world) saysReceiver(obj *v1alpha1.GateReceiver, path string, want ...string) {
+	w.Helper()
+	var got []string
+	for _, c := range obj.Status.Conditions {
+		got = append(got, fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason))
+		if c.ObservedGeneration != obj.Generation {
+			w.Errorf("%s is of generation %d", c.Type, c.ObservedGeneration)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) || obj.Status.WebhookPath != path || obj.Status.ObservedGeneration != obj.Generation {
+		w.Errorf("got %q at %q, observed %d; want %q at %q", got, obj.Status.WebhookPath, obj.Status.ObservedGeneration, want, path)
+	}
+}
+
+// pathFor is the formula of notification-controller.
+func pathFor(obj *v1alpha1.GateReceiver, token string) string {
+	digest := sha256.Sum256([]byte(token + obj.Name + obj.Namespace))
+	return "/hook/" + hex.EncodeToString(digest[:])
+}
+
+func TestAReceiverIsReadyOnceItHasAToken(t *testing.T) {
+	w := newWorld(t)
+	r := newReplica()
+	obj := w.receiver("ci", func(s *v1alpha1.GateReceiverSpec) { s.Interval = &metav1.Duration{Duration: time.Hour} })
+	again, err := w.loads(r, obj)
+	w.must(err)
+	w.saysReceiver(obj, "", "Ready False TokenNotFound")
+	if again <= 0 || again > time.Minute {
+		t.Errorf("a Secret that is created later is found after %s", again)
+	}
+	w.token("ci", map[string]string{"other": "t"})
+	_, err = w.loads(r, obj)
+	w.must(err)
+	w.saysReceiver(obj, "", "Ready False TokenNotFound")
+	if message := conditions.GetMessage(obj, "Ready"); !strings.Contains(message, "required field 'token'") {
+		t.Errorf("says %q", message)
+	}
+	w.token("ci", map[string]string{"token": "t0"})
+	again, err = w.loads(r, obj)
+	w.must(err)
+	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready True Succeeded")
+	if again < 50*time.Minute || again > 70*time.Minute {
+		t.Errorf("looks again after %s", again)
+	}
+	r.fault = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "ci", errors.New("no"))
+	_, err = w.loads(r, obj)
+	w.must(err)
+	w.saysReceiver(obj, "", "Ready False TokenNotFound")
+	r.fault = nil
+	_, err = w.loads(r, obj)
+	w.must(err)
+	r.fault = errBroken
+	if _, err = w.loads(r, obj); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready False Failed")
+}
+
+func TestAReceiverWithABadExpressionIsStalledUntilItsSpecChanges(t *testing.T) {
+	w := newWorld(t)
+	r := newReplica()
+	w.token("ci", map[string]string{"token": "t0"})
+	obj := w.receiver("ci", func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.a ==" })
+	_, err := w.loads(r, obj)
+	w.must(err)
+	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready False InvalidCELExpression", "Stalled True InvalidCELExpression")
+	before := obj.DeepCopy()
+	obj.Spec.Filter = "req.a == 1"
+	w.must(cluster.Client.Patch(w.ctx, obj, client.MergeFrom(before)))
+	_, err = w.loads(r, obj)
+	w.must(err)
+	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready True Succeeded")
+}
+
+func TestTwoReplicasReportTheSameAndDoNotFight(t *testing.T) {
+	w := newWorld(t)
+	one, two := newReplica(), newReplica()
+	w.token("ci", map[string]string{"token": "t0"})
+	obj := w.receiver("ci")
+	for _, r := range []*replica{one, two, one, two} {
+		_, err := w.loads(r, obj)
+		w.must(err)
+	}
+	// The first report is one write for the conditions and one for the rest.
+	if len(one.writes.take("")) != 2 || len(two.writes.take("")) > 0 {
+		t.Errorf("another one writes what is there already")
+	}
+
+	w.token("ci", map[string]string{"token": "t1", "previousToken": "t0"})
+	before := obj.DeepCopy()
+	_, err := w.loads(one, obj)
+	w.must(err)
+	w.saysReceiver(obj, pathFor(obj, "t1"), "Ready True Succeeded")
+	if !(pathChanged{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: obj}) || (pathChanged{}).Update(event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}) {
+		t.Error("another replica does not follow")
+	}
+	for _, r := range []*replica{two, one, two} {
+		_, err := w.loads(r, obj)
+		w.must(err)
+	}
+	if len(one.writes.take("")) != 1 || len(two.writes.take("")) > 0 {
+		t.Errorf("another one writes what is there already")
+	}
+}
+
+// The digest has nothing between token, name and namespace. Whoever looked last must
+// not report itself as the one and only.
+func TestReplicasAgreeOnWhoseAPathIs(t *testing.T) {
+	w := newWorld(t)
+	one, two := newReplica(), newReplica()
+	w.token("ci", map[string]string{"token": "t0"})
+	w.token("0ci", map[string]string{"token": "t"})
+	older := w.receiver("ci")
+	younger := w.receiver("0ci")
+	for range 3 {
+		for _, obj := range []*v1alpha1.GateReceiver{older, younger} {
+			_, err := w.loads(one, obj)
+			w.must(err)
+		}
+		for _, obj := range []*v1alpha1.GateReceiver{younger, older, younger} {
+			_, err := w.loads(two, obj)
+			w.must(err)
+		}
+	}
+	path := pathFor(older, "t0")
+	if younger.CreationTimestamp.Equal(&older.CreationTimestamp) {
+		older, younger = younger, older // then the name counts
+	}
+	w.saysReceiver(older, path, "Ready True Succeeded")
+	w.saysReceiver(younger, "", "Ready False TokenNotFound")
+}
+
+func TestAReconcileRequestIsAnswered(t *testing.T) {
+	w := newWorld(t)
+	r := newReplica()
+	w.token("ci", map[string]string{"token": "t0"})
+	obj := w.receiver("ci")
+	before := obj.DeepCopy()
+	obj.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+	w.must(cluster.Client.Patch(w.ctx, obj, client.MergeFrom(before)))
+	_, err := w.loads(r, obj)
+	w.must(err)
+	if got := obj.Status.LastHandledReconcileAt; got != "now" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestADeletedReceiverIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	r := newReplica()
+	table := &forgotten{ReceiverTable: r.Table}
+	r.Table = table
+	obj := w.receiver("ci")
+	w.must(cluster.Client.Delete(w.ctx, obj))
+	if result, err := r.Reconcile(w.ctx, requestFor(obj)); err != nil || !result.IsZero() || !slices.Equal(table.names, []string{"ci"}) {
+		t.Errorf("got %v, %v, forgotten are %q", result, err, table.names)
+	}
+}
+
+type forgotten struct {
+	ReceiverTable
+	names []string
+}
+
+func (f *forgotten) Forget(key client.ObjectKey) { f.names = append(f.names, key.Name) }

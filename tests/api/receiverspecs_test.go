@@ -1,0 +1,119 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const (
+	causeReceiverInterval = "interval must be a duration of at least 1s, such as 10m"
+	causeReceiverWindow   = "window must be a duration from 1s to 8784h (366 days), such as 1h"
+	causeNoProvider       = "generic-oidc receivers must define at least one oidcProvider"
+	causeProvider         = "oidcProviders can only be set when type is generic-oidc"
+	causeOIDCSecret       = "secretRef cannot be set when type is generic-oidc" //nolint:gosec // a message
+	causeSecret           = "secretRef is required when type is not generic-oidc"
+	causeEvents           = "events are for types github, gitlab, flux-event and alertmanager only: use filter"
+)
+
+// receiver returns the spec of a receiver of a type that is good but for what is added.
+func receiver(kind, more string) string {
+	return `{type: ` + kind + `, secretRef: {name: s}, gates: [{name: production}], action: open` + more + `}`
+}
+
+// oidc returns the spec of a receiver with providers.
+func oidc(providers, more string) string {
+	return `{type: generic-oidc, gates: [{name: production}], action: open, oidcProviders: ` + providers + more + `}`
+}
+
+func provider(url string) string {
+	return `{issuerURL: "` + url + `", validations: [{expression: "claims.sub == 'a'", message: m}]}`
+}
+
+// list returns a list of n items that a format makes from their number.
+func list(n int, format string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
+	}
+	return "[" + strings.Join(items, ", ") + "]"
+}
+
+func long(n int) string { return strings.Repeat("a", n) }
+
+var badReceivers = []badSpec{
+	{"no type", `{secretRef: {name: s}, gates: [{name: a}], action: open}`, "spec.type", "Required value"},
+	{"an unknown type", receiver("bitbucket", ""), "spec.type", "Unsupported value"},
+	{"no gates", `{type: generic, secretRef: {name: s}, action: open}`, "spec.gates", "Required value"},
+	{"an empty list of gates", `{type: generic, secretRef: {name: s}, action: open, gates: []}`, "spec.gates", "at least 1"},
+	{"eleven gates", `{type: generic, secretRef: {name: s}, action: open, gates: ` + list(11, "{name: a%d}") + `}`, "spec.gates", "at most 10 items"},
+	{"a gate twice", `{type: generic, secretRef: {name: s}, action: open, gates: [{name: a}, {name: a}]}`, "spec.gates[1]", "Duplicate value"},
+	{"no action", `{type: generic, secretRef: {name: s}, gates: [{name: a}]}`, "spec.action", "Required value"},
+	{"an empty action", `{type: generic, secretRef: {name: s}, gates: [{name: a}], action: ""}`, "spec.action", "at least 1"},
+	{"a filter that is too long", receiver("generic", `, filter: `+long(4097)), "spec.filter", "4096"},
+	{"no Secret", `{type: generic, gates: [{name: a}], action: open}`, "spec", causeSecret},
+	{"a Secret for oidc", oidc("["+provider("https://a")+"]", `, secretRef: {name: s}`), "spec", causeOIDCSecret},
+	{"oidc without providers", `{type: generic-oidc, gates: [{name: a}], action: open}`, "spec", causeNoProvider},
+	{"oidc with an empty list of providers", oidc("[]", ""), "spec", causeNoProvider},
+	{"providers for another type", receiver("github", `, oidcProviders: [`+provider("https://a")+`]`), "spec", causeProvider},
+	{"a provider twice", oidc("["+provider("https://a")+","+provider("https://a")+"]", ""), "spec.oidcProviders[1]", "Duplicate value"},
+	{"eleven providers", oidc(list(11, `{issuerURL: "https://a%d", validations: [{expression: "true", message: m}]}`), ""), "spec.oidcProviders", "at most 10 items"},
+	{"a provider that is a file", oidc("["+provider("file:///etc")+"]", ""), "spec.oidcProviders[0].issuerURL", "should match"},
+	{"a provider without validations", oidc(`[{issuerURL: "https://a", validations: []}]`, ""), "spec.oidcProviders[0].validations", "at least 1"},
+	{"a variable that is no identifier", oidc(`[{issuerURL: "https://a", variables: [{name: "a-b", expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].variables[0].name", "should match"},
+	{"events for generic", receiver("generic", `, events: [push]`), "spec", causeEvents},
+	{"events for generic-hmac", receiver("generic-hmac", `, events: [push]`), "spec", causeEvents},
+	{"an empty event", receiver("github", `, events: [""]`), "spec.events[0]", "at least 1"},
+	{"101 events", receiver("github", `, events: `+list(101, "e%d")), "spec.events", "at most 100 items"},
+	{"an interval of 0s", receiver("generic", `, interval: 0s`), "spec.interval", causeReceiverInterval},
+	{"an interval of -1m", receiver("generic", `, interval: -1m`), "spec.interval", causeReceiverInterval},
+	{"an interval in days", receiver("generic", `, interval: 1d`), "spec.interval", causeReceiverInterval},
+	{"a window of 999ms", receiver("generic", `, window: 999ms`), "spec.window", causeReceiverWindow},
+	{"a window of more than 366 days", receiver("generic", `, window: 8784h1s`), "spec.window", causeReceiverWindow},
+	{"a window that is a number", receiver("generic", `, window: 5`), "spec.window", ""},
+}
+
+var goodReceivers = map[string]string{
+	"of generic":               receiver("generic", ""),
+	"of generic-hmac":          receiver("generic-hmac", `, filter: "req.a == 1"`),
+	"of github":                receiver("github", `, events: [push, "*"], interval: 1s, window: 8784h`),
+	"of gitlab":                receiver("gitlab", `, events: []`),
+	"of flux-event":            receiver("flux-event", `, events: [HealthCheckFailed], window: 1s, suspend: true`),
+	"of alertmanager":          receiver("alertmanager", `, events: [resolved]`),
+	"of generic-oidc":          oidc("["+provider("https://a")+"]", ""),
+	"with an empty list of it": receiver("github", `, oidcProviders: []`),
+}
+
+func TestEveryRuleOfAReceiverSaysWhatIsWrong(t *testing.T) {
+	for _, bad := range badReceivers {
+		err := admitKind(t, v1alpha1.GateReceiverKind, bad.spec)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.path) || !strings.Contains(err.Error(), bad.cause) {
+			t.Errorf("%s: %v, want %q at %s", bad.name, err, bad.cause, bad.path)
+		}
+	}
+	for name, spec := range goodReceivers {
+		if err := admitKind(t, v1alpha1.GateReceiverKind, spec); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The API server counts what the rules of a kind may cost for an object of the
+// largest size.
+func TestTheLargestReceiverIsTaken(t *testing.T) {
+	variables := list(32, `{name: v%d, expression: "`+long(4096)+`"}`)
+	validations := list(32, `{expression: "`+long(4096)+`", message: "m%d`+long(1000)+`"}`)
+	providers := list(4, `{issuerURL: "https://a%d`+long(2000)+`", audience: `+long(2048)+`, variables: `+strings.ReplaceAll(variables, "%", "%%")+`, validations: `+validations+`}`)
+	spec := `{type: generic-oidc, gates: ` + list(10, "{name: a%d}") + `, action: ` + long(4096) + `, filter: ` + long(4096) + `, window: 8784h, oidcProviders: ` + providers + `}`
+	if err := admitKind(t, v1alpha1.GateReceiverKind, spec); err != nil {
+		t.Errorf("%.500s", err)
+	}
+	spec = receiver("github", `, events: `+list(100, "e%d"+long(240))+`, window: `+strings.Repeat("1m", 16)+`, interval: `+strings.Repeat("1h", 16))
+	if err := admitKind(t, v1alpha1.GateReceiverKind, spec); err != nil {
+		t.Errorf("%.500s", err)
+	}
+}
