@@ -63,9 +63,9 @@ bench: ## Run the benchmarks: the schedule engine, and what the lock costs.
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 1m).
-	@for folder in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	@for folder in $$(git grep -l --untracked '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$folder/*_test.go | cut -d' ' -f2); do \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$folder; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./$$folder; \
 		done; \
 	done
 
