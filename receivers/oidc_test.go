@@ -220,4 +220,3 @@ func TestTheMessageOfAValidationIsInTheErrorAndTheClaimIsNot(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
-

@@ -137,10 +137,14 @@ func TestAnswersOfAnIssuerThatAreNotTaken(t *testing.T) {
 			i.discovery = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }
 		}},
 		{"a document that redirects to another host", func(i *testIssuer) {
-			i.discovery = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound) }
+			i.discovery = func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound)
+			}
 		}},
 		{"keys that redirect to another host", func(i *testIssuer) {
-			i.keySet = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL+"/keys", http.StatusFound) }
+			i.keySet = func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, elsewhere.URL+"/keys", http.StatusFound)
+			}
 		}},
 		{"keys that redirect for ever", func(i *testIssuer) {
 			i.keySet = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", http.StatusFound) }
