@@ -146,10 +146,10 @@ func signingAlgorithms() []string {
 	return names
 }
 
-// oidcClient asks issuers. Their answers are bounded, and none sends us to another
-// host than that of the spec or of its discovery document.
+// oidcClient asks issuers, for as long as the context of a request says. Their answers
+// are bounded, and none sends us to another host than that of the spec or of its
+// discovery document.
 var oidcClient = &http.Client{
-	Timeout:   oidcTimeout,
 	Transport: bounded{newTransport()},
 	CheckRedirect: func(request *http.Request, via []*http.Request) error {
 		first := via[0].URL

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,47 @@ func TestAnIssuerThatIsDownIsNotHammeredAndComesBack(t *testing.T) {
 	verified(t, v, withTokenAt(issuer, oidcRetryInterval, rsaKey(), "rsa"))
 	// A clock that is set back must not lock anybody out.
 	verified(t, v, withTokenAt(issuer, -24*time.Hour, rsaKey(), "rsa"))
+}
+
+func TestAnIssuerThatWasDownIsAskedAgainIfTheClockWasSetBack(t *testing.T) {
+	issuer := newTestIssuer(t, standardKeys()...)
+	v := oidcVerifier(t, issuer.provider())
+	issuer.change(func() { issuer.discovery = http.NotFound })
+	if _, err := v.verify(t.Context(), withTokenAt(issuer, 0, rsaKey(), "rsa")); !isUnavailable(err) {
+		t.Fatalf("error is %v", err)
+	}
+	issuer.change(func() { issuer.discovery = nil })
+	verified(t, v, withTokenAt(issuer, -time.Hour, rsaKey(), "rsa"))
+}
+
+func TestAnIssuerWithTLSMustHaveItsKeysBehindTLS(t *testing.T) {
+	plain := newTestIssuer(t, standardKeys()...)
+	var keysURL string
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/keys" {
+			_ = json.NewEncoder(w).Encode(map[string]any{"keys": standardKeys()})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": server.URL, "jwks_uri": keysURL})
+	})
+	server.StartTLS()
+	defer server.Close()
+	trusting, usual := bounded{server.Client().Transport}, oidcClient.Transport
+	oidcClient.Transport = trusting
+	defer func() { oidcClient.Transport = usual }()
+
+	keysURL = plain.URL + "/keys"
+	if _, err := fetchKeys(t.Context(), server.URL); !isUnavailable(err) {
+		t.Errorf("keys without TLS: %v", err)
+	}
+	if _, asked := plain.asked(); asked != 0 {
+		t.Error("they were asked for")
+	}
+	keysURL = server.URL + "/keys"
+	if keys, err := fetchKeys(t.Context(), server.URL); err != nil || len(keys) != 3 {
+		t.Errorf("keys with TLS: %d, %v", len(keys), err)
+	}
 }
 
 func TestKeysThatAreKnownAreGoodWhileTheIssuerIsDown(t *testing.T) {
