@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/activation"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -59,17 +60,17 @@ func (a *activationOf) when() (activation.When, error) {
 		a.closed[name] = nil
 	}
 	var governing []*v1alpha1.Gate
-	for _, gate := range gates {
-		if !a.reaches(a.obj.GetNamespace(), gate.Namespace) || !governs(gate, &a.obj.Unstructured, names) {
+	for _, g := range gates {
+		if !a.reaches(a.obj.GetNamespace(), g.Namespace) || !governs(g, &a.obj.Unstructured, names) {
 			continue
 		}
-		governing = append(governing, gate)
-		name := client.ObjectKeyFromObject(gate).String()
-		open := isOpen(gate, a.now)
-		if gate == a.own {
-			open = conditions.IsTrue(gate, v1alpha1.OpenedCondition) // as decided now
+		governing = append(governing, g)
+		name := client.ObjectKeyFromObject(g).String()
+		open := gate.IsOpen(g, a.now)
+		if g == a.own {
+			open = conditions.IsTrue(g, v1alpha1.OpenedCondition) // as decided now
 		}
-		if a.closed[name] = gate; open {
+		if a.closed[name] = g; open {
 			delete(a.closed, name)
 		}
 	}

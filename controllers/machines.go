@@ -372,7 +372,7 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 		}
 		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
 		switch {
-		case name == f.gate.Name || obj != nil && isOpen(obj, f.now) || other.Imminent(expiry, f.now):
+		case name == f.gate.Name || obj != nil && gate.IsOpen(obj, f.now) || other.Imminent(expiry, f.now):
 			continue
 		case !other.Strict:
 			f.result.again(expiry.Add(-other.Margin))

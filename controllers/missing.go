@@ -13,9 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -112,21 +111,12 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 // one, that is not open.
 func (r *GateReconciler) closedElsewhere(ctx context.Context, obj *unstructured.Unstructured, than string, now time.Time) (bool, error) {
 	gates, err := r.governing(ctx, obj)
-	for name, gate := range gates {
-		if name != than && (gate == nil || !isOpen(gate, now)) {
+	for name, g := range gates {
+		if name != than && (g == nil || !gate.IsOpen(g, now)) {
 			return true, err
 		}
 	}
 	return false, err
-}
-
-// isOpen returns whether a Gate is open. Its own reconciliation may be behind: a
-// spec that nobody has looked at yet opens nothing, and a close that is due by now
-// has happened.
-func isOpen(gate *v1alpha1.Gate, now time.Time) bool {
-	next, current := gate.Status.NextTransition, gate.Status.ObservedGeneration == gate.Generation
-	closes := next != nil && next.State == v1alpha1.StateClosed && !next.At.After(now)
-	return conditions.IsTrue(gate, v1alpha1.OpenedCondition) && (gate.Spec.Suspend || current && !closes)
 }
 
 // governing returns the Gates that govern a target, by name. One that the target
@@ -137,9 +127,9 @@ func (r *GateReconciler) governing(ctx context.Context, obj *unstructured.Unstru
 		governing[name] = nil
 	}
 	gates, err := r.liveGates(ctx, nil)
-	for _, gate := range gates {
-		if r.reaches(gate.Namespace, obj.GetNamespace()) && governs(gate, obj, names) {
-			governing[client.ObjectKeyFromObject(gate).String()] = gate
+	for _, g := range gates {
+		if r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names) {
+			governing[client.ObjectKeyFromObject(g).String()] = g
 		}
 	}
 	return governing, err

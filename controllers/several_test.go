@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -143,34 +139,5 @@ func TestAGateThatOnlyTheCacheLacksKeepsItsHolds(t *testing.T) {
 	}
 	if got := target.ParseHeldBy(app.GetAnnotations()[v1alpha1.HeldByAnnotation]); !slices.Equal(got, []string{key.String()}) {
 		t.Errorf("held by %q", got)
-	}
-}
-
-// What another Gate is, its status says only as of its last reconciliation.
-func TestWhetherAnotherGateIsOpen(t *testing.T) {
-	next := func(at time.Duration, state v1alpha1.State) func(*v1alpha1.Gate) {
-		return func(g *v1alpha1.Gate) {
-			g.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(start.Add(at)), State: state}
-		}
-	}
-	for name, tc := range map[string]struct {
-		change func(*v1alpha1.Gate)
-		open   bool
-	}{
-		"open":                     {func(*v1alpha1.Gate) {}, true},
-		"never reconciled":         {func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }, false},
-		"closes later":             {next(time.Second, v1alpha1.StateClosed), true},
-		"closes now":               {next(0, v1alpha1.StateClosed), false},
-		"should have closed":       {next(-time.Hour, v1alpha1.StateClosed), false},
-		"its spec has changed":     {func(g *v1alpha1.Gate) { g.Generation++ }, false},
-		"suspended as it was open": {func(g *v1alpha1.Gate) { g.Generation++; g.Spec.Suspend = true }, true},
-	} {
-		g := &v1alpha1.Gate{Status: v1alpha1.GateStatus{ObservedGeneration: 1}}
-		g.Generation = 1
-		conditions.MarkTrue(g, v1alpha1.OpenedCondition, v1alpha1.DefaultReason, "open")
-		tc.change(g)
-		if got := isOpen(g, start); got != tc.open {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }

@@ -1,0 +1,34 @@
+package gate
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// IsOpen returns whether a Gate is open, as far as its status says. Its own
+// reconciliation may be behind: a spec that nobody has looked at yet opens nothing, and
+// a close that is due by now has happened. A suspended Gate stays as it is.
+func IsOpen(g *v1alpha1.Gate, now time.Time) bool {
+	next, current := g.Status.NextTransition, g.Status.ObservedGeneration == g.Generation
+	closes := next != nil && next.State == v1alpha1.StateClosed && !next.At.After(now)
+	return meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) && (g.Spec.Suspend || current && !closes)
+}
+
+// ReportedOpen returns whether a Gate is open beyond doubt, for those who act on it
+// once and cannot be held afterwards. IsOpen is not enough for them: a Gate that
+// nobody reconciles, that does not compile, that is about to go, or that has a request
+// to close which nobody has looked at yet, may be closed.
+func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
+	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || !IsOpen(g, now) {
+		return false
+	}
+	if meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition).Reason == v1alpha1.InvalidSpecReason {
+		return false
+	}
+	value, requested := g.Annotations[v1alpha1.CloseRequestedAtAnnotation]
+	memory := memoryOf(g, v1alpha1.RequestClose)
+	return !requested || memory != nil && memory.LastHandled == value
+}
