@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // Handler takes webhooks. Nothing that it logs or answers has a path, a token or a
@@ -49,13 +51,7 @@ type answer struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			// The cause may quote what was sent.
-			h.Log.Error(errors.New("panic"), "A webhook could not be handled", "stack", string(debug.Stack()))
-			w.WriteHeader(http.StatusInternalServerError)
-		}
-	}()
+	defer h.recovered(w)
 	body, release, refused := h.read(w, r)
 	defer release()
 	a := refused
@@ -65,6 +61,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Metrics.count(a.from, a.code)
 	h.log(r, a)
 	h.write(w, a)
+}
+
+// recovered answers a request whose handling panicked.
+func (h *Handler) recovered(w http.ResponseWriter) {
+	if cause := recover(); cause != nil {
+		// The cause may quote what was sent.
+		h.Log.Error(errors.New("panic"), "A webhook could not be handled", "stack", string(debug.Stack()))
+		w.WriteHeader(http.StatusInternalServerError)
+	}
 }
 
 // read returns the body of a request, and what gives its memory back. It answers all
@@ -158,24 +163,39 @@ func hookOf(ctx context.Context, e *entry, in *incoming) (*webhook, *answer) {
 
 // take does what a verified webhook asks for.
 func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhook) *answer {
+	action, refused := h.wants(ctx, e, in, hook)
+	gates := e.wanted(hook)
+	switch {
+	case refused != nil:
+		return refused
+	case action == "" || len(gates) == 0:
+		return &answer{code: http.StatusOK, text: "nothing to request"}
+	}
+	return h.put(ctx, e, in, hook, action, gates)
+}
+
+// wants returns what a receiver makes of a verified webhook, or how to answer one that
+// it does not take.
+func (h *Handler) wants(ctx context.Context, e *entry, in *incoming, hook *webhook) (v1alpha1.RequestAction, *answer) {
 	switch {
 	case e.spec.Suspend:
-		return &answer{code: http.StatusServiceUnavailable, text: "the receiver is suspended"}
+		return "", &answer{code: http.StatusServiceUnavailable, text: "the receiver is suspended"}
 	case e.broken != nil:
-		return &answer{code: http.StatusServiceUnavailable, text: "the receiver is not ready", err: e.broken}
+		return "", &answer{code: http.StatusServiceUnavailable, text: "the receiver is not ready", err: e.broken}
 	case !e.limiter.AllowN(in.now, 1):
-		return &answer{code: http.StatusTooManyRequests, text: fmt.Sprintf("more than %d requests in a second", requestsPerSecond)}
+		return "", &answer{code: http.StatusTooManyRequests, text: fmt.Sprintf("more than %d requests in a second", requestsPerSecond)}
 	case !e.takes(hook.event):
-		return &answer{code: http.StatusBadRequest, text: fmt.Sprintf("the event %q is not among the events of the receiver", hook.event)}
+		return "", &answer{code: http.StatusBadRequest, text: fmt.Sprintf("the event %q is not among the events of the receiver", hook.event)}
 	}
 	action, err := e.decide(ctx, in.header, hook)
 	if err != nil {
-		return &answer{code: http.StatusInternalServerError, text: err.Error(), err: err}
+		return "", &answer{code: http.StatusInternalServerError, text: err.Error(), err: err}
 	}
-	gates := e.wanted(hook)
-	if action == "" || len(gates) == 0 {
-		return &answer{code: http.StatusOK, text: "nothing to request"}
-	}
+	return action, nil
+}
+
+// put requests an action of Gates in the name of a receiver.
+func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook, action v1alpha1.RequestAction, gates []types.NamespacedName) *answer {
 	if refused := h.still(ctx, e, in); refused != nil {
 		return refused
 	}
@@ -261,13 +281,20 @@ func (h *Handler) log(r *http.Request, a *answer) {
 }
 
 func (h *Handler) write(w http.ResponseWriter, a *answer) {
-	if a.code == http.StatusServiceUnavailable || a.code == http.StatusTooManyRequests {
+	text := a.text
+	if text != "" {
+		text += "\n"
+	}
+	respond(w, a.code, text)
+}
+
+// respond writes an answer.
+func respond(w http.ResponseWriter, code int, text string) {
+	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(a.code)
-	if a.text != "" {
-		_, _ = fmt.Fprintln(w, a.text) // the sender may be gone
-	}
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text) // the sender may be gone
 }

@@ -100,4 +100,12 @@ const (
 
 	// maxIssuers is how many issuers are kept with their keys.
 	maxIssuers = 256
+
+	// maxTokenBytes is the length of a token that Flagger or a person may present. It
+	// is compared with those of all receivers, so its length must cost little.
+	maxTokenBytes = 4 << 10
+
+	// cacheInterval is how often the cache is looked at for a close that was requested
+	// a moment ago: it hears of it within milliseconds.
+	cacheInterval = time.Millisecond
 )

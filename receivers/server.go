@@ -26,6 +26,8 @@ type Server struct {
 	// need not.
 	Table     *Table
 	Receivers client.Reader
+	// Ready returns once the Handler has what else it needs, nil if that is nothing.
+	Ready func(context.Context) error
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -35,6 +37,11 @@ func (s *Server) NeedLeaderElection() bool { return false }
 func (s *Server) Start(ctx context.Context) error {
 	if err := s.awaitReceivers(ctx); err != nil {
 		return nil //nolint:nilerr // the process ends before there was anything to serve
+	}
+	if s.Ready != nil {
+		if err := s.Ready(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
 	if err != nil {

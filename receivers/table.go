@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,6 +151,22 @@ func (t *Table) find(path string) (e *entry, certain bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.paths[digest], len(t.unsettled) == 0
+}
+
+// bearers returns the receivers of type generic that have a token and a Gate, in order
+// of their names. certain is false if there may be more. The token is compared with
+// those of all receivers, so that the time says nothing about who has the Gate.
+func (t *Table) bearers(token string, gate types.NamespacedName) (found []*entry, certain bool) {
+	t.mu.RLock()
+	entries, certain := slices.Collect(maps.Values(t.entries)), len(t.unsettled) == 0
+	t.mu.RUnlock()
+	for _, e := range entries {
+		if equalToAny(token, e.tokens) && e.spec.Type == v1alpha1.GenericReceiver && slices.Contains(e.wanted(&webhook{}), gate) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b *entry) int { return strings.Compare(a.key.Name, b.key.Name) })
+	return found, certain
 }
 
 // looked returns whether a receiver was looked at.

@@ -19,6 +19,7 @@ type Options struct {
 	EventsAddr   string
 	HealthAddr   string
 	ReceiverAddr string
+	FlaggerAddr  string
 	Concurrent   int
 
 	Client         runtimeclient.Options
@@ -37,6 +38,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.EventsAddr, "events-addr", "", "The address of the events receiver.")
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
+	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for the manual gating of Flagger binds to, empty for none.")
 	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles.")
 
 	o.Client.BindFlags(fs)

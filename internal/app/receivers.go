@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/client-go/rest"
@@ -11,13 +12,15 @@ import (
 
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
-// addReceivers adds what takes webhooks, unless it has no address.
+// addReceivers adds what takes webhooks and what answers Flagger, unless it has no
+// address.
 func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
-	if o.ReceiverAddr == "" {
+	if o.ReceiverAddr == "" && o.FlaggerAddr == "" {
 		return nil
 	}
 	// A client of its own, so that webhooks and holds do not wait for each other.
@@ -31,7 +34,26 @@ func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of receivers: %w", err)
 	}
-	handler := receivers.NewHandler(table, receivers.NewGates(direct), clock.RealClock{},
-		ctrl.Log.WithName("receivers"), receivers.MustMakeMetrics(ctrlmetrics.Registry))
-	return mgr.Add(&receivers.Server{Addr: o.ReceiverAddr, Handler: handler, Table: table, Receivers: mgr.GetCache()})
+	gates, counted := receivers.NewGates(direct), receivers.MustMakeMetrics(ctrlmetrics.Registry)
+	if o.ReceiverAddr != "" {
+		handler := receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("receivers"), counted)
+		if err := mgr.Add(&receivers.Server{Addr: o.ReceiverAddr, Handler: handler, Table: table, Receivers: mgr.GetCache()}); err != nil {
+			return err
+		}
+	}
+	if o.FlaggerAddr == "" {
+		return nil
+	}
+	flagger := &receivers.Flagger{
+		Handler: receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("flagger"), counted),
+		Gates:   mgr.GetCache(), NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
+	}
+	return mgr.Add(&receivers.Server{
+		Addr: o.FlaggerAddr, Handler: flagger, Table: table, Receivers: mgr.GetCache(),
+		Ready: func(ctx context.Context) error {
+			// Until a replica leads, nothing else has it read Gates.
+			_, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{})
+			return err
+		},
+	})
 }

@@ -1,0 +1,262 @@
+package receivers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// What the load tester of Flagger answers.
+const (
+	flaggerOK        = "OK"
+	flaggerApproved  = "Approved"
+	flaggerForbidden = "Forbidden"
+)
+
+// rollbackPrefix is what the name of a Gate begins with that says whether to roll back,
+// as in the load tester: that a Gate lets a rollout go on must never undo it.
+const rollbackPrefix = "rollback."
+
+// Flagger answers what Flagger asks its load tester for manual gating. Checks are
+// answered from a cache. To open or close needs the token of a GateReceiver of type
+// generic, which then makes the request.
+type Flagger struct {
+	// Handler has the limits, and makes requests. It is one of its own, so that
+	// webhooks take nothing from Flagger.
+	Handler *Handler
+	// Gates reads from a cache.
+	Gates client.Reader
+	// NoCrossNamespaceRefs has a canary use the Gates of its own namespace only.
+	NoCrossNamespaceRefs bool
+}
+
+// flaggerEndpoint is a path of the load tester.
+type flaggerEndpoint struct {
+	// action is empty for a check.
+	action v1alpha1.RequestAction
+	// prefix of the name of the Gate.
+	prefix string
+}
+
+var flaggerEndpoints = map[string]flaggerEndpoint{
+	"/gate/check":     {},
+	"/gate/open":      {action: v1alpha1.RequestOpen},
+	"/gate/close":     {action: v1alpha1.RequestClose},
+	"/rollback/check": {prefix: rollbackPrefix},
+	"/rollback/open":  {action: v1alpha1.RequestOpen, prefix: rollbackPrefix},
+	"/rollback/close": {action: v1alpha1.RequestClose, prefix: rollbackPrefix},
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Flagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer f.Handler.recovered(w)
+	endpoint, known := flaggerEndpoints[r.URL.Path]
+	switch {
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		respond(w, http.StatusMethodNotAllowed, "")
+		return
+	case r.URL.Path == "/gate/approve":
+		respond(w, http.StatusOK, flaggerOK)
+		return
+	case r.URL.Path == "/gate/halt":
+		respond(w, http.StatusForbidden, flaggerForbidden)
+		return
+	case !known:
+		respond(w, http.StatusNotFound, "")
+		return
+	}
+	body, release, refused := f.Handler.read(w, r)
+	defer release()
+	if refused != nil {
+		respond(w, refused.code, refused.text)
+		return
+	}
+	canary, err := canaryOf(body)
+	if err != nil {
+		respond(w, http.StatusBadRequest, "")
+		return
+	}
+	if endpoint.action == "" {
+		f.check(w, r, canary, endpoint)
+		return
+	}
+	f.request(w, r, canary, endpoint)
+}
+
+// canary is what Flagger sends.
+type canary struct {
+	name, namespace string
+	metadata        map[string]string
+	// fields are all that was sent, without the token.
+	fields map[string]any
+}
+
+// canaryOf reads the fields by their exact names and only once, so that expressions of
+// receivers see what is acted on.
+func canaryOf(body []byte) (*canary, error) {
+	c := &canary{metadata: map[string]string{}}
+	if err := json.Unmarshal(body, &c.fields); err != nil {
+		return nil, err
+	}
+	for name, field := range map[string]*string{"name": &c.name, "namespace": &c.namespace} {
+		value, ok := c.fields[name].(string)
+		if !ok && c.fields[name] != nil {
+			return nil, fmt.Errorf("%s is no text", name)
+		}
+		*field = value
+	}
+	metadata, ok := c.fields["metadata"].(map[string]any)
+	if !ok && c.fields["metadata"] != nil {
+		return nil, errors.New("metadata is no object")
+	}
+	for name, value := range metadata {
+		if c.metadata[name], ok = value.(string); !ok {
+			return nil, errors.New("metadata has a value that is no text")
+		}
+	}
+	delete(metadata, "token")
+	return c, nil
+}
+
+// gate returns the Gate that a canary means. It returns false for one that cannot
+// exist, and for one that the canary must not use.
+func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedName, bool) {
+	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
+	if named := c.metadata["gate"]; named != "" {
+		key.Name = named
+		if namespace, name, qualified := strings.Cut(named, "/"); qualified {
+			key = types.NamespacedName{Namespace: namespace, Name: name}
+		}
+	}
+	key.Name = endpoint.prefix + key.Name
+	// A cache takes a name with a slash for the name of another namespace.
+	possible := len(validation.IsDNS1123Label(key.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(key.Name)) == 0
+	return key, possible && (key.Namespace == c.namespace || !f.NoCrossNamespaceRefs)
+}
+
+// check answers whether a Gate is open. Whatever is in doubt is closed, for a rollback
+// as well: then nothing is rolled back.
+func (f *Flagger) check(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
+	key, ok := f.gate(c, endpoint)
+	if !ok || !f.open(r.Context(), key) {
+		respond(w, http.StatusForbidden, flaggerForbidden)
+	} else {
+		respond(w, http.StatusOK, flaggerApproved)
+	}
+	// Flagger asks every few seconds.
+	if debug := f.Handler.Log.V(1); ok && debug.Enabled() {
+		debug.Info("Gate checked", "path", r.URL.Path, "gate", key.String(), "remote", r.RemoteAddr)
+	}
+}
+
+// open returns whether a Gate is open in the cache.
+func (f *Flagger) open(ctx context.Context, key types.NamespacedName) bool {
+	g := &v1alpha1.Gate{}
+	if err := f.Gates.Get(ctx, key, g, client.UnsafeDisableDeepCopy); err != nil {
+		if !apierrors.IsNotFound(err) {
+			f.Handler.Log.Error(err, "A gate could not be read from the cache", "gate", key.String())
+		}
+		return false
+	}
+	return gate.ReportedOpen(g, f.Handler.Clock.Now())
+}
+
+// request asks a Gate to open or to close, in the name of a receiver.
+func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	a := &answer{code: http.StatusForbidden, text: flaggerForbidden}
+	if key, ok := f.gate(c, endpoint); ok {
+		a = f.ask(ctx, r, c, key, endpoint.action)
+		a.details = append([]any{"path", r.URL.Path, "gate", key.String()}, a.details...)
+	}
+	f.Handler.Metrics.count(a.from, a.code)
+	f.Handler.log(r, a)
+	switch {
+	case a.code == http.StatusOK:
+		respond(w, http.StatusAccepted, "")
+	case a.code == http.StatusNotFound || errors.Is(a.err, errNoGate):
+		respond(w, http.StatusForbidden, flaggerForbidden)
+	default:
+		respond(w, a.code, a.text)
+	}
+}
+
+// ask has the first receiver that the sender proved to be of, and that wants the same,
+// request an action. If there is none, what one of them answered counts more than that
+// it does not want this.
+func (f *Flagger) ask(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName, action v1alpha1.RequestAction) *answer {
+	token := c.token(r.Header)
+	bearers, certain := f.Handler.Table.bearers(token, key)
+	if len(bearers) == 0 && !certain {
+		return busy()
+	}
+	result := &answer{code: http.StatusForbidden, text: flaggerForbidden}
+	for _, e := range bearers {
+		in := &incoming{path: pathsOf(e.key, []string{token})[0], header: r.Header, tokens: e.tokens, now: f.Handler.Clock.Now()}
+		hook := &webhook{reason: c.reason(), body: c.fields}
+		wanted, refused := f.Handler.wants(ctx, e, in, hook)
+		switch {
+		case refused != nil:
+			result, result.from = refused, e.key
+			continue
+		case wanted != action:
+			continue
+		}
+		result = f.Handler.put(ctx, e, in, hook, action, []types.NamespacedName{key})
+		result.from = e.key
+		if result.code == http.StatusOK && action == v1alpha1.RequestClose && !f.seesClosed(ctx, key) {
+			return &answer{code: http.StatusServiceUnavailable, text: "the gate is asked to close, but may still pass for open here", from: e.key}
+		}
+		return result
+	}
+	return result
+}
+
+// seesClosed waits until checks say that a Gate is closed. Who was told that it is must
+// not be told otherwise by the next check.
+func (f *Flagger) seesClosed(ctx context.Context, key types.NamespacedName) bool {
+	for f.open(ctx, key) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(cacheInterval):
+		}
+	}
+	return true
+}
+
+// token returns what the sender proves to be right with, empty for nothing. Flagger has
+// no way to set a header.
+func (c *canary) token(header http.Header) string {
+	token := bearer(header)
+	if token == "" {
+		token = c.metadata["token"]
+	}
+	if len(token) > maxTokenBytes {
+		return ""
+	}
+	return token
+}
+
+// reason returns why, in the words of the sender.
+func (c *canary) reason() string {
+	if reason := text(c.fields, "reason", "message"); reason != "" {
+		return reason
+	}
+	metadata, _ := c.fields["metadata"].(map[string]any)
+	return text(metadata, "reason", "message")
+}
