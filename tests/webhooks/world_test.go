@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,15 @@ func (l *recordedLog) String() string {
 	return strings.Join(l.lines, "\n")
 }
 
+// logger returns one that logs all there is to log.
+func (l *recordedLog) logger() logr.Logger {
+	return funcr.NewJSON(func(line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, line)
+	}, funcr.Options{Verbosity: 9})
+}
+
 // newWorld starts a server on loopback. The client is what it reads and writes with.
 func newWorld(t *testing.T, c client.Client) *world {
 	t.Helper()
@@ -69,12 +79,7 @@ func (w *world) replica(c client.Client) *world {
 	t, other := w.T, *w
 	w = &other
 	w.table, w.metrics = receivers.NewTable(c), prometheus.NewRegistry()
-	logger := funcr.NewJSON(func(line string) {
-		w.log.mu.Lock()
-		defer w.log.mu.Unlock()
-		w.log.lines = append(w.log.lines, line)
-	}, funcr.Options{Verbosity: 9})
-	handler := receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, logger, receivers.MustMakeMetrics(w.metrics))
+	handler := receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, w.log.logger(), receivers.MustMakeMetrics(w.metrics))
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
