@@ -150,7 +150,7 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 	if got := w.post("/gate/open", body); got.code != http.StatusAccepted {
 		t.Errorf("got %+v", got)
 	}
-	if at, _, reason := w.request("podinfo", v1alpha1.RequestOpen); !strings.HasPrefix(at, w.clock.Now().UTC().Format(time.RFC3339)) && reason != "promoted" {
+	if at, _, reason := w.request("podinfo", v1alpha1.RequestOpen); !strings.HasPrefix(at, strings.TrimSuffix(w.clock.Now().UTC().Format(time.RFC3339), "Z")) || reason != "promoted" {
 		t.Errorf("requested at %q because %q", at, reason)
 	}
 	if strings.Contains(w.log.String(), token) || !strings.Contains(w.log.String(), "Webhook taken") {

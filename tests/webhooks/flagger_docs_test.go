@@ -1,0 +1,185 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// flaggerHost is where the docs say that Flagger is served.
+const flaggerHost = "gating-flagger.gating-system"
+
+// flaggerPage is docs/flagger.md in a folder of its own, with its manifests as files
+// and a copy of config.
+type flaggerPage struct {
+	*flaggerProcess
+	dir      string
+	commands []string
+	// hooks are those of its canary.
+	hooks []canaryHook
+}
+
+type canaryHook struct {
+	Type     string            `json:"type"`
+	URL      string            `json:"url"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+func readFlaggerPage(t *testing.T) *flaggerPage {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "flagger.md"))
+	must(err)
+	page := &flaggerPage{dir: t.TempDir()}
+	must(os.CopyFS(filepath.Join(page.dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	for _, block := range regexp.MustCompile("(?s)```(sh|yaml)\n(?:# ([a-z]+\\.yaml)\n)?(.*?)```").FindAllStringSubmatch(string(content), -1) {
+		switch language, file, text := block[1], block[2], block[3]; {
+		case language == "sh":
+			page.commands = append(page.commands, text)
+		case file != "":
+			must(os.WriteFile(filepath.Join(page.dir, file), []byte(text), 0o600))
+		default:
+			var canary struct {
+				Spec struct {
+					Analysis struct {
+						Webhooks []canaryHook `json:"webhooks"`
+					} `json:"analysis"`
+				} `json:"spec"`
+			}
+			must(yaml.Unmarshal([]byte(text), &canary))
+			page.hooks = append(page.hooks, canary.Spec.Analysis.Webhooks...)
+		}
+	}
+	return page
+}
+
+// run runs a command as it is written, except that the host of the docs is here.
+func (p *flaggerPage) run(command string) {
+	p.Helper()
+	curlrc := "connect-to = " + flaggerHost + ":80:" + p.address + "\nnoproxy = *\n"
+	if err := os.WriteFile(filepath.Join(p.dir, ".curlrc"), []byte(curlrc), 0o600); err != nil {
+		p.Fatal(err)
+	}
+	shell := exec.CommandContext(p.Context(), "bash", "-euo", "pipefail", "-c", command) //nolint:gosec // a command of our docs
+	shell.Dir = p.dir
+	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "CURL_HOME="+p.dir, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	if out, err := shell.CombinedOutput(); err != nil {
+		p.Fatalf("%s: %v: %s", command, err, out)
+	}
+}
+
+// asked returns an error unless Flagger gets the codes for the webhooks of the canary.
+func (p *flaggerPage) asked(codes map[string]int) error {
+	for _, hook := range p.hooks {
+		path, ok := strings.CutPrefix(hook.URL, "http://"+flaggerHost)
+		code, wanted := codes[hook.Type]
+		if !ok || !wanted {
+			return harness.Permanent(fmt.Errorf("nobody expects %+v", hook))
+		}
+		body, err := json.Marshal(map[string]any{"name": "podinfo", "namespace": "test", "phase": "Progressing", "metadata": hook.Metadata})
+		if err != nil {
+			return err
+		}
+		if err := p.answers(path, string(body), code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestThePageOnFlaggerWorksAsWritten(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	page := readFlaggerPage(t)
+	if len(page.commands) != 6 || len(page.hooks) != 3 {
+		t.Fatalf("%d commands and %d webhooks on the page", len(page.commands), len(page.hooks))
+	}
+	for _, name := range []string{"test", "flux-system"} {
+		err := cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	production := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
+	if err := cluster.Client.Create(t.Context(), production); err != nil {
+		t.Fatal(err)
+	}
+	page.flaggerProcess = startFlagger(t)
+	mayReadSecrets(t, "test")
+
+	page.run(page.commands[0])
+	isServed(t)
+	page.run(page.commands[1])
+	for _, name := range []string{"podinfo-open", "podinfo-close", "podinfo-rollback"} {
+		page.receiverIsReady("test", name)
+	}
+	const yes, no = http.StatusOK, http.StatusForbidden
+	for i, want := range []map[string]int{
+		{"confirm-rollout": yes, "confirm-promotion": no, "rollback": no},
+		{"confirm-rollout": yes, "confirm-promotion": yes, "rollback": no},
+		{"confirm-rollout": yes, "confirm-promotion": no, "rollback": no},
+		{"confirm-rollout": yes, "confirm-promotion": no, "rollback": yes},
+		{"confirm-rollout": yes, "confirm-promotion": yes, "rollback": yes},
+	} {
+		if i > 0 {
+			page.run(page.commands[i+1])
+		}
+		page.eventually(fmt.Sprintf("after %s, Flagger is told %v", page.commands[i+1], want), func() error { return page.asked(want) })
+	}
+}
+
+// isServed checks that what config/flagger adds fits together, and takes the
+// Deployment away: the process runs here.
+func isServed(t *testing.T) {
+	t.Helper()
+	key := func(name string) client.ObjectKey {
+		return client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: name}
+	}
+	deployment, service, policy := &appsv1.Deployment{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}
+	for name, obj := range map[string]client.Object{"gating-controller": deployment, "gating-flagger": service, "gating-controller-allow-flagger": policy} {
+		if err := cluster.Client.Get(t.Context(), key(name), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := deployment.Spec.Template
+	container := pod.Spec.Containers[0]
+	i := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == service.Spec.Ports[0].TargetPort.StrVal })
+	if i < 0 || !slices.Contains(container.Args, fmt.Sprintf("--flagger-addr=:%d", container.Ports[i].ContainerPort)) {
+		t.Fatalf("the service sends to %v, there are %v with %v", service.Spec.Ports, container.Ports, container.Args)
+	}
+	if service.Spec.Ports[0].Port != 80 || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+		t.Errorf("the service is %+v", service.Spec)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	if err != nil || !selector.Matches(labels.Set(pod.Labels)) || policy.Spec.Ingress[0].Ports[0].Port.IntVal != container.Ports[i].ContainerPort {
+		t.Errorf("the network policy is %+v: %v", policy.Spec, err)
+	}
+	if err := cluster.Client.Delete(t.Context(), deployment); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+}
