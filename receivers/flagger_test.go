@@ -125,7 +125,7 @@ func TestFlaggerGetsTheCodesAndBodiesOfItsLoadTester(t *testing.T) {
 }
 
 func TestACanaryCanNameItsGate(t *testing.T) {
-	gates := openGates("test/release", "ops/release", "test/rollback.release", "ops/rollback.release")
+	gates := openGates("test/release", "ops/release", "test/rollback.release", "ops/rollback.release", "test/approved")
 	for _, tc := range []struct {
 		path, namespace, gate string
 		code, codeWithin      int
@@ -139,6 +139,8 @@ func TestACanaryCanNameItsGate(t *testing.T) {
 		{"/gate/check", "prod", "release", 403, 403},
 		{"/rollback/check", "test", "release", 200, 200},
 		{"/rollback/check", "test", "ops/release", 200, 403},
+		{"/gate/check", "test", "approved", 200, 200},
+		{"/rollback/check", "test", "approved", 403, 403},
 		// What a cache could take for the name of a Gate elsewhere.
 		{"/gate/check", "", "release", 403, 403},
 		{"/gate/check", "", "/ops/release", 403, 403},
