@@ -71,6 +71,11 @@ func (r *ReceiverReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if !obj.DeletionTimestamp.IsZero() {
+		// Somebody else's finalizer keeps nothing going that was deleted.
+		r.Table.Forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -238,8 +239,30 @@ func TestADeletedReceiverIsForgotten(t *testing.T) {
 	r.Table = table
 	obj := w.receiver("ci")
 	w.must(cluster.Client.Delete(w.ctx, obj))
+	w.mustBeForgotten(r, table, obj)
+}
+
+func TestAReceiverThatSomebodyKeepsFromGoingIsForgottenToo(t *testing.T) {
+	w := newWorld(t)
+	r := newReplica()
+	table := &forgotten{ReceiverTable: r.Table}
+	r.Table = table
+	obj := w.receiver("ci")
+	w.token("ci", map[string]string{"token": "abc"})
+	if _, err := w.loads(r, obj); err != nil {
+		t.Fatal(err)
+	}
+	obj.Finalizers = []string{"example.com/keep"}
+	w.must(cluster.Client.Update(w.ctx, obj))
+	w.must(cluster.Client.Delete(w.ctx, obj))
+	w.mustBeForgotten(r, table, obj)
+	w.must(cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+func (w *world) mustBeForgotten(r *replica, table *forgotten, obj *v1alpha1.GateReceiver) {
+	w.Helper()
 	if result, err := r.Reconcile(w.ctx, requestFor(obj)); err != nil || !result.IsZero() || !slices.Equal(table.names, []string{"ci"}) {
-		t.Errorf("got %v, %v, forgotten are %q", result, err, table.names)
+		w.Errorf("got %v, %v, forgotten are %q", result, err, table.names)
 	}
 }
 

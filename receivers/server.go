@@ -70,7 +70,8 @@ func (s *Server) lookedAtAll(ctx context.Context) bool {
 		return false
 	}
 	for i := range list.Items {
-		if !s.Table.looked(client.ObjectKeyFromObject(&list.Items[i])) {
+		obj := &list.Items[i]
+		if obj.DeletionTimestamp.IsZero() && !s.Table.looked(client.ObjectKeyFromObject(obj)) {
 			return false
 		}
 	}
