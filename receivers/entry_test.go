@@ -110,7 +110,7 @@ func TestAWebhookIsForTheGatesThatBothName(t *testing.T) {
 
 func TestAReasonIsOneShortLine(t *testing.T) {
 	for reason, want := range map[string]string{
-		"ok": "ok", " a\r\nb\x00c\u202ed ": "a  b c d", "\xff\xfea": "a", "é\x1b[31m": "é [31m", "\n\n": "",
+		"ok": "ok", "\ta\r\nb\x00c\u202ed\t": "a  b c d", "\xff\xfea": "a", "é\x1b[31m": "é [31m", "\n\n": "",
 	} {
 		if got := cut(reason); got != want {
 			t.Errorf("%q: got %q, want %q", reason, got, want)

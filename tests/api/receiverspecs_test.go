@@ -15,7 +15,7 @@ const (
 	causeReceiverWindow   = "window must be a duration from 1s to 8784h (366 days), such as 1h"
 	causeNoProvider       = "generic-oidc receivers must define at least one oidcProvider"
 	causeProvider         = "oidcProviders can only be set when type is generic-oidc"
-	causeOIDCSecret       = "secretRef cannot be set when type is generic-oidc" //nolint:gosec // a message
+	causeOIDCSecret       = "secretRef cannot be set when type is generic-oidc"
 	causeSecret           = "secretRef is required when type is not generic-oidc"
 	causeEvents           = "events are for types github, gitlab, flux-event and alertmanager only: use filter"
 )

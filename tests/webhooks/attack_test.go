@@ -91,12 +91,13 @@ func TestAnotherMethodIsRefusedAlike(t *testing.T) {
 		seen := map[string]bool{}
 		for _, p := range []string{path, "/hook/unknown"} {
 			answer := w.raw(method + " " + p + " HTTP/1.1\r\n" + closing + "Content-Length: 2\r\n\r\n{}")
-			lines := strings.SplitN(answer, "Date: ", 2)
-			if !strings.HasPrefix(answer, "HTTP/1.1 405 ") || !strings.Contains(answer, "Allow: POST\r\n") || len(lines) != 2 {
+			before, date, dated := strings.Cut(answer, "Date: ")
+			_, after, _ := strings.Cut(date, "\r\n")
+			if !strings.HasPrefix(answer, "HTTP/1.1 405 ") || !strings.Contains(answer, "Allow: POST\r\n") || !dated {
 				t.Errorf("%s: %q", method, answer)
 				continue
 			}
-			seen[lines[0]+lines[1][strings.Index(lines[1], "\r\n"):]] = true
+			seen[before+after] = true
 		}
 		if len(seen) != 1 {
 			t.Errorf("%s: %v", method, seen)
