@@ -55,10 +55,12 @@ func (r Request) String() string {
 	return text
 }
 
-var requestAnnotations = []struct {
+type requestAnnotation struct {
 	action                           v1alpha1.RequestAction
 	requestedAt, requestedBy, reason string
-}{
+}
+
+var requestAnnotations = []requestAnnotation{
 	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation},
 	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation},
 }
@@ -74,7 +76,7 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 		}
 	}
 	var handled []Request
-	for _, a := range requestAnnotations {
+	for _, a := range inOrder(g) {
 		value, ok := g.Annotations[a.requestedAt]
 		memory := memoryOf(g, a.action)
 		if !ok || (memory != nil && memory.LastHandled == value) {
@@ -110,6 +112,19 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 		}
 	}
 	return handled
+}
+
+// inOrder returns the annotations in the order of their times: an open request goes on
+// seamlessly from one that is in force, but not from one that a close request which is
+// seen together with it has ended.
+func inOrder(g *v1alpha1.Gate) []requestAnnotation {
+	order := slices.Clone(requestAnnotations)
+	slices.SortStableFunc(order, func(a, b requestAnnotation) int {
+		x, _ := instantOf(g.Annotations[a.requestedAt])
+		y, _ := instantOf(g.Annotations[b.requestedAt])
+		return x.Compare(y)
+	})
+	return order
 }
 
 // accept notes a request. One that is planned does not end the one in force.
