@@ -142,6 +142,7 @@ type GateSpec struct {
 	// does not exist, the Gate is closed, whatever else decides but a close request and
 	// a close period with manualOpen: Deny, which close it, too.
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be watched only once"
 	// +listType=atomic
 	// +optional
 	Watch []WatchReference `json:"watch,omitempty"`

@@ -33,7 +33,8 @@ type WatchReference struct {
 
 	// ReadyExpr is a CEL expression of type bool that says whether the object is ready.
 	// As in spec.dependsOn of a Kustomization it reads the object as dep and the Gate
-	// as self. Omitted, the object is ready while its condition Ready is True.
+	// as self. Omitted, the object is ready while its condition Ready is True, and
+	// remains what it was while that is Unknown because it is being reconciled.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ReadyExpr string `json:"readyExpr,omitempty"`

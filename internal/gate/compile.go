@@ -29,7 +29,7 @@ const (
 // field. It covers what the CRD's schema refuses too, for manifests that never
 // met an API server.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
-	_, errs := compile(&g.Spec)
+	_, errs := compile(g)
 	if d := g.Spec.Interval.Duration; d != 0 && d < minInterval {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "interval"), d.String(), "must be at least 1s"))
 	}
@@ -88,8 +88,8 @@ type compiler struct {
 }
 
 // compile returns the schedule of a Gate without its requests.
-func compile(spec *v1alpha1.GateSpec) (schedule.Config, field.ErrorList) {
-	c := &compiler{}
+func compile(g *v1alpha1.Gate) (schedule.Config, field.ErrorList) {
+	c, spec := &compiler{}, &g.Spec
 	root := field.NewPath("spec")
 	c.zone = c.loadZone(root.Child("timeZone"), spec.TimeZone)
 	config := schedule.Config{}
@@ -108,6 +108,7 @@ func compile(spec *v1alpha1.GateSpec) (schedule.Config, field.ErrorList) {
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
 		c.add(field.Invalid(root.Child("notAfter"), spec.NotAfter.Format(time.RFC3339), "must be later than notBefore"))
 	}
+	c.watches(g)
 	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
 		c.add(field.Invalid(root.Child("windows"), len(spec.Windows), "windows need default: closed; use closePeriods with default: opened"))
 	}

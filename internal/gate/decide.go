@@ -33,10 +33,11 @@ type Decision struct {
 }
 
 // Decide returns the decision on a Gate at an instant. It reads the spec, the
-// accepted requests, those of some exceptions that are of this Gate and count, and,
-// if the spec does not compile, the last state.
+// accepted requests, what was seen of the objects that the Gate follows, those of
+// some exceptions that are of this Gate and count, and, if the spec does not compile,
+// the last state.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
-	config, errs := compile(&g.Spec)
+	config, errs := compile(g)
 	if len(errs) > 0 {
 		return decideInvalid(g, errs, now)
 	}
@@ -54,19 +55,23 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 			Reason: string(s.Next.Reason), By: s.Next.By,
 		}
 	}
-	d.Message = message(s, d.Next, &g.Spec) + inForceToo(s, applying(counts, now), plan.Refused())
+	d.Message = message(s, d.Next, &g.Spec)
+	if why := waitsFor(g); why != "" {
+		d.wait(g, s, why)
+	}
+	d.Message += inForceToo(d.Reason, applying(counts, now), plan.Refused())
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = earlier(d.Recheck, next)
 	}
 	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, config, now)
-	d.Request = deciding(requests, s.Reason, now)
+	d.Request = deciding(requests, schedule.Reason(d.Reason), now)
 	return d
 }
 
 // Intervals yields the states of a Gate with its exceptions between two instants,
 // as schedule.Plan.Intervals does.
 func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
-	config, errs := compile(&g.Spec)
+	config, errs := compile(g)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -130,6 +135,10 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 		return d
 	}
 	d.Request = nil
+	if why := closesInvalid(g); why != "" {
+		d.Message = "Gate closed, " + why + ", its spec is invalid: " + cause
+		return d
+	}
 	d.State = v1alpha1.StateOpened
 	d.Message = "Gate stays opened until it is due to close, its spec is invalid: " + cause
 	if !closing.IsZero() {

@@ -58,7 +58,7 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 // ValidateLead returns what is wrong with the lead of an exception on the schedule of
 // its Gate with all its exceptions, this one included, if that is valid by itself.
 func ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) field.ErrorList {
-	config, errs := compile(&g.Spec)
+	config, errs := compile(g)
 	if e.Spec.LeadTime == nil || len(errs) > 0 {
 		return nil
 	}

@@ -196,7 +196,7 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 // notReady says why a Gate stays as it is, whatever its exceptions say. It is empty
 // if it does not.
 func notReady(g *v1alpha1.Gate) string {
-	switch _, errs := compile(&g.Spec); {
+	switch _, errs := compile(g); {
 	case !g.DeletionTimestamp.IsZero():
 		return "is being deleted and holds nothing any more"
 	case g.Spec.Suspend:

@@ -10,12 +10,12 @@ import (
 
 // inForceToo names the exception in force, unless the sentence before does already, and
 // says if it is invalid.
-func inForceToo(s schedule.Decision, exception *v1alpha1.GateException, refused []string) string {
+func inForceToo(reason string, exception *v1alpha1.GateException, refused []string) string {
 	if exception == nil {
 		return ""
 	}
 	text := ""
-	if s.Reason != schedule.ExceptionApplies {
+	if reason != v1alpha1.ExceptionAppliesReason {
 		text += fmt.Sprintf(", exception '%s' is in force until %s", exception.Name, rfc3339(exception.Spec.ValidUntil.Time))
 	}
 	if len(ValidateException(exception)) > 0 || slices.Contains(refused, exception.Name) {

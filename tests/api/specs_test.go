@@ -14,6 +14,15 @@ func periods(n int) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
+// watches returns n watches as YAML, each of another object.
+func watches(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{kind: Kustomization, name: w%d}`, i))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
 // badSpec is a spec that must be refused. The definition refuses it at a path
 // for a cause in the words of a user; an empty cause means that only the
 // controller can see what is wrong.
@@ -36,6 +45,7 @@ const (
 	causeLonger   = "ttl must be longer than within, or the certificates would be refreshed without end"
 	causeWithin   = "within must be a duration from 1m to 87600h (10 years), such as 720h"
 	causeTimeout  = "timeout must be a duration from 1s to 24h, such as 1h"
+	causeWatch    = "an object can be watched only once"
 	causeName     = "name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 )
 
@@ -138,6 +148,15 @@ var badSpecs = []badSpec{
 	{"-1 approvals", `{default: closed, exceptions: {approvals: -1}}`, "spec.exceptions.approvals", "should be greater than or equal to 0"},
 	{"11 approvals", `{default: closed, exceptions: {approvals: 11}}`, "spec.exceptions.approvals", "should be less than or equal to 10"},
 
+	{"a watch without a kind", `{default: closed, watch: [{name: a}]}`, "spec.watch[0].kind", "Required value"},
+	{"a watch without a name", `{default: closed, watch: [{kind: Kustomization}]}`, "spec.watch[0].name", "Required value"},
+	{"17 watches", `{default: closed, watch: ` + watches(17) + `}`, "spec.watch", "must have at most 16 items"},
+	{"an object that is watched twice", `{default: closed, watch: [{kind: Kustomization, name: a}, {kind: Kustomization, name: b}, {kind: Kustomization, name: a, readyExpr: "true"}]}`, "spec.watch", causeWatch},
+	{"an object elsewhere that is watched twice", `{default: closed, watch: [{kind: Kustomization, name: a, namespace: b}, {apiVersion: x/v1, kind: Kustomization, name: a, namespace: b}]}`, "spec.watch", causeWatch},
+	{"a readyExpr that is too long", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "` + strings.Repeat(" ", 4093) + `true"}]}`, "spec.watch[0].readyExpr", "4096"},
+	{"a readyExpr that is no CEL", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status ="}]}`, "spec.watch[0].readyExpr", ""},
+	{"a readyExpr that is no bool", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status.phase"}]}`, "spec.watch[0].readyExpr", ""},
+
 	{"TZ= in a cron", `{default: closed, windows: [{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"TZ= alone", `{default: closed, windows: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"a cron that never fires", `{default: closed, windows: [{name: a, schedule: "0 0 30 2 *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
@@ -184,5 +203,8 @@ suspend: false`,
 	"exceptions by default":             `{default: closed, exceptions: {}}`,
 	"no approvals":                      `{default: closed, exceptions: {approvals: 0}}`,
 	"10 approvals":                      `{default: opened, exceptions: {approvals: 10}}`,
+	"16 watches":                        `{default: closed, watch: ` + watches(16) + `}`,
+	"watches of one name":               `{default: opened, watch: [{kind: Kustomization, name: a}, {kind: HelmRelease, name: a}, {kind: Kustomization, name: a, namespace: b}]}`,
+	"a watch with an expression":        `{default: opened, watch: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: a, readyExpr: "dep.metadata.generation == dep.status.observedGeneration"}]}`,
 	"an unsupported kind":               `{default: closed, targets: [{kind: Deployment, name: a}]}`,
 }
