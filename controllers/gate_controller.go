@@ -120,6 +120,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		return &outcomes{}, 0, err
 	}
 	before := obj.DeepCopy()
+	watched := r.observeWatched(ctx, obj, now)
 	handled := gate.HandleRequests(obj, now)
 	decision := gate.Decide(obj, now, exceptions...)
 	report(obj, decision)
@@ -143,6 +144,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	}
 
 	outcome := r.assert(ctx, obj, decision, missed, now)
+	outcome.merge(watched)
 	r.refreshMachines(ctx, obj, patcher, decision, outcome, now)
 	obj.Status.Targets = outcome.counts()
 	obj.Status.Failures = outcome.report(before.Status, now)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,10 @@ type TargetReader interface {
 	// Select returns the objects of a kind in a namespace that a reference
 	// names, or ErrNotInstalled or ErrNotReadable.
 	Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error)
+
+	// Read returns an object in full as the API server has it, nil if it does not
+	// exist, or ErrNotInstalled.
+	Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error)
 
 	// HeldBy returns the objects of all kinds that name a Gate, given as
 	// namespace/name, in their held-by annotation.
@@ -250,6 +255,26 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 		return nil, client.IgnoreNotFound(err)
 	}
 	return []*target.Object{{Unstructured: *obj}}, nil
+}
+
+// Read implements TargetReader.
+func (c *TargetCache) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	c.mu.RLock()
+	kind, ok := c.kinds[adapter.GroupKind()]
+	c.mu.RUnlock()
+	if !ok {
+		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
+	}
+	return read(ctx, c.reader, kind.GroupVersionKind, key)
+}
+
+// read returns an object, nil if it does not exist.
+func read(ctx context.Context, reader client.Reader, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	obj := newTarget(gvk)
+	if err := reader.Get(ctx, key, obj); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return obj, nil
 }
 
 // HeldBy implements TargetReader.

@@ -54,6 +54,9 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 	}); err != nil {
 		return err
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Gate{}, watchField, watchedBy); err != nil {
+		return err
+	}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: r.Namespaces,
 	})
@@ -166,10 +169,12 @@ func (w *targetWatcher) sync(ctx context.Context, definition string) (changed bo
 	}
 	changed, err = w.targets.Sync(ctx, kind)
 	return changed, func(gate *v1alpha1.Gate) bool {
-		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
-			adapter, err := target.For(ref.APIVersion, ref.Kind)
+		of := func(apiVersion, name string) bool {
+			adapter, err := target.For(apiVersion, name)
 			return err == nil && adapter.GroupKind() == kind
-		})
+		}
+		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return of(ref.APIVersion, ref.Kind) }) ||
+			slices.ContainsFunc(gate.Spec.Watch, func(ref v1alpha1.WatchReference) bool { return of(ref.APIVersion, ref.Kind) })
 	}, err
 }
 
@@ -201,6 +206,8 @@ func (w *targetWatcher) handler() toolscache.ResourceEventHandler {
 				// A target that no longer matches is still in the held-by annotation.
 				w.notify(before)
 				w.notify(after)
+			} else if u, ok := after.(*unstructured.Unstructured); ok {
+				w.notifyWatching(u)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -223,11 +230,16 @@ func (w *targetWatcher) notify(obj any) {
 		namespace, name, _ := strings.Cut(gate, "/")
 		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	}
-	err := w.enqueue(context.Background(), func(gate *v1alpha1.Gate) bool { return governs(gate, u, names) })
-	if err != nil {
-		// Only a cache that is shut down cannot be read.
-		ctrl.Log.WithName("targets").Error(err, "unable to list gates")
+	w.notifyWatching(u)
+	if err := w.enqueue(context.Background(), func(gate *v1alpha1.Gate) bool { return governs(gate, u, names) }); err != nil {
+		w.unlisted(err)
 	}
+}
+
+// unlisted logs that Gates cannot be listed: only a cache that is shut down cannot be
+// read.
+func (w *targetWatcher) unlisted(err error) {
+	ctrl.Log.WithName("targets").Error(err, "unable to list gates")
 }
 
 func (w *targetWatcher) enqueue(ctx context.Context, of func(*v1alpha1.Gate) bool) error {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -198,6 +199,15 @@ func (l liveTargets) Select(ctx context.Context, adapter target.Adapter, namespa
 		}
 	}
 	return found, nil
+}
+
+// Read implements TargetReader.
+func (l liveTargets) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	mapping, err := cluster.Client.RESTMapper().RESTMapping(adapter.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
+	}
+	return read(ctx, cluster.Client, mapping.GroupVersionKind, key)
 }
 
 // Definition implements TargetReader.

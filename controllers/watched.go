@@ -1,0 +1,150 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// watchField is by which the Gates are looked up that watch an object: most
+	// events of targets are about the status that Flux reports, and most of those
+	// objects nobody watches.
+	watchField = "spec.watch"
+
+	// watchTimeout bounds how long the objects that a Gate watches keep it from being
+	// decided on. What is not read by then is not ready.
+	watchTimeout = 10 * time.Second
+)
+
+// watchedBy returns the objects that a Gate watches, for the index by watchField.
+func watchedBy(obj client.Object) []string {
+	g, ok := obj.(*v1alpha1.Gate)
+	if !ok {
+		return nil
+	}
+	var watched []string
+	for i := range g.Spec.Watch {
+		ref := &g.Spec.Watch[i]
+		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
+			watched = append(watched, watchKey(adapter.GroupKind(), gate.WatchedNamespace(g, ref), ref.Name))
+		}
+	}
+	return watched
+}
+
+func watchKey(kind schema.GroupKind, namespace, name string) string {
+	return kind.String() + "/" + namespace + "/" + name
+}
+
+// notifyWatching asks the Gates that watch an object to look at it.
+func (w *targetWatcher) notifyWatching(u *unstructured.Unstructured) {
+	key := watchKey(u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())
+	gates := &v1alpha1.GateList{}
+	if err := w.client.List(context.Background(), gates, client.MatchingFields{watchField: key}, client.UnsafeDisableDeepCopy); err != nil {
+		w.unlisted(err)
+		return
+	}
+	for i := range gates.Items {
+		w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&gates.Items[i])})
+	}
+}
+
+// observation is what was seen of an object that a Gate watches.
+type observation struct {
+	ready   bool
+	message string
+	// failure is why the object cannot be watched, one of the reasons in
+	// status.failures, and retry the cause if another try may mend that.
+	failure string
+	retry   error
+}
+
+// observeWatched notes in the status of a Gate what the objects are that it watches.
+// They are read from the API server, in full, which is what an expression needs and
+// what the cache of targets does not keep. One that cannot be read is not ready: the
+// Gate must not open, or stay open, on what was seen some time ago.
+func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate, now time.Time) *outcomes {
+	result := &outcomes{}
+	if len(obj.Spec.Watch) == 0 {
+		obj.Status.Watch = nil
+		return result
+	}
+	self, err := selfOf(obj)
+	if err != nil {
+		panic(err) // what was decoded from JSON always converts
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	seen := make([]observation, len(obj.Spec.Watch))
+	var group sync.WaitGroup
+	for i := range obj.Spec.Watch {
+		group.Go(func() { seen[i] = r.observe(ctx, obj, self, &obj.Spec.Watch[i]) })
+	}
+	group.Wait()
+
+	status := make([]v1alpha1.WatchStatus, len(seen))
+	for i, o := range seen {
+		ref := &obj.Spec.Watch[i]
+		status[i] = gate.RecordWatch(obj, ref, o.ready, o.message, now)
+		if o.failure != "" {
+			result.fail(ref.Kind, status[i].Namespace, ref.Name, o.failure, status[i].Message, o.retry)
+		}
+	}
+	obj.Status.Watch = status
+	return result
+}
+
+// selfOf returns the content of a Gate, as expressions read it.
+func selfOf(obj *v1alpha1.Gate) (map[string]any, error) {
+	self, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	self["apiVersion"], self["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.GateKind // a typed object has none
+	return self, nil
+}
+
+// observe looks at one object that a Gate watches.
+func (r *GateReconciler) observe(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.WatchReference) observation {
+	cannot := func(failure, message string) observation { return observation{failure: failure, message: message} }
+	namespace := gate.WatchedNamespace(obj, ref)
+	if !r.reaches(obj.Namespace, namespace) {
+		return cannot(v1alpha1.AccessDeniedReason,
+			fmt.Sprintf("objects in namespace %q cannot be watched from namespace %q, cross-namespace references are disabled", namespace, obj.Namespace))
+	}
+	if !r.watches(namespace) {
+		return cannot(v1alpha1.AccessDeniedReason, fmt.Sprintf("namespace %q is none that the controller watches", namespace))
+	}
+	adapter, err := target.For(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return cannot(v1alpha1.UnsupportedKindReason, err.Error())
+	}
+	dep, err := r.Targets.Read(ctx, adapter, types.NamespacedName{Namespace: namespace, Name: ref.Name})
+	if errors.Is(err, ErrNotInstalled) {
+		return cannot(v1alpha1.CRDNotFoundReason, err.Error())
+	}
+	if err != nil {
+		return observation{message: "cannot be read: " + err.Error(), failure: v1alpha1.ReadFailedReason, retry: err}
+	}
+	was := gate.Watched(obj, ref)
+	var content map[string]any
+	if dep != nil {
+		content = dep.Object
+	}
+	ready, message := gate.Readiness(ctx, content, self, ref.ReadyExpr, was != nil && was.Ready)
+	return observation{ready: ready, message: message}
+}

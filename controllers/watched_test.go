@@ -1,0 +1,320 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	g := w.watchingGate(staging())
+	w.reconcile(g)
+	w.expectWaiting(g, app, "has no condition Ready")
+	if got := w.events.take("Gate/production"); !slices.Equal(got, []string{
+		"Normal Gate/production DependencyNotReady: Gate closed, Kustomization '" + w.namespace + "/staging' is not ready: has no condition Ready"}) {
+		t.Errorf("events %q", got)
+	}
+
+	for i, step := range []struct {
+		status, reason, message string
+		// waits is why the Gate is closed, empty if it is open.
+		waits string
+		since float64
+	}{
+		{"True", "ReconciliationSucceeded", "Applied revision: v1", "", 1},
+		{"Unknown", "Progressing", "Reconciliation in progress", "", 1},
+		{"True", "ReconciliationSucceeded", "Applied revision: v2", "", 1},
+		{"False", "BuildFailed", "kustomize build failed:\nno such file", "BuildFailed: kustomize build failed: no such file", 4},
+		{"Unknown", "Progressing", "Reconciliation in progress", "Progressing: Reconciliation in progress", 4},
+		{"False", "HealthCheckFailed", "timeout", "HealthCheckFailed: timeout", 4},
+		{"True", "ReconciliationSucceeded", "Applied revision: v3", "", 7},
+	} {
+		w.in(hours(float64(i + 1)))
+		w.reports(stage, step.status, step.reason, step.message)
+		result := w.reconcile(g)
+		if step.waits == "" {
+			w.expectOpened(g, app)
+		} else {
+			w.expectWaiting(g, app, step.waits)
+		}
+		seen := g.Status.Watch
+		if len(seen) != 1 || seen[0].Name != "staging" || seen[0].Namespace != w.namespace ||
+			seen[0].Ready != (step.waits == "") || seen[0].Message != step.waits || !seen[0].Since.Time.Equal(start.Add(hours(step.since))) {
+			t.Errorf("step %d: status.watch is %+v", i, seen)
+		}
+		if !conditions.IsReady(g) || len(g.Status.Failures) > 0 || result.RequeueAfter > 2*time.Minute {
+			t.Errorf("step %d: %v, %v", i, conditions.Get(g, meta.ReadyCondition), result)
+		}
+	}
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch = nil })
+	w.reconcile(g)
+	if len(g.Status.Watch) > 0 {
+		t.Errorf("status.watch is still %+v", g.Status.Watch)
+	}
+}
+
+func TestAWatchedObjectComesAndGoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.watchingGate(staging())
+	w.reconcile(g)
+	w.expectWaiting(g, app, "does not exist")
+	stage := w.kustomization("staging", nil)
+	w.reports(stage, "True", "Succeeded", "")
+	w.reconcile(g)
+	w.expectOpened(g, app)
+
+	stage.SetFinalizers([]string{"example.org/test"})
+	w.flux(stage, `{"metadata":{"finalizers":["example.org/test"]}}`)
+	w.must(cluster.Client.Delete(w.ctx, &stage.Unstructured))
+	w.reconcile(g)
+	w.expectOpened(g, app) // under deletion it is what its conditions say
+	w.flux(stage, `{"metadata":{"finalizers":null}}`)
+	w.reconcile(g)
+	w.expectWaiting(g, app, "does not exist")
+}
+
+func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	g := w.watchingGate(staging("dep.spec.interval == self.metadata.annotations['interval'] && self.kind == 'Gate' && dep.kind == 'Kustomization'"))
+	w.reconcile(g)
+	w.expectWaiting(g, app, "readyExpr: no such key: annotations")
+	w.annotate(g, "interval", "2h")
+	w.reconcile(g)
+	w.expectWaiting(g, app, "readyExpr is false")
+	w.flux(stage, `{"spec":{"interval":"2h"}}`)
+	w.reconcile(g)
+	w.expectOpened(g, app)
+
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch[0].ReadyExpr = "dep.status.observedGeneration ==" })
+	w.reconcile(g)
+	if !strings.HasPrefix(opened(g), "True InvalidSpec: Gate stays opened") || !conditions.IsStalled(g) {
+		t.Errorf("an expression that is no CEL: %s", opened(g))
+	}
+}
+
+func TestARequestDoesNotOpenAGateThatWaitsAndGoesOnAfterwards(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Window: duration(hours(3)), Targets: []v1alpha1.TargetReference{named("apps")},
+		Watch: []v1alpha1.WatchReference{staging()},
+	})
+	w.reports(stage, "False", "BuildFailed", "no such file")
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectWaiting(g, app, "BuildFailed: no such file")
+	if at := g.Status.ResetToDefaultAt; g.Status.RequestedAt == nil || at == nil || !at.Time.Equal(start.Add(hours(3))) {
+		t.Errorf("the request is in force from %v until %v", g.Status.RequestedAt, at)
+	}
+	w.in(hours(1))
+	w.reports(stage, "True", "Succeeded", "")
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	if next := g.Status.NextTransition; next == nil || !next.At.Time.Equal(start.Add(hours(3))) || next.State != v1alpha1.StateClosed {
+		t.Errorf("next transition %+v", next)
+	}
+	w.in(hours(3))
+	w.reconcile(g)
+	if got := opened(g); got != "False Default: Gate closed by default" {
+		t.Error(got)
+	}
+}
+
+func TestAHardFreezeAndACloseRequestSayWhyAGateIsClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.watchingGate(staging())
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
+	because := fmt.Sprintf("Kustomization '%s/staging' is not ready: does not exist", w.namespace)
+	for at, want := range map[time.Duration]string{
+		hours(0): "False DependencyNotReady: Gate closed, " + because,
+		hours(1): "False ClosePeriod: Gate closed by close period 'freeze', " + because,
+		hours(2): "False DependencyNotReady: Gate closed, " + because,
+	} {
+		w.in(at)
+		w.reconcile(g)
+		if got := opened(g); got != want {
+			t.Errorf("after %s\ngot  %s\nwant %s", at, got, want)
+		}
+	}
+	w.in(hours(0))
+	if result := w.reconcile(g); result.RequeueAfter > 2*time.Minute {
+		t.Errorf("requeue after %s", result.RequeueAfter)
+	}
+	w.in(hours(1) - time.Second)
+	if result := w.reconcile(g); result.RequeueAfter > time.Second {
+		t.Errorf("a second before the freeze: requeue after %s", result.RequeueAfter)
+	}
+	w.close(g, w.in(hours(3)))
+	w.reconcile(g)
+	if got := opened(g); got != "False CloseRequested: Gate close requested, "+because {
+		t.Error(got)
+	}
+}
+
+func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ref              v1alpha1.WatchReference
+		change           func(*world)
+		failure, message string
+		retried          bool
+	}{
+		"a kind that no adapter knows": {
+			ref: v1alpha1.WatchReference{Kind: "Deployment", Name: "web"}, failure: "Deployment/web UnsupportedKind", message: "kind Deployment is not supported"},
+		"an object in another namespace": {
+			ref:     v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
+			change:  func(w *world) { w.NoCrossNamespaceRefs = true },
+			failure: "Kustomization/staging AccessDenied", message: "cross-namespace references are disabled"},
+		"an object in a namespace that is not watched": {
+			ref:     v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
+			change:  func(w *world) { w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} },
+			failure: "Kustomization/staging AccessDenied", message: `namespace "default" is none that the controller watches`},
+		"a kind that is not installed": {
+			ref:     v1alpha1.WatchReference{Kind: "Bucket", Name: "absent"},
+			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"absent": ErrNotInstalled}} },
+			failure: "Bucket/absent CRDNotFound", message: "is not installed"},
+		"an object that cannot be read": {
+			ref:     v1alpha1.WatchReference{Kind: "Bucket", Name: "forbidden"},
+			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"forbidden": errBroken}} },
+			failure: "Bucket/forbidden ReadFailed", message: "cannot be read: " + errBroken.Error(), retried: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app, stage := w.kustomization("apps", nil), w.kustomization("stage", nil)
+			w.reports(stage, "True", "Succeeded", "")
+			healthy := v1alpha1.WatchReference{Kind: "Kustomization", Name: "stage"}
+			if tc.change != nil {
+				tc.change(w)
+			}
+			g := w.watchingGate(healthy, tc.ref)
+			result, err := w.try(g)
+			if (err != nil) != tc.retried || result.RequeueAfter <= 0 {
+				t.Errorf("error %v, %v", err, result)
+			}
+			w.expectHeld(app, g)
+			if !strings.HasPrefix(opened(g), "False DependencyNotReady: ") || !strings.Contains(opened(g), tc.message) {
+				t.Error(opened(g))
+			}
+			if got := failuresOf(g); !slices.Equal(got, []string{tc.failure}) {
+				t.Errorf("failures %q", got)
+			}
+			if seen := g.Status.Watch; len(seen) != 2 || !seen[0].Ready || seen[1].Ready || !strings.Contains(seen[1].Message, tc.message) {
+				t.Errorf("status.watch is %+v", seen)
+			}
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch = []v1alpha1.WatchReference{healthy} })
+			w.reconcile(g)
+			w.expectOpened(g, app)
+		})
+	}
+}
+
+// A read that fails, or does not return, neither keeps a Gate from closing when it is
+// due nor lets it open on what was seen before.
+func TestAReadThatFailsClosesAndNeverOpens(t *testing.T) {
+	for name, failure := range map[string]error{"refused": errBroken, "without an answer": errHangs} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+			w.reports(stage, "True", "Succeeded", "")
+			g := w.watchingGate(staging(), v1alpha1.WatchReference{Kind: "Kustomization", Name: "apps", ReadyExpr: "true"})
+			live := w.Targets
+			w.Targets = unreadable{live, map[string]error{"staging": failure}}
+			_, _ = w.try(g)
+			w.expectHeld(app, g)
+			w.Targets = live
+			w.reconcile(g)
+			w.expectOpened(g, app)
+
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
+			w.reconcile(g)
+			w.Targets = unreadable{live, map[string]error{"staging": failure}}
+			w.in(hours(1))
+			if _, err := w.try(g); err == nil {
+				t.Error("no retry")
+			}
+			w.expectHeld(app, g)
+			if got := opened(g); !strings.HasPrefix(got, "False ClosePeriod: Gate closed by close period 'freeze', ") {
+				t.Error(got)
+			}
+			if !g.Status.Watch[1].Ready {
+				t.Errorf("the other one is %+v", g.Status.Watch[1])
+			}
+		})
+	}
+}
+
+func TestACrashBetweenTheStatusAndTheTargetsOfAGateThatWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	w.reports(stage, "True", "Succeeded", "")
+	g := w.watchingGate(staging())
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	w.in(hours(1))
+	w.reports(stage, "False", "BuildFailed", "no such file")
+	w.writes.before = crashing(2) // the conditions are a write of their own
+	if _, err := w.try(g); err == nil {
+		t.Fatal("no crash")
+	}
+	if seen := g.Status.Watch; len(seen) != 1 || seen[0].Ready || w.suspended(app) {
+		t.Errorf("the decision is not the first write: %+v, suspended %v", seen, w.suspended(app))
+	}
+	w.writes.heal()
+	w.in(hours(2))
+	w.reconcile(g)
+	w.expectWaiting(g, app, "BuildFailed: no such file")
+	if since := g.Status.Watch[0].Since; !since.Time.Equal(start.Add(hours(1))) {
+		t.Errorf("not ready since %s", since)
+	}
+}
+
+func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.watchingGate(staging())
+	w.reconcile(g)
+	w.reconcile(g)
+	w.writes.take("")
+	for i := range 3 {
+		w.in(time.Duration(i) * time.Minute)
+		w.reconcile(g)
+	}
+	if writes := w.writes.take(""); len(writes) > 0 {
+		t.Errorf("written: %q", writes)
+	}
+}
+
+func TestGatesAreFoundByWhatTheyWatch(t *testing.T) {
+	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Watch: []v1alpha1.WatchReference{
+		staging(), {Kind: "Deployment", Name: "web"}, {APIVersion: "helm.toolkit.fluxcd.io/v2beta1", Kind: "HelmRelease", Name: "canary", Namespace: "flagger"},
+	}}}
+	g.Namespace = "flux-system"
+	equal(t, watchedBy(g), []string{
+		"Kustomization.kustomize.toolkit.fluxcd.io/flux-system/staging", "HelmRelease.helm.toolkit.fluxcd.io/flagger/canary",
+	})
+	var other client.Object = &v1alpha1.GateException{}
+	equal(t, watchedBy(other), []string(nil))
+}

@@ -1,0 +1,100 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// staging refers to a Kustomization that a Gate watches.
+func staging(readyExpr ...string) v1alpha1.WatchReference {
+	return v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", ReadyExpr: strings.Join(readyExpr, "")}
+}
+
+// watchingGate creates a Gate that is opened by default, holds apps and watches.
+func (w *world) watchingGate(refs ...v1alpha1.WatchReference) *v1alpha1.Gate {
+	w.Helper()
+	return w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}, Watch: refs,
+	})
+}
+
+func hardFreeze(from, until time.Duration) v1alpha1.ClosePeriod {
+	return v1alpha1.ClosePeriod{Period: dated("freeze", from, until), ManualOpen: v1alpha1.ManualOpenDeny}
+}
+
+// reports writes the condition Ready of an object as its own controller does.
+func (w *world) reports(obj client.Object, status, reason, message string) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+		"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-11-23T12:00:00Z",
+	}}}})
+	w.must(err)
+	fresh := &unstructured.Unstructured{}
+	fresh.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	fresh.SetNamespace(obj.GetNamespace())
+	fresh.SetName(obj.GetName())
+	w.must(cluster.Client.Status().Patch(w.ctx, fresh, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kustomize-controller")))
+}
+
+// opened returns the condition Opened as "status reason: message".
+func opened(g *v1alpha1.Gate) string {
+	c := conditions.Get(g, v1alpha1.OpenedCondition)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+// expectOpened checks that a Gate is opened and holds nothing.
+func (w *world) expectOpened(g *v1alpha1.Gate, app *target.Object) {
+	w.Helper()
+	if !strings.HasPrefix(opened(g), "True ") || w.suspended(app) {
+		w.Errorf("not opened: %s; watch %+v", opened(g), g.Status.Watch)
+	}
+}
+
+// expectWaiting checks that a Gate is closed because staging is not ready, for a
+// reason, and holds its target.
+func (w *world) expectWaiting(g *v1alpha1.Gate, app *target.Object, why string) {
+	w.Helper()
+	want := fmt.Sprintf("False DependencyNotReady: Gate closed, Kustomization '%s/staging' is not ready: %s", w.namespace, why)
+	if opened(g) != want {
+		w.Errorf("got  %s\nwant %s", opened(g), want)
+	}
+	if g.Status.NextTransition != nil {
+		w.Errorf("next transition %+v", g.Status.NextTransition)
+	}
+	w.expectHeld(app, g)
+}
+
+// unreadable cannot read some objects in full.
+type unreadable struct {
+	TargetReader
+	objects map[string]error
+}
+
+func (u unreadable) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	if err := u.objects[key.Name]; errors.Is(err, errHangs) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	} else if err != nil {
+		return nil, err
+	}
+	return u.TargetReader.Read(ctx, adapter, key)
+}
+
+// errHangs stands for a read that does not return before its time is over.
+var errHangs = errors.New("hangs")
