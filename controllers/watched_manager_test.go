@@ -1,0 +1,107 @@
+package controllers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// slowly makes an interval so long that only events bring a Gate to look.
+func slowly(g *v1alpha1.Gate) { g.Spec.Interval = metav1.Duration{Duration: time.Hour} }
+
+func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
+	startManager(t, cluster)
+
+	// Without targets, whose events bring a Gate to look, too.
+	t.Run("that its readiness changes, and that it is deleted", func(t *testing.T) {
+		w := newWorld(t)
+		stage := w.kustomization("staging", nil)
+		g := w.gate("production", v1alpha1.GateSpec{
+			Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour}, Watch: []v1alpha1.WatchReference{staging()},
+		})
+		soonWaits := func(why string) {
+			t.Helper()
+			w.soonStatus(g, "waits: "+why, func(g *v1alpha1.Gate) bool { return strings.HasSuffix(opened(g), "is not ready: "+why) })
+		}
+		soonOpened := func() {
+			t.Helper()
+			w.soonStatus(g, "opened", func(g *v1alpha1.Gate) bool { return opened(g) == "True Default: Gate opened by default" })
+		}
+		soonWaits("has no condition Ready")
+		for range 2 {
+			w.reports(stage, "True", "Succeeded", "")
+			soonOpened()
+			w.reports(stage, "False", "BuildFailed", "no such file")
+			soonWaits("BuildFailed: no such file")
+		}
+		w.reports(stage, "True", "Succeeded", "")
+		soonOpened()
+		w.must(cluster.Client.Delete(w.ctx, &stage.Unstructured))
+		soonWaits("does not exist")
+		stage = w.kustomization("staging", nil)
+		soonWaits("has no condition Ready")
+		w.reports(stage, "True", "Succeeded", "")
+		soonOpened()
+	})
+
+	t.Run("that a field changes which no hold needs, in another namespace", func(t *testing.T) {
+		w := newWorld(t)
+		app, stage := w.kustomization("apps", nil), w.kustomizationIn(w.newNamespace(), "staging", nil)
+		ref := staging("dep.spec.interval == '2h' || 'promote' in dep.metadata.annotations")
+		ref.Namespace = stage.GetNamespace()
+		g := w.watchingGate(ref)
+		w.edit(g, slowly)
+		w.soonHeld(app, g)
+		w.flux(stage, `{"spec":{"interval":"2h"}}`)
+		w.soonFree(app)
+		w.flux(stage, `{"spec":{"interval":"1h"}}`)
+		w.soonHeld(app, g)
+		w.flux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`)
+		w.soonFree(app)
+	})
+
+	t.Run("that are new in its spec, and no more of others", func(t *testing.T) {
+		w := newWorld(t)
+		app, stage, other := w.kustomization("apps", nil), w.kustomization("staging", nil), w.kustomization("other", nil)
+		w.reports(other, "True", "Succeeded", "")
+		g := w.watchingGate(staging())
+		w.edit(g, slowly)
+		w.soonHeld(app, g)
+		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch[0].Name = "other" })
+		w.soonFree(app)
+		w.reports(stage, "True", "Succeeded", "")
+		w.reports(other, "False", "BuildFailed", "no such file")
+		w.soonHeld(app, g)
+	})
+}
+
+func TestAWatchedKindThatIsInstalledLater(t *testing.T) {
+	removePolicies(t)
+	t.Cleanup(func() { installPolicies(t) })
+	startManager(t, cluster)
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.watchingGate(v1alpha1.WatchReference{Kind: "ImagePolicy", Name: "podinfo"})
+	w.edit(g, slowly)
+	missing := func(g *v1alpha1.Gate) bool {
+		return slices.Equal(failuresOf(g), []string{"ImagePolicy/podinfo CRDNotFound"}) && strings.Contains(opened(g), "is not installed")
+	}
+	w.soonHeld(app, g)
+	w.soonStatus(g, "the missing kind is reported", missing)
+
+	installPolicies(t)
+	w.soonStatus(g, "the kind is there, the object is not", func(g *v1alpha1.Gate) bool {
+		return len(g.Status.Failures) == 0 && strings.HasSuffix(opened(g), "is not ready: does not exist")
+	})
+	policy := w.imagePolicy("podinfo", "v1")
+	w.reports(policy, "True", "Succeeded", "")
+	w.soonFree(app)
+	removePolicies(t)
+	w.soonHeld(app, g)
+	w.soonStatus(g, "the kind is missing again", missing)
+}
