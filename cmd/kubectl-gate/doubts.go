@@ -19,6 +19,10 @@ func approved(g *v1alpha1.Gate) *v1alpha1.Gate {
 // doubts returns what a cluster may see otherwise than the preview.
 func (l *loader) doubts(from time.Time) (doubts []fault) {
 	for _, g := range l.gates {
+		if n := len(g.Spec.Watch); n > 0 {
+			doubts = append(doubts, l.doubt(v1alpha1.GateKind, g.Namespace, g.Name, "spec.watch",
+				fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
+		}
 		if g.Spec.Exceptions == nil || g.Spec.Exceptions.Approvals == 0 {
 			continue
 		}
