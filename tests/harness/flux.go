@@ -90,6 +90,6 @@ func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string
 		return nil, err
 	}
 	env := []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + RuntimeNamespace}
-	args = append([]string{"--metrics-addr=0", "--health-addr=" + health, "--interval-jitter-percentage=0"}, args...)
+	args = append([]string{"--metrics-addr=0", "--health-addr=" + health, "--receiver-addr=127.0.0.1:0", "--interval-jitter-percentage=0"}, args...)
 	return startProcess(ctx, c.dir, health, env, c.controllerBinary(), args...)
 }
