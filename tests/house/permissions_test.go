@@ -21,7 +21,8 @@ var (
 )
 
 // mayDo lists the verbs that the controller may have in the cluster, by resource
-// and group. Secrets are not among them: those are for config/activation.
+// and group. Secrets are not among them: those are for config/activation and
+// config/webhooks.
 var mayDo = map[string][]string{
 	"events.": {"create", "patch"},
 	"validatingadmissionpolicies.admissionregistration.k8s.io":       {"get"},
@@ -103,16 +104,18 @@ func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
 	}
 }
 
-// The one role that has Secrets is an optional component of its own.
-func TestTheRoleOfActivationsHasNothingButWhatItNeedsOfSecrets(t *testing.T) {
-	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "patch"}}}
-	if got := roles(t, "config/activation/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	for _, file := range []string{"config/default/kustomization.yaml", "config/rbac/kustomization.yaml"} {
-		content, err := os.ReadFile(filepath.Join(harness.Root(), file))
-		if err != nil || strings.Contains(string(content), "activation") {
-			t.Errorf("%s installs it: %v", file, err)
+// The roles that have Secrets are optional components of their own.
+func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
+	for component, verbs := range map[string][]string{"activation": {"get", "create", "patch"}, "webhooks": {"get"}} {
+		want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs}}
+		if got := roles(t, "config/"+component+"/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", component, got, want)
+		}
+		for _, file := range []string{"config/default/kustomization.yaml", "config/rbac/kustomization.yaml"} {
+			content, err := os.ReadFile(filepath.Join(harness.Root(), file))
+			if err != nil || strings.Contains(string(content), component) {
+				t.Errorf("%s installs %s: %v", file, component, err)
+			}
 		}
 	}
 }
