@@ -41,7 +41,7 @@ const (
 	conflictInterval = time.Millisecond
 
 	// shutdownTimeout is for requests that are being answered when the process ends,
-	// less than the terminationGracePeriodSeconds of config/manager.
+	// less than the terminationGracePeriodSeconds of config/manager without its preStop.
 	shutdownTimeout = answerTimeout + time.Second
 
 	// maxConnections bounds the memory for strangers: each may have smallBodyBytes and

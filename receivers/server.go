@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -28,10 +29,21 @@ type Server struct {
 	Receivers client.Reader
 	// Ready returns once the Handler has what else it needs, nil if that is nothing.
 	Ready func(context.Context) error
+
+	listening atomic.Bool
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (s *Server) NeedLeaderElection() bool { return false }
+
+// Listens is a healthz.Checker. A replica that does not listen yet is not ready, so
+// that a Service sends it nothing.
+func (s *Server) Listens(*http.Request) error {
+	if !s.listening.Load() {
+		return errors.New("webhooks are not taken yet")
+	}
+	return nil
+}
 
 // Start implements manager.Runnable.
 func (s *Server) Start(ctx context.Context) error {
@@ -47,6 +59,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.listening.Store(true)
 	return Serve(ctx, listener, s.Handler)
 }
 

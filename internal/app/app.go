@@ -124,6 +124,7 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 		RenewDeadline:                 &o.LeaderElection.RenewDeadline,
 		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
 		LeaderElectionID:              leaderElectionID(o.Watch),
+		LeaderElectionNamespace:       os.Getenv(runtimectrl.EnvRuntimeNamespace),
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions(o.Watch, shard),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr, ExtraHandlers: pprof.GetHandlers()},

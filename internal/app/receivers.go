@@ -37,7 +37,8 @@ func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers
 	gates, counted := receivers.NewGates(direct), receivers.MustMakeMetrics(ctrlmetrics.Registry)
 	if o.ReceiverAddr != "" {
 		handler := receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("receivers"), counted)
-		if err := mgr.Add(&receivers.Server{Addr: o.ReceiverAddr, Handler: handler, Table: table, Receivers: mgr.GetCache()}); err != nil {
+		server := &receivers.Server{Addr: o.ReceiverAddr, Handler: handler, Table: table, Receivers: mgr.GetCache()}
+		if err := addServer(mgr, "webhooks", server); err != nil {
 			return err
 		}
 	}
@@ -48,7 +49,7 @@ func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers
 		Handler: receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("flagger"), counted),
 		Gates:   mgr.GetCache(), NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
 	}
-	return mgr.Add(&receivers.Server{
+	return addServer(mgr, "flagger", &receivers.Server{
 		Addr: o.FlaggerAddr, Handler: flagger, Table: table, Receivers: mgr.GetCache(),
 		Ready: func(ctx context.Context) error {
 			// Until a replica leads, nothing else has it read Gates.
@@ -56,4 +57,12 @@ func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers
 			return err
 		},
 	})
+}
+
+// addServer adds a server without which a replica is not ready.
+func addServer(mgr ctrl.Manager, name string, server *receivers.Server) error {
+	if err := mgr.AddReadyzCheck(name, server.Listens); err != nil {
+		return err
+	}
+	return mgr.Add(server)
 }

@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -120,6 +124,38 @@ func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (string, err
 	}
 	path := filepath.Join(c.dir, strings.ReplaceAll(user, ":", "-")+".kubeconfig")
 	return path, os.WriteFile(path, content, 0o600)
+}
+
+// PauseAPIServer stops the kube-apiserver in the middle of what it does, as if it were
+// cut off: connections stay, and nobody answers. It goes on after the function that
+// is returned.
+func (c *ControlPlane) PauseAPIServer() (func() error, error) {
+	pid, err := processOn("kube-apiserver", c.Config.Host)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return syscall.Kill(pid, syscall.SIGCONT) }, syscall.Kill(pid, syscall.SIGSTOP)
+}
+
+// processOn returns the process of a program that serves on the port of an address.
+func processOn(program, address string) (int, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, err
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range commands {
+		command, _ := os.ReadFile(path) //nolint:gosec // processes come and go
+		args := strings.Split(string(command), "\x00")
+		if filepath.Base(args[0]) != program || !slices.Contains(args, "--secure-port="+port) {
+			continue
+		}
+		return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+	}
+	return 0, fmt.Errorf("no process %s with port %s", program, port)
 }
 
 // Kubectl runs kubectl with all permissions and returns what it printed.

@@ -78,7 +78,8 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 func (c *ControlPlane) controllerBinary() string { return filepath.Join(c.dir, "gating-controller") }
 
 // StartGatingController starts the controller as its service account, so that
-// it has the permissions of config/rbac and no others. Install comes first.
+// it has the permissions of config/rbac and no others. Install comes first. Several
+// are replicas with --enable-leader-election.
 func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string) (*Process, error) {
 	kubeconfig, err := c.KubeconfigFor("system:serviceaccount:"+RuntimeNamespace+":gating-controller",
 		"system:serviceaccounts", "system:authenticated")
@@ -89,7 +90,16 @@ func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string
 	if err != nil {
 		return nil, err
 	}
+	webhooks, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
 	env := []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + RuntimeNamespace}
-	args = append([]string{"--metrics-addr=0", "--health-addr=" + health, "--receiver-addr=127.0.0.1:0", "--interval-jitter-percentage=0"}, args...)
-	return startProcess(ctx, c.dir, health, env, c.controllerBinary(), args...)
+	args = append([]string{"--metrics-addr=0", "--health-addr=" + health, "--receiver-addr=" + webhooks, "--interval-jitter-percentage=0"}, args...)
+	p, err := startProcess(ctx, c.dir, health, env, c.controllerBinary(), args...)
+	if err != nil {
+		return nil, err
+	}
+	p.Webhooks = "http://" + webhooks
+	return p, nil
 }

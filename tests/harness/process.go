@@ -24,6 +24,8 @@ const (
 type Process struct {
 	// Log is the path of what it printed.
 	Log string
+	// Webhooks is the URL where it takes them, if it does.
+	Webhooks string
 
 	name   string
 	cmd    *exec.Cmd
@@ -88,6 +90,12 @@ func get(ctx context.Context, url string) error {
 
 // Stop ends the process and waits for its end.
 func (p *Process) Stop() error { return p.signal(syscall.SIGTERM) }
+
+// Signal sends a signal and waits for nothing.
+func (p *Process) Signal(signal syscall.Signal) error { return p.cmd.Process.Signal(signal) }
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Kill ends the process without a chance to tidy up.
 func (p *Process) Kill() error { return p.signal(syscall.SIGKILL) }
