@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,32 +130,40 @@ func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (string, err
 // cut off: connections stay, and nobody answers. It goes on after the function that
 // is returned.
 func (c *ControlPlane) PauseAPIServer() (func() error, error) {
-	pid, err := processOn("kube-apiserver", c.Config.Host)
+	address, err := url.Parse(c.Config.Host)
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return syscall.Kill(pid, syscall.SIGCONT) }, syscall.Kill(pid, syscall.SIGSTOP)
+	pid, err := processWith("--secure-port=" + address.Port())
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	resume := func() error { return syscall.Kill(pid, syscall.SIGCONT) }
+	return resume, Eventually(context.Background(), readyTimeout, "the kube-apiserver is stopped", func() error {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err == nil && !strings.Contains(string(status), "\nState:\tT") {
+			err = errors.New("it runs")
+		}
+		return err
+	})
 }
 
-// processOn returns the process of a program that serves on the port of an address.
-func processOn(program, address string) (int, error) {
-	_, port, err := net.SplitHostPort(address)
+// processWith returns the process of this user that has an argument.
+func processWith(argument string) (int, error) {
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return 0, err
 	}
-	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return 0, err
-	}
-	for _, path := range commands {
+	for _, path := range paths {
 		command, _ := os.ReadFile(path) //nolint:gosec // processes come and go
-		args := strings.Split(string(command), "\x00")
-		if filepath.Base(args[0]) != program || !slices.Contains(args, "--secure-port="+port) {
-			continue
+		if slices.Contains(strings.Split(string(command), "\x00"), argument) {
+			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		}
-		return strconv.Atoi(filepath.Base(filepath.Dir(path)))
 	}
-	return 0, fmt.Errorf("no process %s with port %s", program, port)
+	return 0, fmt.Errorf("no process has %s", argument)
 }
 
 // Kubectl runs kubectl with all permissions and returns what it printed.

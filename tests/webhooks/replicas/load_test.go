@@ -1,0 +1,248 @@
+package replicas
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// ofReplicas are settings of a replica. A leader outlives the pause of the API server,
+// and the rate of what senders cause is bounded by the machine.
+var ofReplicas = []string{
+	"--enable-leader-election", "--leader-election-lease-duration=15s", "--leader-election-renew-deadline=13s", "--leader-election-retry-period=1s",
+	"--kube-api-qps=1000", "--kube-api-burst=2000",
+}
+
+// pause is longer than any webhook is answered in.
+const pause = 9500 * time.Millisecond
+
+// phases of a load, by when they began.
+type phases struct {
+	names []string
+	began []time.Time
+}
+
+func (p *phases) begin(name string) time.Time {
+	now := time.Now()
+	p.names, p.began = append(p.names, name), append(p.began, now)
+	return now
+}
+
+// log says how many requests of each phase were taken, and in what time.
+func (p *phases) log(t *testing.T, senders []*sender, end time.Time) {
+	t.Helper()
+	for i, name := range p.names {
+		until := end
+		if i+1 < len(p.began) {
+			until = p.began[i+1]
+		}
+		var took []time.Duration
+		refused, failed := map[int]int{}, 0
+		for _, a := range attempts(senders) {
+			switch {
+			case a.began.Before(p.began[i]) || !a.began.Before(until):
+			case a.code == http.StatusOK:
+				took = append(took, a.ended.Sub(a.began))
+			case a.code == 0:
+				failed++
+			default:
+				refused[a.code]++
+			}
+		}
+		slices.Sort(took)
+		t.Logf("%-28s %5.1fs: %4d taken, %5.1f/s, p50 %v, p99 %v; refused %v, %d without an answer", name, until.Sub(p.began[i]).Seconds(), len(took),
+			float64(len(took))/until.Sub(p.began[i]).Seconds(), percentile(took, 50), percentile(took, 99), refused, failed)
+	}
+}
+
+func percentile(sorted []time.Duration, n int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)-1)*n/100].Round(100 * time.Microsecond)
+}
+
+func attempts(senders []*sender) (all []attempt) {
+	for _, s := range senders {
+		for _, d := range s.sent {
+			all = append(all, d.attempts...)
+		}
+	}
+	return all
+}
+
+// senders returns eight with a Gate each, and four that share one.
+func (w *world) senders(to *service) []*sender {
+	w.Helper()
+	var all []*sender
+	add := func(name, kind, gate string) {
+		all = append(all, newSender(name, kind, gate, w.receiver(name, kind, gate), to))
+	}
+	for i := range 4 {
+		add(fmt.Sprintf("plain-%d", i), v1alpha1.GenericReceiver, fmt.Sprintf("plain-%d", i))
+		add(fmt.Sprintf("signed-%d", i), v1alpha1.GenericHMACReceiver, fmt.Sprintf("signed-%d", i))
+		add(fmt.Sprintf("sharing-%d", i), v1alpha1.GenericReceiver, "shared")
+	}
+	return all
+}
+
+func TestNoAcknowledgedWebhookIsLostWhateverDies(t *testing.T) {
+	w := newWorld(t)
+	to := &service{}
+	senders := w.senders(to)
+	alone := newSender("alone", v1alpha1.GenericReceiver, "alone", w.receiver("alone", v1alpha1.GenericReceiver, "alone"), to)
+	first := w.start(ofReplicas...)
+	w.ready()
+	second := w.start(ofReplicas...)
+	to.set(first, second)
+	dead := w.leader()
+	seen := w.record()
+
+	stop, finish := context.WithCancel(w.ctx)
+	defer finish()
+	var running sync.WaitGroup
+	for _, s := range senders {
+		running.Go(func() { s.run(w.ctx, stop.Done()) })
+	}
+	load := &phases{}
+	load.begin("two replicas")
+	passed(t, 5*time.Second)
+
+	load.begin("the leader is killed")
+	w.must(first.Kill())
+	w.servesWithoutALeader(alone, second, seen, dead)
+	to.set(w.start(ofReplicas...), second)
+	w.eventually("there is another leader", func() error {
+		if l := w.leader(); l == dead {
+			return fmt.Errorf("it is %s still", l)
+		}
+		return nil
+	})
+	load.begin("there is another leader")
+	passed(t, 3*time.Second)
+
+	resume, err := cluster.PauseAPIServer()
+	w.must(err)
+	away := load.begin("the API server is away")
+	passed(t, pause)
+	back := load.begin("it is back")
+	w.must(resume())
+	passed(t, 4*time.Second)
+	finish()
+	load.begin("the rest")
+	running.Wait()
+	load.log(t, senders, time.Now())
+
+	w.nothingWasLost(append(senders, alone), seen)
+	w.nobodyWasToldToGiveUp(senders, away, back)
+	w.handled(append(senders, alone), seen)
+}
+
+// passed lets the load go on for a while.
+func passed(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+}
+
+// servesWithoutALeader posts once to a replica that does not lead while nobody does.
+func (w *world) servesWithoutALeader(s *sender, follower *harness.Process, seen *history, dead string) {
+	w.Helper()
+	d := &delivery{gate: s.gate, action: v1alpha1.RequestOpen, reason: "there is no leader"}
+	d.attempts = []attempt{s.post(w.ctx, follower.Webhooks, d)}
+	if got := d.attempts[0]; got.code != http.StatusOK || dead == "" || w.leader() != dead {
+		w.Fatalf("got %+v, the leader is %q", got, w.leader())
+	}
+	s.sent = append(s.sent, d)
+	w.eventually("it is stored", func() error {
+		if seen.has(d.gate, d.action, d.reason) < 0 {
+			return fmt.Errorf("there is %v", seen.of(d.gate))
+		}
+		return nil
+	})
+}
+
+// nothingWasLost checks that what was acknowledged is stored. A watch leaves out
+// nothing, so each one must be there, even if another one came right after it.
+func (w *world) nothingWasLost(senders []*sender, seen *history) {
+	w.Helper()
+	acknowledged := 0
+	for _, s := range senders {
+		for _, d := range s.sent {
+			if !d.acknowledged() {
+				w.Errorf("%s was given up", d.reason)
+				continue
+			}
+			acknowledged++
+			if err := harness.Eventually(w.ctx, timeout, "stored", func() error {
+				if seen.has(d.gate, d.action, d.reason) < 0 {
+					return fmt.Errorf("%s was acknowledged and is not there", d.reason)
+				}
+				return nil
+			}); err != nil {
+				w.Error(err)
+				return
+			}
+		}
+	}
+	if acknowledged < 100 {
+		w.Errorf("%d requests are no load", acknowledged)
+	}
+	w.Logf("%d requests were acknowledged, and all of them stored", acknowledged)
+}
+
+// nobodyWasToldToGiveUp checks that a sender which could not be served was told to try
+// again, and that nobody was told that a request is taken while it could not be.
+func (w *world) nobodyWasToldToGiveUp(senders []*sender, away, back time.Time) {
+	w.Helper()
+	told := 0
+	for _, a := range attempts(senders) {
+		switch {
+		case a.code != 0 && !slices.Contains([]int{http.StatusOK, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable}, a.code):
+			w.Errorf("a sender was told %d", a.code)
+		case a.ended.Before(away) || !a.ended.Before(back):
+		case a.code == http.StatusServiceUnavailable:
+			told++
+		case !a.began.Before(away) && a.code != http.StatusTooManyRequests:
+			w.Errorf("a sender was told %d (%v) while the API server was away", a.code, a.err)
+		}
+	}
+	if told == 0 {
+		w.Error("nobody was told 503 while the API server was away")
+	}
+}
+
+// handled checks that the controller has come to the last request of each Gate. Of a
+// Gate with one sender that is the one that was acknowledged last, too.
+func (w *world) handled(senders []*sender, seen *history) {
+	w.Helper()
+	for _, s := range senders {
+		all := seen.of(s.gate)
+		last := all[len(all)-1]
+		if sent := s.sent[len(s.sent)-1]; s.gate != "shared" && (last.reason != sent.reason || last.action != sent.action) {
+			w.Errorf("%s: stored last is %v, acknowledged %s %s", s.gate, last, sent.action, sent.reason)
+		}
+		w.eventually("the last request of "+s.gate+" is handled", func() error {
+			g := &v1alpha1.Gate{}
+			if err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: s.gate}, g); err != nil {
+				return err
+			}
+			if r := g.Status.LastRequest; r == nil || r.Action != last.action || r.Reason != last.reason {
+				return fmt.Errorf("it is %+v, want %v", r, last)
+			}
+			return nil
+		})
+	}
+}
