@@ -209,6 +209,22 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 	}
 }
 
+// The controller may come to see both at once, as after a restart.
+func TestAnOpenRequestAfterACloseThatWasSeenWithItOpens(t *testing.T) {
+	g := accepted(t, closed(), open("2026-11-23T11:00:00.1Z"))
+	annotate(g, v1alpha1.RequestClose, "2026-11-23T11:00:00.7Z")
+	annotate(g, v1alpha1.RequestOpen, "2026-11-23T11:00:00.9Z")
+	if handled := handle(g, noon); len(handled) != 2 {
+		t.Fatalf("%d requests handled", len(handled))
+	}
+	if d := gate.Decide(g, noon); d.State != v1alpha1.StateOpened {
+		t.Errorf("the gate is %s: %s", d.State, d.Message)
+	}
+	if got := g.Status.LastRequest.Action; got != v1alpha1.RequestOpen {
+		t.Errorf("the last request is %s", got)
+	}
+}
+
 func TestFractionsOfASecondNeverOpenEarlyNorCloseLate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate           *v1alpha1.Gate
