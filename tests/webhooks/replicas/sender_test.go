@@ -71,6 +71,8 @@ type sender struct {
 	to                     *service
 	client                 *http.Client
 	sent                   []*delivery
+	// asks has the sender ask before it sends a body.
+	asks bool
 }
 
 func newSender(name, kind, gate, path string, to *service) *sender {
@@ -119,6 +121,9 @@ func (s *sender) post(ctx context.Context, url string, d *delivery) (a attempt) 
 		mac.Write([]byte(body))
 		req.Header.Set("X-Signature", fmt.Sprintf("sha256=%x", mac.Sum(nil)))
 		req.Header.Set("X-Delivery-Id", d.reason)
+	}
+	if s.asks {
+		req.Header.Set("Expect", "100-continue")
 	}
 	response, err := s.client.Do(req)
 	if err != nil {

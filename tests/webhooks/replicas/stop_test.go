@@ -1,0 +1,126 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// A replica that is asked to end has not written any of these yet.
+func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
+	w := newWorld(t)
+	var senders []*sender
+	for i := range 6 {
+		name := fmt.Sprintf("sender-%d", i)
+		s := newSender(name, v1alpha1.GenericHMACReceiver, name, w.receiver(name, v1alpha1.GenericHMACReceiver, name), nil)
+		s.asks, s.client.Transport = true, &http.Transport{ExpectContinueTimeout: timeout}
+		senders = append(senders, s)
+	}
+	p := w.start()
+	w.ready()
+	seen := w.record()
+	resume, err := cluster.PauseAPIServer()
+	w.must(err)
+	defer resume() //nolint:errcheck // it may go on already
+
+	taken := make(chan struct{}, len(senders))
+	ctx := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{Got100Continue: func() { taken <- struct{}{} }})
+	var answered sync.WaitGroup
+	for _, s := range senders {
+		answered.Go(func() {
+			d := &delivery{gate: s.gate, action: v1alpha1.RequestOpen, reason: "taken by " + s.name}
+			d.attempts = []attempt{s.post(ctx, p.Webhooks, d)}
+			s.sent = append(s.sent, d)
+		})
+	}
+	for range senders {
+		select {
+		case <-taken:
+		case <-time.After(timeout):
+			t.Fatal("not all requests were taken")
+		}
+	}
+	w.must(p.Signal(syscall.SIGTERM))
+	w.eventually("nobody new is let in", func() error {
+		if a := senders[0].probe(w.ctx, p); !errors.Is(a.err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("got %+v", a)
+		}
+		return nil
+	})
+	select {
+	case <-p.Exited():
+		t.Fatal("it has not waited for what it had taken")
+	default:
+	}
+	w.must(resume())
+	answered.Wait()
+	for _, s := range senders {
+		d := s.sent[0]
+		if got := d.attempts[0]; got.code != http.StatusOK || got.err != nil {
+			t.Errorf("%s: got %+v", d.reason, got)
+		}
+		w.eventually(d.reason+" is stored", func() error {
+			if seen.has(d.gate, d.action, d.reason) < 0 {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+	}
+	select {
+	case <-p.Exited():
+	case <-time.After(timeout):
+		t.Error("it does not end")
+	}
+}
+
+// probe asks for what no receiver has, on a connection of its own.
+func (s *sender) probe(ctx context.Context, p *harness.Process) attempt {
+	other := newSender("probe", v1alpha1.GenericReceiver, "", "/", nil)
+	defer other.client.CloseIdleConnections()
+	return other.post(ctx, p.Webhooks, &delivery{})
+}
+
+func TestNoSenderSeesARollout(t *testing.T) {
+	w := newWorld(t)
+	to := &service{}
+	senders := w.senders(to)
+	old := w.start("--kube-api-qps=1000", "--kube-api-burst=2000")
+	w.ready()
+	to.set(old)
+	seen := w.record()
+	stop, finish := context.WithCancel(w.ctx)
+	defer finish()
+	var running sync.WaitGroup
+	for _, s := range senders {
+		running.Go(func() { s.run(w.ctx, stop.Done()) })
+	}
+	passed(t, 2*time.Second)
+	fresh := w.start("--kube-api-qps=1000", "--kube-api-burst=2000") // returns once it is ready
+	to.set(old, fresh)
+	passed(t, time.Second)
+	to.set(fresh)
+	passed(t, 3*time.Second) // preStop of config/manager
+	w.must(old.Stop())
+	passed(t, time.Second)
+	finish()
+	running.Wait()
+	for _, s := range senders {
+		for _, d := range s.sent {
+			for _, a := range d.attempts {
+				if a.code != http.StatusOK && a.code != http.StatusTooManyRequests {
+					t.Errorf("%s: got %+v", d.reason, a)
+				}
+			}
+		}
+	}
+	w.nothingWasLost(senders, seen)
+}
