@@ -55,11 +55,12 @@ build: ## Build the controller and the kubectl plugin into bin.
 	go build -o bin/ . ./cmd/...
 
 .PHONY: bench
-bench: ## Run the benchmarks: the schedule engine, what the lock costs, and how soon Flagger is answered.
+bench: ## Run the benchmarks: the schedule engine, what the lock costs, webhooks, and Flagger.
 	go test -run '^$$' -bench . -benchmem ./internal/schedule
 	@tests/tools/build.sh gen crds controlplane >/dev/null
 	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./tests/lock
-	go test -run '^$$' -bench . ./tests/webhooks
+	go test -run '^$$' -bench Flagger ./tests/webhooks
+	go test -run '^$$' -bench Webhook -benchtime 1x -timeout 30m ./tests/webhooks
 
 FUZZTIME ?= 1m
 .PHONY: fuzz
