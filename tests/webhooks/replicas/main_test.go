@@ -54,6 +54,10 @@ func setup(ctx context.Context) error {
 	if err := cluster.Install(ctx); err != nil {
 		return err
 	}
+	return setupWebhooks(ctx)
+}
+
+func setupWebhooks(ctx context.Context) error {
 	_, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "webhooks"))
 	return err
 }

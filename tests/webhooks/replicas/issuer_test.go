@@ -1,0 +1,73 @@
+package replicas
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// issuer is one of OpenID Connect on loopback, with a key of its own.
+type issuer struct {
+	*testing.T
+	url string
+	key jose.JSONWebKey
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &issuer{T: t, key: jose.JSONWebKey{Key: private, KeyID: "one", Algorithm: string(jose.ES256), Use: "sig"}}
+	mux := http.NewServeMux()
+	answer := func(path string, value func() any) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if err := json.NewEncoder(w).Encode(value()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	answer("/.well-known/openid-configuration", func() any {
+		return map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"}}
+	})
+	answer("/keys", func() any { return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.key.Public()}} })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	i.url = server.URL
+	return i
+}
+
+// token returns one with the claims that every token has, and some more.
+func (i *issuer) token(claims map[string]any) string {
+	i.Helper()
+	now := time.Now()
+	all := map[string]any{"iss": i.url, "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	maps.Copy(all, claims)
+	payload, err := json.Marshal(all)
+	if err != nil {
+		i.Fatal(err)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: i.key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		i.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		i.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		i.Fatal(err)
+	}
+	return token
+}
