@@ -61,7 +61,7 @@ const (
 	gateLocks = 1024
 
 	// requestsPerSecond and burst bound what a single receiver takes. Each request is
-	// two calls of the API server, of which --kube-api-qps has 50 in a second by
+	// three calls of the API server, of which --kube-api-qps has 50 in a second by
 	// default. The burst is a fleet whose Kustomizations fail at the same time.
 	requestsPerSecond = 20
 	burst             = 200

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/receivers"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -122,7 +124,7 @@ func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
 
 func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
-	for _, folder := range []string{"config/default", "config/policies", "config/activation", "config/samples"} {
+	for _, folder := range []string{"config/default", "config/policies", "config/activation", "config/webhooks", "config/samples"} {
 		rendered, err := cluster.Kubectl(w.ctx, "kustomize", filepath.Join(harness.Root(), folder))
 		w.must(err)
 		if folder == "config/samples" {
@@ -152,7 +154,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 		content, err := os.ReadFile(doc)
 		w.must(err)
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
-			kinds := regexp.MustCompile(`kind: (Gate|GateException)\n`).FindAllStringSubmatch(block[1], -1)
+			kinds := regexp.MustCompile(`kind: (Gate|GateException|GateReceiver)\n`).FindAllStringSubmatch(block[1], -1)
 			if len(kinds) == 0 {
 				continue
 			}
@@ -167,7 +169,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 			w.must(err)
 		}
 	}
-	if found[v1alpha1.GateKind] < 5 || found[v1alpha1.GateExceptionKind] < 5 {
+	if found[v1alpha1.GateKind] < 5 || found[v1alpha1.GateExceptionKind] < 5 || found[v1alpha1.GateReceiverKind] < 1 {
 		t.Errorf("found %v in the docs", found)
 	}
 }
@@ -178,7 +180,17 @@ func unindent(block string) string {
 	return strings.ReplaceAll("\n"+block, "\n"+indent, "\n")
 }
 
-// sound reports what is wrong with the Gates and GateExceptions among some
+// aToken is a Secret in the place of any other.
+type aToken struct{ client.Reader }
+
+func (aToken) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if secret, ok := obj.(*corev1.Secret); ok {
+		secret.Data = map[string][]byte{v1alpha1.ReceiverTokenKey: []byte("token")}
+	}
+	return nil
+}
+
+// sound reports what is wrong with the Gates, GateExceptions and GateReceivers among some
 // manifests, in the eyes of the controller: the API server does not see all.
 func (w *world) sound(manifests string) {
 	w.Helper()
@@ -195,6 +207,12 @@ func (w *world) sound(manifests string) {
 			obj := &v1alpha1.GateException{}
 			w.must(yaml.UnmarshalStrict([]byte(document), obj))
 			errs = gate.ValidateException(obj)
+		case v1alpha1.GateReceiverKind:
+			obj := &v1alpha1.GateReceiver{}
+			w.must(yaml.UnmarshalStrict([]byte(document), obj))
+			if _, err := receivers.NewTable(aToken{}).Load(w.ctx, obj); err != nil {
+				w.Errorf("%v in\n%s", err, document)
+			}
 		}
 		if len(errs) > 0 {
 			w.Errorf("%v in\n%s", errs.ToAggregate(), document)
