@@ -116,7 +116,14 @@ func (p *Process) signal(signal syscall.Signal) error {
 	case <-p.exited:
 		return nil
 	case <-time.After(stopTimeout):
-		return errors.Join(fmt.Errorf("%s did not stop", p.name), p.cmd.Process.Kill())
+	}
+	// What it waits for is in its log then.
+	err := errors.Join(fmt.Errorf("%s did not stop, see %s", p.name, p.Log), p.cmd.Process.Signal(syscall.SIGQUIT))
+	select {
+	case <-p.exited:
+		return err
+	case <-time.After(stopTimeout):
+		return errors.Join(err, p.cmd.Process.Kill())
 	}
 }
 
