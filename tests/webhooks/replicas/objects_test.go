@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -96,8 +97,8 @@ func (w *world) record() *history {
 	list := &v1alpha1.GateList{}
 	w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
 	watcher, err := watchtools.NewRetryWatcherWithContext(w.ctx, list.ResourceVersion, &cache.ListWatch{
-		WatchFunc: func(options metav1.ListOptions) (watch.Interface, error) {
-			return cluster.Client.Watch(w.ctx, &v1alpha1.GateList{}, client.InNamespace(w.namespace), &client.ListOptions{Raw: &options})
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return cluster.Client.Watch(ctx, &v1alpha1.GateList{}, client.InNamespace(w.namespace), &client.ListOptions{Raw: &options})
 		},
 	})
 	w.must(err)
