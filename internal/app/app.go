@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,6 +35,12 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
 )
+
+// shutdownTimeout is for all that is under way when the process ends: longer than
+// webhooks that were taken have to be answered, and shorter than config/manager waits
+// before it kills. Without it a queue of controllers that stopped while something came
+// in can wait for itself for as long as it may.
+const shutdownTimeout = 11 * time.Second
 
 // Run starts the controller and blocks until the context is done.
 func Run(ctx context.Context, o Options) error {
@@ -125,6 +132,7 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
 		LeaderElectionID:              leaderElectionID(o.Watch),
 		LeaderElectionNamespace:       os.Getenv(runtimectrl.EnvRuntimeNamespace),
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions(o.Watch, shard),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr, ExtraHandlers: pprof.GetHandlers()},
