@@ -98,6 +98,15 @@ const (
 	// KiB.
 	maxOIDCBytes = 1 << 20
 
+	// maxKeys is how many keys an issuer may have: a token that names none is verified
+	// with each. Real issuers have a few.
+	maxKeys = 100
+
+	// maxRSABits is the longest RSA key, as in TLS. To verify with one takes
+	// milliseconds; with one that fits into maxOIDCBytes it would take minutes, and
+	// nothing could stop it.
+	maxRSABits = 8192
+
 	// maxIssuers is how many issuers are kept with their keys.
 	maxIssuers = 256
 

@@ -2,6 +2,7 @@ package receivers
 
 import (
 	"context"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -236,9 +237,19 @@ func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
-		if key.UnmarshalJSON(raw) == nil && key.IsPublic() && key.Valid() && key.Use != "enc" {
+		if key.UnmarshalJSON(raw) == nil && key.IsPublic() && key.Valid() && key.Use != "enc" && !tooLong(&key) {
 			keys = append(keys, key)
 		}
 	}
+	if len(keys) > maxKeys {
+		return nil, errors.New("too many keys")
+	}
 	return keys, nil
+}
+
+// tooLong returns whether to verify with a key would take longer than any usual one.
+// Whoever may write a receiver chooses the issuer, and that the key.
+func tooLong(key *jose.JSONWebKey) bool {
+	public, ok := key.Key.(*rsa.PublicKey)
+	return ok && public.N.BitLen() > maxRSABits
 }

@@ -2,8 +2,10 @@ package receivers
 
 import (
 	"context"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -203,6 +205,15 @@ func TestAnswersOfAnIssuerThatAreNotTaken(t *testing.T) {
 		}},
 		{"a secret key", func(i *testIssuer) { i.keys = []any{jose.JSONWebKey{KeyID: "rsa", Key: []byte("secret")}} }},
 		{"a private key", func(i *testIssuer) { i.keys = []any{jose.JSONWebKey{KeyID: "rsa", Key: rsaKey()}} }},
+		{"a key that takes seconds", func(i *testIssuer) {
+			long := rsa.PublicKey{N: new(big.Int).SetBit(rsaKey().N, maxRSABits, 1), E: rsaKey().E}
+			i.keys = []any{jose.JSONWebKey{KeyID: "rsa", Key: &long}}
+		}},
+		{"more keys than anybody has", func(i *testIssuer) {
+			for range maxKeys {
+				i.keys = append(i.keys, publicKey("rsa", rsaKey()))
+			}
+		}},
 		{"a document larger than any", func(i *testIssuer) {
 			i.discovery = func(w http.ResponseWriter, _ *http.Request) {
 				document := i.document()
