@@ -56,10 +56,6 @@ const (
 	// JSON they are a few times larger, of 1 GiB that config/manager gives.
 	maxLargeBytes = 32 << 20
 
-	// gateLocks is among how many locks the Gates are divided. Two that share one wait
-	// for each other's requests.
-	gateLocks = 1024
-
 	// requestsPerSecond and burst bound what a single receiver takes. Each request is
 	// three calls of the API server, of which --kube-api-qps has 50 in a second by
 	// default. The burst is a fleet whose Kustomizations fail at the same time.

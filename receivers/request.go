@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -45,20 +44,23 @@ type Gates struct {
 
 	// writing lets requests on one Gate wait for each other rather than for the
 	// conflict that they would cause.
-	writing keymutex.KeyMutex
+	writing turns
 }
 
 // NewGates returns Gates that are written by a client without a cache.
 func NewGates(c client.Client) *Gates {
-	return &Gates{Client: c, writing: keymutex.NewHashed(gateLocks)}
+	return &Gates{Client: c, writing: turns{gates: map[types.NamespacedName]*turn{}}}
 }
 
 // request writes a request into the annotations of a Gate. It tries until the context
 // is done, as long as another try may help. What it has returned nil for is stored.
 func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, now time.Time) error {
-	g.writing.LockKey(key.String())
-	defer func() { _ = g.writing.UnlockKey(key.String()) }() // it was locked
-	perhaps := ""                                            // what may have been written although the answer did not get through
+	done, err := g.writing.take(ctx, key)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	defer done()
+	perhaps := "" // what may have been written although the answer did not get through
 	for {
 		wrote, again, err := g.try(ctx, key, a, now, perhaps)
 		if err == nil || perhaps != "" && errors.Is(err, errReplayed) {
@@ -101,7 +103,11 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 		if errors.Is(err, gate.ErrAhead) {
 			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errAway, key, err)
 		}
-		return "", errors.Is(err, gate.ErrUnhandled), err
+		unhandled := errors.Is(err, gate.ErrUnhandled)
+		if unhandled && obj.Spec.Suspend { // nobody will look at it soon
+			return "", false, fmt.Errorf("%w: gate '%s' is suspended and %w", errAway, key, err)
+		}
+		return "", unhandled, err
 	}
 	err = g.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
 	return gate.Requested(obj, a.action), transient(err), err

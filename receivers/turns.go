@@ -1,0 +1,52 @@
+package receivers
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// turns lets requests on one Gate wait for each other, and for no other Gate's: who
+// may write one in a namespace must not keep others from being closed.
+type turns struct {
+	mu    sync.Mutex
+	gates map[types.NamespacedName]*turn
+}
+
+// turn is that of a Gate, as long as somebody has it or waits for it.
+type turn struct {
+	taken chan struct{}
+	users int
+}
+
+// take waits for the turn of a Gate, or until the context is done, and returns what
+// gives it back.
+func (t *turns) take(ctx context.Context, key types.NamespacedName) (func(), error) {
+	t.mu.Lock()
+	this := t.gates[key]
+	if this == nil {
+		this = &turn{taken: make(chan struct{}, 1)}
+		t.gates[key] = this
+	}
+	this.users++
+	t.mu.Unlock()
+	select {
+	case this.taken <- struct{}{}:
+		return func() {
+			<-this.taken
+			t.leave(key, this)
+		}, nil
+	case <-ctx.Done():
+		t.leave(key, this)
+		return nil, ctx.Err()
+	}
+}
+
+func (t *turns) leave(key types.NamespacedName, this *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if this.users--; this.users == 0 {
+		delete(t.gates, key)
+	}
+}

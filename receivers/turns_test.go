@@ -1,0 +1,72 @@
+package receivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestOneHasTheTurnOfAGateAndNobodyWaitsForThatOfAnother(t *testing.T) {
+	turns := turns{gates: map[types.NamespacedName]*turn{}}
+	production := types.NamespacedName{Namespace: "apps", Name: "production"}
+	done, err := turns.take(t.Context(), production)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5000 {
+		other, err := turns.take(t.Context(), types.NamespacedName{Namespace: "apps", Name: fmt.Sprint("gate-", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other()
+	}
+	// Who gives up waits no longer than that.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := turns.take(ctx, production); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("two have the turn: %v", err)
+	}
+	done()
+	again, err := turns.take(t.Context(), production)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+	if turns.gates[production] != nil {
+		t.Error("a turn that nobody has is kept")
+	}
+}
+
+// oneGate is an API server with nothing but a Gate.
+type oneGate struct {
+	client.Client
+	gate  *v1alpha1.Gate
+	reads int
+}
+
+func (c *oneGate) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	c.reads++
+	if into, ok := obj.(*v1alpha1.Gate); ok {
+		c.gate.DeepCopyInto(into)
+	}
+	return nil
+}
+
+// A planned request that the controller has not seen is waited for, but not on a Gate
+// at which it does not look.
+func TestASuspendedGateIsNotWaitedFor(t *testing.T) {
+	c := &oneGate{gate: &v1alpha1.Gate{}}
+	c.gate.Spec.Suspend = true
+	c.gate.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: testNow.Add(time.Hour).Format(time.RFC3339)}
+	err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: v1alpha1.RequestOpen}, testNow)
+	if !errors.Is(err, errAway) || c.reads != 1 {
+		t.Errorf("%d reads, %v", c.reads, err)
+	}
+}
