@@ -23,8 +23,9 @@ const (
 	claimsVariable  = "claims"
 )
 
-// secretHeaders are kept from expressions, whose errors are logged and answered.
-// With a signature, who reads the log could send the same once more.
+// secretHeaders are empty for expressions, whose errors are logged and answered. With a
+// signature, who reads the log could send the same once more. That there is one is no
+// secret, and flux-event takes what has none.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
@@ -127,9 +128,10 @@ func wrapped(what string, err error) error {
 func readable(header http.Header) map[string]any {
 	values := map[string]any{}
 	for name, all := range maps.All(header) {
-		if name = strings.ToLower(name); !slices.Contains(secretHeaders, name) {
-			values[name] = strings.Join(all, ", ")
+		if name = strings.ToLower(name); slices.Contains(secretHeaders, name) {
+			all = nil
 		}
+		values[name] = strings.Join(all, ", ")
 	}
 	return values
 }

@@ -48,12 +48,14 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 		}
 		hook.delivery = digestOf(in.body)
 	}
-	if names, ok := event.Metadata[gateKey]; ok {
+	addShortKeys(body)
+	metadata, _ := body["metadata"].(map[string]any)
+	if value, ok := metadata[gateKey]; ok {
+		names, _ := value.(string) // an event has no other
 		if hook.gates = gateNames(names); len(hook.gates) == 0 {
 			return nil, fmt.Errorf("%w: metadata.%s names no Gate", errMalformed, gateKey)
 		}
 	}
-	addShortKeys(body)
 	subject := strings.TrimPrefix(involved.Namespace+"/"+involved.Name, "/")
 	hook.reason = phrase("", involved.Kind+" "+subject) + phrase(": ", event.Message)
 	return hook, nil

@@ -58,6 +58,7 @@ func TestABodyThatIsNoFluxEventIsRefused(t *testing.T) {
 		"metadata that is no text":    fluxBody(`"main@sha1:6d3c78c"`, `{"a":1}`),
 		"names in other case":         fluxBody(`"reason"`, `"Reason"`),
 		"a gate that is not named":    fluxBody(`"metadata":{`, `"metadata":{"gate":"",`),
+		"a gate that is null":         fluxBody(`"metadata":{`, `"metadata":{"gate":null,`),
 		"a gate that is only a comma": fluxBody(`"metadata":{`, `"metadata":{"gate":" , ",`),
 	}
 	for name, body := range notObjects {
@@ -122,7 +123,8 @@ func TestAnAlertRoutesByItsEventMetadata(t *testing.T) {
 	}{
 		{`"gate":"production"`, []string{"production"}},
 		{`"gate":" production , canary,, "`, []string{"production", "canary"}},
-		{`"gating.toolkit.fluxcd.io/gate":"apps/production"`, nil},
+		{`"kustomize.toolkit.fluxcd.io/gate":"production"`, []string{"production"}},
+		{`"gating.toolkit.fluxcd.io/gate":"apps/production"`, []string{"apps/production"}}, // one of our own, for no Gate
 		{`"Gate":"production"`, nil},
 	} {
 		body := fluxBody(`"metadata":{`, `"metadata":{`+test.metadata+`,`)

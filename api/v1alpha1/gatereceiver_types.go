@@ -115,8 +115,7 @@ type GateReceiverSpec struct {
 	// Filter is a CEL expression of type bool. A webhook for which it is false is
 	// taken, and nothing is requested. It reads the body as req (an empty object if it
 	// is not a JSON object), the headers as headers with names in lower case, and for
-	// generic-oidc the claims of the token as claims. Headers with secrets are left
-	// out.
+	// generic-oidc the claims of the token as claims. Headers with secrets are empty.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Filter string `json:"filter,omitempty"`
