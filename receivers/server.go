@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -63,11 +65,19 @@ func (s *Server) Start(ctx context.Context) error {
 	return Serve(ctx, listener, s.Handler)
 }
 
-// awaitReceivers returns once all receivers were looked at.
+// awaitReceivers returns once all receivers were looked at that there are at first:
+// whoever goes on making new ones must not keep a replica from being ready.
 func (s *Server) awaitReceivers(ctx context.Context) error {
+	var first map[types.NamespacedName]bool
 	for {
-		if s.lookedAtAll(ctx) {
-			return nil
+		if now, err := s.receivers(ctx); err == nil {
+			if first == nil {
+				first = maps.Clone(now)
+			}
+			maps.DeleteFunc(first, func(key types.NamespacedName, _ bool) bool { return s.Table.looked(key) || !now[key] })
+			if len(first) == 0 {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -77,18 +87,19 @@ func (s *Server) awaitReceivers(ctx context.Context) error {
 	}
 }
 
-func (s *Server) lookedAtAll(ctx context.Context) bool {
+// receivers returns those in the cache that stay.
+func (s *Server) receivers(ctx context.Context) (map[types.NamespacedName]bool, error) {
 	list := &v1alpha1.GateReceiverList{}
 	if err := s.Receivers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return false
+		return nil, err
 	}
+	keys := map[types.NamespacedName]bool{}
 	for i := range list.Items {
-		obj := &list.Items[i]
-		if obj.DeletionTimestamp.IsZero() && !s.Table.looked(client.ObjectKeyFromObject(obj)) {
-			return false
+		if obj := &list.Items[i]; obj.DeletionTimestamp.IsZero() {
+			keys[client.ObjectKeyFromObject(obj)] = true
 		}
 	}
-	return true
+	return keys, nil
 }
 
 func newServer(handler http.Handler) *http.Server {

@@ -2,6 +2,7 @@ package receivers
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,7 +13,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // slow serves an empty Table within the bounds of a change, and returns a connection.
@@ -114,5 +119,49 @@ func TestSlowLargeBodiesKeepNoSmallOneOut(t *testing.T) {
 		if got := code(t, dial(fmt.Sprintf(head, length)+strings.Repeat(" ", length))); got != http.StatusNotFound {
 			t.Errorf("a body of %d bytes: %d", length, got)
 		}
+	}
+}
+
+// listed are the receivers in a cache, one more each time.
+type listed struct {
+	client.Reader
+	names []string
+}
+
+func (l *listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if into, ok := list.(*v1alpha1.GateReceiverList); ok {
+		for _, name := range l.names {
+			into.Items = append(into.Items, *receiverOf(name, "apps"))
+		}
+	}
+	l.names = append(l.names, fmt.Sprintf("new-%d", len(l.names)))
+	return nil
+}
+
+func TestAReplicaWaitsForTheReceiversThatThereAreAndNotForThoseThatComeLater(t *testing.T) {
+	table, _ := newTable(nil)
+	cache := &listed{names: []string{"one", "two"}}
+	server := &Server{Table: table, Receivers: cache}
+	look := func(name string) {
+		table.put(types.NamespacedName{Namespace: "apps", Name: name}, nil, nil, false)
+	}
+	wait := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		return server.awaitReceivers(ctx)
+	}
+	look("one")
+	if wait(3*retryInterval) == nil {
+		t.Error("it did not wait for the second one")
+	}
+	cache.names = []string{"one", "two"}
+	look("two")
+	if err := wait(10 * time.Second); err != nil {
+		t.Errorf("with new ones all the time: %s", err)
+	}
+	cache.names = []string{"one", "two", "gone"}
+	time.AfterFunc(2*retryInterval, func() { look("gone") })
+	if err := wait(10 * time.Second); err != nil {
+		t.Errorf("it was looked at later: %s", err)
 	}
 }
