@@ -2,16 +2,20 @@ package expression
 
 import (
 	"errors"
+	"regexp/syntax"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
 )
 
 const (
@@ -45,6 +49,41 @@ var efforts = map[string]func(args ...ref.Val) int{
 	"sets.contains":   product,
 	"sets.equivalent": product,
 	"sets.intersects": product,
+	"indexOf":         product,
+	"lastIndexOf":     product,
+}
+
+// scans are the functions whose result says nothing of their work.
+var scans = map[string]func(args ...ref.Val) int{"matches": scan, "indexOf": product, "lastIndexOf": product}
+
+// counted are functions of texts for which CEL has a cost that grows with them.
+var counted = []string{
+	operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
+	operators.In, "contains", "startsWith", "endsWith",
+}
+
+// scan is the work of a regular expression: each character with each of its states,
+// after about a hundred for each state to compile it.
+func scan(args ...ref.Val) int {
+	pattern, _ := args[1].(types.String)
+	parsed, err := syntax.Parse(string(pattern), syntax.Perl)
+	if err != nil {
+		return 0 // it is refused at once
+	}
+	return (length(args[0]) + 100) * states(parsed)
+}
+
+// states returns about how many a regular expression has once its repetitions are
+// written out: a{1000} has a thousand.
+func states(r *syntax.Regexp) int {
+	n := 1 + len(r.Rune)
+	for _, sub := range r.Sub {
+		n += states(sub)
+	}
+	if r.Op == syntax.OpRepeat {
+		n *= max(1, r.Min, r.Max)
+	}
+	return n
 }
 
 func product(args ...ref.Val) int { return length(args[0]) * length(args[1]) }
@@ -127,28 +166,68 @@ func guard(call functions.FunctionOp, effort func(...ref.Val) int, arity int) ce
 	}
 }
 
+// limits has no optimization: that would compile all regular expressions beforehand,
+// whatever memory they take, and keep them.
 func limits() []cel.ProgramOption {
 	return []cel.ProgramOption{
-		cel.EvalOptions(cel.OptOptimize), cel.InterruptCheckFrequency(100), cel.CostLimit(maxCost), cel.CostTracking(sizes{}),
+		cel.InterruptCheckFrequency(100), cel.CostLimit(maxCost), cel.CostTracking(sizes{}), cel.CustomDecorator(guardMatches),
 	}
 }
 
-// sizes counts what a call has made, too, so that no text grows beyond all bounds call
-// by call.
+// guardMatches is guard for the one function of which CEL lets nobody declare the
+// overloads anew.
+func guardMatches(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok || call.Function() != overloads.Matches {
+		return i, nil
+	}
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		text, ok := args[0].(traits.Matcher)
+		if !ok {
+			return types.MaybeNoSuchOverloadErr(args[0])
+		}
+		if scan(args...) > maxEffort {
+			return types.WrapErr(errEffort)
+		}
+		return text.Match(args[1])
+	}), nil
+}
+
+// sizes counts what a call was given and what it has made, too, so that no text grows
+// beyond all bounds call by call, and none is gone through again and again for nothing.
 type sizes struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
-func (sizes) CallCost(function, _ string, _ []ref.Val, result ref.Val) *uint64 {
+func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
+	if effort := scans[function]; effort != nil {
+		cost := 1 + uint64(effort(args...))/100
+		return &cost
+	}
+	texts := 0
+	for _, arg := range args {
+		texts += lengthOfText(arg)
+	}
+	cost := 1 + uint64(texts+lengthOfText(result))/100
 	switch result.(type) {
 	case types.String, types.Bytes:
-		cost := 1 + uint64(length(result))/100
 		return &cost
 	case traits.Lister:
 		if function == operators.Add {
 			return nil // the two lists are kept as they are
 		}
-		cost := 1 + uint64(length(result))
+		cost += uint64(length(result))
 		return &cost
 	}
-	return nil
+	if texts == 0 || slices.Contains(counted, function) {
+		return nil
+	}
+	return &cost
+}
+
+func lengthOfText(value ref.Val) int {
+	switch value.(type) {
+	case types.String, types.Bytes:
+		return length(value)
+	}
+	return 0
 }

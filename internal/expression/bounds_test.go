@@ -41,6 +41,15 @@ func TestNoExpressionRunsOnOrTakesAllMemory(t *testing.T) {
 		"all pairs of two sets":              "sets.contains(req.numbers, req.numbers)",
 		"a set that is no part of another":   "sets.intersects(req.numbers, req.numbers.map(n, -1.5))",
 		"letters, many times":                "[" + strings.Repeat("string(req.text).split(''),", 90) + "[]].size() == 1",
+		"a pattern over a long text":         "string(req.text).matches('(a|b|ab)*(a|b)+[a-z]{0,900}c$')",
+		"a pattern from the object":          "string(req.text).matches(string(req.short) + '{0,900}b$')",
+		"a pattern with many states":         "string(req.short).matches('" + strings.Repeat("a{1000}", 500) + "')",
+		"a pattern over all elements":        "req.objects.all(x, !string(req.short).matches('(a{30}){30}b{900}'))",
+		"patterns that swallow the error":    digits + ".all(x, " + digits + ".exists(y, string(req.text).matches('a*b')))",
+		"a text in the text":                 "string(req.text).indexOf(string(req.text).substring(1500000) + 'b') == 1",
+		"a text in the text, from behind":    "string(req.text).lastIndexOf('b' + string(req.text).substring(1500000)) == 1",
+		"one letter after the other":         digits + ".all(x, " + digits + ".exists(y, string(req.text).charAt(y) == 'b'))",
+		"the length of it, many times":       digits + ".all(x, " + digits + ".exists(y, size(string(req.text)) == y))",
 		"base64 of base64":                   strings.Repeat("base64.encode(bytes(", 60) + "req.short" + strings.Repeat("))", 60) + " == ''",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +87,9 @@ func TestWhatPeopleWriteIsFarFromTheBounds(t *testing.T) {
 		"string(req.text).startsWith('aaa') && string(req.text).size() == 3145728",
 		"['a', 'b'].join('-') == 'a-b' && '%s is %d'.format(['a', 1]) == 'a is 1'",
 		"sets.contains(['a', 'b'], ['a']) && sets.equivalent(['a'], ['a', 'a']) && !sets.intersects(['a'], ['b'])",
+		"'v1.2.3'.matches('^v[0-9]{1,3}([.][0-9]+){2}$') && matches('main', 'main|release-.*') && !'a'.matches('b')",
+		"'a,b'.indexOf(',') == 1 && 'a,b,'.lastIndexOf(',') == 3 && 'a,b'.indexOf(',', 2) == -1",
+		"['a', 'b'].all(x, x in ['a', 'b'])",
 		"'a-b'.replace('-', '_', 1) == 'a_b' && ['a', 'b'].join() == 'ab' && 'a,b'.split(',').size() == 2",
 		"req.?missing.orValue('') == '' && base64.encode(b'a') == 'YQ=='",
 	} {
