@@ -69,7 +69,8 @@ func TestNoExpressionRunsOnOrTakesAllMemory(t *testing.T) {
 			} else if len(err.Error()) > len(text)+1024 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
-			if took > 10*time.Second {
+			// It takes a second on a quiet machine, and minutes without bounds.
+			if took > time.Minute {
 				t.Errorf("took %s", took)
 			}
 			if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 512 {
