@@ -32,7 +32,7 @@ type Table struct {
 	paths map[[sha256.Size]byte]*entry
 	// unsettled are those of which it is not known whether they can be ready.
 	unsettled map[types.NamespacedName]bool
-	// settled are all others that were looked at.
+	// settled are all that were looked at, those of unsettled as well.
 	settled map[types.NamespacedName]bool
 }
 
@@ -107,7 +107,7 @@ func (t *Table) Forget(key types.NamespacedName) {
 func (t *Table) put(key types.NamespacedName, e *entry, paths []string, unsettled bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.settled[key] = !unsettled
+	t.settled[key] = true
 	delete(t.unsettled, key)
 	if unsettled {
 		t.unsettled[key] = true

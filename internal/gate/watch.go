@@ -221,7 +221,7 @@ func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, why string) {
 		d.Message = message(s, nil, &g.Spec) + ", " + why
 		return
 	}
-	d.Reason, d.Message = v1alpha1.DependencyNotReadyReason, "Gate closed, "+why
+	d.Reason, d.By, d.Message = v1alpha1.DependencyNotReadyReason, "", "Gate closed, "+why
 }
 
 // isHard returns whether an open request does not lift a close period.

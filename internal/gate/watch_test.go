@@ -93,6 +93,14 @@ func TestWhereADependencyIsInTheDecisionTable(t *testing.T) {
 	}
 }
 
+func TestAPeriodThatDoesNotDecideIsNotNamed(t *testing.T) {
+	for mode, want := range map[v1alpha1.ManualOpen]string{"Allow": "", "Deny": "freeze"} {
+		if d := gate.Decide(follows(opened(freeze(mode))), noon); d.By != want {
+			t.Errorf("%s: by %q because of %s, want %q", mode, d.By, d.Reason, want)
+		}
+	}
+}
+
 func TestADependencyBeforeAnException(t *testing.T) {
 	e := exception(extend, in(weekly("all-day", "00:00", "24:00")), valid("2026-11-23T00:00:00Z", "2026-11-24T00:00:00Z"))
 	g := production(closed())
