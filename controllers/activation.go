@@ -30,7 +30,7 @@ var activations = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation,
 // for only if there is something to promote.
 func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object, want order) *outcomes {
 	result := &outcomes{}
-	gates := sync.OnceValues(func() ([]*v1alpha1.Gate, error) { return r.liveGates(ctx, want.gate) })
+	gates := r.liveOnce(ctx, want.gate)
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
@@ -94,6 +94,11 @@ func (r *GateReconciler) liveGates(ctx context.Context, own *v1alpha1.Gate) ([]*
 		}
 	}
 	return all, nil
+}
+
+// liveOnce returns a function that asks for liveGates when it is called first.
+func (r *GateReconciler) liveOnce(ctx context.Context, own *v1alpha1.Gate) func() ([]*v1alpha1.Gate, error) {
+	return sync.OnceValues(func() ([]*v1alpha1.Gate, error) { return r.liveGates(ctx, own) })
 }
 
 func namesOf(obj *target.Object) activation.Names {

@@ -148,11 +148,12 @@ func (r *GateReconciler) certifyActivation(ctx context.Context, obj *target.Obje
 // forgetActivations removes the condition Activated from Certificates that no Gate
 // governs but one that goes.
 func (r *GateReconciler) forgetActivations(ctx context.Context, targets []*target.Object, but string, now time.Time) error {
+	live := r.liveOnce(ctx, nil)
 	for _, obj := range targets {
 		if conditions.Get(obj, v1alpha1.ActivatedCondition) == nil {
 			continue
 		}
-		gates, err := r.governing(ctx, &obj.Unstructured)
+		gates, err := r.governing(&obj.Unstructured, live)
 		delete(gates, but)
 		if err == nil && len(gates) == 0 {
 			err = r.certifyActivation(ctx, obj, nil, now)

@@ -16,10 +16,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// approve sets the conditions of a target that tell what became of it and returns
+// approve sets the conditions of a target that tell what becomes of it and returns
 // what it is then. Flux's conditions are an atomic list for server-side apply, so
 // that this is a patch on a version.
-func (r *GateReconciler) approve(ctx context.Context, obj *target.Object, step target.Step, want order, plan planned) (*target.Object, error) {
+func (r *GateReconciler) approve(ctx context.Context, s settled) (*target.Object, error) {
+	obj, step, want, plan := s.obj, s.step, s.want, s.plan
 	condition := approval(step, want.Want, plan.Exempt)
 	was := conditions.Get(obj, v1alpha1.ApprovedCondition)
 	switch {

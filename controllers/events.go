@@ -165,8 +165,9 @@ func (r *GateReconciler) toldOfRequests(ctx context.Context, gate string) []*tar
 	return held[:min(len(held), maxToldOfRequest)]
 }
 
-// tell records an event on the target if the step changed something.
-func (r *GateReconciler) tell(obj *target.Object, state target.State, step target.Step, want order) {
+// tell records an event on a target if the step changed something.
+func (r *GateReconciler) tell(s settled) {
+	obj, state, step, want := s.obj, s.state, s.step, s.want
 	switch {
 	case step.Outcome == target.OutcomeExempt:
 	case step.Again:

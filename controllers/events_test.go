@@ -155,7 +155,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 			r := &GateReconciler{EventRecorder: events}
 			step := target.Next(tc.state, tc.heldBy, tc.want, tc.plan)
 			if step.Write {
-				r.tell(inGit("ns", "apps", nil), tc.state, step, order{Want: tc.want, decision: tc.decision, now: start})
+				r.tell(settled{obj: inGit("ns", "apps", nil), state: tc.state, step: step, want: order{Want: tc.want, decision: tc.decision, now: start}})
 			}
 			if tc.event == "" {
 				equal(t, events.events, []string(nil))

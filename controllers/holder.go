@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,6 +35,8 @@ type order struct {
 	decision *gate.Decision
 	// now is when the Gate was looked at.
 	now time.Time
+	// live returns all Gates, which are read once for all targets.
+	live func() ([]*v1alpha1.Gate, error)
 }
 
 // assert brings all targets to what the decision wants. One that fails does not
@@ -102,57 +103,114 @@ func (r *GateReconciler) settleGoverned(ctx context.Context, obj *v1alpha1.Gate,
 	return result
 }
 
-// settleAll settles targets, several at once. Machines are passed over: they are
-// not held, see refreshMachines.
+// settleAll settles targets, several at once: first all are held or released, then
+// the conditions of those that are held are written, so that no target waits for the
+// condition of another. Machines are passed over: they are not held, see
+// refreshMachines.
 func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want order) *outcomes {
+	want.live = r.liveOnce(ctx, nil)
 	result := &outcomes{}
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(writesAtOnce)
-	for _, obj := range targets {
-		if isMachine(&obj.Unstructured) {
+	all := make([]settled, len(targets))
+	errs := make([]error, len(targets))
+	several(len(targets), func(i int) {
+		if all[i].told = isMachine(&targets[i].Unstructured); !all[i].told {
+			all[i], errs[i] = r.settle(ctx, targets[i], want)
+		}
+	})
+	several(len(targets), func(i int) {
+		if errs[i] == nil && !all[i].told {
+			all[i], errs[i] = r.confirm(ctx, all[i], want)
+		}
+	})
+	for i, obj := range targets {
+		result.again(all[i].plan.Recheck)
+		if err := errs[i]; err != nil {
+			result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), v1alpha1.WriteFailedReason, err.Error(),
+				fmt.Errorf("%s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err))
 			continue
 		}
+		switch all[i].step.Outcome {
+		case target.OutcomeHeld:
+			result.held++
+		case target.OutcomeForeign:
+			result.foreign++
+		case target.OutcomeExempt:
+			result.exempt++
+		case target.OutcomeReleased:
+			result.released++
+		}
+	}
+	return result
+}
+
+// several calls do for each of n, up to writesAtOnce at the same time.
+func several(n int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	for i := range n {
 		group.Go(func() error {
-			outcome, recheck, err := r.settle(ctx, obj, want)
-			mu.Lock()
-			defer mu.Unlock()
-			result.again(recheck)
-			switch {
-			case err != nil:
-				result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), v1alpha1.WriteFailedReason, err.Error(),
-					fmt.Errorf("%s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err))
-			case outcome == target.OutcomeHeld:
-				result.held++
-			case outcome == target.OutcomeForeign:
-				result.foreign++
-			case outcome == target.OutcomeExempt:
-				result.exempt++
-			case outcome == target.OutcomeReleased:
-				result.released++
-			}
+			do(i)
 			return nil
 		})
 	}
 	_ = group.Wait() // none returns an error
-	return result
 }
 
+// settled is what became of a target.
+type settled struct {
+	// obj is the target as it is now.
+	obj *target.Object
+	// want is what was wanted of it.
+	want order
+	// state is what it was in before the step, for which the plan was made.
+	state target.State
+	step  target.Step
+	plan  planned
+	// told means that the target itself says what became of it, if anything did.
+	told bool
+}
+
+// releases returns whether the step lets the target go.
+func (s settled) releases() bool { return s.step.Write && !s.step.Hold }
+
 // settle takes the step that a target needs, if any. Each write is conditional
-// on the version of the target that the step was decided on. It returns when the
-// target needs to be looked at again, zero if events tell.
-func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want order) (target.Outcome, time.Time, error) {
+// on the version of the target that the step was decided on.
+func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want order) (settled, error) {
 	for retry := 0; ; retry++ {
 		if !obj.GetDeletionTimestamp().IsZero() {
 			// Flux prunes nothing of an object that is deleted while suspended.
-			return target.Untouched, time.Time{}, nil
+			return settled{told: true}, nil
 		}
-		outcome, recheck, err := r.step(ctx, obj, want)
+		result, err := r.step(ctx, obj, want)
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
-			return outcome, recheck, err
+			return result, err
 		}
 		if obj, err = r.reread(ctx, obj); obj == nil {
-			return target.Untouched, time.Time{}, err
+			return settled{told: true}, err
+		}
+	}
+}
+
+// confirm tells what became of a target that was not released. If somebody else wrote
+// it meanwhile, it may need another step.
+func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (settled, error) {
+	for retry := 0; ; retry++ {
+		if s.told {
+			return s, nil
+		}
+		if s.step.Write {
+			r.tell(s)
+		}
+		_, err := r.approve(ctx, s)
+		if !apierrors.IsConflict(err) || retry == conflictRetries {
+			return s, err
+		}
+		obj, err := r.reread(ctx, s.obj)
+		if obj == nil {
+			return settled{told: true}, err
+		}
+		if s, err = r.settle(ctx, obj, want); err != nil {
+			return s, err
 		}
 	}
 }
@@ -170,51 +228,49 @@ func (r *GateReconciler) reread(ctx context.Context, obj *target.Object) (*targe
 	return latest, nil
 }
 
-func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want order) (target.Outcome, time.Time, error) {
+func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want order) (settled, error) {
 	adapter := target.Of(&obj.Unstructured)
 	state, holders := adapter.Observe(obj, us), heldBy(&obj.Unstructured)
 	if !want.Closed && heldByNobody(&obj.Unstructured) {
-		closed, err := r.closedElsewhere(ctx, &obj.Unstructured, want.Gate, want.now)
+		closed, err := r.closedElsewhere(&obj.Unstructured, want)
 		if err != nil || closed {
-			return target.Untouched, time.Time{}, err // that Gate will put its name to the hold
+			return settled{told: true}, err // that Gate will put its name to the hold
 		}
 		want.Gate = ""
 	}
 	plan, err := r.plan(ctx, obj, state, target.After(holders, want.Want), want)
 	if err != nil {
-		return target.Untouched, time.Time{}, err
+		return settled{}, err
 	}
-	step := target.Next(state, holders, want.Want, plan.Plan)
+	s := settled{obj: obj, want: want, state: state, step: target.Next(state, holders, want.Want, plan.Plan), plan: plan}
 
+	if s.step.Claim {
+		if s.obj, err = r.apply(ctx, s.obj, target.Step{Hold: true, HeldBy: holders}, target.Lever(s.obj)); err != nil {
+			return s, err
+		}
+	}
 	// The condition is written while the target still names the Gate, so that
 	// after a crash there is somebody left to mend it.
-	release := step.Write && !step.Hold
-	if step.Claim {
-		if obj, err = r.apply(ctx, obj, target.Step{Hold: true, HeldBy: holders}, target.Lever(obj)); err != nil {
-			return step.Outcome, time.Time{}, err
+	if s.releases() {
+		if s.obj, err = r.approve(ctx, s); err != nil {
+			return s, err
 		}
 	}
-	if release {
-		if obj, err = r.approve(ctx, obj, step, want, plan); err != nil {
-			return step.Outcome, time.Time{}, err
-		}
-	}
-	if step.Write {
-		latest, err := r.apply(ctx, obj, step, plan.Lever)
-		if apierrors.IsInvalid(err) && step.Hold {
+	if s.step.Write {
+		latest, err := r.apply(ctx, s.obj, s.step, plan.Lever)
+		if apierrors.IsInvalid(err) && s.step.Hold {
 			// Somebody left no room for the annotation. A hold in nobody's name is one.
-			latest, err = r.apply(ctx, obj, target.Step{Hold: true}, plan.Lever)
+			latest, err = r.apply(ctx, s.obj, target.Step{Hold: true}, plan.Lever)
 		}
 		if err != nil {
-			return step.Outcome, time.Time{}, err
+			return s, err
 		}
-		obj = latest
-		r.tell(obj, state, step, want)
+		s.obj = latest
 	}
-	if !release {
-		_, err = r.approve(ctx, obj, step, want, plan)
+	if s.told = s.releases(); s.told {
+		r.tell(s)
 	}
-	return step.Outcome, plan.Recheck, err
+	return s, nil
 }
 
 // apply writes who holds the target, by server-side apply of nothing else.

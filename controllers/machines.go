@@ -357,7 +357,7 @@ func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[str
 // vetoed returns whether another Gate keeps a Machine from being refreshed: each
 // that governs it has to be open, or to let it be.
 func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
-	gates, err := f.governing(ctx, &t.Unstructured)
+	gates, err := f.governing(&t.Unstructured, f.liveOnce(ctx, nil))
 	if err != nil {
 		return false, err
 	}

@@ -107,12 +107,12 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 	return len(naming), result.recheck, result.err()
 }
 
-// closedElsewhere returns whether a target is governed by a Gate, other than
-// one, that is not open.
-func (r *GateReconciler) closedElsewhere(ctx context.Context, obj *unstructured.Unstructured, than string, now time.Time) (bool, error) {
-	gates, err := r.governing(ctx, obj)
+// closedElsewhere returns whether a target is governed by a Gate, other than the one
+// that wants something of it, that is not open.
+func (r *GateReconciler) closedElsewhere(obj *unstructured.Unstructured, want order) (bool, error) {
+	gates, err := r.governing(obj, want.live)
 	for name, g := range gates {
-		if name != than && (g == nil || !gate.IsOpen(g, now)) {
+		if name != want.Gate && (g == nil || !gate.IsOpen(g, want.now)) {
 			return true, err
 		}
 	}
@@ -121,12 +121,12 @@ func (r *GateReconciler) closedElsewhere(ctx context.Context, obj *unstructured.
 
 // governing returns the Gates that govern a target, by name. One that the target
 // names but that does not exist, or that it must not refer to, is nil.
-func (r *GateReconciler) governing(ctx context.Context, obj *unstructured.Unstructured) (map[string]*v1alpha1.Gate, error) {
+func (r *GateReconciler) governing(obj *unstructured.Unstructured, live func() ([]*v1alpha1.Gate, error)) (map[string]*v1alpha1.Gate, error) {
 	names, governing := namedBy(obj), map[string]*v1alpha1.Gate{}
 	for _, name := range names {
 		governing[name] = nil
 	}
-	gates, err := r.liveGates(ctx, nil)
+	gates, err := live()
 	for _, g := range gates {
 		if r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names) {
 			governing[client.ObjectKeyFromObject(g).String()] = g
