@@ -138,6 +138,7 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 			result.exempt++
 		case target.OutcomeReleased:
 			result.released++
+		case target.Untouched, target.OutcomeResumed:
 		}
 	}
 	return result

@@ -76,6 +76,30 @@ func (r *GateReconciler) reaches(from, to string) bool {
 	return from == to || !r.NoCrossNamespaceRefs
 }
 
+// targetField is by which the Gates are looked up that may govern an object: its key,
+// or that of all objects of its kind in its namespace.
+const targetField = "spec.targets"
+
+// targetedBy returns what the spec of a Gate names, for the index by targetField.
+func targetedBy(obj client.Object) []string {
+	gate, ok := obj.(*v1alpha1.Gate)
+	if !ok {
+		return nil
+	}
+	var named []string
+	for _, ref := range gate.Spec.Targets {
+		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
+			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), ref.Name))
+		}
+	}
+	return named
+}
+
+// keyOf returns the key of an object by some name, which may be v1alpha1.AnyName.
+func keyOf(obj *unstructured.Unstructured, name string) string {
+	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
+}
+
 func namespaceOf(ref v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 	return cmp.Or(ref.Namespace, gate.Namespace)
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -40,27 +39,20 @@ func watchedBy(obj client.Object) []string {
 	for i := range g.Spec.Watch {
 		ref := &g.Spec.Watch[i]
 		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
-			watched = append(watched, watchKey(adapter.GroupKind(), gate.WatchedNamespace(g, ref), ref.Name))
+			watched = append(watched, objectKey(adapter.GroupKind(), gate.WatchedNamespace(g, ref), ref.Name))
 		}
 	}
 	return watched
 }
 
-func watchKey(kind schema.GroupKind, namespace, name string) string {
+// objectKey is how objects of supported kinds are named in indexes.
+func objectKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
 // notifyWatching asks the Gates that watch an object to look at it.
 func (w *targetWatcher) notifyWatching(u *unstructured.Unstructured) {
-	key := watchKey(u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())
-	gates := &v1alpha1.GateList{}
-	if err := w.client.List(context.Background(), gates, client.MatchingFields{watchField: key}, client.UnsafeDisableDeepCopy); err != nil {
-		w.unlisted(err)
-		return
-	}
-	for i := range gates.Items {
-		w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&gates.Items[i])})
-	}
+	w.notifyBy(watchField, keyOf(u, u.GetName()), func(*v1alpha1.Gate) bool { return true })
 }
 
 // observation is what was seen of an object that a Gate watches.

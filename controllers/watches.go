@@ -54,8 +54,10 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 	}); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Gate{}, watchField, watchedBy); err != nil {
-		return err
+	for field, keys := range map[string]client.IndexerFunc{watchField: watchedBy, targetField: targetedBy} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Gate{}, field, keys); err != nil {
+			return err
+		}
 	}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: r.Namespaces,
@@ -225,26 +227,27 @@ func (w *targetWatcher) notify(obj any) {
 	if !ok {
 		return
 	}
-	names := namedBy(u)
-	for _, gate := range append(holders(u), names...) {
+	for _, gate := range append(holders(u), namedBy(u)...) {
 		namespace, name, _ := strings.Cut(gate, "/")
 		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	}
 	w.notifyWatching(u)
-	if err := w.enqueue(context.Background(), func(gate *v1alpha1.Gate) bool { return governs(gate, u, names) }); err != nil {
-		w.unlisted(err)
+	for _, name := range []string{u.GetName(), v1alpha1.AnyName} {
+		w.notifyBy(targetField, keyOf(u, name), func(gate *v1alpha1.Gate) bool { return governs(gate, u, nil) })
 	}
 }
 
-// unlisted logs that Gates cannot be listed: only a cache that is shut down cannot be
-// read.
-func (w *targetWatcher) unlisted(err error) {
-	ctrl.Log.WithName("targets").Error(err, "unable to list gates")
+// notifyBy asks Gates to look at an object that an index has for a key.
+func (w *targetWatcher) notifyBy(field, key string, of func(*v1alpha1.Gate) bool) {
+	if err := w.enqueue(context.Background(), of, client.MatchingFields{field: key}); err != nil {
+		// Only a cache that is shut down cannot be read.
+		ctrl.Log.WithName("targets").Error(err, "unable to list gates")
+	}
 }
 
-func (w *targetWatcher) enqueue(ctx context.Context, of func(*v1alpha1.Gate) bool) error {
+func (w *targetWatcher) enqueue(ctx context.Context, of func(*v1alpha1.Gate) bool, opts ...client.ListOption) error {
 	gates := &v1alpha1.GateList{}
-	if err := w.client.List(ctx, gates, client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.client.List(ctx, gates, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
 	for i := range gates.Items {

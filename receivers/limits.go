@@ -57,8 +57,8 @@ const (
 	maxLargeBytes = 32 << 20
 
 	// requestsPerSecond and burst bound what a single receiver takes. Each request is
-	// three calls of the API server, of which --kube-api-qps has 50 in a second by
-	// default. The burst is a fleet whose Kustomizations fail at the same time.
+	// three calls of the API server, of which Flux's controllers allow themselves 50 in a
+	// second. The burst is a fleet whose Kustomizations fail at the same time.
 	requestsPerSecond = 20
 	burst             = 200
 

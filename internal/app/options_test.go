@@ -17,7 +17,7 @@ func TestTheFlagsAreThoseOfFlux(t *testing.T) {
 	o.BindFlags(fs)
 	for name, want := range map[string]string{
 		"metrics-addr": ":8080", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "concurrent": "4",
-		"kube-api-qps": "50", "kube-api-burst": "300", "log-level": "info", "log-encoding": "json",
+		"kube-api-qps": "500", "kube-api-burst": "1000", "log-level": "info", "log-encoding": "json",
 		"enable-leader-election": "false", "no-cross-namespace-refs": "false", "min-retry-delay": "750ms",
 		"feature-gates": "", "watch-all-namespaces": "true", "watch-label-selector": "", "interval-jitter-percentage": "5",
 	} {
@@ -26,6 +26,9 @@ func TestTheFlagsAreThoseOfFlux(t *testing.T) {
 		} else if f.DefValue != want {
 			t.Errorf("--%s defaults to %q, want %q", name, f.DefValue, want)
 		}
+	}
+	if o.Client.QPS != 500 || o.Client.Burst != 1000 {
+		t.Errorf("without flags the limits are %v and %d", o.Client.QPS, o.Client.Burst)
 	}
 }
 
