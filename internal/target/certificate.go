@@ -72,8 +72,8 @@ func (certificate) Observe(obj *Object, us Identity) State {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, path...); !ok {
 			continue
 		}
-		ours, others := us.owners(obj, path)
-		nameOurs, _ := us.owners(obj, us.heldByPath())
+		ours, others := us.owners(&obj.Unstructured, path)
+		nameOurs, _ := us.owners(&obj.Unstructured, us.heldByPath())
 		switch renewal := path[1] == renewalPath[1]; {
 		case ours && !others:
 			return Held

@@ -49,7 +49,7 @@ func (machine) Observe(obj *Object, us Identity) State {
 	if _, ok := obj.GetAnnotations()[RefreshRequestAnnotation]; !ok {
 		return Free
 	}
-	if ours, _ := us.owners(obj, requestPath); ours {
+	if ours, _ := us.owners(&obj.Unstructured, requestPath); ours {
 		return Held
 	}
 	return Foreign

@@ -1,7 +1,7 @@
 package target
 
 import (
-	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -106,7 +106,11 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 		}
 	}
 	obj.Object = trimmed
-	obj.SetManagedFields(reduce(obj.GetManagedFields(), append(a.levers(), us.heldByPath(), us.refreshPath())...))
+	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.refreshPath())...); len(entries) > 0 {
+		_ = unstructured.SetNestedField(obj.Object, entries, managedFieldsPath...) // they were read from there
+	} else {
+		unstructured.RemoveNestedField(obj.Object, managedFieldsPath...)
+	}
 
 	annotations := obj.GetAnnotations()
 	delete(annotations, lastAppliedAnnotation)
@@ -138,12 +142,14 @@ func (us Identity) refreshPath() []string { return []string{"metadata", "annotat
 
 // owners returns whether we own a field of a trimmed object, and whether
 // somebody else does. What an admission policy has written belongs to nobody.
-func (us Identity) owners(obj managed, path []string) (ours, others bool) {
-	for _, entry := range obj.GetManagedFields() {
-		if !owns(entry.FieldsV1, path) {
+func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, others bool) {
+	for _, item := range managedFields(obj) {
+		entry, ok := item.(map[string]any)
+		if !ok || !owns(entry, path) {
 			continue
 		}
-		if entry.Manager == us.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+		subresource, _ := entry["subresource"].(string)
+		if entry["manager"] == us.Manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) && subresource == "" {
 			ours = true
 		} else {
 			others = true
@@ -152,53 +158,57 @@ func (us Identity) owners(obj managed, path []string) (ours, others bool) {
 	return ours, others
 }
 
-type managed interface {
-	GetManagedFields() []metav1.ManagedFieldsEntry
+var managedFieldsPath = []string{"metadata", "managedFields"}
+
+// managedFields returns metadata.managedFields as they are: converting them costs more
+// than all else that is done with an object.
+func managedFields(obj *unstructured.Unstructured) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, managedFieldsPath...)
+	entries, _ := value.([]any)
+	return entries
 }
 
 // reduce leaves of managed fields those of some paths.
-func reduce(entries []metav1.ManagedFieldsEntry, paths ...[]string) []metav1.ManagedFieldsEntry {
-	var reduced []metav1.ManagedFieldsEntry
-	for _, entry := range entries {
+func reduce(entries []any, paths ...[]string) []any {
+	var reduced []any
+	for _, item := range entries {
+		entry, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
 		fields := map[string]any{}
 		for _, path := range paths {
-			if owns(entry.FieldsV1, path) {
+			if owns(entry, path) {
 				names := make([]string, len(path))
 				for i, name := range path {
-					names[i] = "f:" + name
+					names[i] = ownedField(name)
 				}
 				_ = unstructured.SetNestedMap(fields, map[string]any{}, names...) // no path is the beginning of another
 			}
 		}
-		if len(fields) == 0 {
-			continue
+		if len(fields) > 0 {
+			entry = maps.Clone(entry)
+			entry[ownedFields] = fields
+			reduced = append(reduced, entry)
 		}
-		raw, err := json.Marshal(fields)
-		if err != nil {
-			panic(err) // maps of strings always marshal
-		}
-		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
-		reduced = append(reduced, entry)
 	}
 	return reduced
 }
 
-// owns returns whether a set of managed fields has the field of a path.
-func owns(fields *metav1.FieldsV1, path []string) bool {
-	if fields == nil {
-		return false
-	}
-	raw := fields.GetRawBytes()
+// owns returns whether an entry of managed fields has the field of a path.
+func owns(entry map[string]any, path []string) bool {
+	fields, ok := entry[ownedFields].(map[string]any)
 	for _, name := range path {
-		var level map[string]json.RawMessage
-		if json.Unmarshal(raw, &level) != nil {
-			return false
-		}
-		next, ok := level["f:"+name]
 		if !ok {
 			return false
 		}
-		raw = next
+		fields, ok = fields[ownedField(name)].(map[string]any)
 	}
-	return true
+	return ok
 }
+
+// ownedFields is where an entry of managed fields has which they are: see fieldsV1 of
+// the Kubernetes API.
+const ownedFields = "fieldsV1"
+
+func ownedField(name string) string { return "f:" + name }

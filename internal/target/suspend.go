@@ -46,8 +46,8 @@ func (suspendable) Observe(obj *Object, us Identity) State {
 		return Free
 	}
 	_, named := obj.GetAnnotations()[us.HeldBy]
-	ours, others := us.owners(obj, suspendPath)
-	nameOurs, _ := us.owners(obj, us.heldByPath())
+	ours, others := us.owners(&obj.Unstructured, suspendPath)
+	nameOurs, _ := us.owners(&obj.Unstructured, us.heldByPath())
 	switch {
 	case ours && (nameOurs || !named):
 		return Held
