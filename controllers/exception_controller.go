@@ -40,6 +40,9 @@ type ExceptionReconciler struct {
 	APIReader client.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
+	// ServerTime asks the API server for the time, cut off to the second: an exception
+	// that is gone closes nothing. Nil means that Clock alone counts.
+	ServerTime func(context.Context) (time.Time, error)
 	// Stamped returns whether the API server stamps who writes and who approves
 	// exceptions. While it does not, no approval is taken note of.
 	Stamped func(context.Context) (bool, error)
@@ -88,14 +91,29 @@ func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateExcept
 		}
 	}
 	if removal := removalOf(obj); !removal.IsZero() && !now.Before(removal) {
-		uid, version := obj.GetUID(), obj.GetResourceVersion()
-		return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
+		return r.remove(ctx, obj, removal)
 	}
 	next, err := r.reconcile(ctx, obj, g, now)
 	if err != nil || next.IsZero() {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
+}
+
+// remove deletes an exception, once it is time by the clock of the API server, too.
+func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
+	if r.ServerTime != nil {
+		asked := r.Clock.Now()
+		shown, err := r.ServerTime(ctx)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("the API server does not say what time it is: %w", err)
+		}
+		if shown.Before(at) {
+			return ctrl.Result{RequeueAfter: min(untilShown(at, shown, asked), exceptionInterval)}, nil
+		}
+	}
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
 // locked returns a patch that fails if the object was changed since.

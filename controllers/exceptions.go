@@ -72,6 +72,7 @@ func (r *ExceptionReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) e
 		Watches(&v1alpha1.Gate{}, handler.EnqueueRequestsFromMapFunc(r.ofGate), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, recordsChanged(),
 		))).
+		WatchesRawSource(opts.ClockWatch.Source(allExceptions(r.Client))).
 		WithOptions(opts.controller()).
 		Complete(r)
 }

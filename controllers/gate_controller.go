@@ -52,6 +52,9 @@ type GateReconciler struct {
 	Locks *Locks
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
+	// ServerTime asks the API server for the time, cut off to the second. A Gate opens
+	// only if it is open at that time, too. Nil means that Clock alone counts.
+	ServerTime func(context.Context) (time.Time, error)
 	// NoCrossNamespaceRefs refuses targets in other namespaces than the Gate's.
 	NoCrossNamespaceRefs bool
 	// Namespaces are those whose Gates are reconciled, none means all.
@@ -63,6 +66,8 @@ type GateReconciler struct {
 
 	// releases has, by Gate, the ReleaseStatus that was written last.
 	releases sync.Map
+	// sightings has, by Gate, what was seen of the objects that it watches.
+	sightings sync.Map
 }
 
 // Reconcile brings the targets of a Gate to what the Gate says at this instant.
@@ -120,36 +125,42 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		return &outcomes{}, 0, err
 	}
 	before := obj.DeepCopy()
-	watched := r.observeWatched(ctx, obj, now)
-	handled := gate.HandleRequests(obj, now)
-	decision := gate.Decide(obj, now, exceptions...)
-	report(obj, decision)
-	gate.RecordExceptions(obj, exceptions, now)
-	changed, missed := stateChanged(before, obj), missedEdges(before, decision.State, now)
+	v := r.decide(ctx, obj, exceptions, now)
+	report(obj, v.Decision)
+	gate.RecordExceptions(obj, exceptions, v.at)
+	changed, missed := stateChanged(before, obj), missedEdges(before, v.State, v.at)
 	if status := obj.Status.Machines; status != nil &&
-		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && decision.State == v1alpha1.StateOpened) {
+		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && v.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
 	}
-	if changed || before.Generation != before.Status.ObservedGeneration || len(handled) > 0 {
-		if len(decision.Errors) == 0 { // Reconciling and Stalled exclude each other
-			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", decision.State)
+	if changed || before.Generation != before.Status.ObservedGeneration || len(v.handled) > 0 {
+		if len(v.Errors) == 0 { // Reconciling and Stalled exclude each other
+			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", v.State)
 		}
 		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
 			return &outcomes{}, 0, err
 		}
 	}
-	r.recordRequests(ctx, obj, handled)
+	r.recordRequests(ctx, obj, v.handled)
 	if changed {
-		r.announce(ctx, obj, decision, now)
+		r.announce(ctx, obj, v.Decision, v.at)
 	}
 
-	outcome := r.assert(ctx, obj, decision, missed, now)
-	outcome.merge(watched)
-	r.refreshMachines(ctx, obj, patcher, decision, outcome, now)
+	outcome := r.assert(ctx, obj, v.Decision, missed, now)
+	if v.watched == nil {
+		v.watched, _ = r.observeWatched(ctx, obj, v.at, false)
+		v.decide(gate.Decide(obj, v.at, exceptions...))
+		report(obj, v.Decision)
+	}
+	outcome.merge(v.watched)
+	if v.err != nil {
+		outcome.retry = append(outcome.retry, v.err)
+	}
+	r.refreshMachines(ctx, obj, patcher, v.Decision, outcome, now)
 	obj.Status.Targets = outcome.counts()
 	obj.Status.Failures = outcome.report(before.Status, now)
 	r.record(before, obj, now)
-	return outcome, r.requeueAfter(obj, decision, outcome.recheck), nil
+	return outcome, r.requeueAfter(obj, append(v.edges, outcome.recheck)), nil
 }
 
 // missedEdges returns whether the Gate changed its state and changed it back
@@ -162,13 +173,9 @@ func missedEdges(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) boo
 // requeueAfter is exact at the next change: jitter is for the interval alone.
 // The decision took a while, so that the delay is counted from the time it is
 // now.
-func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, decision gate.Decision, recheck time.Time) time.Duration {
+func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
 	delay := jitter.JitteredIntervalDuration(obj.GetInterval())
 	now := r.Clock.Now()
-	edges := []time.Time{decision.Recheck, recheck}
-	if decision.Next != nil {
-		edges = append(edges, decision.Next.At.Time)
-	}
 	for _, at := range edges {
 		if !at.IsZero() {
 			delay = min(delay, at.Sub(now))

@@ -22,6 +22,7 @@ import (
 func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.NamespacedName, now time.Time) (ctrl.Result, error) {
 	r.GateMetrics.Delete(key)
 	r.releases.Delete(key)
+	r.sightings.Delete(key)
 	if key.Name == "" {
 		held, err := r.Targets.HeldBy(ctx, key.String())
 		result := r.settleAll(ctx, held, order{now: now})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,15 +66,35 @@ type observation struct {
 	retry   error
 }
 
+// sighting is what was seen of an object that a Gate watches, and in which versions.
+type sighting struct {
+	observation
+	// gate is the resource version of the Gate, which expressions read, too.
+	gate string
+	ref  v1alpha1.WatchReference
+	// version is the UID and the resource version of the object, empty if it did not
+	// exist.
+	version string
+	at      time.Time
+}
+
+// sightingMaxAge is how long what was seen of an object counts while it does not change
+// in the cache, whose watch may be broken.
+const sightingMaxAge = 10 * time.Minute
+
 // observeWatched notes in the status of a Gate what the objects are that it watches.
 // They are read from the API server, in full, which is what an expression needs and
-// what the cache of targets does not keep. One that cannot be read is not ready: the
-// Gate must not open, or stay open, on what was seen some time ago.
-func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate, now time.Time) *outcomes {
-	result := &outcomes{}
+// what the cache of targets does not keep; unless all are to be read anew, those that
+// are as they were when they were read last are not. It returns whether there are such.
+// One that cannot be read is not ready: the Gate must not open, or stay open, on what
+// was seen some time ago.
+func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate, now time.Time, anew bool) (result *outcomes, remembered bool) {
+	result = &outcomes{}
+	key := client.ObjectKeyFromObject(obj)
 	if len(obj.Spec.Watch) == 0 {
 		obj.Status.Watch = nil
-		return result
+		r.sightings.Delete(key)
+		return result, false
 	}
 	self, err := selfOf(obj)
 	if err != nil {
@@ -81,10 +102,18 @@ func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate,
 	}
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
-	seen := make([]observation, len(obj.Spec.Watch))
+	before, seen := r.seenBefore(key, len(obj.Spec.Watch)), make([]sighting, len(obj.Spec.Watch))
+	known := make([]bool, len(seen))
 	var group sync.WaitGroup
 	for i := range obj.Spec.Watch {
-		group.Go(func() { seen[i] = r.observe(ctx, obj, self, &obj.Spec.Watch[i]) })
+		group.Go(func() {
+			if known[i] = !anew && r.unchanged(ctx, obj, &before[i], &obj.Spec.Watch[i], now); known[i] {
+				seen[i] = before[i]
+				return
+			}
+			seen[i] = r.observe(ctx, obj, self, &obj.Spec.Watch[i])
+			seen[i].at = now
+		})
 	}
 	group.Wait()
 
@@ -97,7 +126,43 @@ func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate,
 		}
 	}
 	obj.Status.Watch = status
-	return result
+	r.sightings.Store(key, seen)
+	return result, slices.Contains(known, true)
+}
+
+// seenBefore returns what was seen of the objects that a Gate watches.
+func (r *GateReconciler) seenBefore(key types.NamespacedName, n int) []sighting {
+	if known, ok := r.sightings.Load(key); ok {
+		if known, ok := known.([]sighting); ok && len(known) == n {
+			return known
+		}
+	}
+	return make([]sighting, n)
+}
+
+// unchanged returns whether an object that a Gate watches is in the cache as it was when
+// it was read, so that reading it again would show the same.
+func (r *GateReconciler) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sighting, ref *v1alpha1.WatchReference, now time.Time) bool {
+	age := now.Sub(seen.at)
+	if seen.gate == "" || seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= sightingMaxAge {
+		return false
+	}
+	adapter, err := target.For(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return false
+	}
+	cached, err := r.Targets.Select(ctx, adapter, gate.WatchedNamespace(obj, ref), v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
+	switch {
+	case err != nil || len(cached) > 1:
+		return false
+	case len(cached) == 0:
+		return seen.version == ""
+	}
+	return seen.version == versionOf(&cached[0].Unstructured)
+}
+
+func versionOf(u *unstructured.Unstructured) string {
+	return string(u.GetUID()) + "/" + u.GetResourceVersion()
 }
 
 // selfOf returns the content of a Gate, as expressions read it.
@@ -111,8 +176,10 @@ func selfOf(obj *v1alpha1.Gate) (map[string]any, error) {
 }
 
 // observe looks at one object that a Gate watches.
-func (r *GateReconciler) observe(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.WatchReference) observation {
-	cannot := func(failure, message string) observation { return observation{failure: failure, message: message} }
+func (r *GateReconciler) observe(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.WatchReference) sighting {
+	cannot := func(failure, message string) sighting {
+		return sighting{observation: observation{failure: failure, message: message}}
+	}
 	namespace := gate.WatchedNamespace(obj, ref)
 	if !r.reaches(obj.Namespace, namespace) {
 		return cannot(v1alpha1.AccessDeniedReason,
@@ -130,13 +197,16 @@ func (r *GateReconciler) observe(ctx context.Context, obj *v1alpha1.Gate, self m
 		return cannot(v1alpha1.CRDNotFoundReason, err.Error())
 	}
 	if err != nil {
-		return observation{message: "cannot be read: " + err.Error(), failure: v1alpha1.ReadFailedReason, retry: err}
+		seen := cannot(v1alpha1.ReadFailedReason, "cannot be read: "+err.Error())
+		seen.retry = err
+		return seen
 	}
+	seen := sighting{gate: obj.ResourceVersion, ref: *ref}
 	was := gate.Watched(obj, ref)
 	var content map[string]any
 	if dep != nil {
-		content = dep.Object
+		content, seen.version = dep.Object, versionOf(dep)
 	}
-	ready, message := gate.Readiness(ctx, content, self, ref.ReadyExpr, was != nil && was.Ready)
-	return observation{ready: ready, message: message}
+	seen.ready, seen.message = gate.Readiness(ctx, content, self, ref.ReadyExpr, was != nil && was.Ready)
+	return seen
 }

@@ -36,6 +36,8 @@ import (
 type Options struct {
 	// RateLimiter returns the limiter of retries.
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
+	// ClockWatch says when the clock was set, nil if nothing needs to know.
+	ClockWatch *ClockWatch
 }
 
 func (o Options) controller() controller.Options {
@@ -85,6 +87,7 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
 		// The queue is where events of targets go, whose kinds come and go.
 		WatchesRawSource(source.Func(w.start)).
+		WatchesRawSource(opts.ClockWatch.Source(allGates(r.Client))).
 		WithOptions(opts.controller()).
 		Complete(r)
 	if err != nil {

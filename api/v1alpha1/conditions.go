@@ -38,6 +38,9 @@ const (
 	OutsideClosePeriodsReason = "OutsideClosePeriods"
 	// DefaultReason means that nothing but spec.default decides.
 	DefaultReason = "Default"
+	// TimeUnknownReason means that the Gate would open, if only the API server said that
+	// it is time.
+	TimeUnknownReason = "TimeUnknown"
 )
 
 // ActiveCondition of a GateException is True while it applies. Its reason is one of

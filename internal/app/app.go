@@ -80,8 +80,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	common := runtimectrl.NewMetrics(mgr, metrics.MustMakeRecorder(), v1alpha1.GateFinalizer)
+	steps := &controllers.ClockWatch{Read: controllers.ClockReadings(), Clock: clock.RealClock{}}
+	if err := mgr.Add(steps); err != nil {
+		return err
+	}
 	opts := controllers.Options{
+		ClockWatch:  steps,
 		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] { return runtimectrl.GetRateLimiter(o.RateLimiter) },
+	}
+	askTime, err := serverTime(mgr)
+	if err != nil {
+		return err
 	}
 	if err := (&controllers.GateReconciler{
 		Client:               mgr.GetClient(),
@@ -89,6 +98,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Metrics:              common,
 		APIReader:            mgr.GetAPIReader(),
 		Clock:                clock.RealClock{},
+		ServerTime:           askTime,
 		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
 		Namespaces:           namespaces(o.Watch),
 		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
@@ -101,6 +111,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Metrics:       common,
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
+		ServerTime:    askTime,
 		Stamped:       controllers.StampedBy(mgr.GetAPIReader()),
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)

@@ -44,7 +44,7 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 	counts := counting(g, exceptions, now)
 	config.Exceptions = compileExceptions(g, counts)
 	requests := requestsOf(g)
-	config.Open, config.Close = periods(requests)
+	config.Open, config.Close = periods(requests, now)
 	plan := schedule.NewPlan(config)
 	s := plan.Decide(now)
 
@@ -76,7 +76,7 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 		return nil, errs
 	}
 	config.Exceptions = compileExceptions(g, counting(g, exceptions, from))
-	config.Open, config.Close = periods(requestsOf(g))
+	config.Open, config.Close = periods(requestsOf(g), until)
 	return schedule.NewPlan(config).Intervals(from, until), nil
 }
 
@@ -105,6 +105,14 @@ func resetTimes(requests []inForce, config schedule.Config, now time.Time) (requ
 		return requestedAt, nil
 	}
 	return requestedAt, &metav1.Time{Time: r.end}
+}
+
+// Withheld returns the decision to open a Gate as that to leave it closed, because
+// nobody knows whether it is time.
+func (d Decision) Withheld() Decision {
+	d.State, d.Reason, d.By, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", nil, nil
+	d.Message = "Gate stays closed, the API server does not say what time it is"
+	return d
 }
 
 // decideInvalid fails closed: nothing opens, and what was to close closes. A

@@ -228,6 +228,8 @@ type inForce struct {
 	start, end time.Time
 	window     *metav1.Duration
 	by, reason string
+	// accepted says that it was in force once, by whatever clock.
+	accepted bool
 }
 
 // request returns the request without its annotation, which may be gone.
@@ -241,7 +243,7 @@ func requestsOf(g *v1alpha1.Gate) []inForce {
 	var all []inForce
 	for _, m := range g.Status.Requests {
 		if m.RequestedAt != nil {
-			all = append(all, inForce{action: m.Action, start: m.RequestedAt.Time, window: m.Window, by: m.By, reason: m.Reason})
+			all = append(all, inForce{action: m.Action, start: m.RequestedAt.Time, window: m.Window, by: m.By, reason: m.Reason, accepted: true})
 		}
 		if m.PlannedAt != nil {
 			all = append(all, inForce{action: m.Action, start: m.PlannedAt.Time, window: m.PlannedWindow, by: m.PlannedBy, reason: m.PlannedReason})
@@ -296,13 +298,18 @@ func deciding(requests []inForce, reason schedule.Reason, now time.Time) *Reques
 	return nil
 }
 
-// periods returns the requests as periods of a schedule. Fractions of a second
-// are rounded so that nothing opens early or closes late.
-func periods(requests []inForce) (opened, closed []schedule.Period) {
+// periods returns the requests as periods of a schedule at an instant. Fractions of a
+// second are rounded so that nothing opens early or closes late. A close request that was
+// in force already stays so if the clock is behind since: the one before it, whose place
+// it took, is forgotten.
+func periods(requests []inForce, now time.Time) (opened, closed []schedule.Period) {
 	for _, r := range requests {
-		if r.action == v1alpha1.RequestOpen {
+		switch {
+		case r.action == v1alpha1.RequestOpen:
 			opened = append(opened, span("", roundUp(r.start), r.end))
-		} else {
+		case r.accepted && now.Before(r.start):
+			closed = append(closed, span("", now.Truncate(time.Second), roundUp(r.end)))
+		default:
 			closed = append(closed, span("", r.start, roundUp(r.end)))
 		}
 	}

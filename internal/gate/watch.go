@@ -224,6 +224,17 @@ func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, why string) {
 	d.Reason, d.By, d.Message = v1alpha1.DependencyNotReadyReason, "", "Gate closed, "+why
 }
 
+// DecideIfReady returns the decision on a Gate as if all that it follows were ready. One
+// that is closed is closed whatever that is, and needs nobody to look.
+func DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
+	ready := g.DeepCopy()
+	ready.Status.Watch = make([]v1alpha1.WatchStatus, len(g.Spec.Watch))
+	for i := range g.Spec.Watch {
+		ready.Status.Watch[i] = RecordWatch(g, &g.Spec.Watch[i], true, "", now)
+	}
+	return Decide(ready, now, exceptions...)
+}
+
 // isHard returns whether an open request does not lift a close period.
 func isHard(g *v1alpha1.Gate, name string) bool {
 	return slices.ContainsFunc(g.Spec.ClosePeriods, func(p v1alpha1.ClosePeriod) bool {

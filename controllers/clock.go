@@ -1,0 +1,137 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const (
+	// clockPeriod is how often the clocks are compared, without asking anybody.
+	clockPeriod = time.Second
+
+	// clockBound is how far the clocks may part before everything is looked at anew.
+	// Both are read within microseconds, and a clock that is slewed takes the other
+	// with it.
+	clockBound = 20 * time.Millisecond
+)
+
+// ClockReading is what two clocks show at the same moment: the one that schedules go
+// by and people set, and the one that timers go by. The latter stands still while the
+// machine is suspended.
+type ClockReading struct {
+	Wall      time.Time
+	Monotonic time.Duration
+}
+
+// ClockReadings returns a function that reads the clocks of the machine.
+func ClockReadings() func() ClockReading {
+	began := clock.RealClock{}.Now()
+	return func() ClockReading {
+		now := clock.RealClock{}.Now()
+		return ClockReading{Wall: now.Round(0), Monotonic: now.Sub(began)} // Round drops the monotonic reading
+	}
+}
+
+// ClockWatch has everything looked at that depends on the time when the wall clock
+// was set or the machine was suspended: the timers that were to do so are of before.
+type ClockWatch struct {
+	// Read reads the clocks.
+	Read func() ClockReading
+	// Clock has the ticker by which they are read.
+	Clock clock.WithTicker
+
+	mu    sync.Mutex
+	steps []func(context.Context)
+}
+
+// Start implements manager.Runnable.
+func (c *ClockWatch) Start(ctx context.Context) error {
+	ticker := c.Clock.NewTicker(clockPeriod)
+	defer ticker.Stop()
+	last := c.Read()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		now := c.Read()
+		by := stepped(last, now)
+		if by.Abs() <= clockBound {
+			continue // measured from the same reading, so that small steps add up
+		}
+		last = now
+		ctrl.LoggerFrom(ctx).Info("The clock was set or the machine was suspended, everything is looked at anew", "by", by.String())
+		c.mu.Lock()
+		steps := c.steps
+		c.mu.Unlock()
+		for _, step := range steps {
+			step(ctx)
+		}
+	}
+}
+
+// stepped returns by how much the wall clock has parted from the monotonic one.
+func stepped(before, now ClockReading) time.Duration {
+	return now.Wall.Sub(before.Wall) - (now.Monotonic - before.Monotonic)
+}
+
+// Source returns a source that adds all that list returns to the queue of a controller
+// whenever the clock was set. A nil ClockWatch has one that adds nothing.
+func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, error)) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		if c == nil {
+			return nil
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.steps = append(c.steps, func(ctx context.Context) {
+			requests, err := list(ctx)
+			if err != nil {
+				// Only a cache that is shut down cannot be read.
+				ctrl.LoggerFrom(ctx).Error(err, "unable to list what depends on the time")
+			}
+			for _, request := range requests {
+				queue.Add(request)
+			}
+		})
+		return nil
+	})
+}
+
+// allGates returns requests for all Gates that a cache has.
+func allGates(reader client.Reader) func(context.Context) ([]reconcile.Request, error) {
+	return func(ctx context.Context) ([]reconcile.Request, error) {
+		list := &v1alpha1.GateList{}
+		err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
+		requests := make([]reconcile.Request, len(list.Items))
+		for i := range list.Items {
+			requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+		}
+		return requests, err
+	}
+}
+
+// allExceptions returns requests for all GateExceptions that a cache has. Those that
+// are over may not be if the clock was set back.
+func allExceptions(reader client.Reader) func(context.Context) ([]reconcile.Request, error) {
+	return func(ctx context.Context) ([]reconcile.Request, error) {
+		list := &v1alpha1.GateExceptionList{}
+		err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
+		requests := make([]reconcile.Request, len(list.Items))
+		for i := range list.Items {
+			requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+		}
+		return requests, err
+	}
+}

@@ -1,0 +1,175 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+const (
+	// shownWithin is the precision of the clock of the API server, as its answers show
+	// it: cut off, never rounded up.
+	shownWithin = time.Second
+
+	// soonest and latest bound how long to wait for an instant that the clock of the API
+	// server reaches within its second.
+	soonest = 5 * time.Millisecond
+	latest  = 100 * time.Millisecond
+
+	// apart is how far clocks are apart that it is worth to tell.
+	apart = 500 * time.Millisecond
+
+	// clocksDiffer ends the message of a Gate that is closed for it.
+	clocksDiffer = ", the clocks of the controller and of the API server differ"
+)
+
+// verdict is a decision on a Gate and what came with it.
+type verdict struct {
+	gate.Decision
+	// at is the instant of the decision.
+	at      time.Time
+	handled []gate.Request
+	// edges are when to decide anew, by the clock of this process.
+	edges []time.Time
+	// watched is what came of looking at the objects that the Gate watches, nil if that
+	// is left to do.
+	watched *outcomes
+	// err is what kept the Gate from opening.
+	err error
+}
+
+func (v *verdict) decide(d gate.Decision) {
+	v.Decision, v.edges = d, []time.Time{d.Recheck}
+	if d.Next != nil {
+		v.edges = append(v.edges, d.Next.At.Time)
+	}
+}
+
+// decide takes note of requests and decides. A Gate that is closed whatever the objects
+// are that it watches does not wait for them: it closes first. One that opens does so
+// on what was read just now, and by two clocks.
+func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) verdict {
+	before := obj.DeepCopy()
+	v := verdict{at: now, handled: gate.HandleRequests(obj, now)}
+	if len(obj.Spec.Watch) > 0 {
+		ready := gate.DecideIfReady(obj, now, exceptions...)
+		if ready.State == v1alpha1.StateClosed {
+			v.decide(gate.Decide(obj, now, exceptions...))
+			return v
+		}
+		limited, cancel := untilClosing(ctx, ready, now)
+		defer cancel()
+		var remembered bool
+		v.watched, remembered = r.observeWatched(limited, obj, now, false)
+		if remembered && opens(before, gate.Decide(obj, now, exceptions...).State, v.handled, now) {
+			v.watched, _ = r.observeWatched(limited, obj, now, true)
+		}
+		if next := ready.Next; next != nil && !r.Clock.Now().Before(next.At.Time) {
+			before.Status.DeepCopyInto(&obj.Status)
+			return r.decide(ctx, obj, exceptions, r.Clock.Now())
+		}
+	} else {
+		v.watched, _ = r.observeWatched(ctx, obj, now, false)
+	}
+	v.decide(gate.Decide(obj, now, exceptions...))
+	if r.ServerTime != nil && opens(before, v.State, v.handled, now) {
+		r.witness(ctx, before, obj, exceptions, &v)
+	}
+	return v
+}
+
+// untilClosing returns a context that ends when a Gate closes whatever it watches.
+func untilClosing(ctx context.Context, ready gate.Decision, now time.Time) (context.Context, context.CancelFunc) {
+	if ready.Next == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, ready.Next.At.Sub(now))
+}
+
+// opens returns whether a Gate opens with a state at an instant: it was not open; it was
+// due to close and open again since it was looked at; or somebody asks for something new,
+// and what that closes may be over by one clock only.
+func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []gate.Request, now time.Time) bool {
+	return state == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedEdges(before, state, now) ||
+		len(handled) > 0 || before.Generation != before.Status.ObservedGeneration)
+}
+
+// witness has a Gate that is about to open stay what it is at the time that the API
+// server shows, unless it is open at that time as well. The clock of this process may
+// be ahead, and another replica would not agree. If nobody knows what time it is, the
+// Gate stays closed.
+func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *verdict) {
+	asked := r.Clock.Now()
+	shown, err := r.ServerTime(ctx)
+	if err != nil {
+		v.Decision = v.Withheld()
+		v.err = fmt.Errorf("the API server does not say what time it is: %w", err)
+		return
+	}
+	skew := skewOf(asked, shown, r.Clock.Now())
+	r.GateMetrics.skew.Set(skew.Seconds())
+
+	then := obj.DeepCopy()
+	before.Status.DeepCopyInto(&then.Status)
+	then.Status.Watch = obj.Status.Watch
+	handled := gate.HandleRequests(then, shown)
+	at, d := shown, gate.Decide(then, shown, exceptions...)
+	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(v.at) {
+		at = d.Next.At.Time // what that clock has not seen yet is not over
+		d = gate.Decide(then, at, exceptions...)
+	}
+	if d.State == v1alpha1.StateOpened {
+		return
+	}
+	obj.Status = then.Status
+	edges := v.edges
+	v.decide(d)
+	for _, edge := range v.edges {
+		if edge.After(at) {
+			edges = append(edges, asked.Add(untilShown(edge, shown, asked)))
+		}
+	}
+	v.at, v.handled, v.edges = at, handled, edges
+	said := strings.HasSuffix(conditions.GetMessage(before, v1alpha1.OpenedCondition), clocksDiffer)
+	if !said && skew.Abs() < apart {
+		return
+	}
+	v.Message += clocksDiffer
+	if !said {
+		ctrl.LoggerFrom(ctx).Info("Gate stays closed until the clock of the API server says that it is open, too",
+			"gate", client.ObjectKeyFromObject(obj).String(), "clock", asked.UTC(), "server", shown.UTC(), "ahead", skew.String())
+	}
+}
+
+// skewOf returns how far a clock is ahead of that of the API server at least, negative
+// if it is behind. The latter was shown between two readings of the former.
+func skewOf(before, shown, after time.Time) time.Duration {
+	if ahead := before.Sub(shown) - shownWithin; ahead > 0 {
+		return ahead
+	}
+	return min(after.Sub(shown), 0)
+}
+
+// untilShown returns how long to wait until the clock of the API server may have reached
+// an instant that it had not when it was shown. In its last second nobody knows how far
+// that is: not farther than the own clock is ahead, so that the first wait is short if
+// the clocks are nearly in step, and each is as long as all before it together.
+func untilShown(at, shown, now time.Time) time.Duration {
+	left := at.Sub(shown)
+	switch {
+	case left > shownWithin:
+		return left - shownWithin
+	case now.Before(at):
+		return left
+	}
+	return min(max(now.Sub(at), soonest), latest)
+}
