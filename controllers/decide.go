@@ -116,7 +116,7 @@ func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate
 		return
 	}
 	skew := skewOf(asked, shown, r.Clock.Now())
-	r.GateMetrics.skew.Set(skew.Seconds())
+	r.GateMetrics.skew.WithLabelValues().Set(skew.Seconds())
 
 	then := obj.DeepCopy()
 	before.Status.DeepCopyInto(&then.Status)

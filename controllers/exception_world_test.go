@@ -22,7 +22,7 @@ import (
 // of the world.
 func (w *world) reporter() *ExceptionReconciler {
 	return &ExceptionReconciler{
-		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock, Metrics: runtimectrl.Metrics{},
+		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
 		Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil },
 	}
 }

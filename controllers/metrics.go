@@ -17,7 +17,7 @@ type GateMetrics struct {
 	registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
 	lag                   *prometheus.HistogramVec
-	skew                  prometheus.Gauge
+	skew                  *prometheus.GaugeVec
 	deferred, bypassed    *prometheus.CounterVec
 }
 
@@ -43,10 +43,10 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"state"}),
-		skew: prometheus.NewGauge(prometheus.GaugeOpts{
+		skew: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gating_clock_ahead_seconds",
 			Help: "By how much at least the clock of the controller was ahead of that of the API server when a gate was last about to open, negative if it was behind.",
-		}),
+		}, nil),
 		deferred: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gating_certificate_renewal_deferred_total",
 			Help: "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.",

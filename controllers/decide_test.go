@@ -1,0 +1,229 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// ahead has the clock of the world be ahead of that of the API server, and counts how
+// often the latter is asked for.
+func (w *world) ahead(by time.Duration) *int {
+	asked := 0
+	w.ServerTime = func(context.Context) (time.Time, error) {
+		asked++
+		return w.clock.Now().Add(-by).Truncate(time.Second), nil
+	}
+	return &asked
+}
+
+func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asked := w.ahead(2 * time.Second)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+	})
+	w.reconcile(g)
+	w.writes.take("")
+	w.events.take("")
+	for now, looks := hours(1), 0; now < hours(1)+2*time.Second; looks++ {
+		w.in(now)
+		now += w.reconcile(g).RequeueAfter
+		w.expectHeld(app, g)
+		if looks > 15 || *asked > looks+1 {
+			t.Fatalf("looked %d times, asked %d times", looks, *asked)
+		}
+	}
+	want := "False OutsideWindows: Gate closed outside its windows, scheduled for opening at 2026-11-23T13:00:00Z by 'nights'" + clocksDiffer
+	if got := opened(g); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	// The conditions are a write of their own.
+	if writes := w.writes.take(""); !slices.Equal(writes, []string{"patch-status Gate/production", "patch-status Gate/production"}) {
+		t.Errorf("written while it waits: %q", writes)
+	}
+	if events := w.events.take(""); len(events) > 0 {
+		t.Errorf("events while it waits: %q", events)
+	}
+	if skew := w.series()["clock_ahead_seconds"]; skew < 1 || skew > 2 {
+		t.Errorf("the metric says %g", skew)
+	}
+	w.in(hours(1) + 2*time.Second)
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	if strings.Contains(opened(g), clocksDiffer) {
+		t.Error(opened(g))
+	}
+	before := *asked
+	for _, at := range []float64{1.5, 2, 2.5} {
+		w.in(hours(at))
+		w.reconcile(g)
+	}
+	w.expectHeld(app, g)
+	if *asked != before {
+		t.Errorf("asked %d times without an opening", *asked-before)
+	}
+}
+
+func TestAnOpenRequestIsNotDelayedByTheOtherClock(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]time.Duration{"at a full second": 0, "within a second": 700 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			asked := w.ahead(0)
+			app := w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			w.reconcile(g)
+			w.in(at)
+			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, w.clock.Now().Format(time.RFC3339)) // as date writes it
+			w.reconcile(g)
+			w.expectOpened(g, app)
+			if *asked != 1 {
+				t.Errorf("asked %d times", *asked)
+			}
+		})
+	}
+}
+
+// A Gate that is new holds what it governs if it is not yet open by the other clock.
+func TestANewGateAsksForTheTimeAsWell(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ahead(2 * time.Second)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+	})
+	w.in(hours(1) + time.Second)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+}
+
+func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", all())
+	w.reconcile(g)
+	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	w.open(g, start)
+	late := w.kustomization("late", nil)
+	if result, err := w.try(g); err == nil || result.RequeueAfter <= 0 {
+		t.Errorf("%v, %v", result, err)
+	}
+	w.expectHeld(app, g)
+	w.expectHeld(late, g)
+	if got := opened(g); got != "False TimeUnknown: Gate stays closed, the API server does not say what time it is" {
+		t.Error(got)
+	}
+	if conditions.IsReady(g) || !strings.Contains(conditions.GetMessage(g, "Ready"), errBroken.Error()) {
+		t.Errorf("Ready: %s", conditions.GetMessage(g, "Ready"))
+	}
+	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
+	w.ahead(0)
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	w.reconcile(g)
+	w.expectOpened(g, app)
+}
+
+// A clock that is ahead sees the end of a short close period, and the clock of the API
+// server not even its beginning.
+func TestAClosePeriodThatIsOverByOneClockOnlyIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ahead(5 * time.Second)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
+		ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(1)+2*time.Second)},
+	})
+	w.reconcile(g)
+	w.in(hours(1))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	for now := hours(1) + 2*time.Second; now < hours(1)+7*time.Second; {
+		w.in(now)
+		now += w.reconcile(g).RequeueAfter
+		w.expectHeld(app, g)
+	}
+	w.in(hours(1) + 7*time.Second)
+	w.reconcile(g)
+	w.expectOpened(g, app)
+}
+
+// An exception that keeps a Gate closed is not deleted before it is over by both clocks.
+func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ahead(2 * time.Second)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(0), hours(2))},
+	})
+	e := w.exception("holiday", v1alpha1.ExceptionSuspend, 0, hours(1), func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
+	w.in(time.Minute)
+	w.reportOn(e)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.in(hours(1))
+	for range 2 { // the first reports that it is over, the second would delete it
+		w.reportOn(e)
+	}
+	if w.gone(e) || !e.DeletionTimestamp.IsZero() {
+		t.Fatal("deleted by one clock")
+	}
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.in(hours(1) + 2*time.Second)
+	w.reportOn(e)
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	w.reportOn(e) // its finalizer waited for the Gate
+	if !w.gone(e) {
+		t.Error("it is still there")
+	}
+}
+
+// Two replicas lead in turn, and what the one has noted of a request the other goes on
+// with.
+func TestAPlannedReleaseOutlivesTheReplicaThatSawIt(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]time.Duration{"the one ahead leads first": 2 * time.Second, "the one behind leads first": -2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.closedGate("production", named("apps"))
+			lead := func(ahead, now time.Duration) {
+				w.in(now + ahead)
+				w.ahead(ahead)
+				w.reconcile(g)
+			}
+			lead(first, 0)
+			w.open(g, start.Add(time.Minute))
+			lead(first, time.Second)
+			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
+			for _, before := range []time.Duration{2 * time.Second, time.Second, time.Millisecond} {
+				for _, ahead := range []time.Duration{first, -first} {
+					lead(ahead, time.Minute-before)
+					w.expectHeld(app, g)
+				}
+			}
+			lead(first, time.Minute+2*time.Second)
+			w.expectOpened(g, app)
+			lead(-first, time.Minute+2*time.Second)
+			w.expectOpened(g, app)
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package controllers
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// counted counts what is read in full.
+type counted struct {
+	TargetReader
+	reads atomic.Int64
+	// before is called before a read.
+	before func()
+}
+
+func (c *counted) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	c.reads.Add(1)
+	if c.before != nil {
+		c.before()
+	}
+	return c.TargetReader.Read(ctx, adapter, key)
+}
+
+func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reads := &counted{TargetReader: w.Targets}
+	w.Targets = reads
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	w.reports(stage, "True", "Succeeded", "")
+	g := w.watchingGate(staging("'promote' in dep.metadata.annotations || !has(self.metadata.annotations)"))
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	w.reconcile(g) // the Gate was written since
+	for _, step := range []struct {
+		what   string
+		change func()
+		want   int64
+		open   bool
+	}{
+		{"nothing changed", func() { w.in(time.Minute) }, 0, true},
+		{"the object changed", func() { w.reports(stage, "False", "BuildFailed", "") }, 1, true},
+		{"nothing changed since", func() { w.in(2 * time.Minute) }, 0, true},
+		{"the Gate changed, which the expression reads", func() { w.annotate(g, "some", "thing") }, 1, false},
+		{"it was written since", func() {}, 1, false},
+		{"it waits", func() { w.in(3 * time.Minute) }, 0, false},
+		{"the object lets it open", func() { w.flux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`) }, 1, true},
+		{"it was written once more", func() {}, 1, true},
+		{"all is quiet", func() { w.in(4 * time.Minute) }, 0, true},
+		{"what was seen is old", func() { w.in(4*time.Minute + sightingMaxAge) }, 1, true},
+		{"the clock is set back", func() { w.in(0) }, 1, true},
+	} {
+		step.change()
+		reads.reads.Store(0)
+		w.reconcile(g)
+		if got := reads.reads.Load(); got != step.want {
+			t.Errorf("%s: %d reads, want %d", step.what, got, step.want)
+		}
+		if isOpened(g) != step.open {
+			t.Errorf("%s: %s", step.what, opened(g))
+		}
+	}
+}
+
+// What keeps a Gate closed may be remembered, what opens it is read.
+func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reads := &counted{TargetReader: w.Targets}
+	w.Targets = reads
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	w.reports(stage, "True", "Succeeded", "")
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Watch: []v1alpha1.WatchReference{staging()},
+		Windows: []v1alpha1.Period{dated("nights", 5*time.Minute, hours(1))},
+	})
+	w.reconcile(g)
+	w.reconcile(g)
+	reads.reads.Store(0)
+	w.in(4 * time.Minute)
+	w.reconcile(g)
+	if got := reads.reads.Load(); got != 0 {
+		t.Errorf("%d reads while it is closed anyway", got)
+	}
+	w.in(5 * time.Minute)
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	if got := reads.reads.Load(); got != 1 {
+		t.Errorf("%d reads to open", got)
+	}
+}
+
+// A close that is due holds first and looks afterwards.
+func TestACloseThatIsDueDoesNotWaitForWhatIsWatched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reads := &counted{TargetReader: w.Targets}
+	w.Targets = reads
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	w.reports(stage, "True", "Succeeded", "")
+	g := w.watchingGate(staging())
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}} })
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	w.reports(stage, "False", "BuildFailed", "no such file")
+	w.in(hours(1))
+	held := false
+	reads.before = func() { held = w.suspended(app) }
+	w.reconcile(g)
+	if !held {
+		t.Error("it looks before it holds")
+	}
+	w.expectWaiting(g, app, "BuildFailed: no such file") // and then says all that it knows
+	if seen := g.Status.Watch; len(seen) != 1 || seen[0].Ready || !seen[0].Since.Time.Equal(start.Add(hours(1))) {
+		t.Errorf("status.watch is %+v", seen)
+	}
+}
+
+// A read that hangs when a close falls due is given up at that instant.
+func TestAReadThatHangsDoesNotOutlastTheClose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	w.reports(stage, "True", "Succeeded", "")
+	g := w.watchingGate(staging())
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}} })
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	reads := &counted{TargetReader: w.Targets}
+	var once atomic.Bool
+	reads.before = func() {
+		w.in(hours(1)) // the close falls due meanwhile
+		if !once.Swap(true) && w.suspended(app) {
+			t.Error("held before the close is due")
+		}
+	}
+	w.Targets = reads
+	w.reports(stage, "True", "Succeeded", "anew")
+	w.in(hours(1) - time.Millisecond)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if got := opened(g); !strings.HasPrefix(got, "False ClosePeriod: ") {
+		t.Error(got)
+	}
+}
