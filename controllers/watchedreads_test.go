@@ -108,7 +108,9 @@ func TestACloseThatIsDueDoesNotWaitForWhatIsWatched(t *testing.T) {
 	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.watchingGate(staging())
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}} })
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}
+	})
 	w.reconcile(g)
 	w.expectOpened(g, app)
 	w.reports(stage, "False", "BuildFailed", "no such file")
@@ -132,7 +134,9 @@ func TestAReadThatHangsDoesNotOutlastTheClose(t *testing.T) {
 	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.watchingGate(staging())
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}} })
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}
+	})
 	w.reconcile(g)
 	w.expectOpened(g, app)
 	reads := &counted{TargetReader: w.Targets}
