@@ -1,0 +1,363 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// lockInstalled says that config/lock is installed.
+var lockInstalled bool
+
+// installLock installs config/lock for the time of a test.
+func installLock(t *testing.T) {
+	t.Helper()
+	w := newWorld(t)
+	folder := filepath.Join(harness.Root(), "config", "lock")
+	_, err := cluster.Kubectl(w.ctx, "apply", "-k", folder)
+	w.must(err)
+	t.Cleanup(func() {
+		lockInstalled = false
+		if _, err := cluster.Kubectl(context.WithoutCancel(w.ctx), "delete", "-k", folder); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, s := range []*shard{rest, one} {
+		w.gate(s, "lock-"+s.label+"x", v1alpha1.StateClosed, "*")
+	}
+	w.eventually("both shards have written the lock", func() error {
+		if locked := w.lock(w.namespace); len(locked) != 2 {
+			return fmt.Errorf("it has %v", locked)
+		}
+		return nil
+	})
+	lockInstalled = true
+}
+
+// lock returns the Gates in the GateLock of a namespace.
+func (w *world) lock(namespace string) map[string]bool {
+	w.Helper()
+	obj := &v1alpha1.GateLock{}
+	err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)
+	w.must(client.IgnoreNotFound(err))
+	return obj.Spec.Gates
+}
+
+func TestShards(t *testing.T) { all(t) }
+
+func TestShardsWithTheLock(t *testing.T) {
+	installLock(t)
+	all(t)
+}
+
+func all(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){
+		"a target under gates of both is held until both are open":                   heldByBoth,
+		"a gate that moves keeps its holds and its request":                          moves,
+		"a gate that was moved is forgotten by all when it is deleted":               movesAndGoes,
+		"a target that names a gate of one shard is none of the other's business":    namesAGate,
+		"a target that names no gate is held by both without a fight":                namesNoGate,
+		"the failover of one leaves the other alone":                                 failsOver,
+		"a gate that is deleted while its shard is down is released when it is back": deletedWhileDown,
+		"many gates of one namespace close at once":                                  closeAtOnce,
+	} {
+		t.Run(name, test)
+	}
+}
+
+func heldByBoth(t *testing.T) {
+	w := newWorld(t)
+	apps := []*unstructured.Unstructured{w.app("a"), w.app("b"), w.app("c")}
+	a, b := w.gate(rest, "a", v1alpha1.StateClosed, "*"), w.gate(one, "b", v1alpha1.StateClosed, "*")
+	w.has(rest, a)
+	w.has(one, b)
+	for _, app := range apps {
+		w.is(app, a, b)
+	}
+	w.ready(a, b)
+	w.settled()
+
+	written := w.record(kustomizations)
+	w.resume(apps[0])
+	w.is(apps[0], a, b)
+	w.open(a)
+	w.ready(a)
+	for _, app := range apps {
+		w.is(app, b)
+	}
+	w.settled()
+	for _, u := range written.all() {
+		if v := versionOf(u); !v.suspended && (lockInstalled || u.GetName() != apps[0].GetName()) {
+			w.Errorf("%s was released: %+v", u.GetName(), v)
+		}
+	}
+	w.open(b)
+	w.ready(b)
+	for _, app := range apps {
+		w.is(app)
+	}
+	w.settled()
+}
+
+func moves(t *testing.T) {
+	w := newWorld(t)
+	app := w.app("apps")
+	g := w.gate(rest, "production", v1alpha1.StateOpened, "*")
+	w.ready(g)
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Annotations = map[string]string{v1alpha1.CloseRequestedAtAnnotation: time.Now().Format(time.RFC3339Nano)}
+	})
+	w.is(app, g)
+	w.ready(g)
+	// Flux takes the annotation away if it is not in Git.
+	w.edit(g, func(g *v1alpha1.Gate) { g.Annotations = nil })
+	w.settled()
+	requested, written := g.Status.RequestedAt, w.record(kustomizations)
+	if requested == nil {
+		t.Fatal("the request is not in the status")
+	}
+	for _, to := range []*shard{one, rest, one} {
+		w.move(g, to)
+		w.has(to, g)
+		w.settled()
+		w.ready(g)
+		if g.Status.RequestedAt == nil || !g.Status.RequestedAt.Equal(requested) {
+			t.Errorf("the request of %v is %v", requested, g.Status.RequestedAt)
+		}
+	}
+	if all := written.all(); len(all) != 0 {
+		t.Errorf("the target was written %d times", len(all))
+	}
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: time.Now().Format(time.RFC3339Nano)}
+	})
+	w.is(app)
+}
+
+// The GateLock of the other namespace comes to be after the shard that deletes the Gate
+// has looked for GateLocks.
+func movesAndGoes(t *testing.T) {
+	w := newWorld(t)
+	before := w.gate(rest, "before", v1alpha1.StateClosed)
+	w.ready(before)
+	there := w.newNamespace()
+	g := w.gate(one, "production", v1alpha1.StateClosed)
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.Targets = []v1alpha1.TargetReference{{Kind: kustomizations.Kind, Name: "*", Namespace: there}}
+	})
+	w.ready(g)
+	w.has(one, g)
+	w.move(g, rest)
+	w.has(rest, g)
+	w.must(cluster.Client.Delete(w.ctx, g))
+	w.gone(g)
+	for _, namespace := range []string{w.namespace, there} {
+		if !lockInstalled {
+			break
+		}
+		if _, ok := w.lock(namespace)[g.Namespace+"/"+g.Name]; ok {
+			t.Errorf("the lock of %s has it still", namespace)
+		}
+	}
+	w.namespace = there
+	w.is(w.app("apps"))
+}
+
+func (w *world) gone(g *v1alpha1.Gate) {
+	w.Helper()
+	w.eventually("gate "+g.Name+" is gone", func() error {
+		if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g.DeepCopy()); !apierrors.IsNotFound(err) {
+			return errors.Join(err, errors.New("it is there"))
+		}
+		return nil
+	})
+}
+
+func namesAGate(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate(one, "named", v1alpha1.StateClosed)
+	w.ready(g)
+	app := w.app("apps", v1alpha1.GatesAnnotation, "named")
+	w.is(app, g)
+	if approved := conditionOf(app); approved != v1alpha1.GateClosedReason {
+		t.Errorf("held for %s", approved)
+	}
+	w.settled()
+	w.open(g)
+	w.is(app)
+	w.settled()
+}
+
+// conditionOf returns why a target is approved or not.
+func conditionOf(app *unstructured.Unstructured) string {
+	list, _, _ := unstructured.NestedSlice(app.Object, "status", "conditions")
+	for _, c := range list {
+		if c, ok := c.(map[string]any); ok && c["type"] == v1alpha1.ApprovedCondition {
+			return fmt.Sprint(c["reason"])
+		}
+	}
+	return ""
+}
+
+func namesNoGate(t *testing.T) {
+	w := newWorld(t)
+	app := w.app("apps", v1alpha1.GatesAnnotation, "later")
+	later := &v1alpha1.Gate{}
+	later.Namespace, later.Name = w.namespace, "later"
+	w.is(app, later)
+	w.eventually("the target says so", func() error {
+		w.is(app, later)
+		if approved := conditionOf(app); approved != v1alpha1.GateNotFoundReason {
+			return fmt.Errorf("held for %q", approved)
+		}
+		return nil
+	})
+	w.settled()
+	later = w.gate(one, "later", v1alpha1.StateClosed)
+	w.ready(later)
+	w.is(app, later)
+	w.settled()
+	w.open(later)
+	w.is(app)
+	w.settled()
+}
+
+func failsOver(t *testing.T) {
+	w := newWorld(t)
+	w.refill(one)
+	app, other, late := w.app("apps"), w.app("other"), w.app("late")
+	a, b := w.gate(rest, "a", v1alpha1.StateClosed, "apps"), w.gate(one, "b", v1alpha1.StateClosed, "other")
+	opened := w.gate(one, "opened", v1alpha1.StateOpened, "late")
+	w.is(app, a)
+	w.is(other, b)
+	w.ready(a, b, opened)
+	_, handovers, err := rest.heldBy(w.ctx)
+	w.must(err)
+	held, _, err := one.heldBy(w.ctx)
+	w.must(err)
+
+	written := w.record(kustomizations)
+	dead := w.leads(one)
+	w.must(dead.Kill())
+	w.close(opened)
+	w.open(a)
+	w.is(app)
+	if now, _, err := one.heldBy(w.ctx); err != nil || now != held {
+		t.Errorf("there is a leader already: %s, %v", now, err)
+	}
+	w.is(late, opened)
+	if w.leads(one) == dead {
+		t.Error("the dead one leads")
+	}
+	w.ready(opened)
+	w.settled()
+	if _, now, err := rest.heldBy(w.ctx); err != nil || now != handovers {
+		t.Errorf("the other shard changed its leader: %d times, before %d, %v", now, handovers, err)
+	}
+	for _, u := range written.all() {
+		if u.GetName() == "other" {
+			t.Errorf("written by a new leader although nothing changed: %v", u.Object)
+		}
+	}
+}
+
+func deletedWhileDown(t *testing.T) {
+	w := newWorld(t)
+	w.refill(one)
+	app := w.app("apps")
+	g := w.gate(one, "production", v1alpha1.StateClosed, "*")
+	w.is(app, g)
+	w.ready(g)
+	w.must(one.stop())
+	w.must(cluster.Client.Delete(w.ctx, g))
+	// The other shard sees each event of the target.
+	written := w.record(kustomizations)
+	app.SetLabels(map[string]string{"changed": "yes"})
+	w.must(cluster.Client.Update(w.ctx, app))
+	w.must(harness.Throughout(w.ctx, patience, "the target is held", func() error {
+		for _, u := range written.all() {
+			if v := versionOf(u); !v.suspended || v.heldBy != g.Namespace+"/"+g.Name {
+				return fmt.Errorf("it is %+v", v)
+			}
+		}
+		return nil
+	}))
+	if all := written.all(); len(all) != 1 {
+		t.Errorf("written %d times", len(all)-1)
+	}
+	w.must(one.fill(w.ctx))
+	w.is(app)
+	w.gone(g)
+	w.settled()
+}
+
+// closeAtOnce closes Gates of both shards at the same instant. With the lock each close
+// is a write of the same object.
+func closeAtOnce(t *testing.T) {
+	const gates = 30
+	w := newWorld(t)
+	at := time.Now().Add(30 * time.Second)
+	from, until := metav1.NewTime(at), metav1.NewTime(at.Add(time.Hour))
+	freeze := v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}
+	var all []*v1alpha1.Gate
+	var apps []*unstructured.Unstructured
+	for i := range gates {
+		for _, s := range []*shard{rest, one} {
+			name := fmt.Sprintf("%s%d", map[*shard]string{rest: "a", one: "b"}[s], i)
+			apps = append(apps, w.app(name))
+			all = append(all, w.gate(s, name, v1alpha1.StateOpened, name))
+			w.edit(all[len(all)-1], func(g *v1alpha1.Gate) {
+				g.Spec.Interval.Duration, g.Spec.ClosePeriods = time.Hour, []v1alpha1.ClosePeriod{freeze}
+			})
+		}
+	}
+	w.ready(all...)
+	if left := time.Until(at); left < time.Second {
+		t.Fatalf("too late by %s", -left)
+	}
+	written := w.recordAll()
+	for i, app := range apps {
+		w.is(app, all[i])
+	}
+	took := time.Since(at)
+	for _, g := range all {
+		w.eventually("gate "+g.Name+" is ready", func() error {
+			w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+			if !conditions.IsReady(g) || g.Status.Targets.Held != 1 {
+				return fmt.Errorf("%+v", g.Status)
+			}
+			return nil
+		})
+	}
+	failed := 0
+	for _, u := range written["gates"].all() {
+		if failures, _, _ := unstructured.NestedSlice(u.Object, "status", "failures"); len(failures) > 0 {
+			failed++
+			t.Errorf("gate %s: %v", u.GetName(), failures)
+		}
+	}
+	if targets := len(written["targets"].all()); targets > 2*len(all) {
+		t.Errorf("%d writes of %d targets", targets, len(all))
+	}
+	if lockInstalled {
+		locks := len(written["locks"].all())
+		if closed := w.lock(w.namespace); len(closed) != len(all) || !closed[w.namespace+"/a0"] || locks > len(all) {
+			t.Errorf("%d writes of a lock with %d gates", locks, len(closed))
+		}
+		t.Logf("%d writes of the lock", locks)
+	}
+	t.Logf("the last target was held within %s, %d gates had a failure", took.Round(time.Millisecond), failed)
+}
