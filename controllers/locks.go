@@ -67,6 +67,8 @@ type book struct {
 type change struct {
 	gate  string
 	share *lock.Share
+	// cached is the version of the GateLock that the cache had, empty for none.
+	cached string
 	// done says that it was made, or failed with err, by whoever wrote.
 	done bool
 	err  error
@@ -95,13 +97,13 @@ func (l *Locks) Sync(ctx context.Context) (bool, error) {
 // and removes all others that it has. It returns nil if GateLocks are not
 // installed.
 func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Share) error {
-	books, err := l.open(ctx, shares)
+	books, cached, err := l.open(ctx, shares)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for namespace, b := range books {
-		c := &change{gate: gate}
+		c := &change{gate: gate, cached: cached[namespace]}
 		if share, ok := shares[namespace]; ok {
 			c.share = &share
 		}
@@ -113,26 +115,52 @@ func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Sha
 }
 
 // open returns the books of all namespaces, also of those that have none yet but
-// are to get shares. There are none if GateLocks are not installed.
-func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (map[string]*book, error) {
+// are to get shares, and the versions in the cache. There are none if GateLocks are
+// not installed.
+func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (books map[string]*book, cached map[string]string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.installed {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if l.books == nil {
-		books, err := l.list(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("reading GateLocks: %w", err)
+		if l.books, err = l.list(ctx); err != nil {
+			return nil, nil, fmt.Errorf("reading GateLocks: %w", err)
 		}
-		l.books = books
 	}
-	for namespace := range shares {
+	if cached, err = l.cached(ctx); err != nil {
+		return nil, nil, fmt.Errorf("reading GateLocks: %w", err)
+	}
+	add := func(namespace string) {
 		if l.books[namespace] == nil {
 			l.books[namespace] = &book{}
 		}
 	}
-	return maps.Clone(l.books), nil
+	for namespace := range shares {
+		add(namespace)
+	}
+	for namespace := range cached { // of a Gate that was in another shard, this may be all that is left
+		add(namespace)
+	}
+	return maps.Clone(l.books), cached, nil
+}
+
+// cached returns the versions of the GateLocks in the cache by namespace.
+func (l *Locks) cached(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockReadTimeout)
+	defer cancel()
+	versions := map[string]string{}
+	for _, namespace := range namespacesOf(l.Namespaces) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateLockKind + "List"))
+		if err := l.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			versions[list.Items[i].Namespace] = list.Items[i].ResourceVersion
+		}
+	}
+	return versions, nil
 }
 
 func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
@@ -174,7 +202,7 @@ func (l *Locks) put(ctx context.Context, namespace string, b *book, c *change) e
 // commit makes changes in one write, none if there is nothing to change.
 func (l *Locks) commit(ctx context.Context, namespace string, b *book, batch []*change) error {
 	for retry := 0; ; retry++ {
-		if err := l.refresh(ctx, namespace, b); err != nil {
+		if err := l.refresh(ctx, namespace, b, batch); err != nil {
 			return err
 		}
 		if !b.enter(batch) {
@@ -225,14 +253,14 @@ func (l *Locks) write(ctx context.Context, obj *v1alpha1.GateLock) error {
 }
 
 // refresh reads a GateLock if it is not known, or if somebody else has written it.
-func (l *Locks) refresh(ctx context.Context, namespace string, b *book) error {
-	key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
+func (l *Locks) refresh(ctx context.Context, namespace string, b *book, batch []*change) error {
 	if b.lock != nil {
-		current, err := l.current(ctx, key, b.lock.ResourceVersion)
-		if err != nil || current {
+		known, err := b.current(batch)
+		if err != nil || known {
 			return err
 		}
 	}
+	key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
 	obj := &v1alpha1.GateLock{}
 	if err := l.APIReader.Get(ctx, key, obj); client.IgnoreNotFound(err) != nil {
 		return err
@@ -242,21 +270,21 @@ func (l *Locks) refresh(ctx context.Context, namespace string, b *book) error {
 	return nil
 }
 
-// current returns whether the cache knows of nothing newer than a version.
-func (l *Locks) current(ctx context.Context, key client.ObjectKey, version string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, lockReadTimeout)
-	defer cancel()
-	cached := &metav1.PartialObjectMetadata{}
-	cached.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateLockKind))
-	err := l.Client.Get(ctx, key, cached)
-	if apierrors.IsNotFound(err) {
-		return version == "", nil
+// current returns whether the cache knew of nothing newer.
+func (b *book) current(batch []*change) (bool, error) {
+	known := b.lock.ResourceVersion
+	for _, c := range batch {
+		if known == "" || c.cached == "" {
+			if known != c.cached {
+				return false, nil
+			}
+			continue
+		}
+		if newer, err := resourceversion.CompareResourceVersion(c.cached, known); err != nil || newer > 0 {
+			return false, err
+		}
 	}
-	if err != nil || version == "" {
-		return false, err
-	}
-	newer, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, version)
-	return newer <= 0, err
+	return true, nil
 }
 
 // sharesOf returns what a Gate has to have in the GateLocks of namespaces. The lock

@@ -289,6 +289,20 @@ func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
 	w.expectLock(w.namespace, v1alpha1.GateLockSpec{})
 }
 
+func TestAShardRemovesWhatAnotherOneHasLockedForAGateThatItHasNow(t *testing.T) {
+	w := newWorld(t)
+	elsewhere := w.newNamespace()
+	w.restart()
+	shares := map[string]lock.Share{w.namespace: lock.NewShare(true)}
+	w.must(w.Locks.Put(w.ctx, "ops/mine", shares))
+	ours := w.Locks
+	w.restart()
+	w.must(w.Locks.Put(w.ctx, "ops/moved", map[string]lock.Share{elsewhere: lock.NewShare(true, all())}))
+	w.must(ours.Put(w.ctx, "ops/moved", shares))
+	w.expectLock(elsewhere, v1alpha1.GateLockSpec{})
+	equal(t, w.lock(w.namespace).Spec.Gates, map[string]bool{"ops/mine": true, "ops/moved": true})
+}
+
 func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 	w := locking(t)
 	w.kustomization("apps", nil)
