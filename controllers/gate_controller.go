@@ -46,6 +46,11 @@ type GateReconciler struct {
 
 	// APIReader reads from the API server.
 	APIReader client.Reader
+	// Sharded says that the cache has the Gates of one shard only.
+	Sharded bool
+	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless
+	// Sharded.
+	AllGates client.Reader
 	// Targets reads targets.
 	Targets TargetReader
 	// Locks are written before targets are.

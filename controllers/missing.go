@@ -49,15 +49,21 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 const missingInterval = 10 * time.Minute
 
 // exists asks the API server for a Gate, unless it is none that this process
-// can see or that can be.
+// can see or that can be, or another shard is known to have it: each target that
+// changes there brings its Gates here.
 func (r *GateReconciler) exists(ctx context.Context, key types.NamespacedName) (bool, error) {
 	if !r.watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return false, nil
 	}
+	if r.AllGates != nil {
+		if known, err := gateExists(ctx, r.AllGates, key); known && err == nil {
+			return true, nil
+		}
+	}
 	return gateExists(ctx, r.APIReader, key)
 }
 
-// gateExists asks the API server for a Gate.
+// gateExists asks for a Gate.
 func gateExists(ctx context.Context, reader client.Reader, key types.NamespacedName) (bool, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))

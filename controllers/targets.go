@@ -12,6 +12,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -92,10 +93,14 @@ func NewTargetCache(cache ctrlcache.Cache, reader client.Reader, handler toolsca
 	return &TargetCache{cache: cache, reader: reader, handler: handler, kinds: map[schema.GroupKind]watchedKind{}}
 }
 
-// TrimTargets is the transform for the cache: targets are kept trimmed.
+// TrimTargets is the transform for the cache: targets are kept trimmed, and of Gates
+// no more than that they exist.
 func TrimTargets(obj any) (any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		target.Trim(u, us)
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		target.Trim(obj, us)
+	case *metav1.PartialObjectMetadata:
+		obj.ManagedFields, obj.Annotations, obj.Labels = nil, nil, nil
 	}
 	return obj, nil
 }

@@ -70,6 +70,9 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 	if err := mgr.Add(targets); err != nil {
 		return err
 	}
+	if r.Sharded {
+		r.AllGates = targets // it has no selector
+	}
 	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader(), Namespaces: r.Namespaces}
 	w := &targetWatcher{client: r.Client, locks: r.Locks, ready: make(chan struct{})}
 	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())

@@ -101,6 +101,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		ServerTime:           askTime,
 		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
 		Namespaces:           namespaces(o.Watch),
+		Sharded:              o.Watch.LabelSelector != "",
 		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(ctx, mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of gates: %w", err)

@@ -73,6 +73,7 @@ func all(t *testing.T) {
 		"a target that names no gate is held by both without a fight":                namesNoGate,
 		"the failover of one leaves the other alone":                                 failsOver,
 		"a gate that is deleted while its shard is down is released when it is back": deletedWhileDown,
+		"what one does costs the other one no requests":                              costsNothing,
 		"many gates of one namespace close at once":                                  closeAtOnce,
 	} {
 		t.Run(name, test)
@@ -361,4 +362,49 @@ func closeAtOnce(t *testing.T) {
 		t.Logf("%d writes of the lock", locks)
 	}
 	t.Logf("the last target was held within %s, %d gates had a failure", took.Round(time.Millisecond), failed)
+}
+
+// costsNothing has Gates of one shard close and open, whose targets the other one sees,
+// too.
+func costsNothing(t *testing.T) {
+	const gates, each = 10, 10
+	w := newWorld(t)
+	var apps []*unstructured.Unstructured
+	var all []*v1alpha1.Gate
+	for i := range gates {
+		var names []string
+		for j := range each {
+			names = append(names, fmt.Sprintf("app-%d-%d", i, j))
+			apps = append(apps, w.app(names[j]))
+		}
+		all = append(all, w.gate(one, fmt.Sprintf("gate-%d", i), v1alpha1.StateClosed, names...))
+	}
+	heldAll := func() {
+		w.ready(all...)
+		for i, app := range apps {
+			w.is(app, all[i/each])
+		}
+	}
+	heldAll()
+	w.settled()
+	writes, reads := w.requests(one, "PATCH"), w.requests(rest, "GET")
+	for _, g := range all {
+		w.open(g)
+	}
+	for _, app := range apps {
+		w.is(app)
+	}
+	for _, g := range all {
+		w.close(g)
+	}
+	heldAll()
+	w.settled()
+	writes, reads = w.requests(one, "PATCH")-writes, w.requests(rest, "GET")-reads
+	t.Logf("%d writes by the one, %d reads by the other", writes, reads)
+	if writes < 2*len(apps) {
+		t.Errorf("only %d writes", writes)
+	}
+	if reads > 10 {
+		t.Errorf("%d reads by the other shard for %d writes", reads, writes)
+	}
 }
