@@ -1,0 +1,87 @@
+package shards
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+var aBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```\n")
+
+// runPage runs the blocks of docs/scaling.md in turn, as its reader does: those of YAML
+// are the kustomization.yaml of the folder from then on.
+func (w *world) runPage() (output string) {
+	w.Helper()
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "scaling.md"))
+	w.must(err)
+	dir := w.TempDir()
+	w.must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	ran := 0
+	for _, block := range aBlock.FindAllStringSubmatch(string(content), -1) {
+		if block[1] == "yaml" {
+			w.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block[2]), 0o600))
+			continue
+		}
+		shell := exec.CommandContext(w.ctx, "sh", "-euc", block[2]) //nolint:gosec // that of the page
+		shell.Dir = dir
+		shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+		out, err := shell.CombinedOutput()
+		if err != nil {
+			w.Fatalf("%s%v: %s", block[2], err, out)
+		}
+		output += string(out)
+		ran++
+	}
+	if ran < 6 {
+		w.Fatalf("%d blocks", ran)
+	}
+	return output
+}
+
+func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
+	w := newWorld(t)
+	w.namespace = "flux-system"
+	w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})))
+	g := w.gate(rest, "production", v1alpha1.StateClosed)
+	w.Cleanup(func() {
+		if err := cluster.Client.Delete(context.WithoutCancel(w.ctx), g); err != nil {
+			w.Error(err)
+		}
+	})
+	w.has(rest, g)
+	output := w.runPage()
+	w.has(one, g)
+	for _, want := range []string{rest.lease(), one.lease(), "production   shard1   1            1"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in %s", want, output)
+		}
+	}
+	deployments := &appsv1.DeploymentList{}
+	w.must(cluster.Client.List(w.ctx, deployments, client.InNamespace(harness.RuntimeNamespace)))
+	for _, value := range []string{"shard1", "shard2", "shard3"} {
+		var has []string
+		for _, d := range deployments.Items {
+			if selector, err := labels.Parse(selectorOf(&d)); err == nil && selector.Matches(labels.Set{key: value}) {
+				has = append(has, d.Name)
+			}
+		}
+		want := map[string]string{"shard1": "-shard1", "shard2": "-shard2"}[value]
+		if len(has) != 1 || has[0] != "gating-controller"+want {
+			t.Errorf("a gate of %s belongs to %v", value, has)
+		}
+	}
+}
