@@ -1,0 +1,198 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// reads notes what is read from the API server, past all caches, as "verb Kind".
+type reads struct {
+	mu  sync.Mutex
+	log map[string]int
+}
+
+func (r *reads) note(verb string, gvk schema.GroupVersionKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log[verb+" "+strings.TrimSuffix(gvk.Kind, "List")]++
+}
+
+// client returns a client that notes its reads.
+func (r *reads) client(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+			if err != nil {
+				return err
+			}
+			r.note("get", gvk)
+			return c.Get(ctx, key, obj, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			gvk, err := apiutil.GVKForObject(list, c.Scheme())
+			if err != nil {
+				return err
+			}
+			r.note("list", gvk)
+			return c.List(ctx, list, opts...)
+		},
+	})
+}
+
+// take returns the reads since the last call.
+func (r *reads) take() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.log
+	r.log = map[string]int{}
+	return taken
+}
+
+// idle is a world in which nothing will change for hours.
+type idle struct {
+	*world
+	reads      *reads
+	gates      []*v1alpha1.Gate
+	exceptions []*v1alpha1.GateException
+}
+
+// newIdle returns a world with Gates of all forms, also such as are in trouble.
+func newIdle(t *testing.T) *idle {
+	t.Helper()
+	i := &idle{world: locking(t), reads: &reads{log: map[string]int{}}}
+	i.APIReader = i.reads.client(cluster.Client)
+	i.restart()
+	for _, name := range []string{"held", "shared", "paced", "resumed", "watching", "staging", "excepted"} {
+		i.kustomization(name, nil)
+	}
+	foreign := i.kustomization("foreign", nil)
+	i.suspend(foreign)
+	i.name(i.kustomization("naming", nil), i.namespace+"/held")
+	i.name(i.kustomization("unheard", nil), i.namespace+"/missing")
+	i.certificate("deferred", nil)
+	i.activating("web")
+	i.stage(i.readCertificate("web"), i.keyPair(-time.Hour, 90*day))
+	i.machine("m0", 300*days)
+
+	closed, opened := v1alpha1.StateClosed, v1alpha1.StateOpened
+	of := func(names ...string) (refs []v1alpha1.TargetReference) {
+		for _, name := range names {
+			refs = append(refs, named(name))
+		}
+		return refs
+	}
+	add := func(name string, spec v1alpha1.GateSpec) *v1alpha1.Gate {
+		g := i.gate(name, spec)
+		i.gates = append(i.gates, g)
+		return g
+	}
+	add("held", v1alpha1.GateSpec{Default: closed, Targets: of("held", "shared")})
+	add("other", v1alpha1.GateSpec{Default: closed, Targets: of("shared", "foreign")})
+	add("in-trouble", v1alpha1.GateSpec{Default: closed, Targets: append(of("held"), v1alpha1.TargetReference{Kind: "Secret", Name: "*"})})
+	add("invalid", v1alpha1.GateSpec{Default: closed, Targets: of("held"), ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: ptr.To("0 0 30 2 *"), Duration: duration(time.Hour)}}}})
+	add("watching", v1alpha1.GateSpec{Default: opened, Targets: of("watching"), Watch: []v1alpha1.WatchReference{staging()}})
+	add("production", v1alpha1.GateSpec{Default: closed, Targets: of("excepted"), Windows: []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}})
+	add("suspended", v1alpha1.GateSpec{Default: closed, Suspend: true, Targets: of("held")})
+	i.gates = append(i.gates, i.nights(certificates), i.activationGate(-hours(1)))
+	i.gates = append(i.gates, i.fleetGate("fleet", opened), i.fleetGate("fleet-closed", closed))
+	requested := add("requested", v1alpha1.GateSpec{Default: closed, Window: duration(day), Targets: of("paced"), Release: &v1alpha1.ReleasePolicy{PerMinute: 60}})
+	respects := add("respects", v1alpha1.GateSpec{Default: closed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: of("resumed")})
+	i.exceptions = []*v1alpha1.GateException{
+		i.exception("active", v1alpha1.ExceptionExtend, -hours(1), hours(48)), i.exception("later", v1alpha1.ExceptionSuspend, hours(72), hours(80)),
+		i.exception("over", v1alpha1.ExceptionReplace, -hours(9), -hours(8)),
+	}
+	i.lookAtAll("the beginning")
+	i.open(requested, start)
+	i.resume(i.reload(inGit(i.namespace, "resumed", nil)))
+	i.lookAtAll("a request, and a resume")
+	i.in(time.Minute)
+	for range 4 {
+		i.lookAtAll("it settles")
+	}
+	if respects.Status.Targets.Held != 0 || requested.Status.Release == nil || requested.Status.Release.NextAt != nil {
+		t.Fatalf("not as it is meant to be: %+v, %+v", respects.Status.Targets, requested.Status.Release)
+	}
+	return i
+}
+
+// lookAtAll reconciles everything once.
+func (i *idle) lookAtAll(when string) {
+	i.Helper()
+	for _, g := range i.gates {
+		if _, err := i.try(g); err != nil {
+			i.Fatalf("%s: gate %s: %v", when, g.Name, err)
+		}
+	}
+	for _, e := range i.exceptions {
+		i.reportOn(e)
+	}
+	i.missing(i.namespace, "missing")
+}
+
+// expectNothing checks that what was done since the last call wrote nothing, told
+// nothing, and read from the API server what it must.
+func (i *idle) expectNothing(when string, want map[string]int) {
+	i.Helper()
+	if writes := i.writes.take(""); len(writes) > 0 {
+		i.Errorf("%s: writes %q", when, writes)
+	}
+	if events := i.events.take(""); len(events) > 0 {
+		i.Errorf("%s: events %q", when, events)
+	}
+	if got := i.reads.take(); !maps.Equal(got, want) {
+		i.Errorf("%s: reads %v, want %v", when, got, want)
+	}
+}
+
+// The reads in the course of looking at everything once: docs/scaling.md says of what.
+var idleReads = map[string]int{
+	"get Secret": 4, // the staged one and the one in use, for each of the two Gates of the Certificate
+	"list Gate":  2, // by each of them: all that may keep the certificate from being put to use
+	"get Gate":   1, // one that a target names and that does not exist
+}
+
+func TestASettledWorldIsWrittenByNobody(t *testing.T) {
+	t.Parallel()
+	i := newIdle(t)
+	i.writes.take("")
+	i.events.take("")
+	i.reads.take()
+	for after := time.Hour; after <= hours(6); after += time.Hour {
+		i.in(after)
+		i.lookAtAll(fmt.Sprint(after))
+		i.expectNothing(fmt.Sprint("after ", after), idleReads)
+	}
+
+	// A new process knows nothing but what the API server has.
+	i.GateReconciler.Backoff = runtimectrl.GetDefaultRateLimiter()
+	i.restart()
+	i.Locks.APIReader = i.APIReader
+	i.reads.take()
+	i.lookAtAll("the restart")
+	anew := maps.Clone(idleReads)
+	anew["list GateLock"] = len(i.namespaces)
+	i.expectNothing("after a restart", anew)
+	kinds := map[string]bool{}
+	for _, g := range i.gates {
+		kinds[opened(g)] = true
+	}
+	if len(kinds) < 6 {
+		t.Errorf("all alike: %q", slices.Collect(maps.Keys(kinds)))
+	}
+}
