@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+)
+
+// call is what the API server counts requests by.
+type call struct{ verb, resource, subresource string }
+
+func (c call) String() string {
+	if c.subresource == "" {
+		return c.verb + " " + c.resource
+	}
+	return c.verb + " " + c.resource + "/" + c.subresource
+}
+
+// write returns whether a call changes objects.
+func (c call) write() bool {
+	return slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, c.verb)
+}
+
+// calls are requests that the API server has counted.
+type calls map[call]float64
+
+// requests returns what the API server has counted so far, all codes together.
+// Leases are left out: the API server writes its own as well.
+func (b *bench) requests(ctx context.Context) (calls, error) {
+	transport, err := rest.HTTPClientFor(b.config)
+	if err != nil {
+		return nil, err
+	}
+	families, err := scrape(ctx, transport, strings.TrimSuffix(b.config.Host, "/")+"/metrics", "apiserver_request_total")
+	if err != nil {
+		return nil, err
+	}
+	counted := calls{}
+	for _, metric := range families["apiserver_request_total"].GetMetric() {
+		labels := labelsOf(metric)
+		if labels["resource"] != "leases" && labels["resource"] != "" {
+			counted[call{labels["verb"], labels["resource"], labels["subresource"]}] += metric.GetCounter().GetValue()
+		}
+	}
+	return counted, nil
+}
+
+// since returns what was added to earlier calls.
+func (c calls) since(before calls) calls {
+	added := calls{}
+	for call, n := range c {
+		if n > before[call] {
+			added[call] = n - before[call]
+		}
+	}
+	return added
+}
+
+// writes returns only what changes objects.
+func (c calls) writes() calls {
+	writes := maps.Clone(c)
+	maps.DeleteFunc(writes, func(call call, _ float64) bool { return !call.write() })
+	return writes
+}
+
+// of returns only calls for some resources.
+func (c calls) of(resources ...string) calls {
+	some := maps.Clone(c)
+	maps.DeleteFunc(some, func(call call, _ float64) bool { return !slices.Contains(resources, call.resource) })
+	return some
+}
+
+func (c calls) total() float64 {
+	sum := 0.0
+	for _, n := range c {
+		sum += n
+	}
+	return sum
+}
+
+func (c calls) String() string {
+	var parts []string
+	for call, n := range c {
+		parts = append(parts, fmt.Sprintf("%s %s", digits(n), call))
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// quiet waits until nothing is written any more and returns what was counted then.
+func (b *bench) quiet(ctx context.Context) (calls, error) {
+	const still = 1500 * time.Millisecond
+	deadline := time.Now().Add(patience)
+	before, err := b.requests(ctx)
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(still):
+		}
+		now, e := b.requests(ctx)
+		if e != nil {
+			return nil, e
+		}
+		writes := now.since(before).writes()
+		if writes.total() == 0 {
+			return now, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("there is always something written: %s", writes)
+		}
+		before = now
+	}
+	return nil, err
+}
+
+// measures returns metrics of the controller by name, summed up over their labels.
+func (c *controller) measures(ctx context.Context, names ...string) (map[string]float64, error) {
+	families, err := scrape(ctx, http.DefaultClient, c.metrics+"/metrics", names...)
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]float64{}
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			sums[name] += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
+		}
+	}
+	return sums, nil
+}
+
+// scrape reads some metrics. The others are passed over unread: an API server has
+// some megabytes of them.
+func scrape(ctx context.Context, transport *http.Client, url string, names ...string) (map[string]*dto.MetricFamily, error) {
+	body, err := download(ctx, transport, url)
+	if err != nil {
+		return nil, err
+	}
+	var some bytes.Buffer
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := strings.TrimPrefix(lines.Text(), "# TYPE ")
+		if end := strings.IndexAny(line, "{ "); end > 0 && slices.Contains(names, line[:end]) {
+			some.WriteString(lines.Text() + "\n")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(&some)
+}
+
+func download(ctx context.Context, transport *http.Client, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := transport.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
+func labelsOf(metric *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, pair := range metric.GetLabel() {
+		labels[pair.GetName()] = pair.GetValue()
+	}
+	return labels
+}

@@ -1,0 +1,101 @@
+// The bench measures the gating-controller on the real etcd and kube-apiserver and
+// writes docs/benchmarks.md. The controller is the real program as a process of its
+// own; what it wrote is taken from the counters of the API server.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/go-logr/logr"
+)
+
+func main() {
+	o := options{}
+	only, args := flag.String("only", "", "Run these scenarios alone, by name and with commas between. The page is not written."), ""
+	flag.BoolVar(&o.quick, "quick", false, "Small sizes, to try it. The page says so.")
+	flag.IntVar(&o.targets, "targets", 0, "How many targets the large scenarios have, 0 for 10000, or few if quick.")
+	flag.IntVar(&o.repeats, "repeats", 0, "How often what is compared is repeated, 0 for the default of the scenario.")
+	flag.StringVar(&o.out, "out", "", "The folder of the page, none for docs of the repository.")
+	flag.StringVar(&args, "controller-args", "", "More flags for the controller, with blanks between.")
+	flag.BoolVar(&o.pprof, "keep-profiles", false, "Store a CPU profile of the controller for each transition.")
+	flag.Parse()
+	o.controllerArgs = strings.Fields(args)
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "The bench failed:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the flags say.
+type options struct {
+	only           []string
+	quick, pprof   bool
+	targets        int
+	repeats        int
+	out            string
+	controllerArgs []string
+}
+
+// many is how many targets the large scenarios have.
+func (o options) many() int {
+	switch {
+	case o.targets > 0:
+		return o.targets
+	case o.quick:
+		return 200
+	}
+	return 10000
+}
+
+// repeat is how often what is compared is repeated.
+func (o options) repeat(usual int) int {
+	switch {
+	case o.repeats > 0:
+		return o.repeats
+	case o.quick:
+		return 1
+	}
+	return usual
+}
+
+func run(ctx context.Context, o options) (err error) {
+	selected := scenarios
+	if len(o.only) > 0 {
+		selected = slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !slices.Contains(o.only, s.name) })
+		if len(selected) != len(o.only) {
+			return fmt.Errorf("there is a scenario that does not exist, there are: %s", names(scenarios))
+		}
+	}
+	b := &bench{options: o, begin: time.Now()}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	for _, s := range selected {
+		b.say("== %s", s.title)
+		r, err := s.run(ctx, b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		fmt.Println(r.text())
+	}
+	return nil
+}

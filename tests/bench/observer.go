@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+
+// observer sees what becomes of targets and Gates by watches of its own. Of targets it
+// reads the metadata alone: the annotation that names the Gates is written together
+// with spec.suspend, which is looked up when all is over.
+type observer struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	gates map[client.ObjectKey]*v1alpha1.Gate
+	wave  *wave
+}
+
+// wave is a transition as it arrives at the targets.
+type wave struct {
+	held    bool
+	pending map[client.ObjectKey]bool
+	// arrivals are when the targets were seen to be as wanted, in that order.
+	arrivals []time.Time
+	done     chan struct{}
+}
+
+func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*observer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	o := &observer{cancel: cancel, gates: map[client.ObjectKey]*v1alpha1.Gate{}}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return o, err
+	}
+	typed, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return o, err
+	}
+	first, err := objects.Resource(kustomizations).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return o, err
+	}
+	if err := o.follow(ctx, first.ResourceVersion, objects.Resource(kustomizations).Watch, o.target); err != nil {
+		return o, err
+	}
+	list := &v1alpha1.GateList{}
+	if err := typed.List(ctx, list); err != nil {
+		return o, err
+	}
+	for i := range list.Items {
+		o.gate(&list.Items[i])
+	}
+	return o, o.follow(ctx, list.ResourceVersion, func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		return typed.Watch(ctx, &v1alpha1.GateList{}, &client.ListOptions{Raw: &opts})
+	}, o.gate)
+}
+
+// follow hands over every object that is new or has changed.
+func (o *observer) follow(ctx context.Context, version string, begin cache.WatchFuncWithContext, see func(runtime.Object)) error {
+	w, err := toolswatch.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{WatchFuncWithContext: begin})
+	if err != nil {
+		return err
+	}
+	o.running.Go(func() {
+		for event := range w.ResultChan() {
+			if event.Type == watch.Added || event.Type == watch.Modified {
+				see(event.Object)
+			}
+		}
+	})
+	return nil
+}
+
+func (o *observer) stop() {
+	if o != nil {
+		o.cancel()
+		o.running.Wait()
+	}
+}
+
+func (o *observer) target(obj runtime.Object) {
+	now := time.Now()
+	meta, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	held := meta.Annotations[v1alpha1.HeldByAnnotation] != ""
+	key := client.ObjectKey{Namespace: meta.Namespace, Name: meta.Name}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w := o.wave; w != nil && w.held == held && w.pending[key] {
+		delete(w.pending, key)
+		w.arrivals = append(w.arrivals, now)
+		if len(w.pending) == 0 {
+			close(w.done)
+		}
+	}
+}
+
+func (o *observer) gate(obj runtime.Object) {
+	if gate, ok := obj.(*v1alpha1.Gate); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.gates[client.ObjectKeyFromObject(gate)] = gate
+	}
+}
+
+// expect begins a wave. None of the targets must be as wanted already.
+func (o *observer) expect(targets []client.ObjectKey, held bool) *wave {
+	w := &wave{held: held, pending: map[client.ObjectKey]bool{}, done: make(chan struct{})}
+	for _, key := range targets {
+		w.pending[key] = true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wave = w
+	return w
+}
+
+// wait waits until all have arrived.
+func (o *observer) wait(ctx context.Context, w *wave) error {
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(patience):
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return fmt.Errorf("%d of %d targets are not as wanted after %s", len(w.pending), len(w.pending)+len(w.arrivals), patience)
+}
+
+// every waits until all Gates are as asked, as the watch has seen them.
+func (o *observer) every(ctx context.Context, gates []client.ObjectKey, what string, is func(*v1alpha1.Gate) bool) error {
+	deadline := time.Now().Add(patience)
+	for {
+		missing := 0
+		var one client.ObjectKey
+		o.mu.Lock()
+		for _, key := range gates {
+			if gate := o.gates[key]; gate == nil || !is(gate) {
+				missing, one = missing+1, key
+			}
+		}
+		o.mu.Unlock()
+		if missing == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d gates, %s among them, are not %s after %s", missing, one, what, patience)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// fleet is some Gates and all that they govern.
+type fleet struct {
+	gates   []client.ObjectKey
+	targets []client.ObjectKey
+	// cron has the Gates close by a cron expression, at a full minute. Otherwise they
+	// close by dates.
+	cron bool
+	// from is when they close, or did.
+	from time.Time
+}
+
+// transition is what was measured of one.
+type transition struct {
+	due time.Time
+	// arrivals are when the targets were as wanted, since it was due.
+	arrivals []time.Duration
+	// written is when the last status of a Gate was, since it was due.
+	written time.Duration
+	// writes are all that the API server has counted.
+	writes calls
+	// cpu is what the controller and the API server have used.
+	cpu, serverCPU time.Duration
+}
+
+func (t *transition) first() time.Duration { return t.arrivals[0] }
+
+func (t *transition) last() time.Duration { return t.arrivals[len(t.arrivals)-1] }
+
+// newGate makes an opened Gate of a fleet.
+func (b *bench) newGate(ctx context.Context, key client.ObjectKey, spec v1alpha1.GateSpec) error {
+	spec.Default = v1alpha1.StateOpened
+	return b.client.Create(ctx, &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: spec})
+}
+
+// removeGates removes Gates that hold nothing any more.
+func (b *bench) removeGates(ctx context.Context, gates []client.ObjectKey) error {
+	if err := inParallel(setUpAtOnce, gates, func(key client.ObjectKey) error {
+		return b.client.Delete(ctx, &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+	}); err != nil {
+		return err
+	}
+	_, err := b.quiet(ctx)
+	return err
+}
+
+// transition has a fleet close or open as scheduled and measures that.
+func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transition, error) {
+	due, err := b.arm(ctx, f, closed)
+	if err != nil {
+		return nil, err
+	}
+	before, err := b.requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cpu, server, err := b.cpu(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !time.Now().Before(due) {
+		return nil, errors.New("the machine is too busy, it was not ready in time")
+	}
+	w := b.observer.expect(f.targets, closed)
+	stopProfile := b.profile(ctx, due, closed)
+	if err := b.observer.wait(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool { return settled(gate, closed) }); err != nil {
+		return nil, err
+	}
+	t := &transition{due: due, written: time.Since(due)}
+	stopProfile()
+	for _, at := range w.arrivals {
+		t.arrivals = append(t.arrivals, at.Sub(due))
+	}
+	after, err := b.quiet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cpuAfter, serverAfter, err := b.cpu(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.writes, t.cpu, t.serverCPU = after.since(before).writes(), cpuAfter-cpu, serverAfter-server
+	b.say("%s: first %.3fs, last %.2fs, all written %.2fs; controller %.1fs CPU, API server %.1fs; %s", edgeName(closed), t.first().Seconds(), t.last().Seconds(),
+		t.written.Seconds(), t.cpu.Seconds(), t.serverCPU.Seconds(), t.writes)
+	return t, b.verify(ctx, f, closed)
+}
+
+func edgeName(closed bool) string {
+	if closed {
+		return "close"
+	}
+	return "open"
+}
+
+// arm sets the next transition of all Gates and returns when it is due. Everything is
+// quiet then, until it is.
+func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, error) {
+	lead := 5*time.Second + time.Duration(len(f.gates))*12*time.Millisecond + time.Duration(len(f.targets))*500*time.Microsecond
+	for range 5 {
+		due, period := f.next(closed, lead)
+		if err := inParallel(setUpAtOnce, f.gates, func(key client.ObjectKey) error {
+			patch := map[string]any{"spec": map[string]any{"closePeriods": []any{period}}}
+			return b.client.Patch(ctx, &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}},
+				client.RawPatch("application/merge-patch+json", mustMarshal(patch)), client.FieldOwner("bench"))
+		}); err != nil {
+			return due, err
+		}
+		err := b.observer.every(ctx, f.gates, "armed", func(gate *v1alpha1.Gate) bool {
+			next := gate.Status.NextTransition
+			return next != nil && next.At.Time.Equal(due) && settled(gate, !closed) || !time.Now().Before(due)
+		})
+		if err != nil {
+			return due, err
+		}
+		if _, err := b.quiet(ctx); err != nil {
+			return due, err
+		}
+		if closed {
+			f.from = due
+		}
+		if time.Until(due) > 500*time.Millisecond {
+			return due, nil
+		}
+		if closed {
+			return due, fmt.Errorf("the Gates were not ready %s ahead", lead)
+		}
+		lead *= 2
+	}
+	return time.Time{}, errors.New("the Gates are never ready in time")
+}
+
+// next returns when the next transition is, and the period that has it happen.
+func (f *fleet) next(closed bool, lead time.Duration) (time.Time, map[string]any) {
+	due := time.Now().Add(lead).Truncate(time.Second).Add(time.Second).UTC()
+	switch {
+	case f.cron && closed:
+		due = due.Truncate(time.Minute).Add(time.Minute)
+		return due, map[string]any{"name": "edge", "schedule": due.Format("4 15 2 1 *"), "duration": "24h"}
+	case f.cron:
+		if shortest := f.from.Add(time.Minute); due.Before(shortest) {
+			due = shortest
+		}
+		return due, map[string]any{"name": "edge", "schedule": f.from.Format("4 15 2 1 *"), "duration": due.Sub(f.from).String()}
+	case closed:
+		return due, map[string]any{"name": "edge", "from": due.Format(time.RFC3339), "until": due.Add(24 * time.Hour).Format(time.RFC3339)}
+	}
+	return due, map[string]any{"name": "edge", "from": f.from.Format(time.RFC3339), "until": due.Format(time.RFC3339)}
+}
+
+// settled returns whether a Gate has reported that all its targets are as it wants.
+func settled(gate *v1alpha1.Gate, closed bool) bool {
+	opened := metav1.ConditionTrue
+	if closed {
+		opened = metav1.ConditionFalse
+	}
+	counts := gate.Status.Targets
+	return gate.Status.ObservedGeneration == gate.Generation && counts != nil && counts.Failed == 0 &&
+		meta.IsStatusConditionPresentAndEqual(gate.Status.Conditions, v1alpha1.OpenedCondition, opened) &&
+		meta.IsStatusConditionTrue(gate.Status.Conditions, fluxmeta.ReadyCondition) &&
+		(closed && counts.Held == counts.Total || !closed && counts.Held == 0)
+}
+
+// verify looks at all targets, whatever was observed before.
+func (b *bench) verify(ctx context.Context, f *fleet, closed bool) error {
+	byName, err := b.read(ctx, f.targets)
+	if err != nil {
+		return err
+	}
+	for _, key := range f.targets {
+		obj := byName[key]
+		if obj == nil {
+			return fmt.Errorf("%s is gone", key)
+		}
+		suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend")
+		approved := ""
+		conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+		for _, c := range conditions {
+			if c, ok := c.(map[string]any); ok && c["type"] == v1alpha1.ApprovedCondition {
+				approved = fmt.Sprint(c["status"])
+			}
+		}
+		if want := map[bool]string{true: "False", false: "True"}[closed]; suspended != closed || approved != want {
+			return fmt.Errorf("%s: spec.suspend is %t, Approved is %q", key, suspended, approved)
+		}
+	}
+	return nil
+}
+
+// read returns targets as they are.
+func (b *bench) read(ctx context.Context, keys []client.ObjectKey) (map[client.ObjectKey]*unstructured.Unstructured, error) {
+	objects, err := dynamic.NewForConfig(b.config)
+	if err != nil {
+		return nil, err
+	}
+	wanted, found := map[string]bool{}, map[client.ObjectKey]*unstructured.Unstructured{}
+	for _, key := range keys {
+		wanted[key.Namespace] = true
+	}
+	for namespace := range wanted {
+		list, err := objects.Resource(kustomizations).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
+		}
+	}
+	return found, nil
+}

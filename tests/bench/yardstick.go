@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const (
+	// writesAtOnce is how many targets of one Gate the controller writes at the same
+	// time, gatesAtOnce how many Gates by default.
+	writesAtOnce = 16
+	gatesAtOnce  = 4
+)
+
+// bare is a client that sends the patches of the controller and does nothing else: no
+// watch, no cache, no decision, no events.
+type bare struct {
+	flux, gating rest.Interface
+}
+
+// newBare returns one that is the same user as the controller.
+func (b *bench) newBare() (*bare, error) {
+	path, err := b.cluster.KubeconfigFor("system:serviceaccount:"+harness.RuntimeNamespace+":gating-controller",
+		"system:serviceaccounts", "system:authenticated")
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, err
+	}
+	group := func(gv schema.GroupVersion) (rest.Interface, error) {
+		config := unlimited(config)
+		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &gv, "/apis", scheme.Codecs.WithoutConversion()
+		return rest.RESTClientFor(config)
+	}
+	c := &bare{}
+	if c.flux, err = group(kustomizations.GroupVersion()); err != nil {
+		return nil, err
+	}
+	c.gating, err = group(v1alpha1.GroupVersion)
+	return c, err
+}
+
+// patch is one of the requests of a transition.
+type patch struct {
+	kind        types.PatchType
+	subresource string
+	body        map[string]any
+}
+
+// patches are what the yardstick sends for an object, one after the other, each on the
+// version that the one before made.
+type patches struct {
+	key     client.ObjectKey
+	version string
+	uid     types.UID
+	patches []patch
+}
+
+// work is what the yardstick sends for a Gate: its patches before and after those of its
+// targets.
+type work struct {
+	gate          client.ObjectKey
+	before, after []patch
+	targets       []patches
+}
+
+// send sends everything and returns how long that took.
+func (c *bare) send(ctx context.Context, todo []work) (time.Duration, error) {
+	begin := time.Now()
+	err := inParallel(gatesAtOnce, todo, func(w work) error {
+		if err := c.patchGate(ctx, w.gate, w.before); err != nil {
+			return err
+		}
+		var group errgroup.Group
+		group.SetLimit(writesAtOnce)
+		for i := range w.targets {
+			group.Go(func() error { return c.patchTarget(ctx, &w.targets[i]) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		return c.patchGate(ctx, w.gate, w.after)
+	})
+	return time.Since(begin), err
+}
+
+func (c *bare) patchGate(ctx context.Context, key client.ObjectKey, patches []patch) error {
+	for _, p := range patches {
+		if _, err := do(ctx, c.gating, "gates", key, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *bare) patchTarget(ctx context.Context, target *patches) error {
+	for _, p := range target.patches {
+		metadata := map[string]any{"resourceVersion": target.version}
+		if p.kind == types.ApplyPatchType {
+			metadata["name"], metadata["namespace"], metadata["uid"] = target.key.Name, target.key.Namespace, string(target.uid)
+		}
+		if annotations := p.body["annotations"]; annotations != nil {
+			metadata["annotations"] = annotations
+		}
+		body := map[string]any{"metadata": metadata}
+		for key, value := range p.body {
+			if key != "annotations" {
+				body[key] = value
+			}
+		}
+		p.body = body
+		version, err := do(ctx, c.flux, kustomizations.Resource, target.key, p)
+		if err != nil {
+			return err
+		}
+		target.version = version
+	}
+	return nil
+}
+
+func do(ctx context.Context, c rest.Interface, resource string, key client.ObjectKey, p patch) (string, error) {
+	request := c.Patch(p.kind).Resource(resource).Namespace(key.Namespace).Name(key.Name).
+		Param("fieldManager", v1alpha1.FieldManager).SetHeader("Accept", "application/json").Body(mustMarshal(p.body))
+	if p.subresource != "" {
+		request = request.SubResource(p.subresource)
+	}
+	if p.kind == types.ApplyPatchType {
+		request = request.Param("force", "true")
+	}
+	raw, err := request.Do(ctx).Raw()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", key, err)
+	}
+	var answer metav1.PartialObjectMetadata
+	return answer.ResourceVersion, json.Unmarshal(raw, &answer)
+}
+
+// copied is what the controller left, as the yardstick repeats it: the objects of a
+// fleet after each kind of transition, and how many writes there were.
+type copied struct {
+	fleet   *fleet
+	objects map[bool]map[client.ObjectKey]*unstructured.Unstructured
+	gates   map[bool]map[client.ObjectKey]*v1alpha1.Gate
+	writes  map[bool]calls
+}
+
+func newCopied(f *fleet) *copied {
+	return &copied{
+		fleet: f, objects: map[bool]map[client.ObjectKey]*unstructured.Unstructured{},
+		gates: map[bool]map[client.ObjectKey]*v1alpha1.Gate{}, writes: map[bool]calls{},
+	}
+}
+
+// work returns the same patches for a transition: as many of each kind as the API server
+// has counted, with the content that the controller left. The objects are as they are now.
+func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, governs func(gate client.ObjectKey) []client.ObjectKey, closed bool) []work {
+	per := func(kinds ...call) int {
+		n := 0.0
+		for _, kind := range kinds {
+			n += c.writes[closed][kind]
+		}
+		if kinds[0].resource == "gates" {
+			return int(math.Round(n / float64(len(c.fleet.gates))))
+		}
+		return int(math.Round(n / float64(len(c.fleet.targets))))
+	}
+	merged := per(call{"PATCH", "kustomizations", "status"})
+	appliedStatus := per(call{"APPLY", "kustomizations", "status"})
+	applied := per(call{"APPLY", "kustomizations", ""}, call{"PATCH", "kustomizations", ""})
+	ofGate := per(call{"PATCH", "gates", "status"})
+	var todo []work
+	for _, gate := range c.fleet.gates {
+		w := work{gate: gate}
+		for i := range ofGate {
+			p := patch{kind: types.MergePatchType, subresource: "status", body: gatePatch(c.gates[closed][gate], i == ofGate-1)}
+			if i == 0 && ofGate > 1 {
+				w.before = append(w.before, p)
+			} else {
+				w.after = append(w.after, p)
+			}
+		}
+		for _, key := range governs(gate) {
+			after, obj := c.objects[closed][key], now[key]
+			hold, status := holdPatch(after), statusPatch(after)
+			target := patches{key: key, version: obj.GetResourceVersion(), uid: obj.GetUID()}
+			target.patches = slices.Repeat([]patch{{types.ApplyPatchType, "", hold}}, applied)
+			conditions := append(slices.Repeat([]patch{{types.MergePatchType, "status", status}}, merged),
+				slices.Repeat([]patch{{types.ApplyPatchType, "status", apiOf(after, status)}}, appliedStatus)...)
+			if closed {
+				target.patches = append(target.patches, conditions...)
+			} else {
+				target.patches = append(conditions, target.patches...)
+			}
+			w.targets = append(w.targets, target)
+		}
+		todo = append(todo, w)
+	}
+	return todo
+}
+
+// holdPatch is the server-side apply that made an object what it is.
+func holdPatch(obj *unstructured.Unstructured) map[string]any {
+	body := map[string]any{}
+	if held := obj.GetAnnotations()[v1alpha1.HeldByAnnotation]; held != "" {
+		body["annotations"] = map[string]any{v1alpha1.HeldByAnnotation: held}
+		body["spec"] = map[string]any{"suspend": true}
+	}
+	return apiOf(obj, body)
+}
+
+func apiOf(obj *unstructured.Unstructured, body map[string]any) map[string]any {
+	with := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}
+	for key, value := range body {
+		with[key] = value
+	}
+	return with
+}
+
+// statusPatch is the merge patch of the conditions of an object.
+func statusPatch(obj *unstructured.Unstructured) map[string]any {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	return map[string]any{"status": map[string]any{"conditions": conditions}}
+}
+
+// gatePatch is the merge patch of the conditions of a Gate. The last one of a transition
+// says that it is over, so that each of them changes something.
+func gatePatch(gate *v1alpha1.Gate, last bool) map[string]any {
+	conditions := slices.Clone(gate.Status.Conditions)
+	if !last {
+		for i := range conditions {
+			conditions[i].Message = "Bringing the targets to what the gate wants"
+		}
+	}
+	return map[string]any{"status": map[string]any{"conditions": conditions, "targets": gate.Status.Targets}}
+}
+
+func mustMarshal(value any) []byte {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // maps of what JSON has always marshal
+	}
+	return raw
+}
