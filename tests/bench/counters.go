@@ -15,7 +15,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"k8s.io/client-go/rest"
 )
 
 // call is what the API server counts requests by.
@@ -39,11 +38,7 @@ type calls map[call]float64
 // requests returns what the API server has counted so far, all codes together.
 // Leases are left out: the API server writes its own as well.
 func (b *bench) requests(ctx context.Context) (calls, error) {
-	transport, err := rest.HTTPClientFor(b.config)
-	if err != nil {
-		return nil, err
-	}
-	families, err := scrape(ctx, transport, strings.TrimSuffix(b.config.Host, "/")+"/metrics", "apiserver_request_total")
+	families, err := scrape(ctx, b.http, b.server+"/metrics", "apiserver_request_total")
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +68,13 @@ func (c calls) writes() calls {
 	writes := maps.Clone(c)
 	maps.DeleteFunc(writes, func(call call, _ float64) bool { return !call.write() })
 	return writes
+}
+
+// reads returns what does not.
+func (c calls) reads() calls {
+	reads := maps.Clone(c)
+	maps.DeleteFunc(reads, func(call call, _ float64) bool { return call.write() })
+	return reads
 }
 
 // of returns only calls for some resources.
@@ -129,19 +131,29 @@ func (b *bench) quiet(ctx context.Context) (calls, error) {
 	return nil, err
 }
 
+func (c *controller) families(ctx context.Context, names ...string) (map[string]*dto.MetricFamily, error) {
+	return scrape(ctx, http.DefaultClient, c.metrics+"/metrics", names...)
+}
+
 // measures returns metrics of the controller by name, summed up over their labels.
 func (c *controller) measures(ctx context.Context, names ...string) (map[string]float64, error) {
-	families, err := scrape(ctx, http.DefaultClient, c.metrics+"/metrics", names...)
+	families, err := c.families(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
 	sums := map[string]float64{}
 	for name, family := range families {
-		for _, metric := range family.GetMetric() {
-			sums[name] += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
-		}
+		sums[name] = sum(family)
 	}
 	return sums, nil
+}
+
+func sum(family *dto.MetricFamily) float64 {
+	sum := 0.0
+	for _, metric := range family.GetMetric() {
+		sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
+	}
+	return sum
 }
 
 // scrape reads some metrics. The others are passed over unread: an API server has

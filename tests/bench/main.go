@@ -4,12 +4,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/go-logr/logr"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 func main() {
@@ -89,13 +93,29 @@ func run(ctx context.Context, o options) (err error) {
 	if err := b.start(ctx); err != nil {
 		return err
 	}
+	if len(o.only) == 0 {
+		// Before anything makes the cluster larger than these.
+		if err := b.measureMemory(ctx, slices.DeleteFunc(b.memorySizes(), func(n int) bool { return n > o.many() })); err != nil {
+			return err
+		}
+	}
+	var sections []section
 	for _, s := range selected {
 		b.say("== %s", s.title)
 		r, err := s.run(ctx, b)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return errors.Join(fmt.Errorf("%s: %w", s.name, err), b.keepLog())
 		}
 		fmt.Println(r.text())
+		sections = append(sections, section{s, r})
 	}
-	return nil
+	if len(o.only) > 0 || o.quick && o.out == "" {
+		b.say("No page is written: this was not all, or -quick without -out.")
+		return nil
+	}
+	machine, err := b.machine()
+	if err != nil {
+		return err
+	}
+	return publish(cmp.Or(o.out, filepath.Join(harness.Root(), "docs")), o.quick, machine, sections)
 }

@@ -18,7 +18,8 @@ type scenario struct {
 }
 
 // scenarios are all of them, in the order of the page and of the run.
-var scenarios = []scenario{throughput}
+// The last ones make the cluster larger.
+var scenarios = []scenario{throughput, precision, idle, startup, memoryGrowth, others}
 
 func names(of []scenario) string {
 	var all []string
@@ -32,6 +33,7 @@ func names(of []scenario) string {
 type result struct {
 	figures []figure
 	tables  []table
+	plots   []plot
 }
 
 // figure is one measured value.

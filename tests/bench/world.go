@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -30,8 +31,18 @@ type bench struct {
 	// client has all permissions and no limit of its own.
 	client client.Client
 	config *rest.Config
+	// http asks the API server, which is at the URL server, for all that is no object.
+	http   *http.Client
+	server string
 
-	groups   map[string][]client.ObjectKey
+	// groups has the targets that were made, by the names of their groups.
+	groups map[string][]client.ObjectKey
+	// transitions has those of one Gate with all targets, memory what the controller
+	// used with some, closed the Gates that one scenario leaves closed for another.
+	transitions map[bool][]*transition
+	memory      map[int]memory
+	closed      *fleet
+
 	observer *observer
 	gating   *controller
 }
@@ -42,11 +53,15 @@ func (b *bench) say(format string, args ...any) {
 
 func (b *bench) start(ctx context.Context) (err error) {
 	b.say("Starting etcd and kube-apiserver, building the gating-controller")
-	b.groups = map[string][]client.ObjectKey{}
+	b.groups, b.transitions, b.memory = map[string][]client.ObjectKey{}, map[bool][]*transition{}, map[int]memory{}
 	if b.cluster, err = harness.StartControlPlane(harness.CRDs...); err != nil {
 		return err
 	}
 	b.config = unlimited(b.cluster.Config)
+	b.server = strings.TrimSuffix(b.config.Host, "/")
+	if b.http, err = rest.HTTPClientFor(b.config); err != nil {
+		return err
+	}
 	if b.client, err = client.New(b.config, client.Options{Scheme: b.cluster.Client.Scheme()}); err != nil {
 		return err
 	}
@@ -102,6 +117,20 @@ func (b *bench) stopController() error {
 	return err
 }
 
+// keepLog stores what the controller printed, which is gone soon.
+func (b *bench) keepLog() error {
+	if b.gating == nil {
+		return nil
+	}
+	content, err := os.ReadFile(b.gating.Log)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(os.TempDir(), "bench-gating-controller.log")
+	b.say("the log of the controller is in %s", path)
+	return os.WriteFile(path, content, 0o600)
+}
+
 func freeAddress(ctx context.Context) (string, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,49 +139,58 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// cpu returns how much processor time the controller and the API server have used.
-func (b *bench) cpu(ctx context.Context) (ours, server time.Duration, err error) {
-	const name = "process_cpu_seconds_total"
-	measures, err := b.gating.measures(ctx, name)
+// usage is what was used so far: requests of all clients, and processor time.
+type usage struct {
+	calls              calls
+	controller, server time.Duration
+}
+
+func (u usage) since(before usage) usage {
+	return usage{u.calls.since(before.calls), u.controller - before.controller, u.server - before.server}
+}
+
+func (b *bench) usage(ctx context.Context) (usage, error) {
+	const cpu = "process_cpu_seconds_total"
+	ours, err := b.gating.measures(ctx, cpu)
 	if err != nil {
-		return 0, 0, err
+		return usage{}, err
 	}
-	transport, err := rest.HTTPClientFor(b.config)
+	server, err := scrape(ctx, b.http, b.server+"/metrics", cpu)
 	if err != nil {
-		return 0, 0, err
+		return usage{}, err
 	}
-	families, err := scrape(ctx, transport, strings.TrimSuffix(b.config.Host, "/")+"/metrics", name)
-	if err != nil {
-		return 0, 0, err
-	}
-	return seconds(measures[name]), seconds(families[name].GetMetric()[0].GetCounter().GetValue()), nil
+	counted, err := b.requests(ctx)
+	return usage{counted, seconds(ours[cpu]), seconds(sum(server[cpu]))}, err
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// profile stores a CPU profile of the controller from an instant on, if asked for. It
-// ends with the returned function.
+// profile stores CPU profiles of the controller and of the API server from an instant
+// on, if asked for. It ends with the returned function.
 func (b *bench) profile(ctx context.Context, due time.Time, closed bool) func() {
 	if !b.pprof {
 		return func() {}
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		time.Sleep(time.Until(due))
-		raw, err := download(ctx, http.DefaultClient, b.gating.metrics+"/debug/pprof/profile?seconds=10")
-		if err != nil {
-			b.say("no profile: %v", err)
-			return
-		}
-		path := filepath.Join(os.TempDir(), fmt.Sprintf("bench-%s-%d.pprof", edgeName(closed), due.Unix()))
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
-			b.say("no profile: %v", err)
-			return
-		}
-		b.say("profile of 10s from when it was due: %s", path)
-	}()
-	return func() { <-done }
+	const profile = "/debug/pprof/profile?seconds=10"
+	var running sync.WaitGroup
+	keep := func(name string, transport *http.Client, url string) {
+		running.Go(func() {
+			time.Sleep(time.Until(due))
+			path := filepath.Join(os.TempDir(), fmt.Sprintf("bench-%s-%s-%d.pprof", name, edgeName(closed), due.Unix()))
+			raw, err := download(ctx, transport, url)
+			if err == nil {
+				err = os.WriteFile(path, raw, 0o600)
+			}
+			if err != nil {
+				b.say("no profile: %v", err)
+				return
+			}
+			b.say("profile of 10s from when it was due: %s", path)
+		})
+	}
+	keep("controller", http.DefaultClient, b.gating.metrics+profile)
+	keep("apiserver", b.http, b.server+profile)
+	return running.Wait
 }
 
 // readGates returns Gates as they are.

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// idleInterval is the spec.interval by which time goes faster.
+	idleInterval = 2 * time.Second
+	// idleRounds are as many reconciliations of each Gate as an hour has with the default
+	// interval.
+	idleRounds = 60
+	// reconciliations is the metric that counts them, of all controllers.
+	reconciliations = "controller_runtime_reconcile_total"
+)
+
+var idle = scenario{
+	name: "idle", title: "Idle cost", run: runIdle,
+	about: `
+All Gates are closed, all targets are held, and nothing changes. To see an hour in less time, spec.interval is set from its
+default of a minute to 2 seconds, until each Gate was reconciled as often as it is in an hour by default. What the API server
+has counted in that time is what the hour costs it.
+
+The processor time of a reconciliation is what the process used in that time, minus what it uses in the same time with an
+interval of a day, by the number of reconciliations. Each looks at all targets of its Gate.`,
+}
+
+func runIdle(ctx context.Context, b *bench) (*result, error) {
+	r := &result{}
+	f, err := b.closedFleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.startController(ctx); err != nil {
+		return nil, err
+	}
+	rounds := idleRounds
+	if b.quick {
+		rounds = 3
+	}
+	resting, err := b.rest(ctx, f, 24*time.Hour, 0)
+	if err != nil {
+		return nil, err
+	}
+	busy, err := b.rest(ctx, f, idleInterval, float64(rounds*len(f.gates)))
+	if err != nil {
+		return nil, err
+	}
+	held, err := b.useOfMemory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.rest(ctx, f, time.Minute, 0); err != nil {
+		return nil, err
+	}
+	writes := busy.calls.writes()
+	background := resting.controller.Seconds() / resting.took.Seconds() * busy.took.Seconds()
+	r.figure("Reconciliations", busy.reconciles, "", fmt.Sprintf("of %d gates with %d targets, in %s", len(f.gates), len(f.targets), busy.took.Round(time.Second)))
+	r.figure("Writes", writes.total(), "", "of all resources, Events as well: "+writes.String())
+	r.figure("Other requests", busy.calls.total()-writes.total(), "", busy.calls.reads().String())
+	r.figure("Processor time per reconciliation", 1000*(busy.controller.Seconds()-background)/busy.reconciles, "ms", fmt.Sprintf("of a Gate with %d targets", len(f.targets)/len(f.gates)))
+	r.figure("Processor time at rest", 1000*resting.controller.Seconds()/resting.took.Seconds(), "ms/s", "nothing to do until tomorrow")
+	r.figure("Processor time with the default interval", 100*(busy.controller.Seconds()-background)/busy.reconciles*float64(len(f.gates))/60, "%", "of one core, calculated from the two")
+	r.figure("Heap", held.heap/mebi, "MiB", "after garbage collection")
+	return r, b.stopController()
+}
+
+// closedFleet returns many Gates that are closed. The controller is not running.
+func (b *bench) closedFleet(ctx context.Context) (*fleet, error) {
+	if b.closed != nil {
+		return b.closed, nil
+	}
+	f, err := b.manyGates(ctx, b.many()/targetsOfEach)
+	if err != nil {
+		return nil, err
+	}
+	f.cron = false
+	if err := b.startController(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := b.transition(ctx, f, true); err != nil {
+		return nil, err
+	}
+	b.closed = f
+	return f, b.stopController()
+}
+
+// period is a time in which nothing changed.
+type period struct {
+	usage
+	took       time.Duration
+	reconciles float64
+}
+
+// rest sets the interval of all Gates and then changes nothing, for some
+// reconciliations or for some seconds.
+func (b *bench) rest(ctx context.Context, f *fleet, interval time.Duration, reconciles float64) (period, error) {
+	const shortest = 15 * time.Second
+	raw := client.RawPatch(types.MergePatchType, mustMarshal(map[string]any{"spec": map[string]any{"interval": interval.String()}}))
+	if err := inParallel(setUpAtOnce, f.gates, func(key client.ObjectKey) error { return b.client.Patch(ctx, gateNamed(key), raw) }); err != nil {
+		return period{}, err
+	}
+	if err := b.settled(ctx, f, true); err != nil {
+		return period{}, err
+	}
+	if _, err := b.quiet(ctx); err != nil {
+		return period{}, err
+	}
+	measure := func() (usage, float64, error) {
+		used, err := b.usage(ctx)
+		if err != nil {
+			return used, 0, err
+		}
+		counted, err := b.gating.measures(ctx, reconciliations)
+		return used, counted[reconciliations], err
+	}
+	begin := time.Now()
+	before, first, err := measure()
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return period{}, ctx.Err()
+		case <-time.After(time.Second):
+		}
+		counted, e := b.gating.measures(ctx, reconciliations)
+		if err = e; err == nil && counted[reconciliations]-first >= reconciles && time.Since(begin) >= shortest {
+			break
+		}
+		if time.Since(begin) > patience {
+			return period{}, fmt.Errorf("only %s reconciliations in %s", digits(counted[reconciliations]-first), patience)
+		}
+	}
+	if err != nil {
+		return period{}, err
+	}
+	after, last, err := measure()
+	return period{after.since(before), time.Since(begin), last - first}, err
+}
+
+const mebi = 1 << 20
+
+// memory is what the controller uses.
+type memory struct{ heap, resident float64 }
+
+// useOfMemory measures the heap after garbage collection, and all memory of the process.
+func (b *bench) useOfMemory(ctx context.Context) (memory, error) {
+	m := memory{}
+	raw, err := download(ctx, http.DefaultClient, b.gating.metrics+"/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return m, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), "# HeapAlloc = "); ok {
+			if m.heap, err = strconv.ParseFloat(value, 64); err != nil {
+				return m, err
+			}
+		}
+	}
+	const resident = "process_resident_memory_bytes"
+	measured, err := b.gating.measures(ctx, resident)
+	m.resident = measured[resident]
+	if err == nil && (m.heap == 0 || m.resident == 0) {
+		err = fmt.Errorf("the controller does not say how much memory it uses")
+	}
+	return m, err
+}
