@@ -144,62 +144,77 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) e
 	if err != nil {
 		return err
 	}
-	for _, closed := range []bool{true, false} {
-		report(r, name+", "+edgeName(closed), f, turns, suspended[closed], closed)
-	}
-	if err := b.withSink(ctx, r, name, f, turns); err != nil {
+	withSink, posted, err := b.withSink(ctx, f)
+	if err != nil {
 		return err
 	}
+	r.tables = append(r.tables, comparison(name, f, turns, withSink, suspended, posted))
 	if err := b.startController(ctx); err != nil {
 		return err
 	}
 	return errors.Join(b.removeGates(ctx, f.gates), b.stopController())
 }
 
-func report(r *result, name string, f *fleet, turns []turn, suspend time.Duration, closed bool) {
-	var all, last, bare, ratios, bySuspend []float64
-	for _, t := range turns {
-		all, last = append(all, t.controller[closed].written.Seconds()), append(last, t.controller[closed].last().Seconds())
-		bare = append(bare, t.yardstick[closed].Seconds())
-		ratios = append(ratios, t.controller[closed].written.Seconds()/t.yardstick[closed].Seconds())
-		bySuspend = append(bySuspend, suspend.Seconds()/t.controller[closed].written.Seconds())
+// comparison is the table of a fleet.
+func comparison(name string, f *fleet, turns []turn, withSink turn, suspended map[bool]time.Duration, posted int) table {
+	t := table{title: fmt.Sprintf("%s, %d targets", name, len(f.targets)), columns: []string{"", "close", "open", "aim"}}
+	row := func(what, aim string, value func(turn, bool) float64, turns ...turn) {
+		cells := []any{what}
+		for _, closed := range []bool{true, false} {
+			var values []float64
+			for _, t := range turns {
+				values = append(values, value(t, closed))
+			}
+			cells = append(cells, median(values))
+		}
+		t.row(append(cells, aim)...)
 	}
-	targets := float64(len(f.targets))
-	writes := turns[len(turns)-1].controller[closed].used.calls.writes()
-	r.figure(name+": last target", median(last), "s", fmt.Sprintf("%d targets", len(f.targets)))
-	r.figure(name+": all written", median(all), "s", "conditions and status as well")
-	r.figure(name+": yardstick", median(bare), "s", "the same patches by a bare client")
-	r.figure(name+": controller to yardstick", median(ratios), "", "all written to yardstick; the aim is 1.15 or less")
-	r.figure(name+": flux suspend to controller", median(bySuspend), "", "how many times longer one patch after the other takes")
-	r.figure(name+": writes per target", writes.of("kustomizations").total()/targets, "", "those of the hold and of the condition; the aim is 2 or less")
-	r.figure(name+": writes per gate", writes.of("gates").total()/float64(len(f.gates)), "", "its status, at the beginning and at the end")
-	r.figure(name+": Kubernetes Events per target", writes.of("events").total()/targets, "", "recorded in the background")
+	written := func(t turn, closed bool) float64 { return t.controller[closed].written.Seconds() }
+	per := func(n int, resource string) func(turn, bool) float64 {
+		return func(t turn, closed bool) float64 {
+			return t.controller[closed].used.calls.writes().of(resource).total() / float64(n)
+		}
+	}
+	bare := map[bool]float64{}
+	for _, closed := range []bool{true, false} {
+		var values []float64
+		for _, t := range turns {
+			values = append(values, t.yardstick[closed].Seconds())
+		}
+		bare[closed] = median(values)
+	}
+	row("first target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].first().Seconds() }, turns...)
+	row("last target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].last().Seconds() }, turns...)
+	row("all written, s", "less than 60", written, turns...)
+	row("yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].Seconds() }, turns...)
+	row("**controller to yardstick**", "1.15 or less", func(t turn, closed bool) float64 { return written(t, closed) / t.yardstick[closed].Seconds() }, turns...)
+	row("flux suspend to controller", "", func(t turn, closed bool) float64 { return suspended[closed].Seconds() / written(t, closed) }, turns...)
+	row("writes per target", "2 or less", per(len(f.targets), kustomizations.Resource), turns...)
+	row("writes per gate", "", per(len(f.gates), "gates"), turns...)
+	row("Kubernetes Events per target", "", per(len(f.targets), "events"), turns...)
+	row("processor time of the controller, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.controller.Seconds() }, turns...)
+	row("processor time of the API server, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() }, turns...)
+	row("with a sink: all written, s", "less than 60", written, withSink)
+	row("with a sink: controller to yardstick", "", func(t turn, closed bool) float64 { return written(t, closed) / bare[closed] }, withSink)
+	row("with a sink: Kubernetes Events per target", "", per(len(f.targets), "events"), withSink)
+	t.row("with a sink: events posted per target, both", "", float64(posted)/float64(len(f.targets)), "")
+	return t
 }
 
-// withSink measures a fleet once more with a receiver of events.
-func (b *bench) withSink(ctx context.Context, r *result, name string, f *fleet, without []turn) error {
+// withSink measures a fleet once more with a receiver of events, and returns how many
+// that got.
+func (b *bench) withSink(ctx context.Context, f *fleet) (turn, int, error) {
 	sink := harness.StartEventSink()
 	defer sink.Close()
 	t, _, err := b.controllerTurn(ctx, f, "--events-addr="+sink.URL)
 	if err != nil {
-		return err
+		return t, 0, err
 	}
 	posted, faults := sink.Take()
 	if len(faults) > 0 {
-		return fmt.Errorf("the sink got what is no event: %s", faults[0])
+		return t, 0, fmt.Errorf("the sink got what is no event: %s", faults[0])
 	}
-	for _, closed := range []bool{true, false} {
-		var bare []float64
-		for _, t := range without {
-			bare = append(bare, t.yardstick[closed].Seconds())
-		}
-		prefix := name + ", " + edgeName(closed) + ", with a sink: "
-		r.figure(prefix+"all written", t.controller[closed].written.Seconds(), "s", "")
-		r.figure(prefix+"controller to yardstick", t.controller[closed].written.Seconds()/median(bare), "", "the yardstick is that of above")
-		r.figure(prefix+"Kubernetes Events per target", t.controller[closed].used.calls.writes().of("events").total()/float64(len(f.targets)), "", "")
-	}
-	r.figure(name+", with a sink: events posted per target", float64(len(posted))/float64(len(f.targets)), "", "for closing and opening together")
-	return nil
+	return t, len(posted), nil
 }
 
 // controllerTurn closes and opens a fleet by the controller.

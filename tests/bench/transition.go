@@ -71,18 +71,14 @@ func (b *bench) removeGates(ctx context.Context, gates []client.ObjectKey) error
 
 // transition has a fleet close or open as scheduled and measures that.
 func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transition, error) {
-	due, err := b.arm(ctx, f, closed)
+	due, before, err := b.arm(ctx, f, closed)
 	if err != nil {
 		return nil, err
 	}
-	before, err := b.usage(ctx)
-	if err != nil {
-		return nil, err
-	}
+	w := b.observer.expect(f.targets, closed)
 	if !time.Now().Before(due) {
 		return nil, errors.New("the machine is too busy, it was not ready in time")
 	}
-	w := b.observer.expect(f.targets, closed)
 	stopProfile := b.profile(ctx, due, closed)
 	if err := b.observer.wait(ctx, w); err != nil {
 		return nil, err
@@ -98,10 +94,7 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 	if f.brisk {
 		return t, nil
 	}
-	if _, err := b.quiet(ctx); err != nil {
-		return nil, err
-	}
-	after, err := b.usage(ctx)
+	after, err := b.quietUsage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,35 +119,44 @@ func edgeName(closed bool) string {
 // arm sets the next transition of all Gates and returns when it is due. Everything is
 // quiet then, until it is. If the machine is too busy for that, what came too early is
 // undone and there is another try with more time.
-func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, error) {
+func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usage, error) {
 	const tries = 5
 	lead := time.Second + time.Duration(len(f.gates))*12*time.Millisecond + time.Duration(len(f.targets))*500*time.Microsecond
 	if !f.brisk {
 		lead += 4 * time.Second
 	}
 	for range tries {
-		due, ready, err := b.schedule(ctx, f, closed, lead)
-		if err != nil || ready {
-			return due, err
+		due, err := b.schedule(ctx, f, closed, lead)
+		if err != nil {
+			return due, usage{}, err
+		}
+		var before usage
+		if !f.brisk {
+			if before, err = b.quietUsage(ctx); err != nil {
+				return due, before, err
+			}
+		}
+		if time.Until(due) > 100*time.Millisecond {
+			return due, before, nil
 		}
 		lead *= 2
 		b.say("not ready in time, again with %s", lead)
 		if err := b.settled(ctx, f, closed); err != nil {
-			return due, err
+			return due, before, err
 		}
-		if _, _, err := b.schedule(ctx, f, !closed, lead); err != nil {
-			return due, err
+		if _, err := b.schedule(ctx, f, !closed, lead); err != nil {
+			return due, before, err
 		}
 		if err := b.settled(ctx, f, !closed); err != nil {
-			return due, err
+			return due, before, err
 		}
 	}
-	return time.Time{}, errors.New("the Gates are never ready in time")
+	return time.Time{}, usage{}, errors.New("the Gates are never ready in time")
 }
 
-// schedule sets the next transition of all Gates and returns when it is due, and
-// whether all was quiet before it.
-func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.Duration) (time.Time, bool, error) {
+// schedule sets the next transition of all Gates and returns when it is due. They all
+// know of it then, unless it is over.
+func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.Duration) (time.Time, error) {
 	due, period := f.next(closed, lead)
 	if closed {
 		f.from = due
@@ -163,20 +165,12 @@ func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.D
 	if err := inParallel(setUpAtOnce, f.gates, func(key client.ObjectKey) error {
 		return b.client.Patch(ctx, gateNamed(key), raw, client.FieldOwner("bench"))
 	}); err != nil {
-		return due, false, err
+		return due, err
 	}
-	if err := b.observer.every(ctx, f.gates, "armed", func(gate *v1alpha1.Gate) bool {
+	return due, b.observer.every(ctx, f.gates, "armed", func(gate *v1alpha1.Gate) bool {
 		next := gate.Status.NextTransition
 		return next != nil && next.At.Time.Equal(due) && settled(gate, !closed) || !time.Now().Before(due)
-	}); err != nil {
-		return due, false, err
-	}
-	if !f.brisk {
-		if _, err := b.quiet(ctx); err != nil {
-			return due, false, err
-		}
-	}
-	return due, time.Until(due) > 200*time.Millisecond, nil
+	})
 }
 
 // next returns when the next transition is, and the period that has it happen.

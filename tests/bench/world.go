@@ -163,6 +163,14 @@ func (b *bench) usage(ctx context.Context) (usage, error) {
 	return usage{counted, seconds(ours[cpu]), seconds(sum(server[cpu]))}, err
 }
 
+// quietUsage waits until nothing is written any more.
+func (b *bench) quietUsage(ctx context.Context) (usage, error) {
+	if _, err := b.quiet(ctx); err != nil {
+		return usage{}, err
+	}
+	return b.usage(ctx)
+}
+
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // profile stores CPU profiles of the controller and of the API server from an instant
