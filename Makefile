@@ -55,12 +55,9 @@ build: ## Build the controller and the kubectl plugin into bin.
 	go build -o bin/ . ./cmd/...
 
 .PHONY: bench
-bench: ## Run the benchmarks: the schedule engine, what the lock costs, webhooks, and Flagger.
-	go test -run '^$$' -bench . -benchmem ./internal/schedule
+bench: ## Measure everything and write docs/benchmarks.md. BENCH has flags, such as -quick.
 	@tests/tools/build.sh gen crds controlplane >/dev/null
-	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./tests/lock
-	go test -run '^$$' -bench Flagger ./tests/webhooks
-	go test -run '^$$' -bench Webhook -benchtime 1x -timeout 30m ./tests/webhooks
+	go run ./tests/bench $(BENCH)
 
 FUZZTIME ?= 1m
 .PHONY: fuzz

@@ -48,11 +48,11 @@ func runIdle(ctx context.Context, b *bench) (*result, error) {
 	if b.quick {
 		rounds = 3
 	}
-	resting, err := b.rest(ctx, f, 24*time.Hour, 0)
+	resting, err := b.rest(ctx, f, true, 24*time.Hour, 0)
 	if err != nil {
 		return nil, err
 	}
-	busy, err := b.rest(ctx, f, idleInterval, float64(rounds*len(f.gates)))
+	busy, err := b.rest(ctx, f, true, idleInterval, float64(rounds*len(f.gates)))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func runIdle(ctx context.Context, b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.rest(ctx, f, time.Minute, 0); err != nil {
+	if _, err := b.rest(ctx, f, true, time.Minute, 0); err != nil {
 		return nil, err
 	}
 	writes := busy.calls.writes()
@@ -103,14 +103,14 @@ type period struct {
 }
 
 // rest sets the interval of all Gates and then changes nothing, for some
-// reconciliations or for some seconds.
-func (b *bench) rest(ctx context.Context, f *fleet, interval time.Duration, reconciles float64) (period, error) {
-	const shortest = 15 * time.Second
+// reconciliations and for some seconds at least.
+func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.Duration, reconciles float64) (period, error) {
+	const shortest = 5 * time.Second
 	raw := client.RawPatch(types.MergePatchType, mustMarshal(map[string]any{"spec": map[string]any{"interval": interval.String()}}))
 	if err := inParallel(setUpAtOnce, f.gates, func(key client.ObjectKey) error { return b.client.Patch(ctx, gateNamed(key), raw) }); err != nil {
 		return period{}, err
 	}
-	if err := b.settled(ctx, f, true); err != nil {
+	if err := b.settled(ctx, f, closed); err != nil {
 		return period{}, err
 	}
 	if _, err := b.quiet(ctx); err != nil {

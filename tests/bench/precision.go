@@ -94,7 +94,7 @@ func lagsOf(transitions []*transition) lags {
 
 // gateOf makes a Gate with n of the targets that all scenarios share.
 func (b *bench) gateOf(ctx context.Context, n int) (*fleet, error) {
-	targets, err := b.targets(ctx, shared, b.spread(), b.many())
+	targets, err := b.targets(ctx, shared, b.spread(), max(n, b.many(), len(b.groups[shared])))
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (b *bench) gateOf(ctx context.Context, n int) (*fleet, error) {
 		return f, b.newGate(ctx, f.gates[0], spec)
 	}
 	namespaces := map[string]bool{}
-	for i := range n * b.spread() / b.many() {
+	for i := range n * b.spread() / len(targets) {
 		namespaces[namespaceOf(shared, i)] = true
 		spec.Targets = append(spec.Targets, v1alpha1.TargetReference{Kind: kustomization, Name: v1alpha1.AnyName, Namespace: namespaceOf(shared, i)})
 	}

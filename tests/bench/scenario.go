@@ -19,7 +19,7 @@ type scenario struct {
 
 // scenarios are all of them, in the order of the page and of the run.
 // The last ones make the cluster larger.
-var scenarios = []scenario{throughput, precision, idle, startup, memoryGrowth, others}
+var scenarios = []scenario{throughput, precision, idle, startup, memoryGrowth, growth, others}
 
 func names(of []scenario) string {
 	var all []string
@@ -71,6 +71,9 @@ func (t *table) row(cells ...any) {
 
 // digits writes a value with three digits that count.
 func digits(value float64) string {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return "–"
+	}
 	if value == math.Trunc(value) || math.Abs(value) >= 1000 {
 		return strconv.FormatFloat(value, 'f', 0, 64)
 	}

@@ -80,7 +80,7 @@ func (b *bench) manyGates(ctx context.Context, n int) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{targets: targets, cron: true}
+	f := &fleet{targets: targets, cron: !b.quick}
 	for i := range n {
 		f.gates = append(f.gates, client.ObjectKey{Namespace: namespaceOf(shared, i%namespaces), Name: fmt.Sprintf("gate-%05d", i)})
 	}

@@ -126,6 +126,7 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 		lead += 4 * time.Second
 	}
 	for range tries {
+		lead := lead << b.slow
 		due, err := b.schedule(ctx, f, closed, lead)
 		if err != nil {
 			return due, usage{}, err
@@ -139,8 +140,8 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 		if time.Until(due) > 100*time.Millisecond {
 			return due, before, nil
 		}
-		lead *= 2
-		b.say("not ready in time, again with %s", lead)
+		b.slow++ // for good: a machine that was busy once is so again
+		b.say("not ready in time, again with twice as much")
 		if err := b.settled(ctx, f, closed); err != nil {
 			return due, before, err
 		}

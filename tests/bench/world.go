@@ -42,6 +42,8 @@ type bench struct {
 	transitions map[bool][]*transition
 	memory      map[int]memory
 	closed      *fleet
+	// slow is how often the machine was not ready in time.
+	slow int
 
 	observer *observer
 	gating   *controller
@@ -128,7 +130,7 @@ func (b *bench) keepLog() error {
 	}
 	path := filepath.Join(os.TempDir(), "bench-gating-controller.log")
 	b.say("the log of the controller is in %s", path)
-	return os.WriteFile(path, content, 0o600)
+	return os.WriteFile(path, content, 0o600) //nolint:gosec // a path of ours
 }
 
 func freeAddress(ctx context.Context) (string, error) {

@@ -192,8 +192,8 @@ func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, gover
 	for _, gate := range c.fleet.gates {
 		w := work{gate: gate}
 		for i := range ofGate {
-			p := patch{kind: types.MergePatchType, subresource: "status", body: gatePatch(c.gates[closed][gate], i == ofGate-1)}
-			if i == 0 && ofGate > 1 {
+			p := patch{kind: types.MergePatchType, subresource: "status", body: gatePatch(c.gates[closed][gate], ofGate-1-i)}
+			if i < ofGate/2 {
 				w.before = append(w.before, p)
 			} else {
 				w.after = append(w.after, p)
@@ -242,13 +242,13 @@ func statusPatch(obj *unstructured.Unstructured) map[string]any {
 	return map[string]any{"status": map[string]any{"conditions": conditions}}
 }
 
-// gatePatch is the merge patch of the conditions of a Gate. The last one of a transition
-// says that it is over, so that each of them changes something.
-func gatePatch(gate *v1alpha1.Gate, last bool) map[string]any {
+// gatePatch is a merge patch of the conditions of a Gate. Until there is none to come,
+// they say something else each time, so that each patch changes something.
+func gatePatch(gate *v1alpha1.Gate, toCome int) map[string]any {
 	conditions := slices.Clone(gate.Status.Conditions)
-	if !last {
-		for i := range conditions {
-			conditions[i].Message = "Bringing the targets to what the gate wants"
+	for i := range conditions {
+		if toCome > 0 {
+			conditions[i].Message = fmt.Sprintf("Bringing the targets to what the gate wants, %d patches to come", toCome)
 		}
 	}
 	return map[string]any{"status": map[string]any{"conditions": conditions, "targets": gate.Status.Targets}}

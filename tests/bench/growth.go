@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// growthRounds are how many reconciliations of each Gate one value is taken from.
+const growthRounds = 10
+
+var growth = scenario{
+	name: "growth", title: "Growth", run: runGrowth,
+	about: `
+What the controller costs as one number grows and the others stay. A round is one reconciliation of each Gate in
+which nothing has to be written: every Gate decides, selects its targets and looks at each of them. Its cost is processor time
+of the process. The exponent is the slope of the line through the logarithms: 1 is linear, less is better, more is worse.
+Where it is far below 1, what does not grow outweighs what does.
+
+- Gates per target: every Gate governs the same targets, all close and open at the same time, and each adds its name and removes it again. That is one
+  write of a hold and one of a condition for each Gate and target, and another try for each that was not first.
+- Targets per Gate: one Gate.
+- Periods per Gate: cron expressions.
+- Namespaces: one Gate and its share of the targets in each, so that the number of Gates grows as well.`,
+}
+
+// axis is a number that grows.
+type axis struct {
+	name   string
+	values []int
+	// fleet makes the Gates of a value, open and with an interval of a second.
+	fleet func(ctx context.Context, n int) (*fleet, error)
+	// moves says that they close and open as well.
+	moves bool
+}
+
+func (b *bench) axes() []axis {
+	upTo := func(all, quick []int) []int {
+		if b.quick {
+			return quick
+		}
+		return all
+	}
+	return []axis{
+		{"gates per target", upTo([]int{1, 4, 16, 64}, []int{1, 4}), b.gatesOnOneTarget, true},
+		{"targets per gate", upTo([]int{10, 100, 1000, 10000, 50000}, []int{10, 100}), b.gateOf, false},
+		{"periods per gate", upTo([]int{1, 10, 100}, []int{1, 100}), b.gatesWithPeriods, false},
+		{"namespaces", upTo([]int{1, 10, 100, 1000}, []int{1, 10}), b.gatesInNamespaces, false},
+	}
+}
+
+func runGrowth(ctx context.Context, b *bench) (*result, error) {
+	r := &result{}
+	if err := b.startController(ctx); err != nil {
+		return nil, err
+	}
+	for _, a := range b.axes() {
+		t := table{title: "Against " + a.name, columns: []string{a.name, "gates", "targets", "round, ms"}}
+		if a.moves {
+			t.columns = append(t.columns, "close, s", "open, s", "writes per gate and target")
+		}
+		lines := map[string]*series{}
+		for _, n := range a.values {
+			if n > 1000 && n > len(b.groups[shared]) && a.name == "targets per gate" {
+				continue // only after what has made so many
+			}
+			if err := b.grow(ctx, a, n, &t, lines); err != nil {
+				return nil, fmt.Errorf("%d %s: %w", n, a.name, err)
+			}
+		}
+		r.tables = append(r.tables, t)
+		p := plot{file: fmt.Sprintf("growth-%d", len(r.plots)+1), title: "Cost against " + a.name, xLabel: a.name, yLabel: "milliseconds", logarithmic: true}
+		for _, name := range []string{"round", "close", "open"} {
+			if line := lines[name]; line != nil {
+				r.figure(fmt.Sprintf("Exponent of a %s against %s", name, a.name), exponent(line.points), "", "")
+				p.series = append(p.series, *line)
+			}
+		}
+		r.plots = append(r.plots, p)
+	}
+	return r, b.stopController()
+}
+
+// grow measures one value of an axis.
+func (b *bench) grow(ctx context.Context, a axis, n int, t *table, lines map[string]*series) error {
+	add := func(name string, value float64) {
+		if lines[name] == nil {
+			lines[name] = &series{name: name}
+		}
+		lines[name].points = append(lines[name].points, [2]float64{float64(n), value})
+	}
+	f, err := a.fleet(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := b.settled(ctx, f, false); err != nil {
+		return err
+	}
+	moves := []any{}
+	if a.moves {
+		for _, closed := range []bool{true, false} {
+			moved, err := b.transition(ctx, f, closed)
+			if err != nil {
+				return err
+			}
+			add(edgeName(closed), 1000*moved.written.Seconds())
+			moves = append(moves, moved.written.Seconds())
+			if !closed {
+				writes := moved.used.calls.writes().of(kustomizations.Resource).total()
+				moves = append(moves, writes/float64(len(f.gates)*len(f.targets)))
+			}
+		}
+	}
+	rounds := growthRounds
+	if b.quick {
+		rounds = 2
+	}
+	resting, err := b.rest(ctx, f, false, 24*time.Hour, 0)
+	if err != nil {
+		return err
+	}
+	busy, err := b.rest(ctx, f, false, time.Second, float64(rounds*len(f.gates)))
+	if err != nil {
+		return err
+	}
+	background := resting.controller.Seconds() / resting.took.Seconds() * busy.took.Seconds()
+	round := 1000 * (busy.controller.Seconds() - background) / busy.reconciles * float64(len(f.gates))
+	add("round", round)
+	t.row(append([]any{n, len(f.gates), len(f.targets), round}, moves...)...)
+	b.say("%d %s: a round is %.2f ms", n, a.name, round)
+	return b.removeGates(ctx, f.gates)
+}
+
+// gatesOnOneTarget makes n Gates with the same targets.
+func (b *bench) gatesOnOneTarget(ctx context.Context, n int) (*fleet, error) {
+	const targets = 20
+	keys, err := b.targets(ctx, "several", 1, targets)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{targets: keys}
+	for i := range n {
+		f.gates = append(f.gates, client.ObjectKey{Namespace: namespaceOf("several", 0), Name: fmt.Sprintf("gate-%02d", i)})
+	}
+	return f, b.newGates(ctx, f, func(client.ObjectKey) v1alpha1.GateSpec {
+		return v1alpha1.GateSpec{Targets: []v1alpha1.TargetReference{{Kind: kustomization, Name: v1alpha1.AnyName}}}
+	})
+}
+
+// gatesWithPeriods makes some Gates with n periods each, none of which is due soon.
+func (b *bench) gatesWithPeriods(ctx context.Context, n int) (*fleet, error) {
+	const gates = 50
+	keys, err := b.targets(ctx, "periods", 1, gates)
+	if err != nil {
+		return nil, err
+	}
+	var periods []v1alpha1.ClosePeriod
+	distant := time.Now().UTC().AddDate(0, 6, 0)
+	for i := range n {
+		at := distant.Add(time.Duration(i) * time.Hour).Format("4 15 2 1 *")
+		p := v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: fmt.Sprintf("period-%d", i), Schedule: &at}}
+		p.Duration = &metav1.Duration{Duration: time.Minute}
+		periods = append(periods, p)
+	}
+	f := &fleet{targets: keys}
+	for _, key := range keys {
+		f.gates = append(f.gates, client.ObjectKey{Namespace: key.Namespace, Name: key.Name})
+	}
+	return f, b.newGates(ctx, f, func(key client.ObjectKey) v1alpha1.GateSpec {
+		return v1alpha1.GateSpec{ClosePeriods: periods, Targets: []v1alpha1.TargetReference{{Kind: kustomization, Name: key.Name}}}
+	})
+}
+
+// gatesInNamespaces makes a Gate in each of n namespaces, for the same number of targets.
+func (b *bench) gatesInNamespaces(ctx context.Context, n int) (*fleet, error) {
+	targets := 1000
+	if b.quick {
+		targets = 20
+	}
+	group := fmt.Sprintf("of-%d", n)
+	keys, err := b.targets(ctx, group, n, targets)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{targets: keys}
+	for i := range n {
+		f.gates = append(f.gates, client.ObjectKey{Namespace: namespaceOf(group, i), Name: "gate"})
+	}
+	return f, b.newGates(ctx, f, func(client.ObjectKey) v1alpha1.GateSpec {
+		return v1alpha1.GateSpec{Targets: []v1alpha1.TargetReference{{Kind: kustomization, Name: v1alpha1.AnyName}}}
+	})
+}
+
+func (b *bench) newGates(ctx context.Context, f *fleet, spec func(client.ObjectKey) v1alpha1.GateSpec) error {
+	return inParallel(setUpAtOnce, f.gates, func(key client.ObjectKey) error { return b.newGate(ctx, key, spec(key)) })
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// made is a section with made-up results.
+var made = section{
+	scenario{name: "made", title: "Made up", about: "\nWhat it is about."},
+	&result{
+		figures: []figure{{name: "Ratio", value: 1.0456, meaning: "of nothing"}, {name: "Time", value: 12345.6, unit: "s"}},
+		tables:  []table{{title: "A table", columns: []string{"targets", "seconds"}, rows: [][]string{{"10", "0.5"}}}},
+		plots: []plot{{file: "line", title: "A <line>", xLabel: "targets", yLabel: "s", logarithmic: true,
+			series: []series{{"first", [][2]float64{{1, 0.004}, {100, 0.3}}}, {"last", [][2]float64{{1, 0.005}, {100, 70}}}}}},
+	},
+}
+
+func TestAPageHasAllThatWasMeasured(t *testing.T) {
+	folder := t.TempDir()
+	if err := publish(folder, false, [][2]string{{"Processor", "abacus"}}, []section{made}); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(folder, "benchmarks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| Processor | abacus |", "## Made up", "What it is about.", "| Ratio | 1.05 | of nothing |", "| Time | 12346 s |  |",
+		"A table\n\n| targets | seconds |\n|---|---|\n| 10 | 0.5 |\n", "![A <line>](benchmarks/line.svg)",
+	} {
+		if !strings.Contains(string(content), want) {
+			t.Errorf("the page does not have %q:\n%s", want, content)
+		}
+	}
+	if strings.Contains(string(content), "say nothing about") {
+		t.Error("the page takes itself for one of a run with -quick")
+	}
+	if quick := render(true, nil, nil); !strings.Contains(quick, "say nothing about") {
+		t.Error("the page of a run with -quick does not say so")
+	}
+}
+
+func TestAPlotIsAPictureWithAllPointsInItsFrame(t *testing.T) {
+	for _, logarithmic := range []bool{true, false} {
+		p := made.plots[0]
+		p.logarithmic = logarithmic
+		picture, err := p.svg()
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoder, circles := xml.NewDecoder(strings.NewReader(string(picture))), 0
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v: %s", err, picture)
+			}
+			element, ok := token.(xml.StartElement)
+			if !ok || element.Name.Local != "circle" {
+				continue
+			}
+			circles++
+			x, y := attribute(t, element, "cx"), attribute(t, element, "cy")
+			if x < plotLeft || x > plotWidth-plotRight || y < plotTop || y > plotHeight-plotBottom {
+				t.Errorf("a point is at %g, %g", x, y)
+			}
+		}
+		if circles != 4 {
+			t.Errorf("%d points: %s", circles, picture)
+		}
+	}
+}
+
+func attribute(t *testing.T, element xml.StartElement, name string) float64 {
+	t.Helper()
+	i := slices.IndexFunc(element.Attr, func(a xml.Attr) bool { return a.Name.Local == name })
+	if i < 0 {
+		t.Fatalf("no %s", name)
+	}
+	value, err := strconv.ParseFloat(element.Attr[i].Value, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func TestThePageInDocsHasASectionForEachScenarioAndAllItsPictures(t *testing.T) {
+	docs := filepath.Join(harness.Root(), "docs")
+	content, err := os.ReadFile(filepath.Join(docs, "benchmarks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scenarios {
+		if !strings.Contains(string(content), "\n"+heading(s)+"\n\n`"+s.name+"`\n") {
+			t.Errorf("docs/benchmarks.md has no section %q", s.title)
+		}
+		if strings.TrimSpace(s.about) == "" {
+			t.Errorf("%s does not say what it is about", s.name)
+		}
+	}
+	pictures := regexp.MustCompile(`\]\((benchmarks/[^)]*)\)`).FindAllStringSubmatch(string(content), -1)
+	for _, picture := range pictures {
+		if _, err := os.Stat(filepath.Join(docs, picture[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(docs, "benchmarks", "*"))
+	if err != nil || len(files) != len(pictures) || len(files) == 0 {
+		t.Errorf("%d pictures on the page, %d in the folder: %v", len(pictures), len(files), err)
+	}
+}
+
+func TestThreeDigitsCount(t *testing.T) {
+	for value, want := range map[float64]string{
+		0: "0", 3: "3", 1234.56: "1235", 123.456: "123", 1.2345: "1.23", 0.98765: "0.988", 0.0012345: "0.00123", -0.00456: "-0.00456",
+		math.NaN(): "–", 1e-9: "0.000000",
+	} {
+		if got := digits(value); got != want {
+			t.Errorf("%g: got %s, want %s", value, got, want)
+		}
+	}
+}
+
+func TestQuantilesAreValuesThatWereMeasured(t *testing.T) {
+	values := []float64{5, 1, 4, 2, 3}
+	for q, want := range map[float64]float64{0: 1, .5: 3, .99: 5, 1: 5} {
+		if got := quantile(values, q); got != want {
+			t.Errorf("%g: got %g, want %g", q, got, want)
+		}
+	}
+	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
+		t.Errorf("the median is %g", got)
+	}
+}
+
+func TestTheExponentOfAPowerIsFound(t *testing.T) {
+	for _, want := range []float64{0, 0.5, 1, 2} {
+		var points [][2]float64
+		for _, x := range []float64{1, 10, 200, 5000} {
+			points = append(points, [2]float64{x, 7 * math.Pow(x, want)})
+		}
+		if got := exponent(points); math.Abs(got-want) > 1e-9 {
+			t.Errorf("got %g, want %g", got, want)
+		}
+	}
+}
+
+func TestWhatGoTestPrintsBecomesATable(t *testing.T) {
+	got, err := benchmarks("Engine", []byte(`goos: linux
+BenchmarkDecide/periods=1-2   	 1000	  1234 ns/op	  56 B/op	  7 allocs/op
+BenchmarkCreate/gates=10      	    1	 0.9876 of-no-policy
+PASS
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{{"`Decide/periods=1`", "1234", "56", "7", ""}, {"`Create/gates=10`", "", "", "", "0.988"}}
+	if !slices.EqualFunc(got.rows, want, slices.Equal) || !slices.Equal(got.columns, []string{"benchmark", "ns/op", "B/op", "allocs/op", "of-no-policy"}) {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := benchmarks("Engine", []byte("PASS\n")); err == nil {
+		t.Error("a package without benchmarks is no error")
+	}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestRequestsAreSummedUpOverCodesAndLeasesAreLeftOut(t *testing.T) {
+	const metrics = `# HELP apiserver_request_total Counter.
+# TYPE apiserver_request_total counter
+apiserver_request_total{code="200",resource="kustomizations",subresource="",verb="APPLY"} 7
+apiserver_request_total{code="409",resource="kustomizations",subresource="",verb="APPLY"} 2
+apiserver_request_total{code="200",resource="kustomizations",subresource="status",verb="PATCH"} 4
+apiserver_request_total{code="200",resource="gates",subresource="",verb="WATCH"} 1
+apiserver_request_total{code="200",resource="leases",subresource="",verb="PUT"} 100
+apiserver_request_total{code="200",resource="",subresource="",verb="GET"} 50
+# TYPE apiserver_request_totally_else counter
+apiserver_request_totally_else 1
+`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, metrics) })) //nolint:errcheck // a test
+	defer server.Close()
+	b := &bench{http: server.Client(), server: server.URL}
+	got, err := b.requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := calls{{"APPLY", "kustomizations", ""}: 5}
+	added := got.since(before)
+	want := calls{{"APPLY", "kustomizations", ""}: 4, {"PATCH", "kustomizations", "status"}: 4, {"WATCH", "gates", ""}: 1}
+	if !reflect.DeepEqual(added, want) {
+		t.Errorf("got %v, want %v", added, want)
+	}
+	if writes, reads := added.writes().total(), added.reads().total(); writes != 8 || reads != 1 {
+		t.Errorf("%g writes, %g reads", writes, reads)
+	}
+	if n := added.of("gates").total(); n != 1 {
+		t.Errorf("%g of Gates", n)
+	}
+}
+
+func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
+	const lead = 7 * time.Second
+	for _, byCron := range []bool{true, false} {
+		f := &fleet{cron: byCron}
+		now := time.Now()
+		due, period := f.next(true, lead)
+		f.from = due
+		end, longer := f.next(false, lead)
+		if due.Before(now.Add(lead)) || due.After(now.Add(lead+time.Minute)) || !due.Equal(due.Truncate(time.Second)) {
+			t.Errorf("due at %s, it is %s", due, now)
+		}
+		if !byCron {
+			if period["from"] != due.Format(time.RFC3339) || longer["from"] != period["from"] || longer["until"] != end.Format(time.RFC3339) {
+				t.Errorf("due at %s and %s by %v and %v", due, end, period, longer)
+			}
+			continue
+		}
+		schedule, err := cron.ParseStandard(fmt.Sprint(period["schedule"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tick := schedule.Next(now.UTC()); !tick.Equal(due) {
+			t.Errorf("due at %s, the cron ticks at %s", due, tick)
+		}
+		if length, err := time.ParseDuration(fmt.Sprint(longer["duration"])); err != nil || !due.Add(length).Equal(end) || length < time.Minute {
+			t.Errorf("due at %s, it ends after %s: %v", end, length, err)
+		}
+	}
+}
+
+func TestEachTargetBelongsToOneGateOfItsNamespace(t *testing.T) {
+	f := &fleet{}
+	for i := range 12 {
+		f.gates = append(f.gates, client.ObjectKey{Namespace: namespaceOf("apps", i%3), Name: fmt.Sprint("gate-", i)})
+	}
+	for i := range 120 {
+		f.targets = append(f.targets, client.ObjectKey{Namespace: namespaceOf("apps", i%3), Name: fmt.Sprint("app-", i)})
+	}
+	governed, seen := f.governed(), map[client.ObjectKey]bool{}
+	for _, gate := range f.gates {
+		targets := governed(gate)
+		if len(targets) != 10 {
+			t.Errorf("%s governs %d", gate, len(targets))
+		}
+		for _, target := range targets {
+			if target.Namespace != gate.Namespace || seen[target] {
+				t.Errorf("%s is governed by %s as well", target, gate)
+			}
+			seen[target] = true
+		}
+	}
+	if len(seen) != len(f.targets) {
+		t.Errorf("%d targets are governed", len(seen))
+	}
+}
+
+// The bare client is a yardstick only if it sends what the controller sends.
+func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
+	gate, key := client.ObjectKey{Namespace: "apps", Name: "all"}, client.ObjectKey{Namespace: "apps", Name: "app"}
+	held, free := newKustomization(key), newKustomization(key)
+	held.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: "apps/all"})
+	conditions := []any{map[string]any{"type": "Approved", "status": "False"}}
+	held.Object["status"] = map[string]any{"conditions": conditions}
+	free.SetResourceVersion("4711")
+	f := &fleet{gates: []client.ObjectKey{gate}, targets: []client.ObjectKey{key}}
+	c := newCopied(f)
+	of := func(obj *unstructured.Unstructured) map[client.ObjectKey]*unstructured.Unstructured {
+		return map[client.ObjectKey]*unstructured.Unstructured{key: obj}
+	}
+	for closed, obj := range map[bool]*unstructured.Unstructured{true: held, false: free} {
+		c.objects[closed] = of(obj)
+		c.gates[closed] = map[client.ObjectKey]*v1alpha1.Gate{gate: {}}
+		c.writes[closed] = calls{{"APPLY", "kustomizations", ""}: 1, {"PATCH", "kustomizations", "status"}: 1, {"PATCH", "gates", "status"}: 4}
+	}
+	closing := c.work(of(free), f.governed(), true)[0]
+	want := []patch{
+		{types.ApplyPatchType, "", map[string]any{
+			"apiVersion": kustomizeVersion, "kind": kustomization, "spec": map[string]any{"suspend": true},
+			"annotations": map[string]any{v1alpha1.HeldByAnnotation: "apps/all"},
+		}},
+		{types.MergePatchType, "status", map[string]any{"status": map[string]any{"conditions": conditions}}},
+	}
+	if got := closing.targets[0]; !reflect.DeepEqual(got.patches, want) || got.version != "4711" {
+		t.Errorf("closing: %+v", got)
+	}
+	if n := len(closing.before) + len(closing.after); n != 4 || len(closing.before) == 0 || len(closing.after) == 0 {
+		t.Errorf("%d patches of the Gate before its targets, %d after them", len(closing.before), len(closing.after))
+	}
+	opening := c.work(of(held), f.governed(), false)[0].targets[0].patches
+	if len(opening) != 2 || opening[0].subresource != "status" || opening[1].kind != types.ApplyPatchType || opening[1].body["spec"] != nil {
+		t.Errorf("opening: %+v", opening)
+	}
+}
