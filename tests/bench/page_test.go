@@ -119,7 +119,7 @@ func TestThePageInDocsHasASectionForEachScenarioAndAllItsPictures(t *testing.T) 
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(docs, "benchmarks", "*"))
-	if err != nil || len(files) != len(pictures) || len(files) == 0 {
+	if err != nil || len(files) != len(pictures) {
 		t.Errorf("%d pictures on the page, %d in the folder: %v", len(pictures), len(files), err)
 	}
 }
