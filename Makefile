@@ -59,6 +59,12 @@ bench: ## Measure everything and write docs/benchmarks.md. BENCH has flags, such
 	@tests/tools/build.sh gen crds controlplane >/dev/null
 	go run ./tests/bench $(BENCH)
 
+STEPS ?= 3000
+.PHONY: chaos
+chaos: ## Walk at random through all faults. SEED=n STEPS=n walk again.
+	@tests/tools/build.sh gen crds controlplane >/dev/null
+	STEPS=$(STEPS) SEED=$(SEED) go test -count=1 -v -timeout 8h -run OnALongWalk ./tests/chaos
+
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 1m).

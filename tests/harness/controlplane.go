@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,8 +48,10 @@ type ControlPlane struct {
 	// Kubeconfig is the path of a file with the same permissions.
 	Kubeconfig string
 
-	env *envtest.Environment
-	dir string
+	env       *envtest.Environment
+	dir       string
+	ready     *discovery.DiscoveryClient
+	restarted restarted
 }
 
 // CRDs are the folders with the definitions of the objects that Gates govern.
@@ -85,7 +88,7 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &ControlPlane{dir: dir, env: &envtest.Environment{
+	c := &ControlPlane{dir: dir, restarted: restarted{}, env: &envtest.Environment{
 		BinaryAssetsDirectory: bin, CRDDirectoryPaths: paths, ErrorIfCRDPathMissing: true,
 	}}
 	if c.Config, err = c.env.Start(); err != nil {
@@ -105,6 +108,9 @@ func (c *ControlPlane) connect() error {
 		return err
 	}
 	if c.Client, err = client.NewWithWatch(c.Config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if c.ready, err = discovery.NewDiscoveryClientForConfig(c.Config); err != nil {
 		return err
 	}
 	c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
@@ -182,7 +188,7 @@ func (c *ControlPlane) Dir() string { return c.dir }
 
 // Stop ends the processes and removes their files.
 func (c *ControlPlane) Stop() error {
-	return errors.Join(c.env.Stop(), os.RemoveAll(c.dir))
+	return errors.Join(c.restarted.stop(), c.env.Stop(), os.RemoveAll(c.dir))
 }
 
 // RunTests runs the tests of a package, a testing.M, on a control plane of their

@@ -81,8 +81,7 @@ func (c *ControlPlane) controllerBinary() string { return filepath.Join(c.dir, "
 // it has the permissions of config/rbac and no others. Install comes first. Several
 // are replicas with --enable-leader-election.
 func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string) (*Process, error) {
-	kubeconfig, err := c.KubeconfigFor("system:serviceaccount:"+RuntimeNamespace+":gating-controller",
-		"system:serviceaccounts", "system:authenticated")
+	kubeconfig, err := c.KubeconfigFor(controllerUser, controllerGroups...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +89,36 @@ func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string
 	if err != nil {
 		return nil, err
 	}
+	return c.startGatingController(ctx, kubeconfig, health, args...)
+}
+
+// controllerUser is the service account of the controller, in controllerGroups.
+const controllerUser = "system:serviceaccount:" + RuntimeNamespace + ":gating-controller"
+
+var controllerGroups = []string{"system:serviceaccounts", "system:authenticated"}
+
+// StartControllerProxy starts a FaultProxy for the controller.
+func (c *ControlPlane) StartControllerProxy(ctx context.Context, name string, seed uint64) (*FaultProxy, error) {
+	return c.StartFaultProxy(ctx, name, seed, controllerUser, controllerGroups...)
+}
+
+// StartGatingControllerThrough starts the controller behind a proxy that may keep it
+// from being ready, so that nobody waits for that.
+func (c *ControlPlane) StartGatingControllerThrough(ctx context.Context, proxy *FaultProxy, args ...string) (*Process, error) {
+	return c.startGatingController(ctx, proxy.Kubeconfig, "", append([]string{"--health-addr=0"}, args...)...)
+}
+
+// startGatingController waits until it is ready if it has a health endpoint.
+func (c *ControlPlane) startGatingController(ctx context.Context, kubeconfig, health string, args ...string) (*Process, error) {
 	webhooks, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
 	env := []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + RuntimeNamespace}
-	args = append([]string{"--metrics-addr=0", "--health-addr=" + health, "--receiver-addr=" + webhooks, "--interval-jitter-percentage=0"}, args...)
+	args = append([]string{"--metrics-addr=0", "--receiver-addr=" + webhooks, "--interval-jitter-percentage=0"}, args...)
+	if health != "" {
+		args = append([]string{"--health-addr=" + health}, args...)
+	}
 	p, err := startProcess(ctx, c.dir, health, env, c.controllerBinary(), args...)
 	if err != nil {
 		return nil, err

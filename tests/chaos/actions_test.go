@@ -1,0 +1,94 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// actions are what a step does.
+var actions map[string]func(w *walk, random *rand.Rand)
+
+func init() {
+	actions = map[string]func(w *walk, random *rand.Rand){
+		"change a gate":           func(w *walk, r *rand.Rand) { w.changeGate(r.IntN(gateCount), w.gateSpec(r)) },
+		"delete a gate":           func(w *walk, r *rand.Rand) { w.deleteGate(r.IntN(gateCount)) },
+		"suspend a gate":          (*walk).suspendGate,
+		"request":                 (*walk).request,
+		"Git strips requests":     (*walk).strip,
+		"Git puts a request back": (*walk).putBack,
+		"nonsense is requested":   (*walk).nonsense,
+		"create an exception":     (*walk).createException,
+		"delete an exception":     func(w *walk, r *rand.Rand) { w.remove(w.exception(r.IntN(2), r.IntN(gateCount))) },
+
+		"flux suspend": func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", true) },
+		"flux resume":  func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", nil) },
+		"kubectl edit": func(w *walk, r *rand.Rand) { w.suspendTarget(r, "kubectl-edit", []any{true, false, nil}[r.IntN(3)]) },
+		"Git applies": func(w *walk, r *rand.Rand) {
+			w.apply(r, "kustomize-controller", []any{nil, nil, true, false}[r.IntN(4)])
+		},
+		"alice applies": func(w *walk, r *rand.Rand) { w.apply(r, "alice", []any{nil, true}[r.IntN(2)]) },
+
+		"create a target":         func(w *walk, r *rand.Rand) { w.createTarget(slots[r.IntN(len(slots))], r) },
+		"delete a target":         func(w *walk, r *rand.Rand) { w.deleteTarget(slots[r.IntN(len(slots))]) },
+		"label a target":          (*walk).labelTarget,
+		"name gates":              (*walk).nameGates,
+		"somebody sets a renewal": (*walk).setRenewal,
+		"cert-manager looks":      func(w *walk, _ *rand.Rand) { w.must(w.try(w.certManager)) },
+		"a definition vanishes":   func(w *walk, _ *rand.Rand) { w.vanish() },
+
+		"wait":                func(w *walk, r *rand.Rand) { w.pass(time.Duration(100+r.IntN(2000)) * time.Millisecond) },
+		"kill a replica":      func(w *walk, r *rand.Rand) { w.end((*harness.Process).Kill, w.oneOf(r), r.IntN(6)) },
+		"stop a replica":      func(w *walk, r *rand.Rand) { w.end((*harness.Process).Stop, w.oneOf(r), r.IntN(4)) },
+		"kill both replicas":  func(w *walk, r *rand.Rand) { w.killBoth(r.IntN(8)) },
+		"pause the leader":    func(w *walk, r *rand.Rand) { w.pause(w.leader(), 3+r.IntN(6)) },
+		"faults burst":        func(w *walk, r *rand.Rand) { w.setWeather(storm); w.stormUntil = w.at + 2 + r.IntN(8) },
+		"cut a line":          func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
+		"kill the API server": func(w *walk, r *rand.Rand) { w.restart(cluster.KillAPIServer, r) },
+		"kill etcd":           func(w *walk, r *rand.Rand) { w.restart(cluster.KillEtcd, r) },
+	}
+}
+
+// oneOf returns the leader most of the time.
+func (w *walk) oneOf(random *rand.Rand) *replica {
+	if at := random.IntN(6); at < 2 {
+		return w.replicas[at]
+	}
+	return w.leader()
+}
+
+// end ends a replica for some steps.
+func (w *walk) end(how func(*harness.Process) error, r *replica, steps int) {
+	w.Helper()
+	if r.runs() {
+		w.unpause(r)
+		w.must(how(r.process))
+	}
+	r.downUntil = w.at + 1 + steps
+}
+
+func (w *walk) killBoth(steps int) {
+	w.Helper()
+	for _, r := range w.replicas {
+		w.end((*harness.Process).Kill, r, steps)
+	}
+}
+
+func (w *walk) deleteTarget(s slot) {
+	if w.usable(s) {
+		w.remove(w.target(s))
+	}
+}
+
+// restart kills a part of the control plane and starts it again. Nobody writes until
+// the history has what was written meanwhile.
+func (w *walk) restart(kill func() (func(context.Context) error, error), random *rand.Rand) {
+	w.Helper()
+	start, err := kill()
+	w.must(err)
+	w.pass(time.Duration(random.IntN(1500)) * time.Millisecond)
+	w.must(start(w.ctx))
+	w.must(harness.Eventually(w.ctx, patience, "the history has caught up", w.caughtUp))
+}

@@ -1,0 +1,139 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// World is what the API server has.
+type World struct {
+	Gates      []v1alpha1.Gate
+	Exceptions []v1alpha1.GateException
+	Targets    []unstructured.Unstructured
+	Events     []corev1.Event
+	// Kinds of targets that are installed.
+	Kinds map[string]bool
+}
+
+// check is one look at the world.
+type check struct {
+	World
+	log     *Log
+	history *History
+	now     time.Time
+	gates   map[string]*gate
+	wrong   []string
+}
+
+// Check returns what is not as the controller promises, once it had the time to see to
+// it.
+func Check(world World, log *Log, history *History, now time.Time) []string {
+	c := newCheck(world, log, history, now)
+	c.wrong = append(c.wrong, history.Review()...)
+	c.existence()
+	for _, g := range c.gates {
+		c.gate(g)
+	}
+	for i := range world.Targets {
+		c.target(&world.Targets[i])
+	}
+	c.events()
+	slices.Sort(c.wrong)
+	return c.wrong
+}
+
+// SmallMargin is the safety margin of Gates that have another than the default.
+const SmallMargin = 30 * time.Minute
+
+// NextEdge returns the next instant at which something changes by itself, zero if there
+// is none.
+func NextEdge(world World, log *Log, history *History, now time.Time) time.Time {
+	next := time.Time{}
+	for _, g := range newCheck(world, log, history, now).gates {
+		if edges := g.edges(now); len(edges) > 0 && (next.IsZero() || edges[0].Before(next)) {
+			next = edges[0]
+		}
+	}
+	for i := range world.Targets {
+		for _, margin := range []time.Duration{24 * time.Hour, SmallMargin} {
+			if deadline, ok := renewal(&world.Targets[i], margin); ok && deadline.After(now) && (next.IsZero() || deadline.Before(next)) {
+				next = deadline
+			}
+		}
+	}
+	return next
+}
+
+func newCheck(world World, log *Log, history *History, now time.Time) *check {
+	c := &check{World: world, log: log, history: history, now: now, gates: map[string]*gate{}}
+	for i := range world.Gates {
+		g := &gate{Gate: world.Gates[i], exceptions: world.Exceptions}
+		for _, r := range log.Requests(g.UID) {
+			// What Flux or another request took away before anybody looked was never made.
+			if history.Handled(g.UID, r) || g.Annotations[string(r.Action)+".gate.fluxcd.io/requestedAt"] == r.Value {
+				g.requests = append(g.requests, r)
+			}
+		}
+		g.exceptions = slices.DeleteFunc(slices.Clone(world.Exceptions), func(e v1alpha1.GateException) bool {
+			return e.Spec.GateRef.Name != g.Name || e.Namespace != g.Namespace
+		})
+		c.gates[g.key()] = g
+	}
+	return c
+}
+
+func (c *check) fail(format string, args ...any) {
+	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+}
+
+// existence compares what there is with what people and Git made and did not delete.
+func (c *check) existence() {
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	there := map[types.UID]bool{}
+	see := func(uid types.UID, what string, going bool) {
+		there[uid] = true
+		if _, ok := c.log.exists[uid]; !ok || going {
+			c.fail("%s is there, but nobody made it, or somebody deleted it", what)
+		}
+	}
+	for i := range c.Gates {
+		see(c.Gates[i].UID, "Gate "+c.Gates[i].Name, !c.Gates[i].DeletionTimestamp.IsZero())
+	}
+	for i := range c.Exceptions {
+		see(c.Exceptions[i].UID, "GateException "+c.Exceptions[i].Name, !c.Exceptions[i].DeletionTimestamp.IsZero())
+	}
+	for i := range c.Targets {
+		see(c.Targets[i].GetUID(), name(&c.Targets[i]), c.Targets[i].GetDeletionTimestamp() != nil)
+	}
+	for uid, what := range c.log.exists {
+		if !there[uid] {
+			c.fail("%s is gone, and nobody deleted it", what)
+		}
+	}
+}
+
+// events checks that what was told of one request is told as one.
+func (c *check) events() {
+	const prefix = "gating.toolkit.fluxcd.io/"
+	tokens := map[string]string{}
+	for i := range c.Events {
+		e := &c.Events[i]
+		if e.Reason != v1alpha1.RequestAcceptedReason || e.InvolvedObject.Kind != v1alpha1.GateKind {
+			continue
+		}
+		request := string(e.InvolvedObject.UID) + " " + e.Message
+		token := e.Annotations[prefix+"token"]
+		if before, ok := tokens[request]; ok && before != token {
+			c.fail("gate %s: two notifications of %q", e.InvolvedObject.Name, e.Message)
+		}
+		tokens[request] = token
+	}
+}

@@ -1,0 +1,127 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// gate checks the status of a Gate.
+func (c *check) gate(g *gate) {
+	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() {
+		return
+	}
+	fail := func(format string, args ...any) { c.fail("gate %s: %s", g.key(), fmt.Sprintf(format, args...)) }
+	state, reason := g.decide(c.now)
+	want := map[v1alpha1.State]metav1.ConditionStatus{v1alpha1.StateOpened: metav1.ConditionTrue, v1alpha1.StateClosed: metav1.ConditionFalse}[state]
+	if opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); opened == nil || opened.Status != want || opened.Reason != reason {
+		fail("Opened is %v, want %s %s", opened, want, reason)
+	}
+	if g.Status.ObservedGeneration != g.Generation {
+		fail("generation %d was observed, not %d", g.Status.ObservedGeneration, g.Generation)
+	}
+	at, state := g.next(c.now)
+	if next := g.Status.NextTransition; (next == nil) != at.IsZero() || next != nil && (!next.At.Time.Equal(at) || next.State != state) {
+		fail("nextTransition is %v, want %s at %s", next, state, at)
+	}
+	c.requests(g, fail)
+	c.counts(g, fail)
+}
+
+// requests checks that none was lost or counts anew.
+func (c *check) requests(g *gate, fail func(string, ...any)) {
+	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
+		value, ok := g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]
+		if ok && !slices.ContainsFunc(g.Status.Requests, func(m v1alpha1.RequestMemory) bool { return m.Action == action && m.LastHandled == value }) {
+			fail("the request to %s of %s was not handled: %v", action, value, g.Status.Requests)
+		}
+	}
+	equal := func(a *metav1.Time, b time.Time) bool { return a != nil && a.Time.Equal(b) }
+	r, asked := g.latest(c.now)
+	if !asked {
+		if g.Status.RequestedAt != nil || g.Status.ResetToDefaultAt != nil {
+			fail("requestedAt is %v and resetToDefaultAt %v, nobody requested anything", g.Status.RequestedAt, g.Status.ResetToDefaultAt)
+		}
+	} else {
+		end := g.end(r)
+		forever := end.After(r.At.Add(10 * 365 * 24 * time.Hour))
+		want := map[v1alpha1.RequestAction]v1alpha1.State{v1alpha1.RequestOpen: v1alpha1.StateOpened, v1alpha1.RequestClose: v1alpha1.StateClosed}[r.Action]
+		was, _ := g.byItself(r.At)
+		back := was == want && equal(g.Status.ResetToDefaultAt, r.At)
+		if !equal(g.Status.RequestedAt, r.At) {
+			fail("requestedAt is %v, the last request is of %s", g.Status.RequestedAt, r.At)
+		}
+		if !back && !(forever && g.Status.ResetToDefaultAt == nil) && !equal(g.Status.ResetToDefaultAt, end) {
+			fail("resetToDefaultAt is %v, the request of %s ends at %s", g.Status.ResetToDefaultAt, r.At, end)
+		}
+	}
+	c.lastRequest(g, fail)
+}
+
+// lastRequest checks the request that was accepted last. Two that were seen at once are
+// in the order of their times.
+func (c *check) lastRequest(g *gate, fail func(string, ...any)) {
+	last := g.Status.LastRequest
+	if len(g.requests) == 0 {
+		if last != nil {
+			fail("lastRequest is %v, nobody requested anything", last)
+		}
+		return
+	}
+	if last == nil {
+		fail("lastRequest is missing, want one of %v", g.requests)
+		return
+	}
+	newest := g.requests[len(g.requests)-1]
+	for _, r := range g.requests {
+		if (r.At.Equal(newest.At) || !r.At.Before(newest.At)) && last.Action == r.Action && last.RequestedAt.Time.Equal(r.At) {
+			return
+		}
+	}
+	fail("lastRequest is %v, want %v", last, newest)
+}
+
+// counts checks what a Gate says of its targets, and that it has settled.
+func (c *check) counts(g *gate, fail func(string, ...any)) {
+	total, held, foreign, failed, certificates := 0, 0, 0, 0, 0
+	state, _ := g.decide(c.now)
+	for i := range c.Targets {
+		t := &c.Targets[i]
+		if !governs(g, t) {
+			continue
+		}
+		total++
+		switch {
+		case t.GetKind() == certificateKind:
+			certificates++
+		case state == v1alpha1.StateOpened:
+		case ours(t):
+			held++
+		case suspended(t):
+			foreign++
+		}
+	}
+	for _, ref := range g.Spec.Targets {
+		if !c.Kinds[ref.Kind] {
+			failed++
+		}
+	}
+	got := g.Status.Targets
+	if got == nil || int(got.Total) != total || int(got.Failed) != failed || int(got.Held) < held || int(got.Held) > held+certificates ||
+		int(got.Foreign) < foreign || int(got.Foreign) > foreign+certificates {
+		fail("targets are %+v, want %d, held %d, foreign %d, failed %d, and %d certificates", got, total, held, foreign, failed, certificates)
+	}
+	for _, kind := range []string{"Reconciling", "Stalled"} {
+		if found := meta.FindStatusCondition(g.Status.Conditions, kind); found != nil {
+			fail("it has not settled: %v", found)
+		}
+	}
+	if ready := meta.FindStatusCondition(g.Status.Conditions, "Ready"); ready == nil || (ready.Status == metav1.ConditionTrue) != (failed == 0) {
+		fail("Ready is %v, %d failed", ready, failed)
+	}
+}

@@ -1,0 +1,171 @@
+package checker
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// History is every version that objects had.
+type History struct {
+	log *Log
+
+	mu      sync.Mutex
+	last    map[types.UID]*unstructured.Unstructured
+	pending []transition
+	// handled are the requests by Gate that its status ever named.
+	handled map[types.UID]map[string]bool
+	// resumed is when somebody else than the controller resumed an object that is not
+	// held since.
+	resumed map[types.UID]time.Time
+	broken  []string
+}
+
+type transition struct{ before, after *unstructured.Unstructured }
+
+// NewHistory returns an empty one. Who wrote what is in the log.
+func NewHistory(log *Log) *History {
+	return &History{log: log, last: map[types.UID]*unstructured.Unstructured{}, handled: map[types.UID]map[string]bool{}, resumed: map[types.UID]time.Time{}}
+}
+
+// Saw takes note of a version of an object. Versions that come twice, or too late, do
+// not matter.
+func (h *History) Saw(obj *unstructured.Unstructured) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	uid := obj.GetUID()
+	before := h.last[uid]
+	if before != nil && versionOf(obj) <= versionOf(before) {
+		return
+	}
+	h.last[uid] = obj
+	h.pending = append(h.pending, transition{before, obj})
+	requests, _, _ := unstructured.NestedSlice(obj.Object, "status", "requests")
+	for _, item := range requests {
+		memory, _ := item.(map[string]any)
+		if h.handled[uid] == nil {
+			h.handled[uid] = map[string]bool{}
+		}
+		h.handled[uid][fmt.Sprint(memory["action"], " ", memory["lastHandled"])] = true
+	}
+}
+
+// Version returns the last version of an object that was seen.
+func (h *History) Version(uid types.UID) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if obj := h.last[uid]; obj != nil {
+		return obj.GetResourceVersion()
+	}
+	return ""
+}
+
+// Handled returns whether the status of a Gate ever named a request.
+func (h *History) Handled(gate types.UID, r Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.handled[gate][fmt.Sprint(r.Action, " ", r.Value)]
+}
+
+func (h *History) resumedAt(uid types.UID) (time.Time, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, ok := h.resumed[uid]
+	return at, ok
+}
+
+// Review returns what was wrong with the versions that were seen since the last time.
+// The log has to have caught up with them.
+func (h *History) Review() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	pending := h.pending
+	h.pending = nil
+	for _, t := range pending {
+		if t.before == nil {
+			continue
+		}
+		uid := t.after.GetUID()
+		wasHeld, isHeld := ours(t.before), ours(t.after)
+		at, theirs := h.log.wrote(uid, t.after.GetResourceVersion())
+		switch {
+		case isHeld:
+			delete(h.resumed, uid)
+		case theirs && wasHeld && !suspended(t.after):
+			h.resumed[uid] = at
+		}
+		if !theirs && !h.log.between(uid, versionOf(t.before), versionOf(t.after)) {
+			h.broken = append(h.broken, judge(t)...)
+		}
+	}
+	return slices.Clone(h.broken)
+}
+
+// between returns whether somebody wrote an object between two versions of it that were
+// seen one after the other.
+func (l *Log) between(uid types.UID, before, after uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for version := range l.writes[uid] {
+		if n, err := strconv.ParseUint(version, 10, 64); err == nil && n > before && n <= after {
+			return true
+		}
+	}
+	return false
+}
+
+func versionOf(obj *unstructured.Unstructured) uint64 {
+	n, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	return n
+}
+
+// judge says what the controller must not have done in a write of its own.
+func judge(t transition) []string {
+	var wrong []string
+	fail := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Sprintf("%s, version %s to %s: ", name(t.after), t.before.GetResourceVersion(), t.after.GetResourceVersion())+
+			fmt.Sprintf(format, args...))
+	}
+	claimed := claims(t.before)
+	switch {
+	case len(claimed) > 0 && !suspended(t.after):
+		fail("the controller resumed what %q suspend", claimed)
+	case len(claimed) > 0 && !slices.Equal(claimed, claims(t.after)):
+		fail("the controller made the owners of spec.suspend %q of %q", claims(t.after), claimed)
+	case len(claimed) > 0 && !ours(t.before) && ours(t.after):
+		fail("the controller held what %q suspend", claimed)
+	}
+	if b, a := others(t.before), others(t.after); !reflect.DeepEqual(b, a) {
+		fail("the controller changed what is not its own:\n%v\n%v", b, a)
+	}
+	return wrong
+}
+
+// others returns what of an object is not for the controller to change.
+func others(obj *unstructured.Unstructured) map[string]any {
+	rest := obj.DeepCopy()
+	annotations := rest.GetAnnotations()
+	delete(annotations, heldByAnnotation)
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	rest.SetAnnotations(annotations)
+	for _, field := range []string{"resourceVersion", "generation", "managedFields", "finalizers", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		unstructured.RemoveNestedField(rest.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(rest.Object, "spec", "suspend")
+	if obj.GetKind() == "Gate" {
+		_ = unstructured.SetNestedField(rest.Object, suspended(obj), "spec", "suspend")
+	}
+	if owns(obj, "renewal") || obj.GetKind() == certificateKind && len(owners(obj, "renewal")) == 0 {
+		unstructured.RemoveNestedField(rest.Object, "spec", "renewal")
+	}
+	delete(rest.Object, "status")
+	return rest.Object
+}

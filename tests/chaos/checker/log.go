@@ -1,0 +1,70 @@
+// Package checker says whether a cluster is as gating-controller promises. It knows what
+// people and Git did, reads what the API server has, and shares no code with the
+// controller but the types of the API.
+package checker
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Log is what people, Git and others than the controller did.
+type Log struct {
+	mu       sync.Mutex
+	writes   map[types.UID]map[string]time.Time
+	exists   map[types.UID]string
+	requests map[types.UID][]Request
+}
+
+// NewLog returns one of which nothing was done.
+func NewLog() *Log {
+	return &Log{writes: map[types.UID]map[string]time.Time{}, exists: map[types.UID]string{}, requests: map[types.UID][]Request{}}
+}
+
+// Wrote notes that somebody made a version of an object.
+func (l *Log) Wrote(obj client.Object, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	uid := obj.GetUID()
+	if l.writes[uid] == nil {
+		l.writes[uid] = map[string]time.Time{}
+	}
+	l.writes[uid][obj.GetResourceVersion()] = at
+	l.exists[uid] = name(obj)
+}
+
+// Deleted notes that somebody deleted an object.
+func (l *Log) Deleted(obj client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.exists, obj.GetUID())
+}
+
+// Requested notes a request that somebody made of a Gate.
+func (l *Log) Requested(gate client.Object, r Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests[gate.GetUID()] = append(l.requests[gate.GetUID()], r)
+}
+
+// Requests returns all requests that were made of a Gate, in order.
+func (l *Log) Requests(gate types.UID) []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Request{}, l.requests[gate]...)
+}
+
+// wrote returns when somebody made a version of an object.
+func (l *Log) wrote(uid types.UID, version string) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.writes[uid][version]
+	return at, ok
+}
+
+func name(obj client.Object) string {
+	return obj.GetObjectKind().GroupVersionKind().Kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+}

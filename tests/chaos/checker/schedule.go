@@ -1,0 +1,182 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Request is one that somebody made of a Gate, in whole seconds.
+type Request struct {
+	Action v1alpha1.RequestAction
+	// Value of the annotation.
+	Value string
+	// At is when it begins to be in force, and Window how long it asks for, zero for as
+	// long as the Gate says.
+	At     time.Time
+	Window time.Duration
+}
+
+// gate is a Gate with all that decides on it.
+type gate struct {
+	v1alpha1.Gate
+	// requests are those that count, in the order in which they were made.
+	requests   []Request
+	exceptions []v1alpha1.GateException
+}
+
+func (g *gate) key() string { return g.Namespace + "/" + g.Name }
+
+// end returns when a request is over, a time in the far future if never.
+func (g *gate) end(r Request) time.Time {
+	end := r.At.Add(100 * 365 * 24 * time.Hour)
+	if g.Spec.Window != nil {
+		end = r.At.Add(g.Spec.Window.Duration)
+	}
+	if own := r.At.Add(r.Window); r.Window > 0 && own.Before(end) {
+		end = own
+	}
+	return end
+}
+
+// latest returns the newest request whose time has come: on a tie, close.
+func (g *gate) latest(at time.Time) (Request, bool) {
+	var found Request
+	for _, r := range g.requests {
+		switch {
+		case r.At.After(at):
+		case found.At.Before(r.At), found.At.Equal(r.At) && r.Action == v1alpha1.RequestClose:
+			found = r
+		case found.At.Equal(r.At) && r.Action == found.Action:
+			found = r // the value was put back, perhaps with another window
+		}
+	}
+	return found, !found.At.IsZero()
+}
+
+// decide returns the state of a Gate at an instant and the reason for it.
+func (g *gate) decide(at time.Time) (v1alpha1.State, string) {
+	r, asked := g.latest(at)
+	asked = asked && at.Before(g.end(r))
+	switch {
+	case asked && r.Action == v1alpha1.RequestClose:
+		return v1alpha1.StateClosed, "CloseRequested"
+	case g.closePeriod(at, true):
+		return v1alpha1.StateClosed, "ClosePeriod"
+	case asked:
+		return v1alpha1.StateOpened, "OpenRequested"
+	}
+	return g.byItself(at)
+}
+
+// byItself returns what a Gate is without requests.
+func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
+	other := map[v1alpha1.State]v1alpha1.State{v1alpha1.StateClosed: v1alpha1.StateOpened, v1alpha1.StateOpened: v1alpha1.StateClosed}[g.Spec.Default]
+	switch {
+	case g.closePeriod(at, true):
+		return v1alpha1.StateClosed, "ClosePeriod"
+	case g.Spec.NotBefore != nil && at.Before(g.Spec.NotBefore.Time):
+		return v1alpha1.StateClosed, "NotYetActive"
+	case g.Spec.NotAfter != nil && !at.Before(g.Spec.NotAfter.Time):
+		return v1alpha1.StateClosed, "Expired"
+	}
+	if e := g.exception(at); e != nil {
+		inside := slices.ContainsFunc(e.Spec.Windows, func(p v1alpha1.Period) bool { return in(p, at) })
+		switch {
+		case e.Spec.Type == v1alpha1.ExceptionSuspend && inside, e.Spec.Type == v1alpha1.ExceptionReplace && !inside:
+			return g.Spec.Default, "Exception"
+		case inside:
+			return other, "Exception"
+		}
+	}
+	switch {
+	case g.closePeriod(at, false):
+		return v1alpha1.StateClosed, "ClosePeriod"
+	case slices.ContainsFunc(g.Spec.Windows, func(p v1alpha1.Period) bool { return in(p, at) }):
+		return v1alpha1.StateOpened, "WindowOpen"
+	case len(g.Spec.Windows) > 0:
+		return v1alpha1.StateClosed, "OutsideWindows"
+	case len(g.Spec.ClosePeriods) > 0 && g.Spec.Default == v1alpha1.StateOpened:
+		return v1alpha1.StateOpened, "OutsideClosePeriods"
+	}
+	return g.Spec.Default, "Default"
+}
+
+// closePeriod returns whether an instant is in a close period, or in a hard one.
+func (g *gate) closePeriod(at time.Time, hard bool) bool {
+	return slices.ContainsFunc(g.Spec.ClosePeriods, func(p v1alpha1.ClosePeriod) bool {
+		return in(p.Period, at) && (!hard || p.ManualOpen == v1alpha1.ManualOpenDeny)
+	})
+}
+
+// in returns whether an instant is in a dated period. The walk makes no others.
+func in(p v1alpha1.Period, at time.Time) bool {
+	return !at.Before(p.From.Time) && at.Before(p.Until.Time)
+}
+
+// exception returns the one that applies at an instant: the newest, of two of the same
+// second the first by name.
+func (g *gate) exception(at time.Time) *v1alpha1.GateException {
+	var found *v1alpha1.GateException
+	for i := range g.exceptions {
+		e := &g.exceptions[i]
+		if e.Spec.GateRef.Name != g.Name || e.Namespace != g.Namespace || !e.DeletionTimestamp.IsZero() ||
+			at.Before(e.Spec.ValidFrom.Time) || !at.Before(e.Spec.ValidUntil.Time) {
+			continue
+		}
+		if found == nil || e.CreationTimestamp.After(found.CreationTimestamp.Time) ||
+			e.CreationTimestamp.Equal(&found.CreationTimestamp) && strings.Compare(e.Name, found.Name) < 0 {
+			found = e
+		}
+	}
+	return found
+}
+
+// edges returns all instants after another at which something may change, in order.
+func (g *gate) edges(after time.Time) []time.Time {
+	var all []time.Time
+	add := func(at time.Time) {
+		if at.After(after) {
+			all = append(all, at)
+		}
+	}
+	period := func(p v1alpha1.Period) { add(p.From.Time); add(p.Until.Time) }
+	for _, p := range g.Spec.Windows {
+		period(p)
+	}
+	for _, p := range g.Spec.ClosePeriods {
+		period(p.Period)
+	}
+	for _, r := range g.requests {
+		add(r.At)
+		add(g.end(r))
+	}
+	for _, e := range g.exceptions {
+		add(e.Spec.ValidFrom.Time)
+		add(e.Spec.ValidUntil.Time)
+		for _, p := range e.Spec.Windows {
+			period(p)
+		}
+	}
+	if g.Spec.NotBefore != nil {
+		add(g.Spec.NotBefore.Time)
+	}
+	if g.Spec.NotAfter != nil {
+		add(g.Spec.NotAfter.Time)
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return all
+}
+
+// next returns the next change of state, zero if there is none in nine years.
+func (g *gate) next(now time.Time) (time.Time, v1alpha1.State) {
+	state, _ := g.decide(now)
+	for _, at := range g.edges(now) {
+		if s, _ := g.decide(at); s != state && at.Before(now.Add(9*365*24*time.Hour)) {
+			return at, s
+		}
+	}
+	return time.Time{}, ""
+}

@@ -1,0 +1,154 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// governs returns whether a Gate governs a target, by either way.
+func governs(g *gate, t *unstructured.Unstructured) bool {
+	if slices.Contains(names(t, gatesAnnotation), g.key()) {
+		return true
+	}
+	for _, ref := range g.Spec.Targets {
+		namespace := ref.Namespace
+		if namespace == "" {
+			namespace = g.Namespace
+		}
+		if ref.Kind == t.GetKind() && namespace == t.GetNamespace() && (ref.Name == "*" || ref.Name == t.GetName()) &&
+			labels.SelectorFromSet(ref.MatchLabels).Matches(labels.Set(t.GetLabels())) {
+			return true
+		}
+	}
+	return false
+}
+
+// closed returns the Gates that must hold a target, and those of which nobody can say:
+// they are suspended.
+func (c *check) closed(t *unstructured.Unstructured) (must, may []string) {
+	for _, name := range names(t, gatesAnnotation) {
+		if c.gates[name] == nil {
+			must = append(must, name)
+		}
+	}
+	for name, g := range c.gates {
+		state, _ := g.decide(c.now)
+		switch {
+		case g.Spec.Suspend:
+			may = append(may, name)
+		case governs(g, t) && state == v1alpha1.StateClosed:
+			must = append(must, name)
+		}
+	}
+	slices.Sort(must)
+	return must, may
+}
+
+// target checks that a target is held if it is to be, and not otherwise.
+func (c *check) target(t *unstructured.Unstructured) {
+	fail := func(format string, args ...any) { c.fail("%s: %s", name(t), fmt.Sprintf(format, args...)) }
+	must, may := c.closed(t)
+	heldBy := names(t, heldByAnnotation)
+	if t.GetKind() == certificateKind {
+		c.certificate(t, must, may, fail)
+		return
+	}
+	held, foreign := ours(t), suspended(t) && !ours(t)
+	approved := condition(t, "Approved")
+	switch {
+	case foreign && len(heldBy) > 0:
+		fail("%q suspend it, and gates %q say that they hold it", claims(t), heldBy)
+	case foreign && len(claims(t)) == 0:
+		fail("it is suspended, and nobody did that")
+	case held && len(heldBy) == 0:
+		fail("it is held in nobody's name")
+	case held && !within(heldBy, must, may):
+		fail("it is held by %q, want %q, perhaps %q", heldBy, must, may)
+	case !held && !foreign && len(must) > 0 && !c.respected(t, must):
+		fail("it is not held, gates %q are closed", must)
+	case !held && !foreign && !within(heldBy, nil, slices.Concat(must, may)):
+		fail("it names gates %q, closed are %q", heldBy, must)
+	}
+	if refused := approved != nil && approved.Status == metav1.ConditionFalse; refused != held {
+		fail("held is %v, and Approved is %v", held, approved)
+	}
+}
+
+// within returns whether a list has all that it must and nothing that it may not.
+func within(list, must, may []string) bool {
+	for _, item := range must {
+		if !slices.Contains(list, item) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(list, func(item string) bool { return !slices.Contains(must, item) && !slices.Contains(may, item) })
+}
+
+// respected returns whether somebody resumed a target and all Gates that would hold it
+// respect that.
+func (c *check) respected(t *unstructured.Unstructured, must []string) bool {
+	_, resumed := c.history.resumedAt(t.GetUID())
+	return resumed && !slices.ContainsFunc(must, func(name string) bool {
+		g := c.gates[name]
+		return g == nil || g.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect
+	})
+}
+
+// renewal returns the deadline of the renewal of a certificate, which is cut to the
+// minute.
+func renewal(t *unstructured.Unstructured, margin time.Duration) (deadline time.Time, issued bool) {
+	at := func(field string) time.Time {
+		value, _, _ := unstructured.NestedString(t.Object, "status", field)
+		parsed, _ := time.Parse(time.RFC3339, value)
+		return parsed
+	}
+	from, until := at("notBefore"), at("notAfter")
+	if t.GetKind() != certificateKind || from.IsZero() || until.IsZero() {
+		return time.Time{}, false
+	}
+	return until.Add(-min(margin, until.Sub(from)/6)).Truncate(time.Minute), true
+}
+
+// certificate checks that a Certificate is held if that is safe, and never past its
+// margin.
+func (c *check) certificate(t *unstructured.Unstructured, must, may []string, fail func(string, ...any)) {
+	margin, strict := 24*time.Hour, false
+	for _, name := range must {
+		if g := c.gates[name]; g != nil && g.Spec.Certificates != nil {
+			strict = strict || g.Spec.Certificates.Strict
+			if own := g.Spec.Certificates.SafetyMargin; own != nil {
+				margin = min(margin, own.Duration)
+			}
+		}
+	}
+	held, heldBy := ours(t), names(t, heldByAnnotation)
+	_, set, _ := unstructured.NestedFieldNoCopy(t.Object, "spec", "renewal")
+	deadline, issued := renewal(t, margin)
+	ready := condition(t, "Ready")
+	late := issued && !c.now.Before(deadline)
+	approved := condition(t, "Approved")
+	switch {
+	case len(must) == 0 && len(may) > 0:
+	case late && !strict && held:
+		fail("it is held past its margin, the deadline was %s", deadline)
+	case len(must) == 0 && held:
+		fail("its renewal is held, and no gate is closed")
+	case len(must) == 0 && len(heldBy) > 0:
+		fail("it names gates %q, and none is closed", heldBy)
+	case held && !within(heldBy, must, may):
+		fail("it is held by %q, want %q, perhaps %q", heldBy, must, may)
+	case len(must) > 0 && len(may) == 0 && issued && !late && !set && ready != nil && ready.Status == metav1.ConditionTrue:
+		fail("its renewal is not held, gates %q are closed, the deadline is %s", must, deadline)
+	case held && (approved == nil || approved.Status != metav1.ConditionFalse):
+		fail("it is held, and Approved is %v", approved)
+	case !held && approved != nil && approved.Status == metav1.ConditionFalse:
+		fail("it is not held, and Approved is %v", approved)
+	}
+}

@@ -1,0 +1,223 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/chaos/checker"
+)
+
+// gateCount is how many Gates there may be, the last two of them in the second namespace.
+const gateCount = 7
+
+func (w *walk) gate(i int) *v1alpha1.Gate {
+	g := &v1alpha1.Gate{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GateKind}}
+	g.Name, g.Namespace = fmt.Sprintf("g%d", i), w.namespaces[i/5]
+	return g
+}
+
+// soon is a time in whole seconds.
+func soon(random *rand.Rand, from, to int) metav1.Time {
+	return metav1.NewTime(time.Now().UTC().Truncate(time.Second).Add(time.Duration(from+random.IntN(to-from)) * time.Second))
+}
+
+func period(random *rand.Rand, name string) v1alpha1.Period {
+	from := soon(random, -20, 20)
+	until := metav1.NewTime(from.Add(time.Duration(5+random.IntN(60)) * time.Second))
+	return v1alpha1.Period{Name: name, From: &from, Until: &until}
+}
+
+// gateSpec is a spec at random.
+func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
+	spec := v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce,
+		// What an event is lost for is not made good by the interval, as often as not.
+		Interval: metav1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour}[random.IntN(3)]},
+	}
+	if random.IntN(2) == 0 {
+		spec.Default = v1alpha1.StateClosed
+	}
+	if random.IntN(3) == 0 {
+		spec.ResumePolicy = v1alpha1.ResumePolicyRespect
+	}
+	if window := random.IntN(3); window > 0 {
+		spec.Window = &metav1.Duration{Duration: []time.Duration{20 * time.Second, time.Hour}[window-1]}
+	}
+	if spec.Default == v1alpha1.StateClosed && random.IntN(3) == 0 {
+		spec.Windows = []v1alpha1.Period{period(random, "window")}
+	}
+	if random.IntN(3) == 0 {
+		spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: period(random, "freeze"), ManualOpen: v1alpha1.ManualOpenAllow}}
+		if random.IntN(2) == 0 {
+			spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny
+		}
+	}
+	if random.IntN(8) == 0 {
+		at := soon(random, -10, 30)
+		spec.NotBefore = &at
+	}
+	if random.IntN(8) == 0 {
+		at := soon(random, 31, 90)
+		spec.NotAfter = &at
+	}
+	if random.IntN(3) == 0 {
+		spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: checker.SmallMargin}}
+	}
+	for range 1 + random.IntN(2) {
+		spec.Targets = append(spec.Targets, w.reference(random))
+	}
+	return spec
+}
+
+// reference names targets at random.
+func (w *walk) reference(random *rand.Rand) v1alpha1.TargetReference {
+	first, second := w.namespaces[0], w.namespaces[1]
+	return []v1alpha1.TargetReference{
+		{Kind: "Kustomization", Name: fmt.Sprintf("k%d", random.IntN(6)), Namespace: first},
+		{Kind: "Kustomization", Name: fmt.Sprintf("k%d", random.IntN(6)), Namespace: first},
+		{Kind: "Kustomization", Name: "*"},
+		{Kind: "Kustomization", Name: "*", Namespace: first, MatchLabels: map[string]string{"tier": "critical"}},
+		{Kind: "Kustomization", Name: "*", Namespace: second},
+		{Kind: "GitRepository", Name: "*", Namespace: first},
+		{Kind: "HelmRelease", Name: "*", Namespace: first},
+		{Kind: "Certificate", Name: "*", Namespace: first},
+		{Kind: "Certificate", Name: "*", Namespace: first, MatchLabels: map[string]string{"tier": "critical"}},
+	}[random.IntN(9)]
+}
+
+// changeGate gives a Gate another spec, or creates it.
+func (w *walk) changeGate(i int, spec v1alpha1.GateSpec) {
+	w.Helper()
+	g := w.gate(i)
+	g.Spec = spec
+	w.say("%s: default %s, %s, window %v, targets %v", g.Name, spec.Default, spec.ResumePolicy, spec.Window, spec.Targets)
+	if w.create(g, "kubectl-create") {
+		return
+	}
+	if random := w.gate(i); w.get(random) {
+		w.patch(random, types.JSONPatchType, []map[string]any{{"op": "replace", "path": "/spec", "value": spec}}, "kubectl-edit")
+	}
+}
+
+func (w *walk) deleteGate(i int) { w.remove(w.gate(i)) }
+
+func (w *walk) suspendGate(random *rand.Rand) {
+	w.patch(w.gate(random.IntN(gateCount)), types.MergePatchType, suspendPatch(random.IntN(3) == 0), "kubectl-edit")
+}
+
+func annotation(action v1alpha1.RequestAction) string {
+	return string(action) + ".gate.fluxcd.io/requestedAt"
+}
+
+// request makes one: now, or planned if none is.
+func (w *walk) request(random *rand.Rand) {
+	w.Helper()
+	g := w.gate(random.IntN(gateCount))
+	r := checker.Request{Action: v1alpha1.RequestOpen, At: time.Now().UTC().Truncate(time.Second)}
+	if random.IntN(2) == 0 {
+		r.Action = v1alpha1.RequestClose
+	}
+	if random.IntN(4) == 0 {
+		r.At = r.At.Add(time.Duration(2+random.IntN(25)) * time.Second)
+	}
+	r.Value = r.At.Format(time.RFC3339)
+	if random.IntN(3) == 0 {
+		r.Window = time.Duration(3+random.IntN(40)) * time.Second
+		r.Value += "/" + r.Window.String()
+	}
+	if !w.get(g) {
+		return
+	}
+	for _, before := range w.log.Requests(g.UID) {
+		// One that is planned would be replaced, or not, as the controller sees it in time.
+		if before.Action == r.Action && !before.At.Before(time.Now().Truncate(time.Second)) {
+			return
+		}
+	}
+	w.count++
+	w.say("%s: %s %s", g.Name, r.Action, r.Value)
+	w.log.Requested(g, r)
+	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{
+		annotation(r.Action): r.Value, string(r.Action) + ".gate.fluxcd.io/reason": fmt.Sprintf("request %d", w.count),
+	}), "kubectl-annotate")
+}
+
+// strip is what Flux does to the annotations of kubectl: here only once they were
+// handled, because others are lost, as documented.
+func (w *walk) strip(random *rand.Rand) {
+	g := w.gate(random.IntN(gateCount))
+	if !w.get(g) {
+		return
+	}
+	gone := map[string]any{}
+	for _, m := range g.Status.Requests {
+		if g.Annotations[annotation(m.Action)] == m.LastHandled {
+			gone[annotation(m.Action)], gone[string(m.Action)+".gate.fluxcd.io/reason"] = nil, nil
+		}
+	}
+	w.say("%s: %d", g.Name, len(gone))
+	w.patch(g, types.MergePatchType, annotationPatch(gone), "kustomize-controller")
+}
+
+// putBack is what Flux does if a request is in Git: its old value comes back.
+func (w *walk) putBack(random *rand.Rand) {
+	g := w.gate(random.IntN(gateCount))
+	at := random.IntN(1000)
+	if !w.get(g) {
+		return
+	}
+	requests := w.log.Requests(g.UID)
+	if len(requests) == 0 {
+		return
+	}
+	r := requests[at%len(requests)]
+	// It never replaces one that nobody has looked at.
+	if now := g.Annotations[annotation(r.Action)]; now != "" && !handled(g, r.Action, now) || !w.history.Handled(g.UID, r) {
+		return
+	}
+	w.say("%s: %s %s", g.Name, r.Action, r.Value)
+	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{annotation(r.Action): r.Value}), "kustomize-controller")
+}
+
+func handled(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool {
+	for _, m := range g.Status.Requests {
+		if m.Action == action && m.LastHandled == value {
+			return true
+		}
+	}
+	return false
+}
+
+// nonsense is refused, and changes nothing.
+func (w *walk) nonsense(random *rand.Rand) {
+	g := w.gate(random.IntN(gateCount))
+	action := []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}[random.IntN(2)]
+	value := []string{"tomorrow", "2099-01-01T00:00:00Z", time.Now().UTC().Format(time.RFC3339) + "/never"}[random.IntN(3)]
+	if !w.get(g) || g.Annotations[annotation(action)] != "" && !handled(g, action, g.Annotations[annotation(action)]) {
+		return
+	}
+	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{annotation(action): value}), "kubectl-annotate")
+}
+
+func (w *walk) exception(i, gate int) *v1alpha1.GateException {
+	g := w.gate(gate)
+	e := &v1alpha1.GateException{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GateExceptionKind}}
+	e.Name, e.Namespace = fmt.Sprintf("e%d-%s", i, g.Name), g.Namespace
+	e.Spec.GateRef.Name = g.Name
+	return e
+}
+
+func (w *walk) createException(random *rand.Rand) {
+	e := w.exception(random.IntN(2), random.IntN(gateCount))
+	e.Spec.Type = []v1alpha1.ExceptionType{v1alpha1.ExceptionExtend, v1alpha1.ExceptionSuspend, v1alpha1.ExceptionReplace}[random.IntN(3)]
+	e.Spec.ValidFrom = soon(random, -20, 20)
+	e.Spec.ValidUntil = metav1.NewTime(e.Spec.ValidFrom.Add(time.Duration(10+random.IntN(60)) * time.Second))
+	e.Spec.Windows = []v1alpha1.Period{period(random, "exceptional")}
+	w.say("%s: %s", e.Name, e.Spec.Type)
+	w.create(e, "kustomize-controller")
+}

@@ -1,0 +1,88 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// recorded are the kinds of which the history has every version.
+func recorded() map[string]string {
+	all := map[string]string{v1alpha1.GateKind: v1alpha1.GroupVersion.String()}
+	for kind, apiVersion := range kinds {
+		all[kind] = apiVersion
+	}
+	return all
+}
+
+// record watches all Gates and targets until the end of the walk.
+func (w *walk) record() {
+	for kind, apiVersion := range recorded() {
+		for _, namespace := range w.namespaces {
+			go w.recordKind(w.ctx, apiVersion, kind, namespace)
+		}
+	}
+}
+
+// recordKind watches one kind. What it misses between two watches comes with the next
+// list: see caughtUp.
+func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace string) {
+	for from := ""; ctx.Err() == nil; {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(apiVersion)
+		list.SetKind(kind + "List")
+		if from == "" {
+			if err := cluster.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				w.pass(100 * time.Millisecond)
+				continue
+			}
+			for i := range list.Items {
+				w.history.Saw(&list.Items[i])
+			}
+			from = list.GetResourceVersion()
+		}
+		watcher, err := cluster.Client.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from}})
+		if err != nil {
+			from = ""
+			w.pass(100 * time.Millisecond)
+			continue
+		}
+		for event := range watcher.ResultChan() {
+			obj, ok := event.Object.(*unstructured.Unstructured)
+			if event.Type == watch.Error || !ok {
+				from = ""
+				break
+			}
+			from = obj.GetResourceVersion()
+			if event.Type != watch.Deleted {
+				w.history.Saw(obj)
+			}
+		}
+		watcher.Stop()
+	}
+}
+
+// caughtUp returns nil if the history has the last version of all objects.
+func (w *walk) caughtUp() error {
+	for kind, apiVersion := range recorded() {
+		list, err := w.list(apiVersion, kind)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			obj := &list.Items[i]
+			if seen := w.history.Version(obj.GetUID()); seen != obj.GetResourceVersion() {
+				return fmt.Errorf("the history has version %q of %s %s, not %s", seen, kind, obj.GetName(), obj.GetResourceVersion())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const (
+	// lease is that of the leader. One that is paused for longer has lost it.
+	lease = 4 * time.Second
+	// weather is the rate of faults when nothing special happens.
+	weather = 0.02
+	// storm is the rate of faults in a burst.
+	storm = 0.4
+)
+
+// replica is a gating-controller behind a proxy of its own. It is started again when it
+// has ended, as a Deployment does.
+type replica struct {
+	proxy   *harness.FaultProxy
+	process *harness.Process
+	// downUntil is the step before which it is not started again.
+	downUntil int
+	// pausedUntil is the step and pausedAt the time of a pause, zero if there is none.
+	pausedUntil int
+	pausedAt    time.Time
+	logs        []string
+}
+
+func (w *walk) startReplicas() {
+	w.Helper()
+	for i := range uint64(2) {
+		proxy, err := cluster.StartControllerProxy(w.ctx, fmt.Sprintf("replica-%d-%d", w.seed, i), w.seed+i)
+		w.must(err)
+		r := &replica{proxy: proxy}
+		w.replicas = append(w.replicas, r)
+		w.Cleanup(func() {
+			if err := errors.Join(r.process.Kill(), proxy.Stop()); err != nil {
+				w.Error(err)
+			}
+		})
+	}
+	w.look()
+}
+
+func (w *walk) setWeather(rate float64) {
+	for _, r := range w.replicas {
+		r.proxy.SetRate(rate)
+		r.proxy.Cut(false)
+	}
+}
+
+func (r *replica) runs() bool {
+	if r.process == nil {
+		return false
+	}
+	select {
+	case <-r.process.Exited():
+		return false
+	default:
+		return true
+	}
+}
+
+// leads returns whether it was ever the leader: one that loses the lease ends.
+func (r *replica) leads() bool {
+	if !r.runs() {
+		return false
+	}
+	content, err := os.ReadFile(r.process.Log)
+	return err == nil && strings.Contains(string(content), "Starting workers")
+}
+
+// leader returns a replica that leads, the first if none does.
+func (w *walk) leader() *replica {
+	for _, r := range w.replicas {
+		if r.leads() && r.pausedAt.IsZero() {
+			return r
+		}
+	}
+	return w.replicas[0]
+}
+
+// look starts what is to run and ends the pauses that are over.
+func (w *walk) look() {
+	w.Helper()
+	for _, r := range w.replicas {
+		if !r.pausedAt.IsZero() && r.pausedUntil <= w.at {
+			w.pass(time.Until(r.pausedAt.Add(lease * 5 / 4)))
+			if r.runs() {
+				w.must(r.process.Signal(syscall.SIGCONT))
+			}
+			r.pausedAt = time.Time{}
+		}
+		if r.runs() || r.downUntil > w.at {
+			continue
+		}
+		process, err := cluster.StartGatingControllerThrough(w.ctx, r.proxy, "--enable-leader-election",
+			"--leader-election-lease-duration="+lease.String(), "--leader-election-renew-deadline="+(lease*3/4).String(),
+			"--leader-election-retry-period=500ms", "--min-retry-delay=200ms", "--max-retry-delay=2s")
+		w.must(err)
+		r.process = process
+		r.logs = append(r.logs, process.Log)
+	}
+}
+
+// pause stops a replica in the middle of what it does.
+func (w *walk) pause(r *replica, steps int) {
+	w.Helper()
+	if r.runs() && r.pausedAt.IsZero() {
+		w.must(r.process.Signal(syscall.SIGSTOP))
+		r.pausedAt, r.pausedUntil = time.Now(), w.at+steps
+	}
+}
+
+// unpause lets a paused replica go on, so that it can end in order.
+func (w *walk) unpause(r *replica) {
+	w.Helper()
+	if !r.pausedAt.IsZero() {
+		w.must(r.process.Signal(syscall.SIGCONT))
+		r.pausedAt = time.Time{}
+	}
+}

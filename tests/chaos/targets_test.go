@@ -1,0 +1,183 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// slot is where a target may be.
+type slot struct {
+	kind, name string
+	namespace  int
+}
+
+// slots are all of them, those of Kustomizations first.
+var slots = []slot{
+	{"Kustomization", "k0", 0}, {"Kustomization", "k1", 0}, {"Kustomization", "k2", 0}, {"Kustomization", "k3", 0},
+	{"Kustomization", "k4", 0}, {"Kustomization", "k5", 0}, {"Kustomization", "k0", 1}, {"Kustomization", "k1", 1},
+	{"GitRepository", "r0", 0}, {"GitRepository", "r1", 0}, {"HelmRelease", "h0", 0}, {"HelmRelease", "h1", 0},
+	{"Certificate", "c0", 0}, {"Certificate", "c1", 0}, {"Certificate", "c2", 0}, {"Certificate", "c3", 0},
+}
+
+// certificateSlots is how many of the slots are those of Certificates: the last.
+const certificateSlots = 4
+
+func (w *walk) target(s slot) *unstructured.Unstructured {
+	return harness.Object(kinds[s.kind], s.kind, client.ObjectKey{Namespace: w.namespaces[s.namespace], Name: s.name})
+}
+
+// usable returns whether the kind of a slot is installed.
+func (w *walk) usable(s slot) bool { return s.kind != "HelmRelease" || !w.absent }
+
+// any returns a slot at random, but none of Certificates.
+func (w *walk) any(random *rand.Rand) slot { return slots[random.IntN(len(slots)-certificateSlots)] }
+
+var specs = map[string]map[string]any{
+	"Kustomization": {"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "r0"}},
+	"GitRepository": {"interval": "1h", "url": "https://example.com/apps.git"},
+	"HelmRelease": {"interval": "1h", "chart": map[string]any{"spec": map[string]any{
+		"chart": "app", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"},
+	}}},
+	"Certificate": {"secretName": "tls", "dnsNames": []any{"example.com"}, "issuerRef": map[string]any{"name": "ca"}},
+}
+
+// populate creates about half of what there may be.
+func (w *walk) populate() {
+	w.Helper()
+	random := step{seed: w.seed}.random()
+	for _, s := range slots {
+		if random.IntN(3) > 0 {
+			w.createTarget(s, random)
+		}
+	}
+	for i := range gateCount {
+		if random.IntN(2) == 0 {
+			w.changeGate(i, w.gateSpec(random))
+		}
+	}
+}
+
+func (w *walk) createTarget(s slot, random *rand.Rand) {
+	w.Helper()
+	obj := w.target(s)
+	obj.Object["spec"] = (&unstructured.Unstructured{Object: specs[s.kind]}).DeepCopy().Object
+	w.dress(obj, random)
+	if s.kind == "Certificate" {
+		w.age(obj, random)
+	} else if random.IntN(6) == 0 {
+		_ = unstructured.SetNestedField(obj.Object, true, "spec", "suspend")
+	}
+	if w.usable(s) {
+		w.say("%s %s/%s", s.kind, obj.GetNamespace(), s.name)
+		w.create(obj, "kustomize-controller")
+	}
+}
+
+// dress gives a target labels, and Gates that it names.
+func (w *walk) dress(obj *unstructured.Unstructured, random *rand.Rand) {
+	if random.IntN(3) == 0 {
+		obj.SetLabels(map[string]string{"tier": "critical"})
+	}
+	if random.IntN(6) == 0 {
+		obj.SetAnnotations(map[string]string{"gating.toolkit.fluxcd.io/gates": w.names(random)})
+	}
+}
+
+// names are those of one or two Gates, which need not be there.
+func (w *walk) names(random *rand.Rand) string {
+	g := w.gate(random.IntN(gateCount))
+	list := g.Namespace + "/" + g.Name
+	if random.IntN(3) == 0 {
+		list += ", " + w.gate(random.IntN(gateCount)).Name
+	}
+	return list
+}
+
+func (w *walk) labelTarget(random *rand.Rand) {
+	s, label := slots[random.IntN(len(slots))], any(nil)
+	if random.IntN(2) == 0 {
+		label = "critical"
+	}
+	if w.usable(s) {
+		w.patch(w.target(s), types.MergePatchType, map[string]any{"metadata": map[string]any{"labels": map[string]any{"tier": label}}}, "kubectl-label")
+	}
+}
+
+func (w *walk) nameGates(random *rand.Rand) {
+	s, list := slots[random.IntN(len(slots))], any(nil)
+	if names := w.names(random); random.IntN(2) == 0 {
+		list = names
+	}
+	if w.usable(s) {
+		w.patch(w.target(s), types.MergePatchType, annotationPatch(map[string]any{"gating.toolkit.fluxcd.io/gates": list}), "kubectl-annotate")
+	}
+}
+
+// suspendTarget is the merge patch of somebody.
+func (w *walk) suspendTarget(random *rand.Rand, manager string, value any) {
+	w.Helper()
+	if s := w.any(random); w.usable(s) {
+		w.say("%s %s", s.kind, s.name)
+		w.patch(w.target(s), types.MergePatchType, suspendPatch(value), manager)
+	}
+}
+
+// apply is a server-side apply by somebody.
+func (w *walk) apply(random *rand.Rand, manager string, value any) {
+	w.Helper()
+	s := w.any(random)
+	if !w.usable(s) || !w.get(w.target(s)) {
+		return
+	}
+	obj := w.target(s)
+	spec := map[string]any{}
+	if manager == "kustomize-controller" {
+		spec = (&unstructured.Unstructured{Object: specs[s.kind]}).DeepCopy().Object
+	}
+	if value != nil {
+		spec["suspend"] = value
+	}
+	obj.Object["spec"] = spec
+	w.say("%s %s: suspend %v", s.kind, s.name, value)
+	w.patch(w.target(s), types.ApplyPatchType, obj.Object, manager, client.ForceOwnership)
+}
+
+// vanish removes the definition of HelmReleases with all of them, or brings it back.
+func (w *walk) vanish() {
+	w.Helper()
+	const definition = "helmreleases.helm.toolkit.fluxcd.io"
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
+	if w.absent {
+		w.say("it comes back")
+		w.must(w.try(func() error {
+			_, err := envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{harness.CRDPath("helm-controller")}})
+			return err
+		}))
+		w.absent = false
+		return
+	}
+	w.absent = true
+	for _, s := range slots {
+		if obj := w.target(s); s.kind == "HelmRelease" && w.get(obj) {
+			w.log.Deleted(obj)
+		}
+	}
+	w.must(client.IgnoreNotFound(w.try(func() error { return cluster.Client.Delete(w.ctx, crd) })))
+	w.must(w.try(func() error {
+		err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(crd), crd)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is still there, %w", err)
+	}))
+}

@@ -1,0 +1,248 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/chaos/checker"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const (
+	// stretch is how many steps are between two quiet periods.
+	stretch = 40
+	// patience is how long the controller may take until all is as it promises.
+	patience = 2 * time.Minute
+	// stillness is how long nothing may move then.
+	stillness = time.Second
+)
+
+// walk is one walk in two namespaces of its own.
+type walk struct {
+	*testing.T
+	ctx  context.Context
+	seed uint64
+	// at is the step that is being done, of steps.
+	at    int
+	steps []step
+
+	namespaces []string
+	replicas   []*replica
+	log        *checker.Log
+	history    *checker.History
+	// absent says that the definition of HelmReleases is not there.
+	absent bool
+	// stormUntil is the step at which a burst of faults ends.
+	stormUntil int
+	count      int
+}
+
+// walkOf walks, and says how to do it again if something is not as promised.
+func walkOf(t *testing.T, seed uint64, n int) {
+	w := &walk{T: t, ctx: t.Context(), seed: seed, steps: plan(seed, n), log: checker.NewLog()}
+	w.history = checker.NewHistory(w.log)
+	t.Logf("SEED=%d STEPS=%d", seed, n)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("to walk again: make chaos SEED=%d STEPS=%d", seed, n)
+			w.tail()
+		}
+	})
+	for i := range 2 {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: fmt.Sprintf("chaos-%c-", 'a'+i)}}
+		w.must(cluster.Client.Create(w.ctx, namespace))
+		w.namespaces = append(w.namespaces, namespace.Name)
+	}
+	w.record()
+	w.startReplicas()
+	w.populate()
+	for w.at = range w.steps {
+		s := w.steps[w.at]
+		w.Logf("%s step %d: %s", time.Now().UTC().Format("15:04:05.000"), w.at, s.do)
+		w.look()
+		if w.at == w.stormUntil {
+			w.setWeather(weather)
+		}
+		actions[s.do](w, s.random())
+		if (w.at+1)%stretch == 0 || w.at+1 == len(w.steps) {
+			w.quiet()
+		}
+	}
+	w.leave()
+}
+
+// leave deletes all Gates, after which nothing is held.
+func (w *walk) leave() {
+	w.Helper()
+	for i := range gateCount {
+		w.deleteGate(i)
+	}
+	w.quiet()
+	for _, r := range w.replicas {
+		w.Logf("faults: %v", r.proxy.Counts())
+	}
+}
+
+func (w *walk) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// pass lets time pass, which is something that happens as well.
+func (w *walk) pass(length time.Duration) {
+	select {
+	case <-w.ctx.Done():
+	case <-time.After(length):
+	}
+}
+
+// kinds are those of targets, by plural.
+var kinds = map[string]string{
+	"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1",
+	"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Certificate": "cert-manager.io/v1",
+}
+
+// list returns the objects of a kind in the namespaces of the walk. Those of a kind that
+// is not there are none.
+func (w *walk) list(apiVersion, kind string) (*unstructured.UnstructuredList, error) {
+	all := &unstructured.UnstructuredList{}
+	for _, namespace := range w.namespaces {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(apiVersion)
+		list.SetKind(kind + "List")
+		err := cluster.Client.List(w.ctx, list, client.InNamespace(namespace))
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all.Items = append(all.Items, list.Items...)
+	}
+	return all, nil
+}
+
+// see reads the cluster.
+func (w *walk) see() (checker.World, error) {
+	world := checker.World{Kinds: map[string]bool{}}
+	for kind, apiVersion := range kinds {
+		world.Kinds[kind] = kind != "HelmRelease" || !w.absent
+		list, err := w.list(apiVersion, kind)
+		if err != nil {
+			return world, err
+		}
+		world.Targets = append(world.Targets, list.Items...)
+	}
+	for _, namespace := range w.namespaces {
+		gates, exceptions, events := &v1alpha1.GateList{}, &v1alpha1.GateExceptionList{}, &corev1.EventList{}
+		for _, list := range []client.ObjectList{gates, exceptions, events} {
+			if err := cluster.Client.List(w.ctx, list, client.InNamespace(namespace)); err != nil {
+				return world, err
+			}
+		}
+		world.Gates = append(world.Gates, gates.Items...)
+		world.Exceptions = append(world.Exceptions, exceptions.Items...)
+		world.Events = append(world.Events, events.Items...)
+	}
+	return world, nil
+}
+
+// versions returns the version of each Gate and target.
+func versions(world checker.World) map[string]string {
+	all := map[string]string{}
+	for i := range world.Gates {
+		all["Gate "+world.Gates[i].Namespace+"/"+world.Gates[i].Name+" "+string(world.Gates[i].UID)] = world.Gates[i].ResourceVersion
+	}
+	for i := range world.Targets {
+		t := &world.Targets[i]
+		all[t.GetKind()+" "+t.GetNamespace()+"/"+t.GetName()+" "+string(t.GetUID())] = t.GetResourceVersion()
+	}
+	return all
+}
+
+// quiet ends all faults and waits until the checker is content, and nothing moves.
+func (w *walk) quiet() {
+	w.Helper()
+	begun := time.Now()
+	w.setWeather(0)
+	for _, r := range w.replicas {
+		w.unpause(r)
+		r.downUntil = 0
+	}
+	for {
+		w.must(harness.Eventually(w.ctx, patience, "the checker is content", w.content))
+		world, err := w.see()
+		w.must(err)
+		edge := checker.NextEdge(world, w.log, w.history, time.Now().Add(-time.Second/2))
+		if left := time.Until(edge); !edge.IsZero() && left < stillness*3/2 {
+			w.pass(left + time.Second/2 + 10*time.Millisecond)
+			continue
+		}
+		w.must(harness.Throughout(w.ctx, stillness, "nothing moves", func() error { return w.still(world) }))
+		w.must(w.content())
+		break
+	}
+	w.Logf("%s quiet after %s", time.Now().UTC().Format("15:04:05.000"), time.Since(begun).Round(time.Millisecond))
+	w.setWeather(weather)
+}
+
+// content asks the checker once.
+func (w *walk) content() error {
+	w.look()
+	if err := w.certManager(); err != nil {
+		return err
+	}
+	if err := w.caughtUp(); err != nil {
+		return err
+	}
+	now := time.Now()
+	world, err := w.see()
+	if err != nil {
+		return err
+	}
+	if wrong := checker.Check(world, w.log, w.history, now); len(wrong) > 0 {
+		return fmt.Errorf("%d are not as promised:\n  %s", len(wrong), strings.Join(wrong, "\n  "))
+	}
+	return nil
+}
+
+func (w *walk) still(before checker.World) error {
+	after, err := w.see()
+	if err != nil {
+		return err
+	}
+	was, is := versions(before), versions(after)
+	for name, version := range is {
+		if was[name] != version {
+			return fmt.Errorf("%s was version %s, is %s", name, was[name], version)
+		}
+	}
+	if len(was) != len(is) {
+		return fmt.Errorf("%d objects were there, %d are", len(was), len(is))
+	}
+	return nil
+}
+
+// tail shows the ends of the logs.
+func (w *walk) tail() {
+	for i, r := range w.replicas {
+		for _, path := range r.logs[max(0, len(r.logs)-2):] {
+			content, err := os.ReadFile(path)
+			w.Logf("log of replica %d (%v):\n%s", i, err, content[max(0, len(content)-6000):])
+		}
+	}
+}

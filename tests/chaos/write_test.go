@@ -1,0 +1,94 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// try does something with the API server, which may have to find its feet first.
+func (w *walk) try(do func() error) error {
+	var answer error
+	err := harness.Eventually(w.ctx, time.Minute, "the API server answers", func() error {
+		answer = do()
+		if decided[string(apierrors.ReasonForError(answer))] {
+			return nil
+		}
+		return answer
+	})
+	if err != nil {
+		return err
+	}
+	return answer
+}
+
+// decided are the reasons of answers that another try does not change.
+var decided = map[string]bool{"NotFound": true, "AlreadyExists": true, "Invalid": true, "Forbidden": true, "BadRequest": true, "Conflict": true}
+
+// get reads an object and returns whether it is there and not about to go.
+func (w *walk) get(obj client.Object) bool {
+	w.Helper()
+	err := w.try(func() error { return cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) })
+	w.must(client.IgnoreNotFound(err))
+	return err == nil && obj.GetDeletionTimestamp() == nil
+}
+
+// create creates an object unless it is there.
+func (w *walk) create(obj client.Object, manager string) bool {
+	w.Helper()
+	err := w.try(func() error { return cluster.Client.Create(w.ctx, obj, client.FieldOwner(manager)) })
+	if apierrors.IsAlreadyExists(err) {
+		return false
+	}
+	w.must(err)
+	w.log.Wrote(obj, time.Now())
+	return true
+}
+
+// patch patches an object that is there, and notes the version if that is a new one.
+func (w *walk) patch(obj client.Object, kind types.PatchType, content any, manager string, opts ...client.PatchOption) {
+	w.Helper()
+	raw, err := json.Marshal(content)
+	w.must(err)
+	if !w.get(obj) {
+		return
+	}
+	before := obj.GetResourceVersion()
+	err = w.try(func() error {
+		return cluster.Client.Patch(w.ctx, obj, client.RawPatch(kind, raw), append(opts, client.FieldOwner(manager))...)
+	})
+	w.must(client.IgnoreNotFound(err))
+	if err == nil && obj.GetResourceVersion() != before {
+		w.log.Wrote(obj, time.Now())
+	}
+}
+
+// remove deletes an object that is there.
+func (w *walk) remove(obj client.Object) {
+	w.Helper()
+	if !w.get(obj) {
+		return
+	}
+	// From here on nobody knows when it is gone.
+	w.log.Deleted(obj)
+	w.must(client.IgnoreNotFound(w.try(func() error { return cluster.Client.Delete(w.ctx, obj) })))
+}
+
+func suspendPatch(value any) map[string]any {
+	return map[string]any{"spec": map[string]any{"suspend": value}}
+}
+
+func annotationPatch(annotations map[string]any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"annotations": annotations}}
+}
+
+func (w *walk) say(format string, args ...any) {
+	w.Helper()
+	w.Logf("    %s", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,210 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// FaultProxy stands between one client and the API server and answers wrongly, late or
+// not at all, as its dice say. It has the credentials, so that the API server sees the
+// user that it stands for.
+type FaultProxy struct {
+	// Kubeconfig is the path of a file for the client.
+	Kubeconfig string
+
+	server *http.Server
+	proxy  *httputil.ReverseProxy
+
+	mu     sync.Mutex
+	random *rand.Rand
+	rate   float64
+	cut    bool
+	counts map[string]int
+}
+
+// StartFaultProxy starts one for a user. It does no harm until SetRate.
+func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed uint64, user string, groups ...string) (*FaultProxy, error) {
+	kubeconfig, err := c.KubeconfigFor(user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	upstream, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &FaultProxy{
+		Kubeconfig: filepath.Join(c.dir, name+".kubeconfig"), counts: map[string]int{},
+		random: rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // dice that can be thrown again
+	}
+	p.proxy = &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(discard{}, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		ModifyResponse: func(r *http.Response) error {
+			if loses(r.Request.Context()) {
+				return errLost
+			}
+			return nil
+		},
+		// What cannot be had from the API server is no answer at all.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: readyTimeout, ErrorLog: log.New(discard{}, "", 0)}
+	go func() { _ = p.server.Serve(listener) }()
+	return p, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: "http://" + listener.Addr().String()}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}, p.Kubeconfig)
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+var errLost = errors.New("the answer is lost")
+
+type losesKey struct{}
+
+func loses(ctx context.Context) bool { return ctx.Value(losesKey{}) != nil }
+
+// SetRate says how many of the requests meet a fault, from 0 to 1.
+func (p *FaultProxy) SetRate(rate float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = rate
+}
+
+// Cut breaks every request from now on, or mends the line again.
+func (p *FaultProxy) Cut(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+}
+
+// Counts returns how many faults of each sort there were.
+func (p *FaultProxy) Counts() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counts := map[string]int{}
+	for fault, n := range p.counts {
+		counts[fault] = n
+	}
+	return counts
+}
+
+// Stop ends the proxy and all connections.
+func (p *FaultProxy) Stop() error { return p.server.Close() }
+
+// faults are the sorts of faults, those of writes first.
+var faults = []string{"conflict", "answer-lost", "answer-late", "too-many", "internal", "unavailable", "no-answer", "broken"}
+
+// throw returns the fault of a request, empty if there is none, and how long it takes.
+func (p *FaultProxy) throw(watch, write bool) (string, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	dice, sort, length := p.random.Float64(), p.random.IntN(len(faults)), time.Duration(50+p.random.IntN(1500))*time.Millisecond
+	fault := ""
+	switch {
+	case p.cut:
+		return "broken", 0
+	case dice < p.rate && write:
+		fault = faults[sort]
+	case dice < p.rate:
+		fault = faults[3+sort%5]
+	case watch && dice < 3*p.rate:
+		fault = "watch-cut"
+	}
+	if fault != "" {
+		p.counts[fault]++
+	}
+	return fault, length
+}
+
+// ServeHTTP implements http.Handler.
+func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	watch, write := r.URL.Query().Get("watch") != "", r.Method != http.MethodGet
+	fault, length := p.throw(watch, write)
+	ctx := r.Context()
+	switch fault {
+	case "conflict":
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+		return
+	case "too-many":
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+		return
+	case "internal":
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+		return
+	case "unavailable":
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+		return
+	case "no-answer":
+		wait(ctx, length)
+		panic(http.ErrAbortHandler)
+	case "broken":
+		panic(http.ErrAbortHandler)
+	case "answer-lost", "answer-late":
+		ctx = context.WithValue(ctx, losesKey{}, true)
+	case "watch-cut":
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, length)
+		defer cancel()
+	}
+	defer func() {
+		if fault == "answer-late" {
+			wait(r.Context(), length)
+		}
+	}()
+	p.proxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+func wait(ctx context.Context, length time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(length):
+	}
+}
+
+// refuse answers as the API server does.
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason, Message: "chaos: " + strings.ToLower(http.StatusText(code)),
+	})
+	if err != nil {
+		panic(err) // a struct of strings always marshals
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(body)
+}
