@@ -90,5 +90,5 @@ func (w *walk) restart(kill func() (func(context.Context) error, error), random 
 	w.must(err)
 	w.pass(time.Duration(random.IntN(1500)) * time.Millisecond)
 	w.must(start(w.ctx))
-	w.must(harness.Eventually(w.ctx, patience, "the history has caught up", w.caughtUp))
+	w.must(harness.Eventually(w.ctx, w.patience, "the history has caught up", w.caughtUp))
 }

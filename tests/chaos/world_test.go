@@ -23,8 +23,9 @@ import (
 const (
 	// stretch is how many steps are between two quiet periods.
 	stretch = 40
-	// patience is how long the controller may take until all is as it promises.
-	patience = 2 * time.Minute
+	// patience is how long the controller may take until all is as it promises, in
+	// seconds, unless PATIENCE says otherwise.
+	patience = 120
 	// stillness is how long nothing may move then.
 	stillness = time.Second
 )
@@ -47,12 +48,14 @@ type walk struct {
 	// stormUntil is the step at which a burst of faults ends.
 	stormUntil int
 	count      int
+	patience   time.Duration
 }
 
 // walkOf walks, and says how to do it again if something is not as promised.
 func walkOf(t *testing.T, seed uint64, n int) {
 	w := &walk{T: t, ctx: t.Context(), seed: seed, steps: plan(seed, n), log: checker.NewLog()}
 	w.history = checker.NewHistory(w.log)
+	w.patience = time.Duration(number(t, "PATIENCE", patience)) * time.Second
 	t.Logf("SEED=%d STEPS=%d", seed, n)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -184,7 +187,7 @@ func (w *walk) quiet() {
 		r.downUntil = 0
 	}
 	for {
-		w.must(harness.Eventually(w.ctx, patience, "the checker is content", w.content))
+		w.must(harness.Eventually(w.ctx, w.patience, "the checker is content", w.content))
 		world, err := w.see()
 		w.must(err)
 		edge := checker.NextEdge(world, w.log, w.history, time.Now().Add(-time.Second/2))

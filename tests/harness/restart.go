@@ -68,8 +68,8 @@ func (c *ControlPlane) startAgain(ctx context.Context, name, program string, arg
 	if err != nil {
 		return err
 	}
-	defer log.Close()                                                                                                  //nolint:errcheck // the process has its own descriptor
-	p := &Process{name: name, Log: log.Name(), cmd: &exec.Cmd{Path: program, Args: args}, exited: make(chan struct{})} //nolint:gosec // as it was started before
+	defer log.Close() //nolint:errcheck // the process has its own descriptor
+	p := &Process{name: name, Log: log.Name(), cmd: &exec.Cmd{Path: program, Args: args}, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

@@ -56,7 +56,8 @@ func (c *check) requests(g *gate, fail func(string, ...any)) {
 		if !equal(g.Status.RequestedAt, r.At) {
 			fail("requestedAt is %v, the last request is of %s", g.Status.RequestedAt, r.At)
 		}
-		if !back && !(forever && g.Status.ResetToDefaultAt == nil) && !equal(g.Status.ResetToDefaultAt, end) {
+		never := forever && g.Status.ResetToDefaultAt == nil
+		if !back && !never && !equal(g.Status.ResetToDefaultAt, end) {
 			fail("resetToDefaultAt is %v, the request of %s ends at %s", g.Status.ResetToDefaultAt, r.At, end)
 		}
 	}

@@ -24,14 +24,26 @@ type History struct {
 	// resumed is when somebody else than the controller resumed an object that is not
 	// held since.
 	resumed map[types.UID]time.Time
-	broken  []string
+	// again is how the controller held an object again that somebody had resumed.
+	again  map[types.UID]heldAgain
+	broken []string
+}
+
+// heldAgain says when an object was resumed that was held again, and the Gates that it
+// named in between.
+type heldAgain struct {
+	resumed time.Time
+	names   []string
 }
 
 type transition struct{ before, after *unstructured.Unstructured }
 
 // NewHistory returns an empty one. Who wrote what is in the log.
 func NewHistory(log *Log) *History {
-	return &History{log: log, last: map[types.UID]*unstructured.Unstructured{}, handled: map[types.UID]map[string]bool{}, resumed: map[types.UID]time.Time{}}
+	return &History{
+		log: log, last: map[types.UID]*unstructured.Unstructured{}, handled: map[types.UID]map[string]bool{},
+		resumed: map[types.UID]time.Time{}, again: map[types.UID]heldAgain{},
+	}
 }
 
 // Saw takes note of a version of an object. Versions that come twice, or too late, do
@@ -80,6 +92,13 @@ func (h *History) resumedAt(uid types.UID) (time.Time, bool) {
 	return at, ok
 }
 
+func (h *History) heldAgain(uid types.UID) (heldAgain, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	again, ok := h.again[uid]
+	return again, ok
+}
+
 // Review returns what was wrong with the versions that were seen since the last time.
 // The log has to have caught up with them.
 func (h *History) Review() []string {
@@ -94,7 +113,11 @@ func (h *History) Review() []string {
 		uid := t.after.GetUID()
 		wasHeld, isHeld := ours(t.before), ours(t.after)
 		at, theirs := h.log.wrote(uid, t.after.GetResourceVersion())
+		resumed, known := h.resumed[uid]
 		switch {
+		case isHeld && known && !suspended(t.before) && !theirs:
+			h.again[uid] = heldAgain{resumed: resumed, names: names(t.before, heldByAnnotation)}
+			delete(h.resumed, uid)
 		case isHeld:
 			delete(h.resumed, uid)
 		case theirs && wasHeld && !suspended(t.after):

@@ -57,6 +57,18 @@ func (l *Log) Requests(gate types.UID) []Request {
 	return append([]Request{}, l.requests[gate]...)
 }
 
+// wroteSince returns whether somebody wrote an object after an instant.
+func (l *Log) wroteSince(uid types.UID, after time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range l.writes[uid] {
+		if at.After(after) {
+			return true
+		}
+	}
+	return false
+}
+
 // wrote returns when somebody made a version of an object.
 func (l *Log) wrote(uid types.UID, version string) (time.Time, bool) {
 	l.mu.Lock()

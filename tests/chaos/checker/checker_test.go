@@ -1,0 +1,129 @@
+package checker
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func minute(n int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(n) * time.Minute)) }
+
+func span(from, until int) v1alpha1.Period {
+	a, b := minute(from), minute(until)
+	return v1alpha1.Period{Name: "span", From: &a, Until: &b}
+}
+
+func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
+	closed, opened := v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, v1alpha1.GateSpec{Default: v1alpha1.StateOpened}
+	with := func(spec v1alpha1.GateSpec, change func(*v1alpha1.GateSpec)) v1alpha1.GateSpec {
+		change(&spec)
+		return spec
+	}
+	frozen := with(opened, func(s *v1alpha1.GateSpec) {
+		s.ClosePeriods = []v1alpha1.ClosePeriod{{Period: span(-10, 10), ManualOpen: v1alpha1.ManualOpenDeny}}
+	})
+	hour := with(closed, func(s *v1alpha1.GateSpec) { s.Window = &metav1.Duration{Duration: time.Hour} })
+	open := func(at int) Request { return Request{Action: v1alpha1.RequestOpen, At: minute(at).Time} }
+	shut := func(at int) Request { return Request{Action: v1alpha1.RequestClose, At: minute(at).Time} }
+	replace := v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{
+		Type: v1alpha1.ExceptionReplace, ValidFrom: minute(-10), ValidUntil: minute(10), Windows: []v1alpha1.Period{span(-5, 5)},
+	}}
+	for name, c := range map[string]struct {
+		gate gate
+		want string
+	}{
+		"nothing but the default":              {gate{Gate: v1alpha1.Gate{Spec: closed}}, "closed Default"},
+		"in a window":                          {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(0, 1)} })}}, "opened WindowOpen"},
+		"at the end of a window":               {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(-1, 0)} })}}, "closed OutsideWindows"},
+		"open was requested":                   {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-59)}}, "opened OpenRequested"},
+		"the window of the request is over":    {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-60)}}, "closed Default"},
+		"close wins on a tie":                  {gate{Gate: v1alpha1.Gate{Spec: opened}, requests: []Request{shut(-1), open(-1)}}, "closed CloseRequested"},
+		"a planned request has not begun":      {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{open(1)}}, "closed Default"},
+		"a hard freeze":                        {gate{Gate: v1alpha1.Gate{Spec: frozen}, requests: []Request{open(-1)}}, "closed ClosePeriod"},
+		"a request that ended does not return": {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{open(-9), {Action: v1alpha1.RequestClose, At: minute(-2).Time, Window: time.Minute}}}, "closed Default"},
+		"an exception decides":                 {gate{Gate: v1alpha1.Gate{Spec: closed}, exceptions: []v1alpha1.GateException{replace}}, "opened Exception"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, reason := c.gate.decide(noon)
+			if got := fmt.Sprint(state, " ", reason); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func kustomization(version string, suspend any, manager ...string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"kind": "Kustomization", "spec": map[string]any{"interval": "1h"}}}
+	obj.SetUID("k")
+	obj.SetResourceVersion(version)
+	if suspend != nil {
+		obj.Object["spec"].(map[string]any)["suspend"] = suspend //nolint:forcetypeassert // it is made above
+	}
+	var entries []metav1.ManagedFieldsEntry
+	for _, m := range manager {
+		entries = append(entries, metav1.ManagedFieldsEntry{Manager: m, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:suspend":{}}}`)})
+	}
+	obj.SetManagedFields(entries)
+	return obj
+}
+
+func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after *unstructured.Unstructured
+		theirs        bool
+		want          string
+	}{
+		"a hold":                      {before: kustomization("1", nil), after: kustomization("2", true, controller)},
+		"a release":                   {before: kustomization("1", true, controller), after: kustomization("2", nil)},
+		"a share is let go":           {before: kustomization("1", true, controller, "flux"), after: kustomization("2", true, "flux")},
+		"somebody resumes their own":  {before: kustomization("1", true, "flux"), after: kustomization("2", nil), theirs: true},
+		"we resume what is theirs":    {before: kustomization("1", true, "flux"), after: kustomization("2", nil), want: "resumed what"},
+		"we resume what they share":   {before: kustomization("1", true, controller, "flux"), after: kustomization("2", nil), want: "resumed what"},
+		"we hold what is theirs":      {before: kustomization("1", true, "flux"), after: kustomization("2", true, controller, "flux"), want: "held what"},
+		"we take their share":         {before: kustomization("1", true, controller, "flux"), after: kustomization("2", true, controller), want: "made the owners"},
+		"we change another of theirs": {before: kustomization("1", nil), after: &unstructured.Unstructured{Object: map[string]any{"kind": "Kustomization", "metadata": map[string]any{"uid": "k", "resourceVersion": "2"}}}, want: "not its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			h := NewHistory(log)
+			h.Saw(c.before)
+			h.Saw(c.after)
+			if c.theirs {
+				log.Wrote(c.after, noon)
+			}
+			got := strings.Join(h.Review(), "\n")
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestATargetOfAClosedGateHasToBeHeld(t *testing.T) {
+	g := v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}}}
+	g.Name, g.UID = "g", types.UID("g")
+	log := NewLog()
+	check := func(target *unstructured.Unstructured) string {
+		c := newCheck(World{Gates: []v1alpha1.Gate{g}}, log, NewHistory(log), noon)
+		c.target(target)
+		return strings.Join(c.wrong, "\n")
+	}
+	if got := check(kustomization("1", nil)); !strings.Contains(got, "it is not held") {
+		t.Errorf("got %q", got)
+	}
+	if got := check(kustomization("1", true, "flux")); got != "" {
+		t.Errorf("what somebody else suspends need not be held: %q", got)
+	}
+	if got := check(kustomization("1", true, controller)); !strings.Contains(got, "nobody's name") {
+		t.Errorf("got %q", got)
+	}
+}
