@@ -46,6 +46,7 @@ func init() {
 		"pause the leader":    func(w *walk, r *rand.Rand) { w.pause(w.leader(), 3+r.IntN(6)) },
 		"faults burst":        func(w *walk, r *rand.Rand) { w.setWeather(storm); w.stormUntil = w.at + 2 + r.IntN(8) },
 		"cut a line":          func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
+		"race with a gate":    (*walk).race,
 		"kill the API server": func(w *walk, r *rand.Rand) { w.restart(cluster.KillAPIServer, r) },
 		"kill etcd":           func(w *walk, r *rand.Rand) { w.restart(cluster.KillEtcd, r) },
 	}
@@ -73,6 +74,19 @@ func (w *walk) killBoth(steps int) {
 	w.Helper()
 	for _, r := range w.replicas {
 		w.end((*harness.Process).Kill, r, steps)
+	}
+}
+
+// race has people suspend and resume targets in the moment in which a gate is asked to
+// change, and the replicas have lost sight of everything.
+func (w *walk) race(random *rand.Rand) {
+	w.Helper()
+	for _, r := range w.replicas {
+		r.proxy.CutWatches()
+	}
+	for range 5 {
+		w.suspendTarget(random, "flux", []any{true, true, nil}[random.IntN(3)])
+		w.request(random)
 	}
 }
 

@@ -28,7 +28,7 @@ var weights = []struct {
 	{"somebody sets a renewal", 2}, {"cert-manager looks", 10},
 	{"wait", 14}, {"a definition vanishes", 2},
 	{"kill a replica", 6}, {"kill both replicas", 3}, {"stop a replica", 4}, {"pause the leader", 2},
-	{"kill the API server", 2}, {"kill etcd", 2}, {"faults burst", 5}, {"cut a line", 3},
+	{"kill the API server", 2}, {"kill etcd", 2}, {"faults burst", 5}, {"cut a line", 3}, {"race with a gate", 10},
 }
 
 // plan returns the steps of a walk.

@@ -45,7 +45,7 @@ func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace strin
 				continue
 			}
 			for i := range list.Items {
-				w.history.Saw(&list.Items[i])
+				w.history.Saw(&list.Items[i], true, time.Now())
 			}
 			from = list.GetResourceVersion()
 		}
@@ -63,7 +63,7 @@ func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace strin
 			}
 			from = obj.GetResourceVersion()
 			if event.Type != watch.Deleted {
-				w.history.Saw(obj)
+				w.history.Saw(obj, false, time.Now())
 			}
 		}
 		watcher.Stop()

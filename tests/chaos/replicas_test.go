@@ -94,6 +94,7 @@ func (w *walk) look() {
 		if !r.pausedAt.IsZero() && r.pausedUntil <= w.at {
 			w.pass(time.Until(r.pausedAt.Add(lease * 5 / 4)))
 			if r.runs() {
+				w.history.Paused(time.Now())
 				w.must(r.process.Signal(syscall.SIGCONT))
 			}
 			r.pausedAt = time.Time{}
@@ -116,6 +117,7 @@ func (w *walk) pause(r *replica, steps int) {
 	if r.runs() && r.pausedAt.IsZero() {
 		w.must(r.process.Signal(syscall.SIGSTOP))
 		r.pausedAt, r.pausedUntil = time.Now(), w.at+steps
+		w.history.Paused(r.pausedAt)
 	}
 }
 
@@ -123,6 +125,7 @@ func (w *walk) pause(r *replica, steps int) {
 func (w *walk) unpause(r *replica) {
 	w.Helper()
 	if !r.pausedAt.IsZero() {
+		w.history.Paused(time.Now())
 		w.must(r.process.Signal(syscall.SIGCONT))
 		r.pausedAt = time.Time{}
 	}

@@ -36,6 +36,8 @@ type FaultProxy struct {
 	rate   float64
 	cut    bool
 	counts map[string]int
+	// watches are those that are under way.
+	watches map[*http.Request]context.CancelFunc
 }
 
 // StartFaultProxy starts one for a user. It does no harm until SetRate.
@@ -61,7 +63,7 @@ func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed ui
 		return nil, err
 	}
 	p := &FaultProxy{
-		Kubeconfig: filepath.Join(c.dir, name+".kubeconfig"), counts: map[string]int{},
+		Kubeconfig: filepath.Join(c.dir, name+".kubeconfig"), counts: map[string]int{}, watches: map[*http.Request]context.CancelFunc{},
 		random: rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // dice that can be thrown again
 	}
 	p.proxy = &httputil.ReverseProxy{
@@ -108,6 +110,35 @@ func (p *FaultProxy) Cut(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
+}
+
+// CutWatches cuts all watches that are under way. Their client has to watch anew, and
+// knows nothing of what is written until then.
+func (p *FaultProxy) CutWatches() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cancel := range p.watches {
+		cancel()
+		p.counts["watch-cut"]++
+	}
+}
+
+// watch returns the context of a watch, which ends after a time unless that is zero, and
+// a function for its end.
+func (p *FaultProxy) watch(r *http.Request, length time.Duration) (context.Context, func()) {
+	if length == 0 {
+		length = 24 * time.Hour
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), length)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watches[r] = cancel
+	return ctx, func() {
+		cancel()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.watches, r)
+	}
 }
 
 // Counts returns how many faults of each sort there were.
@@ -175,10 +206,13 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case "answer-lost", "answer-late":
 		ctx = context.WithValue(ctx, losesKey{}, true)
-	case "watch-cut":
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, length)
-		defer cancel()
+	case "":
+		length = 0
+	}
+	if watch {
+		var end func()
+		ctx, end = p.watch(r, length)
+		defer end()
 	}
 	defer func() {
 		if fault == "answer-late" {

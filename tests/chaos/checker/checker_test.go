@@ -95,13 +95,57 @@ func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()
 			h := NewHistory(log)
-			h.Saw(c.before)
-			h.Saw(c.after)
+			h.Saw(c.before, false, noon)
+			h.Saw(c.after, false, noon)
 			if c.theirs {
 				log.Wrote(c.after, noon)
 			}
 			got := strings.Join(h.Review(), "\n")
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
+	versionOfGate := func(version, opened string) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{
+			"kind": "Gate", "spec": map[string]any{"default": "opened", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Opened", "status": opened}}},
+		}}
+		obj.SetNamespace("ns")
+		obj.SetName("g")
+		obj.SetUID("g")
+		obj.SetResourceVersion(version)
+		return obj
+	}
+	held := func(version string, by string) *unstructured.Unstructured {
+		obj := kustomization(version, true, controller)
+		obj.SetNamespace("ns")
+		obj.SetAnnotations(map[string]string{heldByAnnotation: by})
+		return obj
+	}
+	free := func(version string) *unstructured.Unstructured {
+		obj := kustomization(version, nil)
+		obj.SetNamespace("ns")
+		return obj
+	}
+	for name, c := range map[string]struct {
+		versions []*unstructured.Unstructured
+		want     string
+	}{
+		"the status comes first":    {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), versionOfGate("3", "False"), held("4", "ns/g")}, ""},
+		"the hold comes first":      {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, "before its status"},
+		"it opens, then it lets go": {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), versionOfGate("3", "True"), free("4")}, ""},
+		"it lets go while closed":   {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), free("3")}, "which is closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := NewHistory(NewLog())
+			for _, obj := range c.versions {
+				h.Saw(obj, false, noon)
+			}
+			if got := strings.Join(h.Review(), "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -27,6 +27,10 @@ type History struct {
 	// again is how the controller held an object again that somebody had resumed.
 	again  map[types.UID]heldAgain
 	broken []string
+	// gates are the versions of each Gate, by its namespace and name.
+	gates map[string][]gateVersion
+	// paused is when a replica was last stopped in the middle of what it does.
+	paused time.Time
 }
 
 // heldAgain says when an object was resumed that was held again, and the Gates that it
@@ -36,19 +40,34 @@ type heldAgain struct {
 	names   []string
 }
 
-type transition struct{ before, after *unstructured.Unstructured }
+// transition is from one version of an object to the next that was seen at a time.
+// Others may be between them if they come from a list.
+type transition struct {
+	before, after *unstructured.Unstructured
+	at            time.Time
+	listed        bool
+}
 
 // NewHistory returns an empty one. Who wrote what is in the log.
 func NewHistory(log *Log) *History {
 	return &History{
 		log: log, last: map[types.UID]*unstructured.Unstructured{}, handled: map[types.UID]map[string]bool{},
 		resumed: map[types.UID]time.Time{}, again: map[types.UID]heldAgain{},
+		gates: map[string][]gateVersion{},
 	}
 }
 
-// Saw takes note of a version of an object. Versions that come twice, or too late, do
-// not matter.
-func (h *History) Saw(obj *unstructured.Unstructured) {
+// Paused takes note that a replica is, or was, stopped in the middle of what it does: it
+// goes on with what it had decided, until it sees that it does not lead any more.
+func (h *History) Paused(at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.paused = at
+}
+
+// Saw takes note of a version of an object, from a watch or from a list. Versions that
+// come twice, or too late, do not matter.
+func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	uid := obj.GetUID()
@@ -57,7 +76,16 @@ func (h *History) Saw(obj *unstructured.Unstructured) {
 		return
 	}
 	h.last[uid] = obj
-	h.pending = append(h.pending, transition{before, obj})
+	if obj.GetKind() == "Gate" {
+		key := obj.GetNamespace() + "/" + obj.GetName()
+		h.gates[key] = append(h.gates[key], gateVersion{obj: obj, listed: listed})
+	}
+	// What a replica does after a pause is seen soon.
+	if at.Sub(h.paused) > pauseCounts {
+		h.pending = append(h.pending, transition{before, obj, at, listed})
+	} else {
+		h.pending = append(h.pending, transition{before, obj, at, true})
+	}
 	requests, _, _ := unstructured.NestedSlice(obj.Object, "status", "requests")
 	for _, item := range requests {
 		memory, _ := item.(map[string]any)
@@ -125,6 +153,7 @@ func (h *History) Review() []string {
 		}
 		if !theirs && !h.log.between(uid, versionOf(t.before), versionOf(t.after)) {
 			h.broken = append(h.broken, judge(t)...)
+			h.broken = append(h.broken, h.inOrder(t)...)
 		}
 	}
 	return slices.Clone(h.broken)

@@ -1,0 +1,80 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const (
+	// pauseCounts is how long after a pause nobody can say who decided what.
+	pauseCounts = 20 * time.Second
+	// settled is how long after somebody wrote a Gate or a target the controller may
+	// still act on what was before.
+	settled = 10 * time.Second
+)
+
+// gateVersion is a version of a Gate. If it is from a list, others may be before it.
+type gateVersion struct {
+	obj    *unstructured.Unstructured
+	listed bool
+}
+
+// gateAt returns the version that a Gate had when a version of another object was
+// written. It is not known if it is between two of which one is from a list.
+func (h *History) gateAt(key string, version uint64) (obj *unstructured.Unstructured, known bool) {
+	for _, v := range h.gates[key] {
+		if versionOf(v.obj) > version {
+			return obj, obj != nil && !v.listed
+		}
+		obj = v.obj
+	}
+	return obj, obj != nil
+}
+
+// inOrder says which names of Gates a write of the controller must not have added to, or
+// removed from, what a target is held by: a Gate says in its status that it is closed
+// before it holds anything, and one that is closed lets nothing go.
+func (h *History) inOrder(t transition) []string {
+	if t.listed || t.after.GetKind() == "Gate" || t.after.GetKind() == certificateKind || len(claims(t.after)) > 0 {
+		return nil
+	}
+	var wrong []string
+	fail := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Sprintf("%s, version %s to %s: ", name(t.after), t.before.GetResourceVersion(), t.after.GetResourceVersion())+
+			fmt.Sprintf(format, args...))
+	}
+	before, after := names(t.before, heldByAnnotation), names(t.after, heldByAnnotation)
+	for _, key := range slices.Concat(before, after) {
+		was, is := slices.Contains(before, key), slices.Contains(after, key)
+		g, known := h.gateAt(key, versionOf(t.after))
+		if was == is || !known || slices.Contains(names(t.after, gatesAnnotation), key) || slices.Contains(names(t.before, gatesAnnotation), key) {
+			continue
+		}
+		opened := condition(g, v1alpha1.OpenedCondition)
+		switch {
+		case is && (opened == nil || opened.Status == metav1.ConditionTrue) && g.GetDeletionTimestamp() == nil:
+			fail("gate %s holds it before its status says that it is closed", key)
+		case was && opened != nil && opened.Status == metav1.ConditionFalse && g.GetDeletionTimestamp() == nil &&
+			h.governedFor(g, t):
+			fail("it is released from gate %s, which is closed", key)
+		}
+	}
+	return wrong
+}
+
+// governedFor returns whether a Gate governs a target and did so for a while.
+func (h *History) governedFor(obj *unstructured.Unstructured, t transition) bool {
+	g := &gate{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &g.Gate) != nil || !governs(g, t.before) || !governs(g, t.after) {
+		return false
+	}
+	since := t.at.Add(-settled)
+	return !h.log.wroteSince(obj.GetUID(), since) && !h.log.wroteSince(t.after.GetUID(), since)
+}
