@@ -15,6 +15,7 @@ func init() {
 	actions = map[string]func(w *walk, random *rand.Rand){
 		"change a gate":           func(w *walk, r *rand.Rand) { w.changeGate(r.IntN(gateCount), w.gateSpec(r)) },
 		"delete a gate":           func(w *walk, r *rand.Rand) { w.deleteGate(r.IntN(gateCount)) },
+		"delete a gate by force":  func(w *walk, r *rand.Rand) { w.forceGate(r.IntN(gateCount)) },
 		"suspend a gate":          (*walk).suspendGate,
 		"request":                 (*walk).request,
 		"Git strips requests":     (*walk).strip,

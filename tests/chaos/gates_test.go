@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/chaos/checker"
@@ -105,6 +106,16 @@ func (w *walk) changeGate(i int, spec v1alpha1.GateSpec) {
 }
 
 func (w *walk) deleteGate(i int) { w.remove(w.gate(i)) }
+
+// forceGate deletes a Gate and takes its finalizer away, as people do who do not wait.
+func (w *walk) forceGate(i int) {
+	w.Helper()
+	g := w.gate(i)
+	w.remove(g)
+	w.must(client.IgnoreNotFound(w.try(func() error {
+		return cluster.Client.Patch(w.ctx, g, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	})))
+}
 
 func (w *walk) suspendGate(random *rand.Rand) {
 	w.patch(w.gate(random.IntN(gateCount)), types.MergePatchType, suspendPatch(random.IntN(3) == 0), "kubectl-edit")

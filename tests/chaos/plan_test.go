@@ -20,7 +20,7 @@ var weights = []struct {
 	do     string
 	weight int
 }{
-	{"change a gate", 18}, {"delete a gate", 5}, {"suspend a gate", 2},
+	{"change a gate", 18}, {"delete a gate", 5}, {"delete a gate by force", 3}, {"suspend a gate", 2},
 	{"request", 24}, {"Git strips requests", 10}, {"Git puts a request back", 4}, {"nonsense is requested", 2},
 	{"create an exception", 10}, {"delete an exception", 5},
 	{"flux suspend", 14}, {"flux resume", 14}, {"kubectl edit", 8}, {"Git applies", 16}, {"alice applies", 4},

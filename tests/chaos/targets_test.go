@@ -95,7 +95,7 @@ func (w *walk) dress(obj *unstructured.Unstructured, random *rand.Rand) {
 
 // names are those of one or two Gates, which need not be there.
 func (w *walk) names(random *rand.Rand) string {
-	g := w.gate(random.IntN(gateCount))
+	g := w.gate(random.IntN(gateCount + 2)) // the last two never exist
 	list := g.Namespace + "/" + g.Name
 	if random.IntN(3) == 0 {
 		list += ", " + w.gate(random.IntN(gateCount)).Name
