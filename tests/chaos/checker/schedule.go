@@ -104,6 +104,20 @@ func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
 	return g.Spec.Default, "Default"
 }
 
+// was returns what a Gate was by itself at an instant.
+func (g *gate) was(at time.Time) v1alpha1.State {
+	state, _ := g.byItself(at)
+	return state
+}
+
+// without returns a Gate without the exceptions that are over: they do not count when
+// the status says what it was.
+func (g *gate) without(now time.Time) *gate {
+	other := *g
+	other.exceptions = slices.DeleteFunc(slices.Clone(g.exceptions), func(e v1alpha1.GateException) bool { return !now.Before(e.Spec.ValidUntil.Time) })
+	return &other
+}
+
 // closePeriod returns whether an instant is in a close period, or in a hard one.
 func (g *gate) closePeriod(at time.Time, hard bool) bool {
 	return slices.ContainsFunc(g.Spec.ClosePeriods, func(p v1alpha1.ClosePeriod) bool {
