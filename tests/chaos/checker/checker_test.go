@@ -138,6 +138,7 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 		"the status comes first":    {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), versionOfGate("3", "False"), held("4", "ns/g")}, ""},
 		"the hold comes first":      {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, "before its status"},
 		"it opens, then it lets go": {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), versionOfGate("3", "True"), free("4")}, ""},
+		"it speaks for another":     {[]*unstructured.Unstructured{versionOfGate("1", "True"), held("2", "ns/g,ns/h"), free("3")}, "more names than one"},
 		"it lets go while closed":   {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), free("3")}, "which is closed"},
 	} {
 		t.Run(name, func(t *testing.T) {

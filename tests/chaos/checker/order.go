@@ -17,7 +17,7 @@ const (
 	pauseCounts = 20 * time.Second
 	// settled is how long after somebody wrote a Gate or a target the controller may
 	// still act on what was before.
-	settled = 10 * time.Second
+	settled = 5 * time.Second
 )
 
 // gateVersion is a version of a Gate. If it is from a list, others may be before it.
@@ -40,7 +40,8 @@ func (h *History) gateAt(key string, version uint64) (obj *unstructured.Unstruct
 
 // inOrder says which names of Gates a write of the controller must not have added to, or
 // removed from, what a target is held by: a Gate says in its status that it is closed
-// before it holds anything, and one that is closed lets nothing go.
+// before it holds anything, one that is closed lets nothing go, and none speaks for
+// another.
 func (h *History) inOrder(t transition) []string {
 	if t.listed || t.after.GetKind() == "Gate" || t.after.GetKind() == certificateKind || len(claims(t.after)) > 0 {
 		return nil
@@ -51,17 +52,23 @@ func (h *History) inOrder(t transition) []string {
 			fmt.Sprintf(format, args...))
 	}
 	before, after := names(t.before, heldByAnnotation), names(t.after, heldByAnnotation)
-	for _, key := range slices.Concat(before, after) {
-		was, is := slices.Contains(before, key), slices.Contains(after, key)
+	changed := slices.DeleteFunc(slices.Concat(before, after), func(key string) bool {
+		return slices.Contains(before, key) && slices.Contains(after, key)
+	})
+	if len(changed) > 1 {
+		fail("one write changes more names than one: %q to %q", before, after)
+	}
+	for _, key := range changed {
+		is := slices.Contains(after, key)
 		g, known := h.gateAt(key, versionOf(t.after))
-		if was == is || !known || slices.Contains(names(t.after, gatesAnnotation), key) || slices.Contains(names(t.before, gatesAnnotation), key) {
+		if !known || slices.Contains(names(t.after, gatesAnnotation), key) || slices.Contains(names(t.before, gatesAnnotation), key) {
 			continue
 		}
 		opened := condition(g, v1alpha1.OpenedCondition)
 		switch {
 		case is && (opened == nil || opened.Status == metav1.ConditionTrue) && g.GetDeletionTimestamp() == nil:
 			fail("gate %s holds it before its status says that it is closed", key)
-		case was && opened != nil && opened.Status == metav1.ConditionFalse && g.GetDeletionTimestamp() == nil &&
+		case !is && opened != nil && opened.Status == metav1.ConditionFalse && g.GetDeletionTimestamp() == nil &&
 			h.governedFor(g, t):
 			fail("it is released from gate %s, which is closed", key)
 		}
