@@ -186,9 +186,10 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 // Dir is a folder for files that are gone after Stop.
 func (c *ControlPlane) Dir() string { return c.dir }
 
-// Stop ends the processes and removes their files.
+// Stop ends the processes and removes their files. A kube-apiserver without etcd would not
+// end in order, whoever started them.
 func (c *ControlPlane) Stop() error {
-	return errors.Join(c.restarted.stop(), c.env.Stop(), os.RemoveAll(c.dir))
+	return errors.Join(c.restarted["kube-apiserver"].Stop(), c.env.Stop(), c.restarted["etcd"].Stop(), os.RemoveAll(c.dir))
 }
 
 // RunTests runs the tests of a package, a testing.M, on a control plane of their

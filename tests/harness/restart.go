@@ -90,8 +90,3 @@ func (c *ControlPlane) startAgain(ctx context.Context, name, program string, arg
 		return err
 	})
 }
-
-// stop ends the kube-apiserver before etcd.
-func (r restarted) stop() error {
-	return errors.Join(r["kube-apiserver"].Stop(), r["etcd"].Stop())
-}
