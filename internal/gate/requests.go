@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -92,6 +93,9 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			By: oneLine(g.Annotations[a.requestedBy], maxBy), Reason: oneLine(g.Annotations[a.reason], maxReason),
 		}
 		if r.At, r.Window, r.Err = parseRequest(value, memory.RequestedAt, now); r.Err == nil {
+			if isAgain(memory, r) {
+				continue // Flux has put it back, after another value that was refused
+			}
 			if a.action == v1alpha1.RequestOpen && !r.At.After(now) {
 				r.At = seamless(requestsOf(g), r.At)
 			}
@@ -112,6 +116,15 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 		}
 	}
 	return handled
+}
+
+// isAgain returns whether a request is the very one that is in force, or planned, as it
+// was handled before.
+func isAgain(memory *v1alpha1.RequestMemory, r Request) bool {
+	same := func(at *metav1.MicroTime, window *metav1.Duration) bool {
+		return at != nil && at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window)
+	}
+	return same(memory.RequestedAt, memory.Window) || same(memory.PlannedAt, memory.PlannedWindow)
 }
 
 // inOrder returns the annotations in the order of their times: an open request goes on

@@ -287,3 +287,22 @@ func TestOpeningAnOpenGateOnceMoreNeverClosesIt(t *testing.T) {
 		t.Errorf("a gate that is closed opens early: %s", d.Message)
 	}
 }
+
+func TestARequestThatComesBackAfterNonsenseIsNotAppliedAgain(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
+	put := func(annotation, value string) int {
+		g.Annotations = map[string]string{annotation: value}
+		now = now.Add(time.Minute)
+		return len(handle(g, now))
+	}
+	put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/10m")
+	put(v1alpha1.OpenRequestedAtAnnotation, "tomorrow")
+	put(v1alpha1.CloseRequestedAtAnnotation, "2026-11-22T12:02:30Z")
+	if n := put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/10m"); n != 0 || g.Status.LastRequest.Action != v1alpha1.RequestClose {
+		t.Errorf("%d were handled, the last request is %v", n, g.Status.LastRequest)
+	}
+	if n := put(v1alpha1.OpenRequestedAtAnnotation, "2026-11-22T12:00:30Z/20m"); n != 1 {
+		t.Error("another window is another request")
+	}
+}
