@@ -25,7 +25,6 @@ import (
 
 	runtimeclient "github.com/fluxcd/pkg/runtime/client"
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
-	"github.com/fluxcd/pkg/runtime/events"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/fluxcd/pkg/runtime/metrics"
@@ -71,12 +70,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	recorder, err := events.NewRecorder(mgr, ctrl.Log, o.EventsAddr, v1alpha1.FieldManager)
+	recorder, err := newEventRecorder(ctx, mgr, o.EventsAddr)
 	if err != nil {
-		return fmt.Errorf("unable to create event recorder: %w", err)
-	}
-	queue := newEventQueue(recorder)
-	if err := mgr.Add(queue); err != nil {
 		return err
 	}
 	common := runtimectrl.NewMetrics(mgr, metrics.MustMakeRecorder(), v1alpha1.GateFinalizer)
@@ -94,7 +89,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := (&controllers.GateReconciler{
 		Client:               mgr.GetClient(),
-		EventRecorder:        queue,
+		EventRecorder:        recorder,
 		Metrics:              common,
 		APIReader:            mgr.GetAPIReader(),
 		Clock:                clock.RealClock{},
@@ -108,7 +103,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := (&controllers.ExceptionReconciler{
 		Client:        mgr.GetClient(),
-		EventRecorder: queue,
+		EventRecorder: recorder,
 		Metrics:       common,
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},

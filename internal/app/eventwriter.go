@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	kuberecorder "k8s.io/client-go/tools/record"
+	recordutil "k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// eventRetry is for an API server that is away: about ten minutes.
+var eventRetry = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 15, Jitter: 0.1}
+
+// eventWriter is a record.EventRecorder that returns once the event is written. That of
+// client-go takes a thousand at once and drops what comes then: more than a Gate with
+// ten thousand targets may have to say. What repeats itself is put together as that one
+// does it.
+type eventWriter struct {
+	scheme     *runtime.Scheme
+	sink       kuberecorder.EventSink
+	correlator *kuberecorder.EventCorrelator
+	clock      clock.PassiveClock
+	// component is who the events are from.
+	component string
+	// retry tries until it is done or in vain, or there is no use any more.
+	retry func(try func(context.Context) (bool, error)) error
+}
+
+// newEventWriter returns one that gives up when the context is done.
+func newEventWriter(ctx context.Context, scheme *runtime.Scheme, sink kuberecorder.EventSink, component string) *eventWriter {
+	now := clock.RealClock{}
+	return &eventWriter{
+		scheme: scheme, sink: sink, correlator: kuberecorder.NewEventCorrelator(now), clock: now, component: component,
+		retry: func(try func(context.Context) (bool, error)) error {
+			return wait.ExponentialBackoffWithContext(ctx, eventRetry, try)
+		},
+	}
+}
+
+// Event implements record.EventRecorder.
+func (w *eventWriter) Event(object runtime.Object, eventtype, reason, message string) {
+	w.AnnotatedEventf(object, nil, eventtype, reason, "%s", message)
+}
+
+// Eventf implements record.EventRecorder.
+func (w *eventWriter) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
+	w.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (w *eventWriter) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+	if err := w.write(object, annotations, eventtype, reason, fmt.Sprintf(messageFmt, args...)); err != nil {
+		ctrl.Log.WithName("events").Error(err, "Event not recorded", "reason", reason)
+	}
+}
+
+func (w *eventWriter) write(object runtime.Object, annotations map[string]string, eventtype, reason, message string) error {
+	ref, err := reference.GetReference(w.scheme, object)
+	if err != nil {
+		return err
+	}
+	now := metav1.NewTime(w.clock.Now())
+	namespace := ref.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	result, err := w.correlator.EventCorrelate(&corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: recordutil.GenerateEventName(ref.Name, now.UnixNano()), Namespace: namespace, Annotations: annotations},
+		InvolvedObject: *ref, Reason: reason, Message: message, Type: eventtype,
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source: corev1.EventSource{Component: w.component}, ReportingController: w.component,
+	})
+	if err != nil || result.Skip {
+		return err
+	}
+	return w.retry(func(context.Context) (bool, error) { return w.put(result) })
+}
+
+// put returns whether an event is written, and an error if another try would be in vain.
+func (w *eventWriter) put(result *kuberecorder.EventCorrelateResult) (bool, error) {
+	event := result.Event
+	write := func() (*corev1.Event, error) {
+		if event.Count > 1 {
+			if written, err := w.sink.Patch(event, result.Patch); !recordutil.IsKeyNotFoundError(err) {
+				return written, err
+			}
+		}
+		event.ResourceVersion = "" // there is none, or no longer
+		return w.sink.Create(event)
+	}
+	written, err := write()
+	if err == nil {
+		w.correlator.UpdateState(written)
+		return true, nil
+	}
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && status.ErrStatus.Code < http.StatusInternalServerError {
+		return false, err
+	}
+	return false, nil
+}
