@@ -35,7 +35,7 @@ func startManager(t *testing.T, on *harness.ControlPlane, change ...func(*GateRe
 	}
 	mgr, err := ctrl.NewManager(on.Config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4, UsePriorityQueue: ptr.To(false)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -37,8 +37,7 @@ import (
 
 // shutdownTimeout is for all that is under way when the process ends: longer than
 // webhooks that were taken have to be answered, and shorter than config/manager waits
-// before it kills. Without it a queue of controllers that stopped while something came
-// in can wait for itself for as long as it may.
+// before it kills.
 const shutdownTimeout = 11 * time.Second
 
 // Run starts the controller and blocks until the context is done.
@@ -143,7 +142,10 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions(o.Watch, shard),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr, ExtraHandlers: pprof.GetHandlers()},
-		Controller:                    config.Controller{MaxConcurrentReconciles: o.Concurrent, RecoverPanic: ptr.To(true)},
+		Controller: config.Controller{
+			MaxConcurrentReconciles: o.Concurrent, RecoverPanic: ptr.To(true),
+			UsePriorityQueue: ptr.To(false), // it can wait for itself when it is shut down while something comes in
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("unable to create manager: %w", err)
