@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,9 +33,9 @@ const (
 )
 
 // bare is a client that sends the patches of the controller and does nothing else: no
-// watch, no cache, no decision, no events.
+// watch, no cache, no decision.
 type bare struct {
-	flux, gating rest.Interface
+	flux, gating, core rest.Interface
 }
 
 // newBare returns one that is the same user as the controller.
@@ -50,13 +52,19 @@ func (b *bench) newBare() (*bare, error) {
 	group := func(gv schema.GroupVersion) (rest.Interface, error) {
 		config := unlimited(config)
 		config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &gv, "/apis", scheme.Codecs.WithoutConversion()
+		if gv.Group == "" {
+			config.APIPath = "/api"
+		}
 		return rest.RESTClientFor(config)
 	}
 	c := &bare{}
 	if c.flux, err = group(kustomizations.GroupVersion()); err != nil {
 		return nil, err
 	}
-	c.gating, err = group(v1alpha1.GroupVersion)
+	if c.gating, err = group(v1alpha1.GroupVersion); err != nil {
+		return nil, err
+	}
+	c.core, err = group(corev1.SchemeGroupVersion)
 	return c, err
 }
 
@@ -84,10 +92,49 @@ type work struct {
 	targets       []patches
 }
 
-// send sends everything and returns how long that took.
-func (c *bare) send(ctx context.Context, todo []work) (time.Duration, error) {
+// send sends everything and returns how long that took. Events are posted meanwhile, one
+// after the other as the controller does it, if they are to be; those that are left at the
+// end do not count.
+func (c *bare) send(ctx context.Context, todo []work, events bool) (time.Duration, error) {
 	begin := time.Now()
-	err := inParallel(gatesAtOnce, todo, func(w work) error {
+	telling, stop := context.WithCancel(ctx)
+	told := make(chan error, 1)
+	go func() { told <- c.tell(telling, todo, events) }()
+	err := c.sendPatches(ctx, todo)
+	took := time.Since(begin)
+	stop()
+	if tellErr := <-told; !errors.Is(tellErr, context.Canceled) {
+		err = errors.Join(err, tellErr)
+	}
+	return took, err
+}
+
+// tell posts an Event for each target.
+func (c *bare) tell(ctx context.Context, todo []work, events bool) error {
+	if !events {
+		return nil
+	}
+	for _, w := range todo {
+		for i := range w.targets {
+			t := &w.targets[i]
+			now := metav1.Now()
+			event := &corev1.Event{
+				TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+				ObjectMeta:     metav1.ObjectMeta{Namespace: t.key.Namespace, Name: fmt.Sprintf("%s.%x", t.key.Name, now.UnixNano())},
+				InvolvedObject: corev1.ObjectReference{APIVersion: kustomizeVersion, Kind: kustomization, Namespace: t.key.Namespace, Name: t.key.Name, UID: t.uid},
+				Reason:         v1alpha1.GateClosedReason, Message: "Reconciliation is waiting approval, gate '" + w.gate.String() + "' is closed.",
+				Type: corev1.EventTypeNormal, Count: 1, FirstTimestamp: now, LastTimestamp: now, ReportingController: v1alpha1.FieldManager,
+			}
+			if err := c.core.Post().Namespace(t.key.Namespace).Resource("events").Body(mustMarshal(event)).Do(ctx).Error(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *bare) sendPatches(ctx context.Context, todo []work) error {
+	return inParallel(gatesAtOnce, todo, func(w work) error {
 		if err := c.patchGate(ctx, w.gate, w.before); err != nil {
 			return err
 		}
@@ -101,7 +148,6 @@ func (c *bare) send(ctx context.Context, todo []work) (time.Duration, error) {
 		}
 		return c.patchGate(ctx, w.gate, w.after)
 	})
-	return time.Since(begin), err
 }
 
 func (c *bare) patchGate(ctx context.Context, key client.ObjectKey, patches []patch) error {
