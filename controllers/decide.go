@@ -106,12 +106,14 @@ func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []gate.Request, 
 // witness has a Gate that is about to open stay what it is at the time that the API
 // server shows, unless it is open at that time as well. The clock of this process may
 // be ahead, and another replica would not agree. If nobody knows what time it is, the
-// Gate stays closed.
+// Gate stays what it was.
 func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *verdict) {
 	asked := r.Clock.Now()
 	shown, err := r.ServerTime(ctx)
 	if err != nil {
-		v.Decision = v.Withheld()
+		if !conditions.IsTrue(before, v1alpha1.OpenedCondition) {
+			v.Decision = v.Withheld()
+		}
 		v.err = fmt.Errorf("the API server does not say what time it is: %w", err)
 		return
 	}

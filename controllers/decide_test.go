@@ -135,6 +135,11 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
 	w.reconcile(g)
 	w.expectOpened(g, app)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Interval = *duration(hours(2)) })
+	if result, err := w.try(g); err == nil || result.RequeueAfter <= 0 {
+		t.Errorf("what changed is not asked for again: %v, %v", result, err)
+	}
+	w.expectOpened(g, app)
 }
 
 // A clock that is ahead sees the end of a short close period, and the clock of the API
