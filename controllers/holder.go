@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -146,15 +147,16 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 
 // several calls do for each of n, up to writesAtOnce at the same time.
 func several(n int, do func(i int)) {
-	var group errgroup.Group
-	group.SetLimit(writesAtOnce)
-	for i := range n {
-		group.Go(func() error {
-			do(i)
-			return nil
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(n, writesAtOnce) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
 		})
 	}
-	_ = group.Wait() // none returns an error
+	group.Wait()
 }
 
 // settled is what became of a target.

@@ -180,7 +180,7 @@ func TestASettledWorldIsWrittenByNobody(t *testing.T) {
 	}
 
 	// A new process knows nothing but what the API server has.
-	i.GateReconciler.Backoff = runtimectrl.GetDefaultRateLimiter()
+	i.Backoff = runtimectrl.GetDefaultRateLimiter()
 	i.restart()
 	i.Locks.APIReader = i.APIReader
 	i.reads.take()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,16 +26,40 @@ func (o *Object) DeepCopyObject() runtime.Object {
 // GetConditions returns status.conditions, none if they are not of the standard
 // form.
 func (o *Object) GetConditions() []metav1.Condition {
-	list, _, _ := unstructured.NestedSlice(o.Object, conditionsPath...)
-	var conditions []metav1.Condition
+	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, conditionsPath...)
+	list, _ := value.([]any)
+	conditions := make([]metav1.Condition, 0, len(list))
 	for _, item := range list {
-		var condition metav1.Condition
-		if fields, ok := item.(map[string]any); ok &&
-			runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &condition) == nil {
+		if condition, ok := conditionOf(item); ok {
 			conditions = append(conditions, condition)
 		}
 	}
 	return conditions
+}
+
+// conditionOf does what runtime.DefaultUnstructuredConverter would, which takes ten times
+// as long. All conditions of all targets are looked at in each reconciliation.
+func conditionOf(item any) (condition metav1.Condition, ok bool) {
+	fields, ok := item.(map[string]any)
+	condition = metav1.Condition{
+		Type: field[string](fields, "type", &ok), Status: metav1.ConditionStatus(field[string](fields, "status", &ok)),
+		Reason: field[string](fields, "reason", &ok), Message: field[string](fields, "message", &ok),
+		ObservedGeneration: field[int64](fields, "observedGeneration", &ok),
+	}
+	if at := field[string](fields, "lastTransitionTime", &ok); at != "" {
+		parsed, err := time.Parse(time.RFC3339, at)
+		condition.LastTransitionTime = metav1.NewTime(parsed.Local())
+		ok = ok && err == nil
+	}
+	return condition, ok
+}
+
+// field returns a field, the zero value if it is not set. If it is something else, ok
+// becomes false.
+func field[T any](fields map[string]any, name string, ok *bool) T {
+	value, is := fields[name].(T)
+	*ok = *ok && (is || fields[name] == nil)
+	return value
 }
 
 var conditionsPath = []string{"status", "conditions"}

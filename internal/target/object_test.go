@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -189,5 +190,36 @@ func TestTheLeverIsNothingButSuspend(t *testing.T) {
 	plan := target.Of(&obj.Unstructured).Plan(obj, target.Free, target.Terms{}, time.Time{})
 	if want := (target.Plan{Lever: map[string]any{"suspend": true}}); !reflect.DeepEqual(plan, want) {
 		t.Errorf("got %v", plan)
+	}
+}
+
+// What an object says in its conditions is read as all others read it.
+func TestConditionsAreReadAsTheConverterReadsThem(t *testing.T) {
+	for name, fields := range map[string]map[string]any{
+		"all fields": {
+			"type": "Ready", "status": "True", "reason": "Succeeded", "message": "done", "lastTransitionTime": "2026-11-23T12:00:00Z", "observedGeneration": int64(3),
+		},
+		"none":                   {},
+		"another zone":           {"type": "Ready", "lastTransitionTime": "2026-11-23T12:00:00+01:00"},
+		"no time":                {"type": "Ready", "lastTransitionTime": nil},
+		"fields of others":       {"type": "Ready", "severity": "Info", "since": map[string]any{"a": "b"}},
+		"a type that is none":    {"type": int64(1)},
+		"a message of a list":    {"type": "Ready", "message": []any{"a"}},
+		"a time that is none":    {"type": "Ready", "lastTransitionTime": "yesterday"},
+		"a generation in quotes": {"type": "Ready", "observedGeneration": "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want metav1.Condition
+			err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &want)
+			got := (&target.Object{Unstructured: unstructured.Unstructured{Object: map[string]any{
+				"status": map[string]any{"conditions": []any{fields}},
+			}}}).GetConditions()
+			if err != nil && len(got) == 0 {
+				return
+			}
+			if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+				t.Errorf("got %v, want %v, %v", got, want, err)
+			}
+		})
 	}
 }

@@ -36,7 +36,7 @@ func (w *world) runPage() (output string) {
 			w.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block[2]), 0o600))
 			continue
 		}
-		shell := exec.CommandContext(w.ctx, "sh", "-euc", block[2]) //nolint:gosec // that of the page
+		shell := exec.CommandContext(w.ctx, "sh", "-euc", block[2])
 		shell.Dir = dir
 		shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 		out, err := shell.CombinedOutput()
