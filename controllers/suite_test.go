@@ -5,9 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	_ "time/tzdata"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -16,6 +13,5 @@ import (
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	os.Exit(harness.RunTests(m, &cluster, append(slices.Clone(harness.CRDs), harness.Lock)...))
 }

@@ -9,16 +9,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -38,20 +37,34 @@ const (
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	flag.Parse()
 	// They wait most of the time.
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		panic(err)
 	}
-	os.Exit(harness.RunTests(withCertManager{m}, &cluster, "cert-manager"))
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, "cert-manager"))
 }
-
-// withCertManager runs the tests while cert-manager runs.
-type withCertManager struct{ *testing.M }
 
 // shard is the label of Gates that have a gating-controller of their own.
 const shard = "sharding.fluxcd.io/key"
+
+func setup(ctx context.Context) (func() error, error) {
+	var processes []*harness.Process
+	stop := func() (err error) {
+		for _, process := range slices.Backward(processes) {
+			err = errors.Join(err, process.Stop())
+		}
+		return err
+	}
+	for _, start := range []func(context.Context) (*harness.Process, error){cluster.StartCertManager, cluster.StartCertManagerWebhook, startGatingController} {
+		process, err := start(ctx)
+		if err != nil {
+			return stop, err
+		}
+		processes = append(processes, process)
+	}
+	return stop, nil
+}
 
 func startGatingController(ctx context.Context) (*harness.Process, error) {
 	if err := cluster.Install(ctx); err != nil {
@@ -61,23 +74,6 @@ func startGatingController(ctx context.Context) (*harness.Process, error) {
 		return nil, err
 	}
 	return cluster.StartGatingController(ctx, "--watch-label-selector=!"+shard)
-}
-
-func (w withCertManager) Run() (code int) {
-	for _, start := range []func(context.Context) (*harness.Process, error){cluster.StartCertManager, cluster.StartCertManagerWebhook, startGatingController} {
-		process, err := start(context.Background())
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer func() {
-			if err := process.Stop(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
-		}()
-	}
-	return w.M.Run()
 }
 
 func TestAWindowIsWhenACertificateIsRenewed(t *testing.T) {

@@ -10,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -38,46 +36,32 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(run(m))
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
 }
 
-func run(m *testing.M) int {
-	ctx := context.Background()
-	var err error
-	if cluster, err = harness.StartControlPlane(harness.CRDs...); err != nil {
-		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
-		return 1
-	}
+func setup(ctx context.Context) (stop func() error, err error) {
 	artifacts = harness.StartArtifactServer()
-	defer artifacts.Stop()
-	flux := []*harness.Process{}
-	defer func() {
+	var flux []*harness.Process
+	stop = func() error {
 		err := gating.Stop()
 		for _, process := range flux {
 			err = errors.Join(err, process.Stop())
 		}
-		if err = errors.Join(err, cluster.Stop()); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping:", err)
-		}
-	}()
+		artifacts.Stop()
+		return err
+	}
 	if err := cluster.Install(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return stop, err
 	}
 	for _, start := range []func(context.Context) (*harness.Process, error){cluster.StartKustomizeController, cluster.StartSourceController} {
 		process, err := start(ctx)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return stop, err
 		}
 		flux = append(flux, process)
 	}
-	if gating, err = cluster.StartGatingController(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	gating, err = cluster.StartGatingController(ctx)
+	return stop, err
 }
 
 // world is a namespace with a Kustomization that applies a ConfigMap.

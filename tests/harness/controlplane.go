@@ -192,23 +192,6 @@ func (c *ControlPlane) Stop() error {
 	return errors.Join(c.restarted["kube-apiserver"].Stop(), c.env.Stop(), c.restarted["etcd"].Stop(), os.RemoveAll(c.dir))
 }
 
-// RunTests runs the tests of a package, a testing.M, on a control plane of their
-// own that it stores in cluster, and returns their exit code.
-func RunTests(m interface{ Run() int }, cluster **ControlPlane, projects ...string) int {
-	c, err := StartControlPlane(projects...)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
-		return 1
-	}
-	defer func() {
-		if err := c.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
-		}
-	}()
-	*cluster = c
-	return m.Run()
-}
-
 // Scheme returns the scheme of the types that tests use; targets are
 // unstructured.
 func Scheme() (*apiruntime.Scheme, error) {

@@ -11,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -37,19 +35,12 @@ const (
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(harness.RunTests(installing{m}, &cluster, harness.CRDs...))
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
 }
 
-// installing installs the policies before the tests run.
-type installing struct{ *testing.M }
-
-func (i installing) Run() int {
-	if _, err := cluster.Kubectl(context.Background(), "apply", "-k", filepath.Join(harness.Root(), "config", "lock")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return i.M.Run()
+func setup(ctx context.Context) (func() error, error) {
+	_, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "lock"))
+	return nil, err
 }
 
 // world is a namespace with a GateLock.

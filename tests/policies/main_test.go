@@ -12,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -32,46 +30,25 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(run(m))
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
 }
 
-func run(m *testing.M) int {
-	ctx := context.Background()
-	var err error
-	if cluster, err = harness.StartControlPlane(harness.CRDs...); err == nil {
-		err = setup(ctx)
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	err = errors.Join(err, gating.Stop())
-	if cluster != nil {
-		err = errors.Join(err, cluster.Stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-func setup(ctx context.Context) error {
+func setup(ctx context.Context) (func() error, error) {
 	if err := cluster.Install(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "policies")); err != nil {
-		return err
+		return nil, err
 	}
+	stop := func() error { return gating.Stop() }
 	var err error
 	if gating, err = cluster.StartGatingController(ctx); err != nil {
-		return err
+		return stop, err
 	}
 	if probe, err = newPerson("probe"); err != nil {
-		return err
+		return stop, err
 	}
-	return active(ctx)
+	return stop, active(ctx)
 }
 
 // active waits until every policy is in force: some time passes between the

@@ -6,15 +6,12 @@ package shards
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -33,45 +30,20 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(run(m))
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, "kustomize-controller"))
 }
 
-func run(m *testing.M) int {
-	ctx := context.Background()
-	var err error
-	if cluster, err = harness.StartControlPlane("kustomize-controller"); err == nil {
-		err = setup(ctx)
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	for _, s := range []*shard{rest, one} {
-		if s != nil {
-			err = errors.Join(err, s.stop())
-		}
-	}
-	if cluster != nil {
-		err = errors.Join(err, cluster.Stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-func setup(ctx context.Context) error {
+func setup(ctx context.Context) (func() error, error) {
 	if err := cluster.Install(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	selectors, err := selectors(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rest, one = &shard{selector: selectors[""]}, &shard{selector: selectors["shard1"], label: "shard1"}
-	return errors.Join(rest.fill(ctx), one.fill(ctx))
+	stop := func() error { return errors.Join(rest.stop(), one.stop()) }
+	return stop, errors.Join(rest.fill(ctx), one.fill(ctx))
 }
 
 // world is a namespace of its own.

@@ -5,15 +5,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	os.Exit(harness.RunTests(m, &cluster))
 }

@@ -6,16 +6,13 @@ package replicas
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -26,35 +23,11 @@ const timeout = time.Minute
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(run(m))
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster))
 }
 
-func run(m *testing.M) int {
-	ctx := context.Background()
-	var err error
-	if cluster, err = harness.StartControlPlane(); err == nil {
-		err = setup(ctx)
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if cluster != nil {
-		err = errors.Join(err, cluster.Stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-func setup(ctx context.Context) error {
-	if err := cluster.Install(ctx); err != nil {
-		return err
-	}
-	return setupWebhooks(ctx)
+func setup(ctx context.Context) (func() error, error) {
+	return nil, errors.Join(cluster.Install(ctx), setupWebhooks(ctx))
 }
 
 func setupWebhooks(ctx context.Context) error {

@@ -1,0 +1,51 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Setup prepares what the tests of a package share. It returns how to end it, also with
+// an error; nil if there is nothing to end.
+type Setup func(context.Context) (func() error, error)
+
+// RunTests runs the tests of a package, a testing.M, on a control plane of their
+// own that it stores in cluster, and returns their exit code.
+func RunTests(m interface{ Run() int }, cluster **ControlPlane, projects ...string) int {
+	return RunTestsAfter(nil, m, cluster, projects...)
+}
+
+// RunTestsAfter is RunTests after a setup.
+func RunTestsAfter(setup Setup, m interface{ Run() int }, cluster **ControlPlane, projects ...string) int {
+	ctrl.SetLogger(logr.Discard())
+	code, err := runTests(setup, m, cluster, projects...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func runTests(setup Setup, m interface{ Run() int }, cluster **ControlPlane, projects ...string) (code int, err error) {
+	c, err := StartControlPlane(projects...)
+	if err != nil {
+		return 1, fmt.Errorf("starting the control plane: %w", err)
+	}
+	*cluster = c
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	if setup != nil {
+		stop, setupErr := setup(context.Background())
+		if stop != nil {
+			defer func() { err = errors.Join(err, stop()) }()
+		}
+		if setupErr != nil {
+			return 1, fmt.Errorf("setting up: %w", setupErr)
+		}
+	}
+	return m.Run(), nil
+}
