@@ -63,7 +63,9 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = earlier(d.Recheck, next)
 	}
-	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, config, now)
+	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, now, func(at time.Time) v1alpha1.State {
+		return byItself(g, config, exceptions, at)
+	})
 	d.Request = deciding(requests, schedule.Reason(d.Reason), now)
 	return d
 }
@@ -80,25 +82,30 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 	return schedule.NewPlan(config).Intervals(from, until), nil
 }
 
+// byItself returns what a Gate was by itself at an instant: the exceptions that count
+// then decided, although they may be over since.
+func byItself(g *v1alpha1.Gate, config schedule.Config, exceptions []*v1alpha1.GateException, at time.Time) v1alpha1.State {
+	config.Open, config.Close = nil, nil
+	config.Exceptions = compileExceptions(g, counting(g, exceptions, at))
+	return v1alpha1.State(schedule.NewPlan(config).Decide(at).State.String())
+}
+
 // resetTimes reports the request in force in the RFC's two fields. A request
 // that ended the opposite one early and asks for what the Gate is by itself
 // resets it at once.
-func resetTimes(requests []inForce, config schedule.Config, now time.Time) (requestedAt, resetAt *metav1.Time) {
+func resetTimes(requests []inForce, now time.Time, byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
 	i := latest(requests, now)
 	if i < 0 {
 		return nil, nil
 	}
 	r := requests[i]
-	state := schedule.Opened
+	state := v1alpha1.StateOpened
 	if r.action == v1alpha1.RequestClose {
-		state = schedule.Closed
+		state = v1alpha1.StateClosed
 	}
 	endedOpposite := i > 0 && requests[i-1].action != r.action && requests[i-1].end.Equal(r.start)
-	if endedOpposite {
-		config.Open, config.Close = nil, nil
-		if schedule.NewPlan(config).Decide(r.start).State == state {
-			r.end = r.start
-		}
+	if endedOpposite && byItself(r.start) == state {
+		r.end = r.start
 	}
 	requestedAt = &metav1.Time{Time: r.start}
 	if r.end.IsZero() {

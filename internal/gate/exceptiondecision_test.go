@@ -228,3 +228,15 @@ func all(edits ...edit) edit {
 		}
 	}
 }
+
+func TestAnExceptionThatIsOverStillCountsForARequestOfItsTime(t *testing.T) {
+	requested := "2026-11-23T11:30:00Z"
+	g := production(accepted(t, closed(), shut("2026-11-23T11:20:00Z"), open(requested)))
+	g.Spec.Window = duration(2 * time.Hour)
+	e := exception(extend, in(midday), valid("2026-11-23T11:00:00Z", "2026-11-23T11:45:00Z"))
+	for _, now := range []time.Time{utc("2026-11-23T11:40:00Z"), noon} {
+		if d := gate.Decide(g, now, e); d.ResetToDefaultAt == nil || stamp(d.ResetToDefaultAt.Time) != requested {
+			t.Errorf("at %s the request is reported until %v: by the exception, it brought the gate back to what it was by itself", now, d.ResetToDefaultAt)
+		}
+	}
+}
