@@ -16,6 +16,7 @@ func init() {
 		"change a gate":           func(w *walk, r *rand.Rand) { w.changeGate(r.IntN(gateCount), w.gateSpec(r)) },
 		"delete a gate":           func(w *walk, r *rand.Rand) { w.deleteGate(r.IntN(gateCount)) },
 		"delete a gate by force":  func(w *walk, r *rand.Rand) { w.forceGate(r.IntN(gateCount)) },
+		"a closed gate goes":      (*walk).closedGateGoes,
 		"suspend a gate":          (*walk).suspendGate,
 		"request":                 (*walk).request,
 		"Git strips requests":     (*walk).strip,
@@ -24,9 +25,10 @@ func init() {
 		"create an exception":     (*walk).createException,
 		"delete an exception":     func(w *walk, r *rand.Rand) { w.remove(w.exception(r.IntN(2), r.IntN(gateCount))) },
 
-		"flux suspend": func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", true) },
-		"flux resume":  func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", nil) },
-		"kubectl edit": func(w *walk, r *rand.Rand) { w.suspendTarget(r, "kubectl-edit", []any{true, false, nil}[r.IntN(3)]) },
+		"flux suspend":        func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", true) },
+		"flux resume":         func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", nil) },
+		"a resume to respect": (*walk).resumeToRespect,
+		"kubectl edit":        func(w *walk, r *rand.Rand) { w.suspendTarget(r, "kubectl-edit", []any{true, false, nil}[r.IntN(3)]) },
 		"Git applies": func(w *walk, r *rand.Rand) {
 			w.apply(r, "kustomize-controller", []any{nil, nil, true, false}[r.IntN(4)])
 		},
@@ -38,7 +40,7 @@ func init() {
 		"name gates":              (*walk).nameGates,
 		"somebody sets a renewal": (*walk).setRenewal,
 		"cert-manager looks":      func(w *walk, _ *rand.Rand) { w.must(w.try(w.certManager)) },
-		"a definition vanishes":   func(w *walk, _ *rand.Rand) { w.vanish() },
+		"a definition vanishes":   (*walk).vanishForAWhile,
 
 		"wait":                func(w *walk, r *rand.Rand) { w.pass(time.Duration(100+r.IntN(2000)) * time.Millisecond) },
 		"kill a replica":      func(w *walk, r *rand.Rand) { w.end((*harness.Process).Kill, w.oneOf(r), r.IntN(6)) },
@@ -79,15 +81,22 @@ func (w *walk) killBoth(steps int) {
 }
 
 // race has people suspend and resume targets in the moment in which a gate is asked to
-// change, and the replicas have lost sight of everything.
+// change, the replicas have lost sight of everything, and their writes arrive late.
 func (w *walk) race(random *rand.Rand) {
 	w.Helper()
 	for _, r := range w.replicas {
 		r.proxy.CutWatches()
+		r.proxy.HoldWrites(300 * time.Millisecond)
 	}
-	for range 5 {
-		w.suspendTarget(random, "flux", []any{true, true, nil}[random.IntN(3)])
+	for range 4 {
 		w.request(random)
+		for range 3 {
+			w.pass(time.Duration(random.IntN(150)) * time.Millisecond)
+			w.suspendTarget(random, "flux", []any{true, true, nil}[random.IntN(3)])
+		}
+	}
+	for _, r := range w.replicas {
+		r.proxy.HoldWrites(0)
 	}
 }
 

@@ -37,8 +37,8 @@ func period(random *rand.Rand, name string) v1alpha1.Period {
 func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 	spec := v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce,
-		// What an event is lost for is not made good by the interval, as often as not.
-		Interval: metav1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour}[random.IntN(3)]},
+		// What an event is lost for is not made good by the interval, most of the time.
+		Interval: metav1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 24 * time.Hour}[random.IntN(4)]},
 	}
 	if random.IntN(2) == 0 {
 		spec.Default = v1alpha1.StateClosed
@@ -115,6 +115,28 @@ func (w *walk) forceGate(i int) {
 	w.must(client.IgnoreNotFound(w.try(func() error {
 		return cluster.Client.Patch(w.ctx, g, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	})))
+}
+
+// closes has a Gate closed for targets, and gives the controller the time to hold them.
+func (w *walk) closes(i int, policy v1alpha1.ResumePolicy, targets ...v1alpha1.TargetReference) {
+	w.Helper()
+	w.changeGate(i, v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, ResumePolicy: policy, Interval: metav1.Duration{Duration: 24 * time.Hour}, Targets: targets,
+	})
+	w.pass(1500 * time.Millisecond)
+}
+
+// closedGateGoes deletes a Gate that holds targets: in order, or so that the controller
+// has no chance to finalize it.
+func (w *walk) closedGateGoes(random *rand.Rand) {
+	w.Helper()
+	i := random.IntN(gateCount)
+	w.closes(i, v1alpha1.ResumePolicyEnforce, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]})
+	if force := random.IntN(2) == 0; force {
+		w.say("its finalizer goes first")
+		w.patch(w.gate(i), types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": nil}}, "kubectl-edit")
+	}
+	w.deleteGate(i)
 }
 
 func (w *walk) suspendGate(random *rand.Rand) {

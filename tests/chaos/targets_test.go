@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -28,6 +30,9 @@ var slots = []slot{
 	{"GitRepository", "r0", 0}, {"GitRepository", "r1", 0}, {"HelmRelease", "h0", 0}, {"HelmRelease", "h1", 0},
 	{"Certificate", "c0", 0}, {"Certificate", "c1", 0}, {"Certificate", "c2", 0}, {"Certificate", "c3", 0},
 }
+
+// kustomizationSlots is how many of the slots are those of Kustomizations: the first.
+const kustomizationSlots = 8
 
 // certificateSlots is how many of the slots are those of Certificates: the last.
 const certificateSlots = 4
@@ -132,6 +137,15 @@ func (w *walk) suspendTarget(random *rand.Rand, manager string, value any) {
 	}
 }
 
+// resumeToRespect is somebody who resumes a target that a Gate holds which respects that.
+func (w *walk) resumeToRespect(random *rand.Rand) {
+	w.Helper()
+	s, i := slots[random.IntN(kustomizationSlots)], random.IntN(gateCount)
+	w.createTarget(s, random)
+	w.closes(i, v1alpha1.ResumePolicyRespect, v1alpha1.TargetReference{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]})
+	w.patch(w.target(s), types.MergePatchType, suspendPatch(nil), "flux")
+}
+
 // apply is a server-side apply by somebody.
 func (w *walk) apply(random *rand.Rand, manager string, value any) {
 	w.Helper()
@@ -150,6 +164,16 @@ func (w *walk) apply(random *rand.Rand, manager string, value any) {
 	obj.Object["spec"] = spec
 	w.say("%s %s: suspend %v", s.kind, s.name, value)
 	w.patch(w.target(s), types.ApplyPatchType, obj.Object, manager, client.ForceOwnership)
+}
+
+// vanishForAWhile has the definition go, and come back at once as often as not.
+func (w *walk) vanishForAWhile(random *rand.Rand) {
+	w.Helper()
+	w.vanish()
+	if w.absent && random.IntN(2) == 0 {
+		w.pass(time.Duration(random.IntN(2000)) * time.Millisecond)
+		w.vanish()
+	}
 }
 
 // vanish removes the definition of HelmReleases with all of them, or brings it back.

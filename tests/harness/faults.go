@@ -35,6 +35,8 @@ type FaultProxy struct {
 	random *rand.Rand
 	rate   float64
 	cut    bool
+	// held is how long writes are held back.
+	held   time.Duration
 	counts map[string]int
 	// watches are those that are under way.
 	watches map[*http.Request]context.CancelFunc
@@ -110,6 +112,20 @@ func (p *FaultProxy) Cut(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
+}
+
+// HoldWrites has writes reach the API server later by a time, so that others write
+// between what their client has read and what it writes. Zero ends that.
+func (p *FaultProxy) HoldWrites(length time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = length
+}
+
+func (p *FaultProxy) holdsWrites() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
 }
 
 // CutWatches cuts all watches that are under way. Their client has to watch anew, and
@@ -208,6 +224,9 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx = context.WithValue(ctx, losesKey{}, true)
 	case "":
 		length = 0
+	}
+	if write {
+		wait(ctx, p.holdsWrites())
 	}
 	if watch {
 		var end func()

@@ -172,3 +172,75 @@ func TestATargetOfAClosedGateHasToBeHeld(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
+	gate := func(version string, generation int64) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{
+			"kind": "Gate", "metadata": map[string]any{"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": version, "generation": generation},
+			"spec":   map[string]any{"default": "closed", "resumePolicy": "Respect", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}},
+			"status": map[string]any{"observedGeneration": generation, "conditions": []any{map[string]any{"type": "Opened", "status": "False"}}},
+		}}
+		return obj
+	}
+	target := func(version string, suspend any, manager ...string) *unstructured.Unstructured {
+		obj := kustomization(version, suspend, manager...)
+		obj.SetNamespace("ns")
+		obj.SetAnnotations(map[string]string{heldByAnnotation: "ns/g"})
+		return obj
+	}
+	for name, c := range map[string]struct {
+		meanwhile *unstructured.Unstructured
+		want      string
+	}{
+		"nothing happened meanwhile":  {want: "it is held again"},
+		"the spec changed meanwhile":  {meanwhile: gate("4", 2)},
+		"the status was written anew": {meanwhile: gate("4", 1), want: "it is held again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			h := NewHistory(log)
+			resumed := target("3", nil)
+			log.Wrote(resumed, noon)
+			for i, obj := range []*unstructured.Unstructured{gate("1", 1), target("2", true, controller), resumed, c.meanwhile, target("5", true, controller)} {
+				if obj != nil {
+					h.Saw(obj, false, noon.Add(time.Duration(i-2)*time.Second))
+				}
+			}
+			h.Review()
+			g := v1alpha1.Gate{Spec: v1alpha1.GateSpec{
+				Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect,
+				Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}},
+			}}
+			g.Namespace, g.Name, g.UID = "ns", "g", "g"
+			look := newCheck(World{Gates: []v1alpha1.Gate{g}}, log, h, noon.Add(time.Minute))
+			look.target(target("5", true, controller))
+			if got := strings.Join(look.wrong, "\n"); strings.Contains(got, "it is held again") != (c.want != "") {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
+	ask := func(action v1alpha1.RequestAction, at int, window time.Duration) Request {
+		return Request{Action: action, At: minute(at).Time, Window: window}
+	}
+	for name, c := range map[string]struct {
+		before Request
+		want   bool
+	}{
+		"it was in force":        {ask(v1alpha1.RequestOpen, -9, 0), true},
+		"it ended at that time":  {ask(v1alpha1.RequestOpen, -9, 8*time.Minute), true},
+		"it was over":            {ask(v1alpha1.RequestOpen, -9, 7*time.Minute), false},
+		"it was of the same":     {ask(v1alpha1.RequestClose, -9, 0), false},
+		"it was planned for now": {ask(v1alpha1.RequestOpen, 0, 0), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := ask(v1alpha1.RequestClose, -1, 0)
+			g := gate{Gate: v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}, requests: []Request{c.before, last}}
+			if got := g.endsOpposite(last); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,7 +36,7 @@ func (c *check) gate(g *gate) {
 func (c *check) requests(g *gate, fail func(string, ...any)) {
 	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
 		value, ok := g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]
-		if ok && !slices.ContainsFunc(g.Status.Requests, func(m v1alpha1.RequestMemory) bool { return m.Action == action && m.LastHandled == value }) {
+		if ok && !handles(&g.Gate, action, value) {
 			fail("the request to %s of %s was not handled: %v", action, value, g.Status.Requests)
 		}
 	}
@@ -51,12 +50,13 @@ func (c *check) requests(g *gate, fail func(string, ...any)) {
 		end := g.end(r)
 		forever := end.After(r.At.Add(10 * 365 * 24 * time.Hour))
 		want := map[v1alpha1.RequestAction]v1alpha1.State{v1alpha1.RequestOpen: v1alpha1.StateOpened, v1alpha1.RequestClose: v1alpha1.StateClosed}[r.Action]
-		back := equal(g.Status.ResetToDefaultAt, r.At) && (g.was(r.At) == want || g.without(c.now).was(r.At) == want)
 		if !equal(g.Status.RequestedAt, r.At) {
 			fail("requestedAt is %v, the last request is of %s", g.Status.RequestedAt, r.At)
 		}
-		never := forever && g.Status.ResetToDefaultAt == nil
-		if !back && !never && !equal(g.Status.ResetToDefaultAt, end) {
+		if g.endsOpposite(r) && g.was(r.At) == want {
+			end, forever = r.At, false
+		}
+		if forever != (g.Status.ResetToDefaultAt == nil) || !forever && !equal(g.Status.ResetToDefaultAt, end) {
 			fail("resetToDefaultAt is %v, the request of %s ends at %s", g.Status.ResetToDefaultAt, r.At, end)
 		}
 	}

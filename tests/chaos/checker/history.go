@@ -78,7 +78,7 @@ func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time)
 	h.last[uid] = obj
 	if obj.GetKind() == "Gate" {
 		key := obj.GetNamespace() + "/" + obj.GetName()
-		h.gates[key] = append(h.gates[key], gateVersion{obj: obj, listed: listed})
+		h.gates[key] = append(h.gates[key], gateVersion{obj: obj, listed: listed, at: at})
 	}
 	// What a replica does after a pause is seen soon.
 	if at.Sub(h.paused) > pauseCounts {
@@ -143,7 +143,7 @@ func (h *History) Review() []string {
 		at, theirs := h.log.wrote(uid, t.after.GetResourceVersion())
 		resumed, known := h.resumed[uid]
 		switch {
-		case isHeld && known && !suspended(t.before) && !theirs:
+		case isHeld && known && !suspended(t.before) && !theirs && !t.listed:
 			h.again[uid] = heldAgain{resumed: resumed, names: names(t.before, heldByAnnotation)}
 			delete(h.resumed, uid)
 		case isHeld:

@@ -2,9 +2,11 @@ package checker
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +26,45 @@ const (
 type gateVersion struct {
 	obj    *unstructured.Unstructured
 	listed bool
+	at     time.Time
+}
+
+// steady returns whether a Gate was closed at an instant, with all that was asked of it
+// handled, and nothing is different since.
+func (h *History) steady(key string, since time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var first *v1alpha1.Gate
+	for _, v := range h.gates[key] {
+		g := &v1alpha1.Gate{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(v.obj.Object, g) != nil {
+			return false
+		}
+		if v.at.Before(since) {
+			first = g
+			continue
+		}
+		if first == nil || g.UID != first.UID || !isSettled(g) || g.Generation != first.Generation || !reflect.DeepEqual(g.Status.Requests, first.Status.Requests) {
+			return false
+		}
+	}
+	return first != nil && isSettled(first)
+}
+
+// isSettled returns whether a Gate is closed, and its status says so of its spec and
+// of its requests.
+func isSettled(g *v1alpha1.Gate) bool {
+	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
+		if value, ok := g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]; ok && !handles(g, action, value) {
+			return false
+		}
+	}
+	return g.Status.ObservedGeneration == g.Generation && meta.IsStatusConditionFalse(g.Status.Conditions, v1alpha1.OpenedCondition)
+}
+
+// handles returns whether the last request of an action that a Gate has handled is a value.
+func handles(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool {
+	return slices.ContainsFunc(g.Status.Requests, func(m v1alpha1.RequestMemory) bool { return m.Action == action && m.LastHandled == value })
 }
 
 // gateAt returns the version that a Gate had when a version of another object was

@@ -110,12 +110,13 @@ func (g *gate) was(at time.Time) v1alpha1.State {
 	return state
 }
 
-// without returns a Gate without the exceptions that are over: they do not count when
-// the status says what it was.
-func (g *gate) without(now time.Time) *gate {
+// endsOpposite returns whether a request came while the newest one of the other action
+// would have been in force.
+func (g *gate) endsOpposite(r Request) bool {
 	other := *g
-	other.exceptions = slices.DeleteFunc(slices.Clone(g.exceptions), func(e v1alpha1.GateException) bool { return !now.Before(e.Spec.ValidUntil.Time) })
-	return &other
+	other.requests = slices.DeleteFunc(slices.Clone(g.requests), func(o Request) bool { return o.Action == r.Action })
+	opposite, ok := other.latest(r.At)
+	return ok && !g.end(opposite).Before(r.At)
 }
 
 // closePeriod returns whether an instant is in a close period, or in a hard one.

@@ -114,7 +114,7 @@ func (c *check) unjust(t *unstructured.Unstructured, must []string, again heldAg
 	for _, name := range must {
 		g := c.gates[name]
 		if g == nil || g.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect || !slices.Contains(again.names, name) ||
-			c.log.wroteSince(g.UID, again.resumed.Add(-time.Minute)) {
+			!c.history.steady(name, again.resumed) {
 			return false
 		}
 		if edges := g.edges(again.resumed.Add(-time.Minute)); len(edges) > 0 && !edges[0].After(c.now) {
