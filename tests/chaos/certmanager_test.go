@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/chaos/checker"
 )
 
@@ -35,6 +36,29 @@ func (w *walk) age(obj *unstructured.Unstructured, random *rand.Rand) {
 	}
 	annotations[lives], annotations[expires] = whole.String(), until.Format(time.RFC3339)
 	obj.SetAnnotations(annotations)
+}
+
+// nearMargin has a certificate that is held issued anew, so that its margin begins with
+// the next minute.
+func (w *walk) nearMargin(random *rand.Rand) {
+	w.Helper()
+	s := slots[len(slots)-1-random.IntN(certificateSlots)]
+	spec, margin := v1alpha1.GateSpec{
+		ResumePolicy: v1alpha1.ResumePolicyEnforce,
+		Targets:      []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
+	}, time.Hour
+	if random.IntN(2) == 0 {
+		spec.Certificates, margin = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: checker.SmallMargin}}, checker.SmallMargin
+	}
+	w.closes(random.IntN(gateCount), spec)
+	w.remove(w.target(s))
+	deadline := time.Now().UTC().Add(70 * time.Second).Truncate(time.Minute)
+	obj := w.target(s)
+	obj.Object["spec"] = (&unstructured.Unstructured{Object: specs[s.kind]}).DeepCopy().Object
+	obj.SetAnnotations(map[string]string{lives: "6h", expires: deadline.Add(margin).Format(time.RFC3339)})
+	w.say("%s: held until %s", s.name, deadline.Format(time.RFC3339))
+	w.create(obj, "kustomize-controller")
+	w.must(w.try(w.certManager))
 }
 
 // setRenewal is somebody who has a renewal of their own, or not any more.

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/chaos/checker"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // gateCount is how many Gates there may be, the last two of them in the second namespace.
@@ -118,11 +120,10 @@ func (w *walk) forceGate(i int) {
 }
 
 // closes has a Gate closed for targets, and gives the controller the time to hold them.
-func (w *walk) closes(i int, policy v1alpha1.ResumePolicy, targets ...v1alpha1.TargetReference) {
+func (w *walk) closes(i int, spec v1alpha1.GateSpec) {
 	w.Helper()
-	w.changeGate(i, v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, ResumePolicy: policy, Interval: metav1.Duration{Duration: 24 * time.Hour}, Targets: targets,
-	})
+	spec.Default, spec.Interval = v1alpha1.StateClosed, metav1.Duration{Duration: 24 * time.Hour}
+	w.changeGate(i, spec)
 	w.pass(1500 * time.Millisecond)
 }
 
@@ -131,7 +132,10 @@ func (w *walk) closes(i int, policy v1alpha1.ResumePolicy, targets ...v1alpha1.T
 func (w *walk) closedGateGoes(random *rand.Rand) {
 	w.Helper()
 	i := random.IntN(gateCount)
-	w.closes(i, v1alpha1.ResumePolicyEnforce, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]})
+	w.closes(i, v1alpha1.GateSpec{
+		ResumePolicy: v1alpha1.ResumePolicyEnforce,
+		Targets:      []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]}},
+	})
 	if force := random.IntN(2) == 0; force {
 		w.say("its finalizer goes first")
 		w.patch(w.gate(i), types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": nil}}, "kubectl-edit")
@@ -163,13 +167,19 @@ func (w *walk) request(random *rand.Rand) {
 		r.Window = time.Duration(3+random.IntN(40)) * time.Second
 		r.Value += "/" + r.Window.String()
 	}
+	w.ask(g, r)
+}
+
+// ask makes a request of a Gate, and returns whether it did.
+func (w *walk) ask(g *v1alpha1.Gate, r checker.Request) bool {
+	w.Helper()
 	if !w.get(g) {
-		return
+		return false
 	}
 	for _, before := range w.log.Requests(g.UID) {
 		// One that is planned would be replaced, or not, as the controller sees it in time.
 		if before.Action == r.Action && !before.At.Before(time.Now().Truncate(time.Second)) {
-			return
+			return false
 		}
 	}
 	w.count++
@@ -178,6 +188,33 @@ func (w *walk) request(random *rand.Rand) {
 	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{
 		annotation(r.Action): r.Value, string(r.Action) + ".gate.fluxcd.io/reason": fmt.Sprintf("request %d", w.count),
 	}), "kubectl-annotate")
+	return true
+}
+
+// askAndPutBack requests the same twice, and Git puts the first request back.
+func (w *walk) askAndPutBack(random *rand.Rand) {
+	w.Helper()
+	g := w.gate(random.IntN(gateCount))
+	action := []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}[random.IntN(2)]
+	var first string
+	for range 2 {
+		r := checker.Request{Action: action, At: time.Now().UTC().Truncate(time.Second)}
+		r.Value = r.At.Format(time.RFC3339)
+		if !w.ask(g, r) || harness.Eventually(w.ctx, 3*time.Second, "it is handled", func() error {
+			if w.get(g) && handled(g, action, r.Value) {
+				return nil
+			}
+			return errors.New("it is not")
+		}) != nil {
+			return // nobody runs who could
+		}
+		if first == "" {
+			first = r.Value
+		}
+		w.pass(time.Second)
+	}
+	w.say("%s: %s %s comes back", g.Name, action, first)
+	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{annotation(action): first}), "kustomize-controller")
 }
 
 // strip is what Flux does to the annotations of kubectl: here only once they were

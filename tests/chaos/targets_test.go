@@ -140,9 +140,13 @@ func (w *walk) suspendTarget(random *rand.Rand, manager string, value any) {
 // resumeToRespect is somebody who resumes a target that a Gate holds which respects that.
 func (w *walk) resumeToRespect(random *rand.Rand) {
 	w.Helper()
-	s, i := slots[random.IntN(kustomizationSlots)], random.IntN(gateCount)
+	s, i := slots[kustomizationSlots-1-random.IntN(3)], random.IntN(gateCount)
 	w.createTarget(s, random)
-	w.closes(i, v1alpha1.ResumePolicyRespect, v1alpha1.TargetReference{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]})
+	w.patch(w.target(s), types.MergePatchType, annotationPatch(map[string]any{"gating.toolkit.fluxcd.io/gates": nil}), "kubectl-annotate")
+	w.closes(i, v1alpha1.GateSpec{
+		ResumePolicy: v1alpha1.ResumePolicyRespect,
+		Targets:      []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
+	})
 	w.patch(w.target(s), types.MergePatchType, suspendPatch(nil), "flux")
 }
 
@@ -166,13 +170,21 @@ func (w *walk) apply(random *rand.Rand, manager string, value any) {
 	w.patch(w.target(s), types.ApplyPatchType, obj.Object, manager, client.ForceOwnership)
 }
 
-// vanishForAWhile has the definition go, and come back at once as often as not.
+// vanishForAWhile has the definition go, and most of the time come back at once, for a
+// Gate to hold what is made then.
 func (w *walk) vanishForAWhile(random *rand.Rand) {
 	w.Helper()
 	w.vanish()
-	if w.absent && random.IntN(2) == 0 {
+	if w.absent && random.IntN(3) > 0 {
 		w.pass(time.Duration(random.IntN(2000)) * time.Millisecond)
 		w.vanish()
+	}
+	if !w.absent {
+		w.createTarget(slot{"HelmRelease", "h0", 0}, random)
+		w.closes(random.IntN(gateCount), v1alpha1.GateSpec{
+			ResumePolicy: v1alpha1.ResumePolicyEnforce,
+			Targets:      []v1alpha1.TargetReference{{Kind: "HelmRelease", Name: "*", Namespace: w.namespaces[0]}},
+		})
 	}
 }
 

@@ -24,20 +24,11 @@ type History struct {
 	// resumed is when somebody else than the controller resumed an object that is not
 	// held since.
 	resumed map[types.UID]time.Time
-	// again is how the controller held an object again that somebody had resumed.
-	again  map[types.UID]heldAgain
-	broken []string
+	broken  []string
 	// gates are the versions of each Gate, by its namespace and name.
 	gates map[string][]gateVersion
 	// paused is when a replica was last stopped in the middle of what it does.
 	paused time.Time
-}
-
-// heldAgain says when an object was resumed that was held again, and the Gates that it
-// named in between.
-type heldAgain struct {
-	resumed time.Time
-	names   []string
 }
 
 // transition is from one version of an object to the next that was seen at a time.
@@ -52,8 +43,7 @@ type transition struct {
 func NewHistory(log *Log) *History {
 	return &History{
 		log: log, last: map[types.UID]*unstructured.Unstructured{}, handled: map[types.UID]map[string]bool{},
-		resumed: map[types.UID]time.Time{}, again: map[types.UID]heldAgain{},
-		gates: map[string][]gateVersion{},
+		resumed: map[types.UID]time.Time{}, gates: map[string][]gateVersion{},
 	}
 }
 
@@ -120,13 +110,6 @@ func (h *History) resumedAt(uid types.UID) (time.Time, bool) {
 	return at, ok
 }
 
-func (h *History) heldAgain(uid types.UID) (heldAgain, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	again, ok := h.again[uid]
-	return again, ok
-}
-
 // Review returns what was wrong with the versions that were seen since the last time.
 // The log has to have caught up with them.
 func (h *History) Review() []string {
@@ -144,7 +127,7 @@ func (h *History) Review() []string {
 		resumed, known := h.resumed[uid]
 		switch {
 		case isHeld && known && !suspended(t.before) && !theirs && !t.listed:
-			h.again[uid] = heldAgain{resumed: resumed, names: names(t.before, heldByAnnotation)}
+			h.broken = append(h.broken, h.heldAgain(t, resumed)...)
 			delete(h.resumed, uid)
 		case isHeld:
 			delete(h.resumed, uid)

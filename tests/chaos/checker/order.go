@@ -29,31 +29,49 @@ type gateVersion struct {
 	at     time.Time
 }
 
-// steady returns whether a Gate was closed at an instant, with all that was asked of it
-// handled, and nothing is different since.
-func (h *History) steady(key string, since time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// heldAgain says if a target was held that somebody had resumed, and all Gates that hold
+// it held it before and respect that.
+func (h *History) heldAgain(t transition, resumed time.Time) []string {
+	gates := names(t.after, heldByAnnotation)
+	for _, key := range gates {
+		if !slices.Contains(names(t.before, heldByAnnotation), key) || !h.respects(key, resumed, t) {
+			return nil
+		}
+	}
+	if len(gates) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s, version %s to %s: it was resumed at %s, all gates %q respect that, and it is held again",
+		name(t.after), t.before.GetResourceVersion(), t.after.GetResourceVersion(), resumed, gates)}
+}
+
+// respects returns whether a Gate that respects resumes was closed at an instant, with
+// all that was asked of it handled, and until a transition nothing of that is different.
+func (h *History) respects(key string, since time.Time, t transition) bool {
 	var first *v1alpha1.Gate
 	for _, v := range h.gates[key] {
 		g := &v1alpha1.Gate{}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(v.obj.Object, g) != nil {
 			return false
 		}
-		if v.at.Before(since) {
+		switch {
+		case versionOf(v.obj) > versionOf(t.after):
+		case v.at.Before(since):
 			first = g
-			continue
-		}
-		if first == nil || g.UID != first.UID || !isSettled(g) || g.Generation != first.Generation || !reflect.DeepEqual(g.Status.Requests, first.Status.Requests) {
+		case first == nil || g.UID != first.UID || !isSettled(g, t.at) || g.Generation != first.Generation ||
+			!reflect.DeepEqual(g.Status.Requests, first.Status.Requests):
 			return false
 		}
 	}
-	return first != nil && isSettled(first)
+	return first != nil && first.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && isSettled(first, t.at)
 }
 
-// isSettled returns whether a Gate is closed, and its status says so of its spec and
-// of its requests.
-func isSettled(g *v1alpha1.Gate) bool {
+// isSettled returns whether a Gate is closed until after an instant, and its status says
+// so of its spec and of its requests.
+func isSettled(g *v1alpha1.Gate, until time.Time) bool {
+	if next := g.Status.NextTransition; next != nil && !next.At.After(until) || g.DeletionTimestamp != nil {
+		return false
+	}
 	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
 		if value, ok := g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]; ok && !handles(g, action, value) {
 			return false

@@ -76,9 +76,6 @@ func (c *check) target(t *unstructured.Unstructured) {
 	case !held && !foreign && !within(heldBy, nil, slices.Concat(must, may)):
 		fail("it names gates %q, closed are %q", heldBy, must)
 	}
-	if again, ok := c.history.heldAgain(t.GetUID()); ok && held && len(may) == 0 && c.unjust(t, must, again) {
-		fail("it was resumed at %s, all gates %q respect that, and it is held again", again.resumed, must)
-	}
 	if refused := approved != nil && approved.Status == metav1.ConditionFalse; refused != held {
 		fail("held is %v, and Approved is %v", held, approved)
 	}
@@ -102,26 +99,6 @@ func (c *check) respected(t *unstructured.Unstructured, must []string) bool {
 		g := c.gates[name]
 		return g == nil || g.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect
 	})
-}
-
-// unjust returns whether a target was held again although it was to be left alone: the
-// Gates that it named respect that somebody resumed it, and nothing happened since to
-// them or to the target.
-func (c *check) unjust(t *unstructured.Unstructured, must []string, again heldAgain) bool {
-	if c.log.wroteSince(t.GetUID(), again.resumed.Add(time.Millisecond)) {
-		return false
-	}
-	for _, name := range must {
-		g := c.gates[name]
-		if g == nil || g.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect || !slices.Contains(again.names, name) ||
-			!c.history.steady(name, again.resumed) {
-			return false
-		}
-		if edges := g.edges(again.resumed.Add(-time.Minute)); len(edges) > 0 && !edges[0].After(c.now) {
-			return false
-		}
-	}
-	return len(must) > 0
 }
 
 // renewal returns the deadline of the renewal of a certificate, which is cut to the
