@@ -205,7 +205,7 @@ func (w *walk) vanish() {
 	w.absent = true
 	for _, s := range slots {
 		if obj := w.target(s); s.kind == "HelmRelease" && w.get(obj) {
-			w.log.Deleted(obj)
+			w.log.Deleted(obj, time.Now())
 		}
 	}
 	w.must(client.IgnoreNotFound(w.try(func() error { return cluster.Client.Delete(w.ctx, crd) })))

@@ -76,7 +76,7 @@ func (w *walk) remove(obj client.Object) {
 		return
 	}
 	// From here on nobody knows when it is gone.
-	w.log.Deleted(obj)
+	w.log.Deleted(obj, time.Now())
 	w.must(client.IgnoreNotFound(w.try(func() error { return cluster.Client.Delete(w.ctx, obj) })))
 }
 

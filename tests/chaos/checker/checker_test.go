@@ -139,11 +139,16 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 		"the hold comes first":      {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, "before its status"},
 		"it opens, then it lets go": {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), versionOfGate("3", "True"), free("4")}, ""},
 		"it speaks for another":     {[]*unstructured.Unstructured{versionOfGate("1", "True"), held("2", "ns/g,ns/h"), free("3")}, "more names than one"},
+		"it lets go, but is gone":   {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), free("9")}, ""},
 		"it lets go while closed":   {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), free("3")}, "which is closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := NewHistory(NewLog())
+			log := NewLog()
+			h := NewHistory(log)
 			for _, obj := range c.versions {
+				if obj.GetResourceVersion() == "9" { // somebody deletes the gate by force before that
+					log.Deleted(versionOfGate("1", "False"), noon)
+				}
 				h.Saw(obj, false, noon)
 			}
 			if got := strings.Join(h.Review(), "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

@@ -16,12 +16,13 @@ type Log struct {
 	mu       sync.Mutex
 	writes   map[types.UID]map[string]time.Time
 	exists   map[types.UID]string
+	deleted  map[types.UID]time.Time
 	requests map[types.UID][]Request
 }
 
 // NewLog returns one of which nothing was done.
 func NewLog() *Log {
-	return &Log{writes: map[types.UID]map[string]time.Time{}, exists: map[types.UID]string{}, requests: map[types.UID][]Request{}}
+	return &Log{writes: map[types.UID]map[string]time.Time{}, exists: map[types.UID]string{}, deleted: map[types.UID]time.Time{}, requests: map[types.UID][]Request{}}
 }
 
 // Wrote notes that somebody made a version of an object.
@@ -36,11 +37,21 @@ func (l *Log) Wrote(obj client.Object, at time.Time) {
 	l.exists[uid] = name(obj)
 }
 
-// Deleted notes that somebody deleted an object.
-func (l *Log) Deleted(obj client.Object) {
+// Deleted notes that somebody deletes an object.
+func (l *Log) Deleted(obj client.Object, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.exists, obj.GetUID())
+	l.deleted[obj.GetUID()] = at
+}
+
+// deletedBy returns whether somebody had deleted an object at an instant. It may be gone
+// without a version that says so.
+func (l *Log) deletedBy(uid types.UID, instant time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.deleted[uid]
+	return ok && !at.After(instant)
 }
 
 // Requested notes a request that somebody made of a Gate.

@@ -63,7 +63,7 @@ func (h *History) respects(key string, since time.Time, t transition) bool {
 			return false
 		}
 	}
-	return first != nil && first.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && isSettled(first, t.at)
+	return first != nil && !h.log.deletedBy(first.UID, t.at) && first.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && isSettled(first, t.at)
 }
 
 // isSettled returns whether a Gate is closed until after an instant, and its status says
@@ -120,7 +120,7 @@ func (h *History) inOrder(t transition) []string {
 	for _, key := range changed {
 		is := slices.Contains(after, key)
 		g, known := h.gateAt(key, versionOf(t.after))
-		if !known || slices.Contains(names(t.after, gatesAnnotation), key) || slices.Contains(names(t.before, gatesAnnotation), key) {
+		if !known || h.log.deletedBy(g.GetUID(), t.at) || slices.Contains(names(t.after, gatesAnnotation), key) || slices.Contains(names(t.before, gatesAnnotation), key) {
 			continue
 		}
 		opened := condition(g, v1alpha1.OpenedCondition)
