@@ -5,15 +5,12 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -21,27 +18,8 @@ import (
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	var err error
-	if cluster, err = harness.StartControlPlane(harness.CRDs...); err == nil {
-		err = cluster.Install(context.Background())
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if cluster != nil {
-		err = errors.Join(err, cluster.Stop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	setup := func(ctx context.Context) (func() error, error) { return nil, cluster.Install(ctx) }
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
 }
 
 // number returns a number from the environment.
