@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"testing"
 
-
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
