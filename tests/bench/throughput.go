@@ -49,14 +49,14 @@ func runThroughput(ctx context.Context, b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.compare(ctx, r, "One gate", one); err != nil {
+	if err := b.compare(ctx, r, "One gate", one, false); err != nil {
 		return nil, err
 	}
 	many, err := b.manyGates(ctx, b.many()/targetsOfEach)
 	if err != nil {
 		return nil, err
 	}
-	return r, b.compare(ctx, r, fmt.Sprintf("%d gates", len(many.gates)), many)
+	return r, b.compare(ctx, r, fmt.Sprintf("%d gates", len(many.gates)), many, true)
 }
 
 // oneGate makes a Gate and n targets in many namespaces.
@@ -120,8 +120,9 @@ type turn struct {
 	yardstick  map[bool]time.Duration
 }
 
-// compare measures a fleet and removes its Gates.
-func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) error {
+// compare measures a fleet, with a receiver of events as well if they are asked for, and
+// removes its Gates.
+func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, events bool) error {
 	var turns []turn
 	var seen *copied
 	for range b.repeat(1) {
@@ -144,11 +145,15 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) e
 	if err != nil {
 		return err
 	}
-	withSink, posted, err := b.withSink(ctx, f)
-	if err != nil {
-		return err
+	t := comparison(name, f, turns, suspended)
+	if events {
+		withSink, posted, err := b.withSink(ctx, f)
+		if err != nil {
+			return err
+		}
+		t.withEvents(f, withSink, posted)
 	}
-	r.tables = append(r.tables, comparison(name, f, turns, withSink, suspended, posted))
+	r.tables = append(r.tables, t)
 	if err := b.startController(ctx); err != nil {
 		return err
 	}
@@ -156,42 +161,54 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) e
 }
 
 // comparison is the table of a fleet.
-func comparison(name string, f *fleet, turns []turn, withSink turn, suspended map[bool]time.Duration, posted int) table {
+func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Duration) table {
 	t := table{title: fmt.Sprintf("%s, %d targets", name, len(f.targets)), columns: []string{"", "close", "open", "aim"}}
-	row := func(what, aim string, value func(turn, bool) float64, turns ...turn) {
-		cells := []any{what}
-		for _, closed := range []bool{true, false} {
-			var values []float64
-			for _, t := range turns {
-				values = append(values, value(t, closed))
-			}
-			cells = append(cells, median(values))
-		}
-		t.row(append(cells, aim)...)
-	}
-	written := func(t turn, closed bool) float64 { return t.controller[closed].written.Seconds() }
-	per := func(n int, resource string) func(turn, bool) float64 {
-		return func(t turn, closed bool) float64 {
-			return t.controller[closed].used.calls.writes().of(resource).total() / float64(n)
-		}
-	}
-	ratio := func(t turn, closed bool) float64 { return written(t, closed) / t.yardstick[closed].Seconds() }
-	row("first target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].first().Seconds() }, turns...)
-	row("last target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].last().Seconds() }, turns...)
-	row("all written, s", "less than 60", written, turns...)
-	row("yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].Seconds() }, turns...)
-	row("**controller to yardstick**", "1.15 or less", ratio, turns...)
-	row("flux suspend to controller", "", func(t turn, closed bool) float64 { return suspended[closed].Seconds() / written(t, closed) }, turns...)
-	row("writes per target", "2 or less", per(len(f.targets), kustomizations.Resource), turns...)
-	row("writes per gate", "", per(len(f.gates), "gates"), turns...)
-	row("Kubernetes Events per target", "", per(len(f.targets), "events"), turns...)
-	row("processor time of the controller, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.controller.Seconds() }, turns...)
-	row("processor time of the API server, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() }, turns...)
-	row("with events: all written, s", "less than 60", written, withSink)
-	row("**with events: controller to yardstick**", "1.15 or less", ratio, withSink)
-	row("with events: Kubernetes Events per target", "", per(len(f.targets), "events"), withSink)
-	t.row("with events: events posted per target, both", "", float64(posted)/float64(len(f.targets)), "")
+	row := func(what, aim string, value func(turn, bool) float64) { t.compared(what, aim, value, turns) }
+	row("first target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].first().Seconds() })
+	row("last target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].last().Seconds() })
+	row("all written, s", "less than 60", written)
+	row("yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].Seconds() })
+	row("**controller to yardstick**", "1.15 or less", ratio)
+	row("flux suspend to controller", "", func(t turn, closed bool) float64 { return suspended[closed].Seconds() / written(t, closed) })
+	row("writes per target", "2 or less", per(len(f.targets), kustomizations.Resource))
+	row("writes per gate", "", per(len(f.gates), "gates"))
+	row("Kubernetes Events per target", "", per(len(f.targets), "events"))
+	row("processor time of the controller, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.controller.Seconds() })
+	row("processor time of the API server, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
 	return t
+}
+
+// withEvents adds what was measured with a receiver of events, which got some.
+func (t *table) withEvents(f *fleet, measured turn, posted int) {
+	turns := []turn{measured}
+	t.compared("with events: all written, s", "less than 60", written, turns)
+	t.compared("**with events: controller to yardstick**", "1.15 or less", ratio, turns)
+	t.compared("with events: Kubernetes Events per target", "", per(len(f.targets), "events"), turns)
+	t.row("with events: events posted per target, both", "", float64(posted)/float64(len(f.targets)), "")
+}
+
+// compared adds a row with the medians of some turns.
+func (t *table) compared(what, aim string, value func(turn, bool) float64, turns []turn) {
+	cells := []any{what}
+	for _, closed := range []bool{true, false} {
+		var values []float64
+		for _, t := range turns {
+			values = append(values, value(t, closed))
+		}
+		cells = append(cells, median(values))
+	}
+	t.row(append(cells, aim)...)
+}
+
+func written(t turn, closed bool) float64 { return t.controller[closed].written.Seconds() }
+
+func ratio(t turn, closed bool) float64 { return written(t, closed) / t.yardstick[closed].Seconds() }
+
+// per is how many writes of a resource there were for each of n.
+func per(n int, resource string) func(turn, bool) float64 {
+	return func(t turn, closed bool) float64 {
+		return t.controller[closed].used.calls.writes().of(resource).total() / float64(n)
+	}
 }
 
 // withSink measures a fleet once more with a receiver of events, and returns how many
