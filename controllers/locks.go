@@ -119,17 +119,23 @@ func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Sha
 // not installed.
 func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (books map[string]*book, cached map[string]string, err error) {
 	l.mu.Lock()
+	installed := l.installed
+	l.mu.Unlock()
+	if !installed {
+		return nil, nil, nil
+	}
+	if cached, err = l.cached(ctx); err != nil {
+		return nil, nil, fmt.Errorf("reading GateLocks: %w", err)
+	}
+	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.installed {
-		return nil, nil, nil
+		return nil, nil, nil // no longer
 	}
 	if l.books == nil {
 		if l.books, err = l.list(ctx); err != nil {
 			return nil, nil, fmt.Errorf("reading GateLocks: %w", err)
 		}
-	}
-	if cached, err = l.cached(ctx); err != nil {
-		return nil, nil, fmt.Errorf("reading GateLocks: %w", err)
 	}
 	add := func(namespace string) {
 		if l.books[namespace] == nil {

@@ -188,6 +188,16 @@ func (w *walk) vanishForAWhile(random *rand.Rand) {
 	}
 }
 
+// define has the API server serve HelmReleases.
+func (w *walk) define() {
+	w.Helper()
+	w.must(w.try(func() error {
+		_, err := envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{harness.CRDPath("helm-controller")}})
+		return err
+	}))
+	w.absent = false
+}
+
 // vanish removes the definition of HelmReleases with all of them, or brings it back.
 func (w *walk) vanish() {
 	w.Helper()
@@ -195,11 +205,7 @@ func (w *walk) vanish() {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
 	if w.absent {
 		w.say("it comes back")
-		w.must(w.try(func() error {
-			_, err := envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{harness.CRDPath("helm-controller")}})
-			return err
-		}))
-		w.absent = false
+		w.define()
 		return
 	}
 	w.absent = true

@@ -68,6 +68,7 @@ func walkOf(t *testing.T, seed uint64, n int) {
 		w.must(cluster.Client.Create(w.ctx, namespace))
 		w.namespaces = append(w.namespaces, namespace.Name)
 	}
+	w.define() // the walk before may have ended without
 	w.record()
 	w.startReplicas()
 	w.populate()
