@@ -19,8 +19,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// eventRetry is for an API server that is away: about ten minutes.
+// eventRetry is for an API server that is away, and eventPatience for how long it may
+// be. The functions that take a wait.Backoff end once it is at its cap.
 var eventRetry = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 15, Jitter: 0.1}
+
+const eventPatience = 10 * time.Minute
 
 // eventWriter is a record.EventRecorder that returns once the event is written. That of
 // client-go takes a thousand at once and drops what comes then: more than a Gate with
@@ -43,7 +46,9 @@ func newEventWriter(ctx context.Context, scheme *runtime.Scheme, sink kuberecord
 	return &eventWriter{
 		scheme: scheme, sink: sink, correlator: kuberecorder.NewEventCorrelator(now), clock: now, component: component,
 		retry: func(try func(context.Context) (bool, error)) error {
-			return wait.ExponentialBackoffWithContext(ctx, eventRetry, try)
+			ctx, cancel := context.WithTimeout(ctx, eventPatience)
+			defer cancel()
+			return eventRetry.DelayFunc().Until(ctx, true, true, try)
 		},
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,6 +123,32 @@ func TestAnEventIsTriedAgainAsLongAsThatMayHelp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The answers are those of about seven minutes, and of more than ten.
+func TestAnEventWaitsForAServerThatIsAwayForMinutesButNotForEver(t *testing.T) {
+	for failures, written := range map[int]int{12: 1, 40: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			sink := &eventsOnly{answers: slices.Repeat([]error{errors.New("connection refused")}, failures)}
+			w := newEventWriter(t.Context(), clientgoscheme.Scheme, sink, "gating-controller")
+			w.Event(configMap("a"), corev1.EventTypeNormal, "GateOpened", "opened")
+			if len(sink.created) != written {
+				t.Errorf("after %d failures %d written", failures, len(sink.created))
+			}
+		})
+	}
+}
+
+func TestAnEventThatIsTriedAgainEndsWithTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		sink := &eventsOnly{answers: slices.Repeat([]error{errors.New("connection refused")}, 40)}
+		newEventWriter(ctx, clientgoscheme.Scheme, sink, "gating-controller").Event(configMap("a"), corev1.EventTypeNormal, "GateOpened", "opened")
+		if len(sink.answers) != 37 {
+			t.Errorf("%d answers left", len(sink.answers))
+		}
+	})
 }
 
 func TestWhatIsRecordedTwiceOverHasOneQueueEach(t *testing.T) {
