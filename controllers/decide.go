@@ -123,7 +123,7 @@ func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate
 	then := obj.DeepCopy()
 	before.Status.DeepCopyInto(&then.Status)
 	then.Status.Watch = obj.Status.Watch
-	handled := gate.HandleRequests(then, shown)
+	handled := gate.HandleRequests(then, reached(shown, v.at))
 	at, d := shown, gate.Decide(then, shown, exceptions...)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(v.at) {
 		at = d.Next.At.Time // what that clock has not seen yet is not over
@@ -150,6 +150,19 @@ func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate
 		ctrl.LoggerFrom(ctx).Info("Gate stays closed until the clock of the API server says that it is open, too",
 			"gate", client.ObjectKeyFromObject(obj).String(), "clock", asked.UTC(), "server", shown.UTC(), "ahead", skew.String())
 	}
+}
+
+// reached returns the latest instant that the clock of the API server may have reached
+// when it was shown, not later than now if that is possible: a request of this very
+// second is not one for later. What it opens anew begins at the next full second.
+func reached(shown, now time.Time) time.Time {
+	switch last := shown.Add(shownWithin - 1); {
+	case now.Before(shown):
+		return shown
+	case now.After(last):
+		return last
+	}
+	return now
 }
 
 // skewOf returns how far a clock is ahead of that of the API server at least, negative

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -229,6 +232,39 @@ func TestAPlannedReleaseOutlivesTheReplicaThatSawIt(t *testing.T) {
 			w.expectOpened(g, app)
 			lead(-first, time.Minute+2*time.Second)
 			w.expectOpened(g, app)
+		})
+	}
+}
+
+// The clock of the API server shows no fractions: a request of this second, which takes
+// the place of one in force, is not one for later that ends it.
+func TestAnOpenRequestThatIsRenewedWithinASecondDoesNotCloseTheGate(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{
+		"clocks in step": 0, "the controller ahead": 300 * time.Millisecond, "far ahead": 5 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := clocktesting.NewFakePassiveClock(start)
+			r := newDecider(server, ahead)
+			g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system", Annotations: map[string]string{}}}
+			g.Spec.Default, g.Spec.Window = v1alpha1.StateClosed, duration(time.Hour)
+			look := func(at time.Duration) {
+				server.SetTime(start.Add(at))
+				r.look(g, server.Now())
+			}
+			g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = start.Format(time.RFC3339)
+			look(time.Second)
+			again := start.Add(30*time.Minute + 500*time.Millisecond)
+			g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = again.Format(time.RFC3339Nano)
+			for _, at := range []time.Duration{520, 900, 1100, 2000} {
+				if look(30*time.Minute + at*time.Millisecond); !isOpened(g) {
+					t.Errorf("%d ms after: %s", at, opened(g))
+				}
+			}
+			if look(89 * time.Minute); !isOpened(g) {
+				t.Errorf("not renewed: %s", opened(g))
+			}
 		})
 	}
 }
