@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,12 +71,13 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 	if err := mgr.Add(targets); err != nil {
 		return err
 	}
-	if r.Sharded {
-		r.AllGates = targets // it has no selector
-	}
 	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader(), Namespaces: r.Namespaces}
 	w := &targetWatcher{client: r.Client, locks: r.Locks, ready: make(chan struct{})}
 	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())
+	if r.Sharded {
+		r.AllGates = targets // it has no selector
+		w.allGates = targets
+	}
 	r.Targets = w.targets
 	if err := r.GateMetrics.registry.Register(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
 		return w.targets.All(ctx, target.Certificate)
@@ -123,6 +125,8 @@ type targetWatcher struct {
 	client  client.Client
 	targets *TargetCache
 	locks   *Locks
+	// allGates has the metadata of the Gates of all shards, nil unless there are shards.
+	allGates ctrlcache.Cache
 
 	// ready is closed once queue is set, when the manager starts controllers.
 	ready chan struct{}
@@ -141,7 +145,28 @@ func (w *targetWatcher) start(ctx context.Context, queue workqueue.TypedRateLimi
 			return err
 		}
 	}
-	return nil
+	return w.watchAllGates(ctx)
+}
+
+// watchAllGates looks again at what a Gate held that is gone from the cache of all
+// shards. That one may learn of it after the cache of this shard, and says until then
+// that another shard has the Gate.
+func (w *targetWatcher) watchAllGates(ctx context.Context) error {
+	if w.allGates == nil {
+		return nil
+	}
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	informer, err := w.allGates.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		if key, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+			w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}})
+		}
+	}})
+	return err
 }
 
 // reconcileCRD starts and stops the watch of a kind as its definition comes and
