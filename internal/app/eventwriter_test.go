@@ -49,9 +49,14 @@ func (s *eventsOnly) Patch(event *corev1.Event, _ []byte) (*corev1.Event, error)
 	return event, nil
 }
 
+// newRealWriter returns a writer that waits between its tries.
+func newRealWriter(ctx context.Context, sink record.EventSink) *eventWriter {
+	return newEventWriter(ctx, clientgoscheme.Scheme, sink, "gating-controller")
+}
+
 // newTestWriter returns a writer that tries a few times without a pause.
 func newTestWriter(sink record.EventSink) *eventWriter {
-	w := newEventWriter(context.Background(), clientgoscheme.Scheme, sink, "gating-controller")
+	w := newRealWriter(context.Background(), sink)
 	w.retry = func(try func(context.Context) (bool, error)) error {
 		for range 4 {
 			if done, err := try(context.Background()); done || err != nil {
@@ -130,8 +135,7 @@ func TestAnEventWaitsForAServerThatIsAwayForMinutesButNotForEver(t *testing.T) {
 	for failures, written := range map[int]int{12: 1, 40: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			sink := &eventsOnly{answers: slices.Repeat([]error{errors.New("connection refused")}, failures)}
-			w := newEventWriter(t.Context(), clientgoscheme.Scheme, sink, "gating-controller")
-			w.Event(configMap("a"), corev1.EventTypeNormal, "GateOpened", "opened")
+			newRealWriter(t.Context(), sink).Event(configMap("a"), corev1.EventTypeNormal, "GateOpened", "opened")
 			if len(sink.created) != written {
 				t.Errorf("after %d failures %d written", failures, len(sink.created))
 			}
@@ -144,7 +148,7 @@ func TestAnEventThatIsTriedAgainEndsWithTheProcess(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		sink := &eventsOnly{answers: slices.Repeat([]error{errors.New("connection refused")}, 40)}
-		newEventWriter(ctx, clientgoscheme.Scheme, sink, "gating-controller").Event(configMap("a"), corev1.EventTypeNormal, "GateOpened", "opened")
+		newRealWriter(ctx, sink).Event(configMap("a"), corev1.EventTypeNormal, "GateOpened", "opened")
 		if len(sink.answers) != 37 {
 			t.Errorf("%d answers left", len(sink.answers))
 		}
