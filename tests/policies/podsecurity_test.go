@@ -81,9 +81,12 @@ func TestTheContainerHasNothingToWriteOn(t *testing.T) {
 // here: that is the network plugin's.
 func TestThePodIsSelectedByEveryNetworkPolicy(t *testing.T) {
 	w := newWorld(t)
-	out, err := cluster.Kubectl(w.ctx, "--namespace="+harness.RuntimeNamespace, "get", "networkpolicies", "-o=jsonpath={range .items[*]}{.metadata.name} {.spec.podSelector.matchLabels.app} {.spec.policyTypes}{\"\\n\"}{end}")
+	out, err := cluster.Kubectl(w.ctx, "--namespace="+harness.RuntimeNamespace, "get", "networkpolicies", "-o=jsonpath={range .items[*]}{.metadata.name} {.spec.podSelector.matchLabels.app\\.kubernetes\\.io/name} {.spec.policyTypes}{\"\\n\"}{end}")
 	w.must(err)
-	app := w.deployment().Spec.Template.Labels["app"]
+	app := w.deployment().Spec.Template.Labels["app.kubernetes.io/name"]
+	if app == "" {
+		t.Fatal("the Pod has no name to select it by")
+	}
 	want := "gating-controller-allow-egress " + app + ` ["Egress"]` + "\n" +
 		"gating-controller-allow-scraping " + app + ` ["Ingress"]` + "\n" +
 		"gating-controller-deny " + app + ` ["Ingress","Egress"]` + "\n"
