@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ const (
 	// clocksDiffer ends the message of a Gate that is closed for it.
 	clocksDiffer = ", the clocks of the controller and of the API server differ"
 )
+
+var errTimeUnknown = errors.New("the API server does not say what time it is")
 
 // verdict is a decision on a Gate and what came with it.
 type verdict struct {
@@ -114,7 +117,7 @@ func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate
 		if !conditions.IsTrue(before, v1alpha1.OpenedCondition) {
 			v.Decision = v.Withheld()
 		}
-		v.err = fmt.Errorf("the API server does not say what time it is: %w", err)
+		v.err = fmt.Errorf("%w: %w", errTimeUnknown, err)
 		return
 	}
 	skew := skewOf(asked, shown, r.Clock.Now())

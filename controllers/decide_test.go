@@ -128,8 +128,8 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	if got := opened(g); got != "False TimeUnknown: Gate stays closed, the API server does not say what time it is" {
 		t.Error(got)
 	}
-	if conditions.IsReady(g) || !strings.Contains(conditions.GetMessage(g, "Ready"), errBroken.Error()) {
-		t.Errorf("Ready: %s", conditions.GetMessage(g, "Ready"))
+	if ready := conditions.Get(g, "Ready"); ready.Status != "False" || ready.Reason != v1alpha1.TimeUnknownReason || !strings.Contains(ready.Message, errBroken.Error()) {
+		t.Errorf("Ready: %+v", ready)
 	}
 	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
 	w.ahead(0)

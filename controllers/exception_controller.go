@@ -106,7 +106,7 @@ func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateExce
 		asked := r.Clock.Now()
 		shown, err := r.ServerTime(ctx)
 		if err != nil {
-			return ctrl.Result{}, fmt.Errorf("the API server does not say what time it is: %w", err)
+			return ctrl.Result{}, fmt.Errorf("%w: %w", errTimeUnknown, err)
 		}
 		if shown.Before(at) {
 			return ctrl.Result{RequeueAfter: min(untilShown(at, shown, asked), exceptionInterval)}, nil

@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,7 +69,11 @@ func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patc
 	case conditions.IsStalled(obj):
 		conditions.Delete(obj, meta.ReconcilingCondition)
 	case cause != nil:
-		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%s", cause)
+		reason := v1alpha1.TargetsFailedReason
+		if errors.Is(cause, errTimeUnknown) {
+			reason = v1alpha1.TimeUnknownReason
+		}
+		conditions.MarkFalse(obj, meta.ReadyCondition, reason, "%s", cause)
 		conditions.MarkReconciling(obj, meta.ProgressingWithRetryReason, "%s", cause)
 	case failed > 0:
 		first := obj.Status.Failures[0]

@@ -11,8 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// serverTimeTimeout is how long a Gate that could open waits for the time.
-const serverTimeTimeout = 5 * time.Second
+// serverTimeTimeout is how long a Gate that could open waits for the time, and with it
+// those that wait for the same worker.
+const serverTimeTimeout = 2 * time.Second
 
 // serverTime returns a function that asks the API server for the time, as it is in the
 // header of each of its answers: of none that is older than the question, and cut off

@@ -72,8 +72,7 @@ var requestAnnotations = []requestAnnotation{
 func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	for i := range g.Status.Requests {
 		if m := &g.Status.Requests[i]; m.PlannedAt != nil && !m.PlannedAt.After(now) {
-			m.RequestedAt, m.Window, m.By, m.Reason = m.PlannedAt, m.PlannedWindow, m.PlannedBy, m.PlannedReason
-			m.PlannedAt, m.PlannedWindow, m.PlannedBy, m.PlannedReason = nil, nil, "", ""
+			begin(g, m)
 		}
 	}
 	var handled []Request
@@ -96,8 +95,8 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			if isAgain(memory, r) {
 				continue // Flux has put it back, after another value that was refused
 			}
-			if a.action == v1alpha1.RequestOpen && !r.At.After(now) {
-				r.At = seamless(requestsOf(g), r.At)
+			if !r.At.After(now) {
+				r.At = seamless(requestsOf(g), a.action, r.At)
 			}
 			accept(memory, r, now)
 		}
@@ -150,6 +149,15 @@ func accept(memory *v1alpha1.RequestMemory, r Request, now time.Time) {
 	memory.RequestedAt, memory.Window, memory.By, memory.Reason = at, r.Window, r.By, r.Reason
 }
 
+// begin has a planned request take the place of the one in force.
+func begin(g *v1alpha1.Gate, m *v1alpha1.RequestMemory) {
+	at := m.PlannedAt.Time
+	m.PlannedAt = nil
+	m.RequestedAt = &metav1.MicroTime{Time: seamless(requestsOf(g), m.Action, at)}
+	m.Window, m.By, m.Reason = m.PlannedWindow, m.PlannedBy, m.PlannedReason
+	m.PlannedWindow, m.PlannedBy, m.PlannedReason = nil, "", ""
+}
+
 func sourceOf(r *Request) string {
 	if strings.HasPrefix(r.By, v1alpha1.ReceiverRequester) {
 		return v1alpha1.SourceWebhook
@@ -186,11 +194,11 @@ func oneLine(text string, length int) string {
 	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }
 
-// seamless returns the time from which an open request takes the place of the
-// one that is in force: not rounded up, which would close the Gate until then.
-func seamless(requests []inForce, at time.Time) time.Time {
+// seamless returns the time from which a request takes the place of the one that is in
+// force: of two open requests not rounded up, which would close the Gate until then.
+func seamless(requests []inForce, action v1alpha1.RequestAction, at time.Time) time.Time {
 	i := latest(requests, at)
-	if i < 0 || requests[i].action != v1alpha1.RequestOpen || (!requests[i].end.IsZero() && !at.Before(requests[i].end)) {
+	if action != v1alpha1.RequestOpen || i < 0 || requests[i].action != v1alpha1.RequestOpen || (!requests[i].end.IsZero() && !at.Before(requests[i].end)) {
 		return at
 	}
 	if whole := at.Truncate(time.Second); whole.After(requests[i].start) {
@@ -274,9 +282,14 @@ func requestsOf(g *v1alpha1.Gate) []inForce {
 				all[i].end = earlier(all[i].end, all[i].start.Add(window.Duration))
 			}
 		}
-		if i+1 < len(all) {
-			all[i].end = earlier(all[i].end, all[i+1].start)
+		if i+1 == len(all) {
+			continue
 		}
+		next := all[i+1].start
+		if all[i].action == v1alpha1.RequestOpen && all[i+1].action == v1alpha1.RequestOpen {
+			next = roundUp(next) // where the next one begins to open
+		}
+		all[i].end = earlier(all[i].end, next)
 	}
 	return all
 }

@@ -288,6 +288,29 @@ func TestOpeningAnOpenGateOnceMoreNeverClosesIt(t *testing.T) {
 	}
 }
 
+func TestAPlannedRequestRenewsAnOpenGateWithoutAGap(t *testing.T) {
+	for _, again := range []string{"2026-11-23T12:10:00.3Z/10s", "2026-11-23T12:10:00Z/10s", "2026-11-23T12:10:00.999999Z/10s"} {
+		for _, every := range []time.Duration{time.Millisecond, 400 * time.Millisecond, 3 * time.Second} {
+			g := accepted(t, closed(), open("2026-11-23T12:00:00Z/1h").seen("2026-11-23T12:00:00Z"), open(again).seen("2026-11-23T12:00:01Z"))
+			end := utc("2026-11-23T12:10:10Z")
+			for now := utc("2026-11-23T12:09:58.5Z"); now.Before(end); now = now.Add(every) {
+				handle(g, now)
+				if d := gate.Decide(g, now); d.State != v1alpha1.StateOpened {
+					t.Fatalf("%s, looked at every %s: at %s the gate is %s: %s", again, every, now.Format(time.RFC3339Nano), d.State, d.Message)
+				}
+			}
+			if d := gate.Decide(g, end.Add(time.Second)); d.State != v1alpha1.StateClosed {
+				t.Errorf("%s: after its window the gate is %s: %s", again, d.State, d.Message)
+			}
+		}
+	}
+	shutBetween := accepted(t, closed(), open("2026-11-23T12:00:00Z/1h").seen("2026-11-23T12:00:00Z"), open("2026-11-23T12:10:00.6Z").seen("2026-11-23T12:00:01Z"),
+		shut("2026-11-23T12:10:00.3Z"))
+	if d := gate.Decide(shutBetween, utc("2026-11-23T12:10:00.6Z")); d.State != v1alpha1.StateClosed {
+		t.Errorf("a gate that is closed opens early: %s", d.Message)
+	}
+}
+
 func TestARequestThatComesBackAfterNonsenseIsNotAppliedAgain(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
