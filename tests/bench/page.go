@@ -23,7 +23,7 @@ This page is written by a program. Do not edit it, run it:
 
 ` + "```sh\nmake bench\n```" + `
 
-It takes about 25 minutes on two cores and needs Go and git alone, like ` + "`make test`" + `. To look at one part, run
+Allow two hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To look at one part, run
 ` + "`go run ./tests/bench -only NAME`" + ` with the name that stands below its heading; ` + "`-quick`" + ` takes small sizes. Neither
 changes this page.
 
