@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,22 +30,15 @@ var activations = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation,
 func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object, want order) *outcomes {
 	result := &outcomes{}
 	gates := r.liveOnce(ctx, want.gate)
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(writesAtOnce)
-	for _, obj := range targets {
-		if !isCertificate(obj) || !obj.GetDeletionTimestamp().IsZero() {
-			continue
+	all := make([]outcomes, len(targets))
+	several(len(targets), func(i int) {
+		if obj := targets[i]; isCertificate(obj) && obj.GetDeletionTimestamp().IsZero() {
+			all[i] = *r.activateOne(ctx, obj, gates, want)
 		}
-		group.Go(func() error {
-			outcome := r.activateOne(ctx, obj, gates, want)
-			mu.Lock()
-			defer mu.Unlock()
-			result.merge(outcome)
-			return nil
-		})
+	})
+	for i := range all {
+		result.merge(&all[i])
 	}
-	_ = group.Wait() // none returns an error
 	return result
 }
 

@@ -2,17 +2,18 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 const (
@@ -109,29 +110,22 @@ func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, err
 	})
 }
 
-// allGates returns requests for all Gates that a cache has.
-func allGates(reader client.Reader) func(context.Context) ([]reconcile.Request, error) {
-	return func(ctx context.Context) ([]reconcile.Request, error) {
-		list := &v1alpha1.GateList{}
-		err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
-		requests := make([]reconcile.Request, len(list.Items))
-		for i := range list.Items {
-			requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+// allOf returns requests for all objects of a kind that a cache has, exceptions that are
+// over included: they may not be if the clock was set back.
+func allOf(reader client.Reader, kind client.ObjectList) func(context.Context) ([]reconcile.Request, error) {
+	return func(ctx context.Context) (requests []reconcile.Request, err error) {
+		list, ok := kind.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list", kind)
 		}
-		return requests, err
-	}
-}
-
-// allExceptions returns requests for all GateExceptions that a cache has. Those that
-// are over may not be if the clock was set back.
-func allExceptions(reader client.Reader) func(context.Context) ([]reconcile.Request, error) {
-	return func(ctx context.Context) ([]reconcile.Request, error) {
-		list := &v1alpha1.GateExceptionList{}
-		err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
-		requests := make([]reconcile.Request, len(list.Items))
-		for i := range list.Items {
-			requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
 		}
-		return requests, err
+		return requests, meta.EachListItem(list, func(obj runtime.Object) error {
+			if obj, ok := obj.(client.Object); ok {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+			}
+			return nil
+		})
 	}
 }

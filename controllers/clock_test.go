@@ -90,7 +90,7 @@ func TestAClockThatIsSetHasEverythingLookedAtAnew(t *testing.T) {
 	for name, of := range map[string]struct {
 		list func(context.Context) ([]reconcile.Request, error)
 		n    int
-	}{"gates": {allGates(reader), 2}, "exceptions": {allExceptions(reader), 1}} {
+	}{"gates": {allOf(reader, &v1alpha1.GateList{}), 2}, "exceptions": {allOf(reader, &v1alpha1.GateExceptionList{}), 1}} {
 		t.Run(name, func(t *testing.T) {
 			c := newClocks(t, of.list)
 			for _, step := range []struct {

@@ -72,7 +72,7 @@ func (r *ExceptionReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) e
 		Watches(&v1alpha1.Gate{}, handler.EnqueueRequestsFromMapFunc(r.ofGate), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, recordsChanged(),
 		))).
-		WatchesRawSource(opts.ClockWatch.Source(allExceptions(r.Client))).
+		WatchesRawSource(opts.ClockWatch.Source(allOf(r.Client, &v1alpha1.GateExceptionList{}))).
 		WithOptions(opts.controller()).
 		Complete(r)
 }

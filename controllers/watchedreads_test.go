@@ -99,20 +99,28 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	}
 }
 
+// openUntilAFreeze returns a Gate that closes in an hour whatever it watches, what it
+// governs and what it watches.
+func (w *world) openUntilAFreeze() (g *v1alpha1.Gate, app, stage *target.Object) {
+	w.Helper()
+	app, stage = w.kustomization("apps", nil), w.kustomization("staging", nil)
+	w.reports(stage, "True", "Succeeded", "")
+	g = w.watchingGate(staging())
+	w.edit(g, func(g *v1alpha1.Gate) {
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}
+	})
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	return g, app, stage
+}
+
 // A close that is due holds first and looks afterwards.
 func TestACloseThatIsDueDoesNotWaitForWhatIsWatched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	reads := &counted{TargetReader: w.Targets}
 	w.Targets = reads
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
-	w.reports(stage, "True", "Succeeded", "")
-	g := w.watchingGate(staging())
-	w.edit(g, func(g *v1alpha1.Gate) {
-		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}
-	})
-	w.reconcile(g)
-	w.expectOpened(g, app)
+	g, app, stage := w.openUntilAFreeze()
 	w.reports(stage, "False", "BuildFailed", "no such file")
 	w.in(hours(1))
 	held := false
@@ -131,14 +139,7 @@ func TestACloseThatIsDueDoesNotWaitForWhatIsWatched(t *testing.T) {
 func TestAReadThatHangsDoesNotOutlastTheClose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
-	w.reports(stage, "True", "Succeeded", "")
-	g := w.watchingGate(staging())
-	w.edit(g, func(g *v1alpha1.Gate) {
-		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}
-	})
-	w.reconcile(g)
-	w.expectOpened(g, app)
+	g, app, stage := w.openUntilAFreeze()
 	reads := &counted{TargetReader: w.Targets}
 	var once atomic.Bool
 	reads.before = func() {

@@ -92,7 +92,7 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
 		// The queue is where events of targets go, whose kinds come and go.
 		WatchesRawSource(source.Func(w.start)).
-		WatchesRawSource(opts.ClockWatch.Source(allGates(r.Client))).
+		WatchesRawSource(opts.ClockWatch.Source(allOf(r.Client, &v1alpha1.GateList{}))).
 		WithOptions(opts.controller()).
 		Complete(r)
 	if err != nil {

@@ -22,54 +22,50 @@ func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (k
 	if err != nil {
 		return nil, fmt.Errorf("unable to create the client of events: %w", err)
 	}
-	writer := newEventWriter(ctx, mgr.GetScheme(), &corev1client.EventSinkImpl{Interface: client.Events("")}, v1alpha1.FieldManager)
-	recorders := eventRecorders{}
-	for _, to := range []struct {
-		address string
-		events  kuberecorder.EventRecorder
-	}{{"", writer}, {receiver, noEvents{}}} {
-		if to.address == "" && len(recorders) > 0 {
-			continue
-		}
+	queued := func(to kuberecorder.EventRecorder, address string) (*eventQueue, error) {
 		// What Flux adds to an event is the same for both.
-		recorder, err := events.NewRecorderForScheme(mgr.GetScheme(), to.events, ctrl.Log, to.address, v1alpha1.FieldManager)
+		recorder, err := events.NewRecorderForScheme(mgr.GetScheme(), to, ctrl.Log, address, v1alpha1.FieldManager)
 		if err != nil {
 			return nil, fmt.Errorf("unable to create event recorder: %w", err)
 		}
 		queue := newEventQueue(recorder)
-		if err := mgr.Add(queue); err != nil {
-			return nil, err
-		}
-		recorders = append(recorders, queue)
+		return queue, mgr.Add(queue)
 	}
-	return recorders, nil
+	writer := newEventWriter(ctx, mgr.GetScheme(), &corev1client.EventSinkImpl{Interface: client.Events("")}, v1alpha1.FieldManager)
+	kubernetes, err := queued(writer, "")
+	if err != nil || receiver == "" {
+		return kubernetes, err
+	}
+	posted, err := queued(recordEvent(func(runtime.Object, map[string]string, string, string, string) {}), receiver)
+	return toAll(kubernetes, posted), err
 }
 
-// eventRecorders record each event with all of them.
-type eventRecorders []kuberecorder.EventRecorder
+// recordEvent makes a record.EventRecorder of a function.
+type recordEvent func(object runtime.Object, annotations map[string]string, eventtype, reason, message string)
 
 // Event implements record.EventRecorder.
-func (r eventRecorders) Event(object runtime.Object, eventtype, reason, message string) {
-	r.AnnotatedEventf(object, nil, eventtype, reason, "%s", message)
+func (r recordEvent) Event(object runtime.Object, eventtype, reason, message string) {
+	r(object, nil, eventtype, reason, message)
 }
 
 // Eventf implements record.EventRecorder.
-func (r eventRecorders) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
-	r.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
+func (r recordEvent) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
+	r(object, nil, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 }
 
 // AnnotatedEventf implements record.EventRecorder.
-func (r eventRecorders) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
-	for _, recorder := range r {
-		recorder.AnnotatedEventf(object, annotations, eventtype, reason, messageFmt, args...)
+func (r recordEvent) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+	r(object, annotations, eventtype, reason, fmt.Sprintf(messageFmt, args...))
+}
+
+// toAll returns a recorder that records each event with all of some.
+func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
+	return func(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
+		for _, recorder := range recorders {
+			recorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", message)
+		}
 	}
 }
-
-// noEvents records nothing.
-type noEvents struct{ kuberecorder.EventRecorder }
-
-// AnnotatedEventf implements record.EventRecorder.
-func (noEvents) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {}
 
 // maxQueuedEvents bounds the memory of events that wait for a receiver: one per
 // target of a Gate with ten thousand.
@@ -79,12 +75,16 @@ const maxQueuedEvents = 16384
 // the receiver in line and retries for many seconds, and no target shall be held
 // later because notification-controller is away, or the API server busy.
 type eventQueue struct {
+	recordEvent
+
 	recorder kuberecorder.EventRecorder
 	events   chan func()
 }
 
 func newEventQueue(recorder kuberecorder.EventRecorder) *eventQueue {
-	return &eventQueue{recorder: recorder, events: make(chan func(), maxQueuedEvents)}
+	q := &eventQueue{recorder: recorder, events: make(chan func(), maxQueuedEvents)}
+	q.recordEvent = q.add
+	return q
 }
 
 // Start implements manager.Runnable.
@@ -99,22 +99,11 @@ func (q *eventQueue) Start(ctx context.Context) error {
 	}
 }
 
-// Event implements record.EventRecorder.
-func (q *eventQueue) Event(object runtime.Object, eventtype, reason, message string) {
-	q.AnnotatedEventf(object, nil, eventtype, reason, "%s", message)
-}
-
-// Eventf implements record.EventRecorder.
-func (q *eventQueue) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
-	q.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
-}
-
-// AnnotatedEventf implements record.EventRecorder.
-func (q *eventQueue) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+func (q *eventQueue) add(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
 	// The caller goes on changing the object.
 	object = object.DeepCopyObject()
 	select {
-	case q.events <- func() { q.recorder.AnnotatedEventf(object, annotations, eventtype, reason, messageFmt, args...) }:
+	case q.events <- func() { q.recorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", message) }:
 	default:
 		ctrl.Log.WithName("events").Info("Event dropped, the receiver does not keep up", "reason", reason)
 	}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -30,6 +29,8 @@ const eventPatience = 10 * time.Minute
 // ten thousand targets may have to say. What repeats itself is put together as that one
 // does it.
 type eventWriter struct {
+	recordEvent
+
 	scheme     *runtime.Scheme
 	sink       kuberecorder.EventSink
 	correlator *kuberecorder.EventCorrelator
@@ -43,7 +44,7 @@ type eventWriter struct {
 // newEventWriter returns one that gives up when the context is done.
 func newEventWriter(ctx context.Context, scheme *runtime.Scheme, sink kuberecorder.EventSink, component string) *eventWriter {
 	now := clock.RealClock{}
-	return &eventWriter{
+	w := &eventWriter{
 		scheme: scheme, sink: sink, correlator: kuberecorder.NewEventCorrelator(now), clock: now, component: component,
 		retry: func(try func(context.Context) (bool, error)) error {
 			ctx, cancel := context.WithTimeout(ctx, eventPatience)
@@ -51,21 +52,12 @@ func newEventWriter(ctx context.Context, scheme *runtime.Scheme, sink kuberecord
 			return eventRetry.DelayFunc().Until(ctx, true, true, try)
 		},
 	}
+	w.recordEvent = w.record
+	return w
 }
 
-// Event implements record.EventRecorder.
-func (w *eventWriter) Event(object runtime.Object, eventtype, reason, message string) {
-	w.AnnotatedEventf(object, nil, eventtype, reason, "%s", message)
-}
-
-// Eventf implements record.EventRecorder.
-func (w *eventWriter) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
-	w.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
-}
-
-// AnnotatedEventf implements record.EventRecorder.
-func (w *eventWriter) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
-	if err := w.write(object, annotations, eventtype, reason, fmt.Sprintf(messageFmt, args...)); err != nil {
+func (w *eventWriter) record(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
+	if err := w.write(object, annotations, eventtype, reason, message); err != nil {
 		ctrl.Log.WithName("events").Error(err, "Event not recorded", "reason", reason)
 	}
 }

@@ -162,8 +162,8 @@ func TestWhatIsRecordedTwiceOverHasOneQueueEach(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 2)
 	go func() { stopped <- slow.Start(ctx) }()
-	eventRecorders{slow, fast}.Eventf(configMap("a"), corev1.EventTypeNormal, "GateOpened", "%s", "opened")
-	eventRecorders{slow, fast}.Event(configMap("b"), corev1.EventTypeNormal, "GateOpened", "100%")
+	toAll(slow, fast).Eventf(configMap("a"), corev1.EventTypeNormal, "GateOpened", "%s", "opened")
+	toAll(slow, fast).Event(configMap("b"), corev1.EventTypeNormal, "GateOpened", "100%")
 	go func() { stopped <- fast.Start(ctx) }()
 	for len(fast.events) > 0 { // the other one hangs all the while
 		if ctx.Err() != nil {

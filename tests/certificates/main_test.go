@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +69,7 @@ func startGatingController(ctx context.Context) (*harness.Process, error) {
 	if err := cluster.Install(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "activation")); err != nil {
+	if err := cluster.InstallComponent(ctx, "activation"); err != nil {
 		return nil, err
 	}
 	return cluster.StartGatingController(ctx, "--watch-label-selector=!"+shard)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // lockInstalled says that config/lock is installed.
@@ -22,12 +20,10 @@ var lockInstalled bool
 func installLock(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
-	folder := filepath.Join(harness.Root(), "config", "lock")
-	_, err := cluster.Kubectl(w.ctx, "apply", "-k", folder)
-	w.must(err)
+	w.must(cluster.InstallComponent(w.ctx, "lock"))
 	t.Cleanup(func() {
 		lockInstalled = false
-		if _, err := cluster.Kubectl(context.WithoutCancel(w.ctx), "delete", "-k", folder); err != nil {
+		if err := cluster.RemoveComponent(context.WithoutCancel(w.ctx), "lock"); err != nil {
 			t.Error(err)
 		}
 	})

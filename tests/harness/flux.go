@@ -75,6 +75,18 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	return err
 }
 
+// InstallComponent installs an optional component, by its folder in config.
+func (c *ControlPlane) InstallComponent(ctx context.Context, name string) error {
+	_, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(Root(), "config", name))
+	return err
+}
+
+// RemoveComponent removes what InstallComponent has installed.
+func (c *ControlPlane) RemoveComponent(ctx context.Context, name string) error {
+	_, err := c.Kubectl(ctx, "delete", "-k", filepath.Join(Root(), "config", name))
+	return err
+}
+
 func (c *ControlPlane) controllerBinary() string { return filepath.Join(c.dir, "gating-controller") }
 
 // StartGatingController starts the controller as its service account, so that

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -39,8 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 func setup(ctx context.Context) (func() error, error) {
-	_, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "lock"))
-	return nil, err
+	return nil, cluster.InstallComponent(ctx, "lock")
 }
 
 // world is a namespace with a GateLock.

@@ -74,8 +74,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 		output += string(out)
 	}
 	// What the docs take away, the tests go on with.
-	_, err = cluster.Kubectl(w.ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "policies"))
-	w.must(err)
+	w.must(cluster.InstallComponent(w.ctx, "policies"))
 	_, err = cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
 	w.must(err)
 	w.mayBy("system:serviceaccount:gating-system:gating-controller", "patch", "gates", v1alpha1.GroupVersion.Group)

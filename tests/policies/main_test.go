@@ -37,7 +37,7 @@ func setup(ctx context.Context) (func() error, error) {
 	if err := cluster.Install(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "policies")); err != nil {
+	if err := cluster.InstallComponent(ctx, "policies"); err != nil {
 		return nil, err
 	}
 	stop := func() error { return gating.Stop() }

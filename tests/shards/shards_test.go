@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -27,12 +26,10 @@ var lockInstalled bool
 func installLock(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
-	folder := filepath.Join(harness.Root(), "config", "lock")
-	_, err := cluster.Kubectl(w.ctx, "apply", "-k", folder)
-	w.must(err)
+	w.must(cluster.InstallComponent(w.ctx, "lock"))
 	t.Cleanup(func() {
 		lockInstalled = false
-		if _, err := cluster.Kubectl(context.WithoutCancel(w.ctx), "delete", "-k", folder); err != nil {
+		if err := cluster.RemoveComponent(context.WithoutCancel(w.ctx), "lock"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -125,7 +125,7 @@ func (w *world) tidyUp() {
 			w.Error(err)
 		}
 	}
-	if err := setupWebhooks(context.Background()); err != nil {
+	if err := cluster.InstallComponent(context.Background(), "webhooks"); err != nil {
 		w.Error(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -27,12 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func setup(ctx context.Context) (func() error, error) {
-	return nil, errors.Join(cluster.Install(ctx), setupWebhooks(ctx))
-}
-
-func setupWebhooks(ctx context.Context) error {
-	_, err := cluster.Kubectl(ctx, "apply", "-k", filepath.Join(harness.Root(), "config", "webhooks"))
-	return err
+	return nil, errors.Join(cluster.Install(ctx), cluster.InstallComponent(ctx, "webhooks"))
 }
 
 // world is a namespace and the processes of a test.
