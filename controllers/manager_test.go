@@ -10,8 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,7 +49,13 @@ func startManager(t *testing.T, on *harness.ControlPlane, change ...func(*GateRe
 	for _, c := range change {
 		c(r)
 	}
-	opts := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}
+	began := time.Now()
+	opts := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter, ClockWatch: &ClockWatch{Clock: clock.RealClock{}, Read: func() ClockReading {
+		return ClockReading{Wall: r.Clock.Now().Round(0), Monotonic: time.Since(began)}
+	}}}
+	if err := mgr.Add(opts.ClockWatch); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.SetupWithManager(t.Context(), mgr, opts); err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +125,23 @@ func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.G
 		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
 		return holds(g)
 	})
+}
+
+// The gate does not exist, so that only the certificate names it.
+func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(start)
+	startManager(t, cluster, func(r *GateReconciler) { r.Clock = now })
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	w.issue(www, start.Add(-200*day), expiry)
+	w.name(www, "nobody")
+	held := func() bool {
+		policy, _, _ := unstructured.NestedString(w.reload(www).Object, "spec", "renewal", "policy")
+		return policy == "Disabled"
+	}
+	soon(t, "the certificate is held", held)
+	now.SetTime(margin)
+	soon(t, "the certificate is let go", func() bool { return !held() })
 }
 
 func TestWatches(t *testing.T) {

@@ -93,6 +93,7 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		// The queue is where events of targets go, whose kinds come and go.
 		WatchesRawSource(source.Func(w.start)).
 		WatchesRawSource(opts.ClockWatch.Source(allOf(r.Client, &v1alpha1.GateList{}))).
+		WatchesRawSource(opts.ClockWatch.Source(w.named)).
 		WithOptions(opts.controller()).
 		Complete(r)
 	if err != nil {
@@ -258,14 +259,36 @@ func (w *targetWatcher) notify(obj any) {
 	if !ok {
 		return
 	}
-	for _, gate := range append(holders(u), namedBy(u)...) {
-		namespace, name, _ := strings.Cut(gate, "/")
-		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	for _, request := range namedIn(u) {
+		w.queue.Add(request)
 	}
 	w.notifyWatching(u)
 	for _, name := range []string{u.GetName(), v1alpha1.AnyName} {
 		w.notifyBy(targetField, keyOf(u, name), func(gate *v1alpha1.Gate) bool { return governs(gate, u, nil) })
 	}
+}
+
+// named returns requests for the Gates that targets name, of which some may not exist.
+func (w *targetWatcher) named(ctx context.Context) (requests []reconcile.Request, err error) {
+	for _, adapter := range target.All() {
+		targets, err := w.targets.All(ctx, adapter.GroupKind())
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range targets {
+			requests = append(requests, namedIn(&t.Unstructured)...)
+		}
+	}
+	return requests, nil
+}
+
+// namedIn returns requests for the Gates that hold a target or that it names itself.
+func namedIn(obj *unstructured.Unstructured) (requests []reconcile.Request) {
+	for _, gate := range append(holders(obj), namedBy(obj)...) {
+		namespace, name, _ := strings.Cut(gate, "/")
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return requests
 }
 
 // notifyBy asks Gates to look at an object that an index has for a key.

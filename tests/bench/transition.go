@@ -125,6 +125,9 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 	if !f.brisk {
 		lead += 4 * time.Second
 	}
+	if err := b.settled(ctx, f, !closed); err != nil {
+		return time.Time{}, usage{}, err
+	}
 	for range tries {
 		lead := lead << b.slow
 		due, err := b.schedule(ctx, f, closed, lead)
