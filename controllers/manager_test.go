@@ -139,9 +139,12 @@ func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 		policy, _, _ := unstructured.NestedString(w.reload(www).Object, "spec", "renewal", "policy")
 		return policy == "Disabled"
 	}
-	soon(t, "the certificate is held", held)
-	now.SetTime(margin)
-	soon(t, "the certificate is let go", func() bool { return !held() })
+	for range 5 { // a change of the clock may meet the event of the write before
+		now.SetTime(start)
+		soon(t, "the certificate is held", held)
+		now.SetTime(margin)
+		soon(t, "the certificate is let go", func() bool { return !held() })
+	}
 }
 
 func TestWatches(t *testing.T) {
