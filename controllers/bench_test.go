@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -46,4 +48,38 @@ func BenchmarkSettled(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/target")
+}
+
+// listed answers each List with the same metadata, at no cost.
+type listed struct {
+	client.Client
+	items []metav1.PartialObjectMetadata
+}
+
+func (l *listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*metav1.PartialObjectMetadataList).Items = l.items //nolint:forcetypeassert // there is no other
+	return nil
+}
+
+// BenchmarkLocks is what the lock costs each reconciliation of a Gate that changes
+// nothing: a look at the GateLock of each namespace, whose number it grows with.
+func BenchmarkLocks(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("%d_namespaces", n), func(b *testing.B) {
+			cache, books := &listed{}, map[string]*book{}
+			for i := range n {
+				name := fmt.Sprintf("apps-%04d", i)
+				at := metav1.ObjectMeta{Namespace: name, Name: v1alpha1.GateLockName, ResourceVersion: fmt.Sprint(1000 + i)}
+				cache.items = append(cache.items, metav1.PartialObjectMetadata{ObjectMeta: at})
+				books[name] = &book{lock: &v1alpha1.GateLock{ObjectMeta: at}, shares: map[string]lock.Share{}}
+			}
+			l := &Locks{Client: cache, installed: true, books: books}
+			for b.Loop() {
+				if err := l.Put(context.Background(), "apps-0000/production", nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/namespace")
+		})
+	}
 }

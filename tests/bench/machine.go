@@ -14,36 +14,34 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// machine says on what and of what the figures are.
-func (b *bench) machine() ([][2]string, error) {
+// machine says when, on what and of what the figures of a section are.
+func (b *bench) machine() (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(b.config)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	kubernetes, err := client.ServerVersion()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	commit := exec.Command("git", "describe", "--always", "--dirty") //nolint:noctx // it is short
+	commit := exec.Command("git", "describe", "--always", "--exclude=*") //nolint:noctx // it is short
 	commit.Dir = harness.Root()
 	version, err := commit.Output()
 	if err != nil {
-		version = []byte("unknown")
+		version = []byte("an unknown commit")
 	}
-	flags := "defaults"
+	flags := "default flags"
 	if len(b.controllerArgs) > 0 {
 		flags = "`" + strings.Join(b.controllerArgs, " ") + "`"
 	}
-	return [][2]string{
-		{"Date", b.begin.UTC().Format(time.DateOnly)},
-		{"Commit", strings.TrimSpace(string(version))},
-		{"Processor", fmt.Sprintf("%s, %d cores", matched("/proc/cpuinfo", `(?m)^model name\s*: (.*)$`), runtime.NumCPU())},
-		{"Memory", matched("/proc/meminfo", `(?m)^MemTotal:\s*(\d+) kB`) + " KiB"},
-		{"System", runtime.GOOS + "/" + runtime.GOARCH},
-		{"Go", strings.TrimPrefix(runtime.Version(), "go")},
-		{"Kubernetes", strings.TrimPrefix(kubernetes.GitVersion, "v")},
-		{"Flags of the controller", flags},
-	}, nil
+	text := fmt.Sprintf("*Measured on %s at %s on %d cores of %s with %s KiB of memory (%s/%s), Go %s, Kubernetes %s, %s.*",
+		time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(version)), runtime.NumCPU(), matched("/proc/cpuinfo", `(?m)^model name\s*: (.*)$`),
+		matched("/proc/meminfo", `(?m)^MemTotal:\s*(\d+) kB`), runtime.GOOS, runtime.GOARCH, strings.TrimPrefix(runtime.Version(), "go"),
+		strings.TrimPrefix(kubernetes.GitVersion, "v"), flags)
+	if b.quick {
+		text += "\n\n**With `-quick`, at small sizes: these figures say nothing about the controller.**"
+	}
+	return text, nil
 }
 
 // matched returns what an expression finds in a file.

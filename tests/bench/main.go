@@ -26,8 +26,8 @@ import (
 
 func main() {
 	o := options{}
-	only, args := flag.String("only", "", "Run these scenarios alone, by name and with commas between. The page is not written."), ""
-	flag.BoolVar(&o.quick, "quick", false, "Small sizes, to try it. The page says so.")
+	only, args := flag.String("only", "", "Run these scenarios alone, by name and with commas between."), ""
+	flag.BoolVar(&o.quick, "quick", false, "Small sizes, to try it. The page is written only into another folder.")
 	flag.IntVar(&o.targets, "targets", 0, "How many targets the large scenarios have, 0 for 10000, or few if quick.")
 	flag.IntVar(&o.repeats, "repeats", 0, "How often what is compared is repeated, 0 for the default of the scenario.")
 	flag.StringVar(&o.out, "out", "", "The folder of the page, none for docs of the repository.")
@@ -99,7 +99,6 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	var sections []section
 	for _, s := range selected {
 		b.say("== %s", s.title)
 		r, err := s.run(ctx, b)
@@ -107,15 +106,16 @@ func run(ctx context.Context, o options) (err error) {
 			return errors.Join(fmt.Errorf("%s: %w", s.name, err), b.keepLog())
 		}
 		fmt.Println(r.text())
-		sections = append(sections, section{s, r})
+		if o.quick && o.out == "" {
+			continue
+		}
+		machine, err := b.machine()
+		if err != nil {
+			return err
+		}
+		if err := publish(cmp.Or(o.out, filepath.Join(harness.Root(), "docs")), machine, scenarios, s, r); err != nil {
+			return err
+		}
 	}
-	if len(o.only) > 0 || o.quick && o.out == "" {
-		b.say("No page is written: this was not all, or -quick without -out.")
-		return nil
-	}
-	machine, err := b.machine()
-	if err != nil {
-		return err
-	}
-	return publish(cmp.Or(o.out, filepath.Join(harness.Root(), "docs")), o.quick, machine, sections)
+	return nil
 }

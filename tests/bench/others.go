@@ -18,8 +18,8 @@ import (
 var others = scenario{
 	name: "parts", title: "Parts of it", run: runOthers,
 	about: `
-The benchmarks of "go test -bench" of single parts: the schedule engine, what the lock of config/lock costs those who create objects, webhooks, and
-the checks of Flagger. What a column means is said above each benchmark in the code. A column whose name begins with "of-" is a
+The benchmarks of "go test -bench" of single parts: the schedule engine, what targets cost in the cache and in each round, with the lock of config/lock as well, what that
+lock costs those who create objects, webhooks, and the checks of Flagger. What a column means is said above each benchmark in the code. A column whose name begins with "of-" is a
 ratio to a yardstick in the same run.`,
 }
 
@@ -31,6 +31,8 @@ type suite struct {
 
 var suites = []suite{
 	{"Schedule engine", "./internal/schedule", []string{"-bench", ".", "-benchmem"}},
+	{"Targets in the cache", "./internal/target", []string{"-bench", ".", "-benchmem"}},
+	{"A round in which nothing is written", "./controllers", []string{"-bench", "."}},
 	{"Lock", "./tests/lock", []string{"-bench", ".", "-benchtime", "1x"}},
 	{"Flagger", "./tests/webhooks", []string{"-bench", "Flagger"}},
 	{"Webhooks", "./tests/webhooks", []string{"-bench", "Webhook", "-benchtime", "1x"}},
@@ -41,7 +43,7 @@ func runOthers(ctx context.Context, b *bench) (*result, error) {
 	for _, s := range suites {
 		args := append([]string{"test", "-run", "^$", "-timeout", "30m"}, s.args...)
 		if b.quick {
-			if s.folder != "./internal/schedule" {
+			if slices.Contains([]string{"./tests/lock", "./tests/webhooks"}, s.folder) {
 				continue
 			}
 			args = append(args, "-benchtime", "10x")

@@ -1,17 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 )
-
-// section is a scenario with what it measured.
-type section struct {
-	scenario
-	*result
-}
 
 // pageName is the page in docs, and the name of the folder of its pictures.
 const pageName = "benchmarks"
@@ -23,9 +19,8 @@ This page is written by a program. Do not edit it, run it:
 
 ` + "```sh\nmake bench\n```" + `
 
-Allow two hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To look at one part, run
-` + "`go run ./tests/bench -only NAME`" + ` with the name that stands below its heading; ` + "`-quick`" + ` takes small sizes. Neither
-changes this page.
+Allow two hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To measure one part anew, run
+` + "`make bench BENCH=\"-only NAME\"`" + ` with the name that stands below its heading. ` + "`-quick`" + ` takes small sizes and leaves this page alone.
 
 ## Method
 
@@ -45,59 +40,73 @@ changes this page.
   be much the same on yours.
 `
 
-// render returns the page.
-func render(quick bool, machine [][2]string, sections []section) string {
+// unmeasured stands in a section that has no figures yet.
+const unmeasured = "*Not measured yet.*"
+
+// section returns a scenario as text, with what it measured on a machine.
+func section(s scenario, machine string, measured *result) string {
 	var b strings.Builder
-	b.WriteString(introduction)
-	if quick {
-		b.WriteString("\n> **These figures are of a run with `-quick`, at small sizes. They show what the page looks like and say nothing about the\n> controller.**\n")
+	fmt.Fprintf(&b, "%s\n\n`%s`\n\n%s\n\n%s\n", heading(s), s.name, strings.TrimSpace(s.about), machine)
+	if len(measured.figures) > 0 {
+		b.WriteString("\n| measured | | |\n|---|---:|---|\n")
+		for _, f := range measured.figures {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, strings.TrimSpace(digits(f.value)+" "+f.unit), f.meaning)
+		}
 	}
-	b.WriteString("\n## Machine\n\n| | |\n|---|---|\n")
-	for _, line := range machine {
-		fmt.Fprintf(&b, "| %s | %s |\n", line[0], line[1])
+	for _, t := range measured.tables {
+		fmt.Fprintf(&b, "\n%s\n\n| %s |\n|%s\n", t.title, strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
+		for _, row := range t.rows {
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		}
 	}
-	for _, s := range sections {
-		fmt.Fprintf(&b, "\n%s\n\n`%s`\n\n%s\n", heading(s.scenario), s.name, strings.TrimSpace(s.about))
-		if len(s.figures) > 0 {
-			b.WriteString("\n| measured | | |\n|---|---:|---|\n")
-			for _, f := range s.figures {
-				fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, strings.TrimSpace(digits(f.value)+" "+f.unit), f.meaning)
-			}
-		}
-		for _, t := range s.tables {
-			fmt.Fprintf(&b, "\n%s\n\n| %s |\n|%s\n", t.title, strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
-			for _, row := range t.rows {
-				fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-			}
-		}
-		for _, p := range s.plots {
-			fmt.Fprintf(&b, "\n![%s](%s/%s.svg)\n", p.title, pageName, p.file)
-		}
+	for _, p := range measured.plots {
+		fmt.Fprintf(&b, "\n![%s](%s/%s.svg)\n", p.title, pageName, p.file)
 	}
 	return b.String()
 }
 
 func heading(s scenario) string { return "## " + s.title }
 
-// publish writes the page and its pictures into a folder.
-func publish(folder string, quick bool, machine [][2]string, sections []section) error {
-	pictures := filepath.Join(folder, pageName)
-	if err := os.RemoveAll(pictures); err != nil {
+// publish writes the section of a scenario into the page of a folder, and its pictures
+// beside. The other sections stay.
+func publish(folder, machine string, all []scenario, of scenario, measured *result) error {
+	path := filepath.Join(folder, pageName+".md")
+	before, err := os.ReadFile(path) //nolint:gosec // documentation
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	page := introduction
+	for _, s := range all {
+		if s.name == of.name {
+			page += "\n" + section(s, machine, measured)
+		} else if text := sectionIn(string(before), s); text != "" {
+			page += "\n" + text
+		} else {
+			page += "\n" + section(s, unmeasured, &result{})
+		}
+	}
+	pictures := filepath.Join(folder, pageName)
 	if err := os.MkdirAll(pictures, 0o755); err != nil { //nolint:gosec // a folder of documentation
 		return err
 	}
-	for _, s := range sections {
-		for _, p := range s.plots {
-			svg, err := p.svg()
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(filepath.Join(pictures, p.file+".svg"), svg, 0o644); err != nil { //nolint:gosec // documentation
-				return err
-			}
+	for _, p := range measured.plots {
+		svg, err := p.svg()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(pictures, p.file+".svg"), svg, 0o644); err != nil { //nolint:gosec // documentation
+			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(folder, pageName+".md"), []byte(render(quick, machine, sections)), 0o644) //nolint:gosec // documentation
+	return os.WriteFile(path, []byte(page), 0o644) //nolint:gosec // documentation
+}
+
+// sectionIn returns the section of a scenario in a page, empty if there is none.
+func sectionIn(page string, s scenario) string {
+	_, text, found := strings.Cut(page, "\n"+heading(s)+"\n")
+	if !found {
+		return ""
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return heading(s) + "\n" + strings.TrimRight(text, "\n") + "\n"
 }

@@ -16,45 +16,50 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// made is a section with made-up results.
-var made = section{
-	scenario{name: "made", title: "Made up", about: "\nWhat it is about."},
-	&result{
+// made is a scenario with made-up results.
+var (
+	made    = scenario{name: "made", title: "Made up", about: "\nWhat it is about."}
+	results = result{
 		figures: []figure{{name: "Ratio", value: 1.0456, meaning: "of nothing"}, {name: "Time", value: 12345.6, unit: "s"}},
 		tables:  []table{{title: "A table", columns: []string{"targets", "seconds"}, rows: [][]string{{"10", "0.5"}}}},
 		plots: []plot{{file: "line", title: "A <line>", xLabel: "targets", yLabel: "s", logarithmic: true,
 			series: []series{{"first", [][2]float64{{1, 0.004}, {100, 0.3}}}, {"last", [][2]float64{{1, 0.005}, {100, 70}}}}}},
-	},
-}
+	}
+)
 
 func TestAPageHasAllThatWasMeasured(t *testing.T) {
 	folder := t.TempDir()
-	if err := publish(folder, false, [][2]string{{"Processor", "abacus"}}, []section{made}); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(filepath.Join(folder, "benchmarks.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"| Processor | abacus |", "## Made up", "What it is about.", "| Ratio | 1.05 | of nothing |", "| Time | 12346 s |  |",
-		"A table\n\n| targets | seconds |\n|---|---|\n| 10 | 0.5 |\n", "![A <line>](benchmarks/line.svg)",
-	} {
-		if !strings.Contains(string(content), want) {
-			t.Errorf("the page does not have %q:\n%s", want, content)
+	another := scenario{name: "other", title: "Another", about: "It is about something else."}
+	all := []scenario{made, another}
+	published := func(of scenario, machine string, measured *result) string {
+		if err := publish(folder, machine, all, of, measured); err != nil {
+			t.Fatal(err)
 		}
+		content, err := os.ReadFile(filepath.Join(folder, "benchmarks.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
 	}
-	if strings.Contains(string(content), "say nothing about") {
-		t.Error("the page takes itself for one of a run with -quick")
+	page := published(made, "On an abacus.", &results)
+	section := "\n## Made up\n\n`made`\n\nWhat it is about.\n\nOn an abacus.\n\n| measured | | |\n|---|---:|---|\n| Ratio | 1.05 | of nothing |\n| Time | 12346 s |  |\n\n" +
+		"A table\n\n| targets | seconds |\n|---|---|\n| 10 | 0.5 |\n\n![A <line>](benchmarks/line.svg)\n"
+	unseen := "\n## Another\n\n`other`\n\nIt is about something else.\n\n*Not measured yet.*\n"
+	if want := introduction + section + unseen; page != want {
+		t.Errorf("the page is\n%s, want\n%s", page, want)
 	}
-	if quick := render(true, nil, nil); !strings.Contains(quick, "say nothing about") {
-		t.Error("the page of a run with -quick does not say so")
+	measured := strings.Replace(unseen, "*Not measured yet.*", "By hand.", 1)
+	if page, want := published(another, "By hand.", &result{}), introduction+section+measured; page != want {
+		t.Errorf("then it is\n%s, want\n%s", page, want)
+	}
+	if page, want := published(made, "On paper.", &result{}), introduction+"\n## Made up\n\n`made`\n\nWhat it is about.\n\nOn paper.\n"+measured; page != want {
+		t.Errorf("at last it is\n%s, want\n%s", page, want)
 	}
 }
 
 func TestAPlotIsAPictureWithAllPointsInItsFrame(t *testing.T) {
 	for _, logarithmic := range []bool{true, false} {
-		p := made.plots[0]
+		p := results.plots[0]
 		p.logarithmic = logarithmic
 		picture, err := p.svg()
 		if err != nil {

@@ -30,17 +30,17 @@ var throughput = scenario{
 	about: `
 All targets are closed and opened once by one Gate, and once by many Gates with 10 targets each, on the same cron
 expression. "Last target" is from the scheduled instant until the last target is held or released; "all written" is until
-the conditions of all targets and the status of all Gates are written, too.
+the conditions of all targets and the status of all Gates are written, too. Events are on: the controller records one of
+Kubernetes for each target, one after the other, and posts them to a receiver, as notification-controller takes them.
 
 The yardstick is a bare client that sends the same number of the same patches, as many at a time: 16 targets of a Gate, 4 Gates. It
 takes their content from what the controller left on the same objects, and it is the same user. It knows what to write without
-having read anything: it has no watch and decides nothing. What it needs is the time of the API server. The controller records
-an Event of Kubernetes for each target besides, one after the other: the yardstick does so in the rows with events, and not in the others.
+having read anything: it has no watch and decides nothing. What it needs is the time of the API server. It is measured twice: with
+an Event for each target, posted one after the other as the controller does it, and with the patches alone. What is left of the events when all is written
+counts for neither. The watches of the bench run all the time.
 
 "flux suspend" is one merge patch of spec.suspend after the other, as "flux suspend --all" and "flux resume --all" send them. It
-is measured on a sample and scaled. It sets no condition, and it does not know when.
-
-The rows with events have them posted to a receiver as well, as notification-controller takes them.`,
+is measured on a sample and scaled. It sets no condition, and it does not know when.`,
 }
 
 func runThroughput(ctx context.Context, b *bench) (*result, error) {
@@ -49,14 +49,14 @@ func runThroughput(ctx context.Context, b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.compare(ctx, r, "One gate", one, false); err != nil {
+	if err := b.compare(ctx, r, "One gate", one); err != nil {
 		return nil, err
 	}
 	many, err := b.manyGates(ctx, b.many()/targetsOfEach)
 	if err != nil {
 		return nil, err
 	}
-	return r, b.compare(ctx, r, fmt.Sprintf("%d gates", len(many.gates)), many, true)
+	return r, b.compare(ctx, r, fmt.Sprintf("%d gates", len(many.gates)), many)
 }
 
 // oneGate makes a Gate and n targets in many namespaces.
@@ -114,24 +114,31 @@ func (f *fleet) governed() func(client.ObjectKey) []client.ObjectKey {
 	return func(gate client.ObjectKey) []client.ObjectKey { return byGate[gate] }
 }
 
-// turn is one measurement of a fleet: by the controller and by the yardstick.
+// turn is one measurement of a fleet: by the controller, and by the yardstick with
+// events and without.
 type turn struct {
-	controller map[bool]*transition
-	yardstick  map[bool]time.Duration
+	controller         map[bool]*transition
+	yardstick, patches map[bool]spent
+	// posted is how many events the receiver got.
+	posted int
 }
 
-// compare measures a fleet, with a receiver of events as well if they are asked for, and
-// removes its Gates.
-func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, events bool) error {
+// spent is the time that something took, and that of the processor that the API server
+// took for it, until all was quiet.
+type spent struct{ took, server time.Duration }
+
+// compare measures a fleet and removes its Gates.
+func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) error {
 	var turns []turn
-	var seen *copied
 	for range b.repeat(1) {
-		var t turn
-		var err error
-		if t, seen, err = b.controllerTurn(ctx, f); err != nil {
+		t, seen, err := b.controllerTurn(ctx, f)
+		if err != nil {
 			return err
 		}
-		if t.yardstick, err = b.yardstickTurn(ctx, seen, false); err != nil {
+		if t.yardstick, err = b.yardstickTurn(ctx, seen, true); err != nil {
+			return err
+		}
+		if t.patches, err = b.yardstickTurn(ctx, seen, false); err != nil {
 			return err
 		}
 		turns = append(turns, t)
@@ -145,15 +152,7 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, e
 	if err != nil {
 		return err
 	}
-	t := comparison(name, f, turns, suspended)
-	if events {
-		withSink, posted, err := b.withSink(ctx, f)
-		if err != nil {
-			return err
-		}
-		t.withEvents(f, withSink, posted)
-	}
-	r.tables = append(r.tables, t)
+	r.tables = append(r.tables, comparison(name, f, turns, suspended))
 	if err := b.startController(ctx); err != nil {
 		return err
 	}
@@ -167,24 +166,19 @@ func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Dur
 	row("first target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].first().Seconds() })
 	row("last target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].last().Seconds() })
 	row("all written, s", "less than 60", written)
-	row("yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].Seconds() })
-	row("**controller to yardstick**", "1.15 or less", ratio)
+	row("yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].took.Seconds() })
+	row("yardstick without events, s", "", func(t turn, closed bool) float64 { return t.patches[closed].took.Seconds() })
+	row("**controller to yardstick**", "1.15 or less", func(t turn, closed bool) float64 { return written(t, closed) / t.yardstick[closed].took.Seconds() })
+	row("controller to yardstick without events", "", func(t turn, closed bool) float64 { return written(t, closed) / t.patches[closed].took.Seconds() })
 	row("flux suspend to controller", "", func(t turn, closed bool) float64 { return suspended[closed].Seconds() / written(t, closed) })
 	row("writes per target", "2 or less", per(len(f.targets), kustomizations.Resource))
 	row("writes per gate", "", per(len(f.gates), "gates"))
 	row("Kubernetes Events per target", "", per(len(f.targets), "events"))
 	row("processor time of the controller, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.controller.Seconds() })
 	row("processor time of the API server, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
+	row("the same for the yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].server.Seconds() })
+	t.row("events posted per target, both", "", float64(turns[0].posted)/float64(len(f.targets)), "")
 	return t
-}
-
-// withEvents adds what was measured with a receiver of events, which got some.
-func (t *table) withEvents(f *fleet, measured turn, posted int) {
-	turns := []turn{measured}
-	t.compared("with events: all written, s", "less than 60", written, turns)
-	t.compared("**with events: controller to yardstick**", "1.15 or less", ratio, turns)
-	t.compared("with events: Kubernetes Events per target", "", per(len(f.targets), "events"), turns)
-	t.row("with events: events posted per target, both", "", float64(posted)/float64(len(f.targets)), "")
 }
 
 // compared adds a row with the medians of some turns.
@@ -202,8 +196,6 @@ func (t *table) compared(what, aim string, value func(turn, bool) float64, turns
 
 func written(t turn, closed bool) float64 { return t.controller[closed].written.Seconds() }
 
-func ratio(t turn, closed bool) float64 { return written(t, closed) / t.yardstick[closed].Seconds() }
-
 // per is how many writes of a resource there were for each of n.
 func per(n int, resource string) func(turn, bool) float64 {
 	return func(t turn, closed bool) float64 {
@@ -211,30 +203,13 @@ func per(n int, resource string) func(turn, bool) float64 {
 	}
 }
 
-// withSink measures a fleet once more with a receiver of events, and returns how many
-// that got.
-func (b *bench) withSink(ctx context.Context, f *fleet) (turn, int, error) {
-	sink := harness.StartEventSink()
-	defer sink.Close()
-	t, seen, err := b.controllerTurn(ctx, f, "--events-addr="+sink.URL)
-	if err != nil {
-		return t, 0, err
-	}
-	if t.yardstick, err = b.yardstickTurn(ctx, seen, true); err != nil {
-		return t, 0, err
-	}
-	posted, faults := sink.Take()
-	if len(faults) > 0 {
-		return t, 0, fmt.Errorf("the sink got what is no event: %s", faults[0])
-	}
-	return t, len(posted), nil
-}
-
 // controllerTurn closes and opens a fleet by the controller.
-func (b *bench) controllerTurn(ctx context.Context, f *fleet, args ...string) (turn, *copied, error) {
+func (b *bench) controllerTurn(ctx context.Context, f *fleet) (turn, *copied, error) {
 	t := turn{controller: map[bool]*transition{}}
 	c := newCopied(f)
-	if err := b.startController(ctx, args...); err != nil {
+	sink := harness.StartEventSink()
+	defer sink.Close()
+	if err := b.startController(ctx, "--events-addr="+sink.URL); err != nil {
 		return t, c, err
 	}
 	for _, closed := range []bool{true, false} {
@@ -250,39 +225,54 @@ func (b *bench) controllerTurn(ctx context.Context, f *fleet, args ...string) (t
 			return t, c, err
 		}
 	}
-	return t, c, b.stopController()
+	if err := b.stopController(); err != nil {
+		return t, c, err
+	}
+	posted, faults := sink.Take()
+	if t.posted = len(posted); len(faults) > 0 {
+		return t, c, fmt.Errorf("the sink got what is no event: %s", faults[0])
+	}
+	return t, c, nil
 }
 
 // spread is over how many namespaces the targets are.
 func (b *bench) spread() int { return min(maxSpread, b.many()/targetsOfEach) }
 
 // yardstickTurn does what a controller did on the same objects, without one.
-func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[bool]time.Duration, error) {
+func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[bool]spent, error) {
 	bare, err := b.newBare()
 	if err != nil {
 		return nil, err
 	}
-	took := map[bool]time.Duration{}
+	watching, err := observe(ctx, b.config, b.client.Scheme())
+	defer watching.stop()
+	if err != nil {
+		return nil, err
+	}
+	all := map[bool]spent{}
 	for _, closed := range []bool{true, false} {
 		now, err := b.read(ctx, c.fleet.targets)
 		if err != nil {
 			return nil, err
 		}
 		todo := c.work(now, c.fleet.governed(), closed)
-		before, err := b.quiet(ctx)
+		before, err := b.quietServer(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if took[closed], err = bare.send(ctx, todo, events); err != nil {
-			return nil, err
-		}
-		after, err := b.quiet(ctx)
+		took, err := bare.send(ctx, todo, events)
 		if err != nil {
 			return nil, err
 		}
-		b.say("yardstick, %s: %.2fs; %s", edgeName(closed), took[closed].Seconds(), after.since(before).writes())
+		after, err := b.quietServer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		used := after.since(before)
+		all[closed] = spent{took, used.server}
+		b.say("yardstick, %s: %.2fs; API server %.1fs; %s", edgeName(closed), took.Seconds(), used.server.Seconds(), used.calls.writes())
 	}
-	return took, nil
+	return all, nil
 }
 
 // sequential suspends and resumes a sample of targets one after the other, as "flux

@@ -121,7 +121,7 @@ func edgeName(closed bool) string {
 // undone and there is another try with more time.
 func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usage, error) {
 	const tries = 5
-	lead := time.Second + time.Duration(len(f.gates))*12*time.Millisecond + time.Duration(len(f.targets))*500*time.Microsecond
+	lead := time.Second + time.Duration(len(f.gates))*60*time.Millisecond + time.Duration(len(f.targets))*500*time.Microsecond
 	if !f.brisk {
 		lead += 4 * time.Second
 	}

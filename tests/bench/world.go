@@ -151,26 +151,41 @@ func (u usage) since(before usage) usage {
 	return usage{u.calls.since(before.calls), u.controller - before.controller, u.server - before.server}
 }
 
+const processorTime = "process_cpu_seconds_total"
+
 func (b *bench) usage(ctx context.Context) (usage, error) {
-	const cpu = "process_cpu_seconds_total"
-	ours, err := b.gating.measures(ctx, cpu)
+	ours, err := b.gating.measures(ctx, processorTime)
 	if err != nil {
 		return usage{}, err
 	}
-	server, err := scrape(ctx, b.http, b.server+"/metrics", cpu)
+	used, err := b.serverUsage(ctx)
+	used.controller = seconds(ours[processorTime])
+	return used, err
+}
+
+// serverUsage is the usage without that of the controller.
+func (b *bench) serverUsage(ctx context.Context) (usage, error) {
+	server, err := scrape(ctx, b.http, b.server+"/metrics", processorTime)
 	if err != nil {
 		return usage{}, err
 	}
 	counted, err := b.requests(ctx)
-	return usage{counted, seconds(ours[cpu]), seconds(sum(server[cpu]))}, err
+	return usage{calls: counted, server: seconds(sum(server[processorTime]))}, err
 }
 
-// quietUsage waits until nothing is written any more.
+// quietUsage and quietServer wait until nothing is written any more.
 func (b *bench) quietUsage(ctx context.Context) (usage, error) {
 	if _, err := b.quiet(ctx); err != nil {
 		return usage{}, err
 	}
 	return b.usage(ctx)
+}
+
+func (b *bench) quietServer(ctx context.Context) (usage, error) {
+	if _, err := b.quiet(ctx); err != nil {
+		return usage{}, err
+	}
+	return b.serverUsage(ctx)
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
