@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -49,14 +50,31 @@ func runThroughput(ctx context.Context, b *bench) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.compare(ctx, r, "One gate", one); err != nil {
+	if err := b.compare(ctx, r, "One gate", one, 1); err != nil {
 		return nil, err
 	}
 	many, err := b.manyGates(ctx, b.many()/targetsOfEach)
 	if err != nil {
 		return nil, err
 	}
-	return r, b.compare(ctx, r, fmt.Sprintf("%d gates", len(many.gates)), many)
+	return r, b.compare(ctx, r, fmt.Sprintf("%d gates", len(many.gates)), many, 1)
+}
+
+// repeated is throughput with few targets, so that there can be several turns.
+var repeated = scenario{
+	name: "turns", title: "Throughput in several turns", run: runRepeated,
+	about: `
+One Gate with a tenth of the targets, as above, five times in turn with the yardstick, to see how much a machine differs from itself: the
+median, and behind it the extremes.`,
+}
+
+func runRepeated(ctx context.Context, b *bench) (*result, error) {
+	r := &result{}
+	f, err := b.gateOf(ctx, b.many()/10)
+	if err != nil {
+		return nil, err
+	}
+	return r, b.compare(ctx, r, "One gate", f, 5)
 }
 
 // oneGate makes a Gate and n targets in many namespaces.
@@ -127,10 +145,10 @@ type turn struct {
 // took for it, until all was quiet.
 type spent struct{ took, server time.Duration }
 
-// compare measures a fleet and removes its Gates.
-func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) error {
+// compare measures a fleet some times and removes its Gates.
+func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, times int) error {
 	var turns []turn
-	for range b.repeat(1) {
+	for range b.repeat(times) {
 		t, seen, err := b.controllerTurn(ctx, f)
 		if err != nil {
 			return err
@@ -143,7 +161,7 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) e
 		}
 		turns = append(turns, t)
 		for _, closed := range []bool{true, false} {
-			if len(f.gates) == 1 {
+			if len(f.gates) == 1 && len(f.targets) == b.many() {
 				b.transitions[closed] = append(b.transitions[closed], t.controller[closed])
 			}
 		}
@@ -161,7 +179,7 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet) e
 
 // comparison is the table of a fleet.
 func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Duration) table {
-	t := table{title: fmt.Sprintf("%s, %d targets", name, len(f.targets)), columns: []string{"", "close", "open", "aim"}}
+	t := table{title: fmt.Sprintf("%s, %d targets, %d turns", name, len(f.targets), len(turns)), columns: []string{"", "close", "open", "aim"}}
 	row := func(what, aim string, value func(turn, bool) float64) { t.compared(what, aim, value, turns) }
 	row("first target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].first().Seconds() })
 	row("last target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].last().Seconds() })
@@ -181,7 +199,7 @@ func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Dur
 	return t
 }
 
-// compared adds a row with the medians of some turns.
+// compared adds a row with the medians of some turns, and with the extremes of several.
 func (t *table) compared(what, aim string, value func(turn, bool) float64, turns []turn) {
 	cells := []any{what}
 	for _, closed := range []bool{true, false} {
@@ -189,7 +207,11 @@ func (t *table) compared(what, aim string, value func(turn, bool) float64, turns
 		for _, t := range turns {
 			values = append(values, value(t, closed))
 		}
-		cells = append(cells, median(values))
+		if cell := median(values); len(values) == 1 {
+			cells = append(cells, cell)
+		} else {
+			cells = append(cells, fmt.Sprintf("%s (%s–%s)", digits(cell), digits(slices.Min(values)), digits(slices.Max(values))))
+		}
 	}
 	t.row(append(cells, aim)...)
 }
