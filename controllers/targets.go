@@ -256,7 +256,7 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 		return c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels))
 	}
 	obj := newTarget(kind.GroupVersionKind)
-	if err := c.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj); err != nil {
+	if err := c.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return []*target.Object{{Unstructured: *obj}}, nil

@@ -130,25 +130,24 @@ const (
 // is closed.
 func (e Exemption) lasting() bool { return e >= Imminent }
 
-var registry = map[schema.GroupKind]Adapter{}
+var (
+	registry = map[schema.GroupKind]Adapter{}
+	// sorted are the adapters of the registry by group and kind.
+	sorted []Adapter
+)
 
 // register returns the adapter so that it can be called in a declaration.
 func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it a declaration
 	registry[a.GroupKind()] = a
+	sorted = append(sorted, a)
+	slices.SortFunc(sorted, func(a, b Adapter) int {
+		return strings.Compare(a.GroupKind().String(), b.GroupKind().String())
+	})
 	return a
 }
 
 // All returns the adapters of all supported kinds, sorted by group and kind.
-func All() []Adapter {
-	var all []Adapter
-	for _, a := range registry {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, func(a, b Adapter) int {
-		return strings.Compare(a.GroupKind().String(), b.GroupKind().String())
-	})
-	return all
-}
+func All() []Adapter { return slices.Clone(sorted) }
 
 // For returns the adapter of a kind. The version of apiVersion does not matter.
 // An empty apiVersion means the only supported group that has the kind.
@@ -164,7 +163,7 @@ func For(apiVersion, kind string) (Adapter, error) {
 		return nil, fmt.Errorf("kind %s of %s is not supported", kind, apiVersion)
 	}
 	var found []Adapter
-	for _, a := range All() {
+	for _, a := range sorted {
 		if a.GroupKind().Kind == kind {
 			found = append(found, a)
 		}

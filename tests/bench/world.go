@@ -141,25 +141,27 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// usage is what was used so far: requests of all clients, and processor time.
+// usage is what was used so far: requests of all clients, processor time, and how often
+// the controller has reconciled anything.
 type usage struct {
 	calls              calls
 	controller, server time.Duration
+	reconciles         float64
 }
 
 func (u usage) since(before usage) usage {
-	return usage{u.calls.since(before.calls), u.controller - before.controller, u.server - before.server}
+	return usage{u.calls.since(before.calls), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
 }
 
 const processorTime = "process_cpu_seconds_total"
 
 func (b *bench) usage(ctx context.Context) (usage, error) {
-	ours, err := b.gating.measures(ctx, processorTime)
+	ours, err := b.gating.measures(ctx, processorTime, reconciliations)
 	if err != nil {
 		return usage{}, err
 	}
 	used, err := b.serverUsage(ctx)
-	used.controller = seconds(ours[processorTime])
+	used.controller, used.reconciles = seconds(ours[processorTime]), ours[reconciliations]
 	return used, err
 }
 
