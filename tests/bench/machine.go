@@ -24,24 +24,29 @@ func (b *bench) machine() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	commit := exec.Command("git", "describe", "--always", "--exclude=*") //nolint:noctx // it is short
-	commit.Dir = harness.Root()
-	version, err := commit.Output()
-	if err != nil {
-		version = []byte("an unknown commit")
-	}
 	flags := "default flags"
 	if len(b.controllerArgs) > 0 {
 		flags = "`" + strings.Join(b.controllerArgs, " ") + "`"
 	}
 	text := fmt.Sprintf("*Measured on %s at %s on %d cores of %s with %s KiB of memory (%s/%s), Go %s, Kubernetes %s, %s.*",
-		time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(version)), runtime.NumCPU(), matched("/proc/cpuinfo", `(?m)^model name\s*: (.*)$`),
+		time.Now().UTC().Format(time.DateOnly), b.commit, runtime.NumCPU(), matched("/proc/cpuinfo", `(?m)^model name\s*: (.*)$`),
 		matched("/proc/meminfo", `(?m)^MemTotal:\s*(\d+) kB`), runtime.GOOS, runtime.GOARCH, strings.TrimPrefix(runtime.Version(), "go"),
 		strings.TrimPrefix(kubernetes.GitVersion, "v"), flags)
 	if b.quick {
 		text += "\n\n**With `-quick`, at small sizes: these figures say nothing about the controller.**"
 	}
 	return text, nil
+}
+
+// commitHere returns what the working tree is of. The page itself changes it later.
+func commitHere() string {
+	describe := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*") //nolint:noctx // it is short
+	describe.Dir = harness.Root()
+	version, err := describe.Output()
+	if err != nil {
+		return "an unknown commit"
+	}
+	return strings.TrimSpace(string(version))
 }
 
 // matched returns what an expression finds in a file.

@@ -88,7 +88,7 @@ func run(ctx context.Context, o options) (err error) {
 			return fmt.Errorf("there is a scenario that does not exist, there are: %s", names(scenarios))
 		}
 	}
-	b := &bench{options: o, begin: time.Now()}
+	b := &bench{options: o, begin: time.Now(), commit: commitHere()}
 	defer func() { err = errors.Join(err, b.stop()) }()
 	if err := b.start(ctx); err != nil {
 		return err

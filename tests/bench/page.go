@@ -79,7 +79,7 @@ func publish(folder, machine string, all []scenario, of scenario, measured *resu
 	for _, s := range all {
 		if s.name == of.name {
 			page += "\n" + section(s, machine, measured)
-		} else if text := sectionIn(string(before), s); text != "" {
+		} else if text := sectionIn(string(before), s); text != "" && !strings.Contains(text, unmeasured) {
 			page += "\n" + text
 		} else {
 			page += "\n" + section(s, unmeasured, &result{})

@@ -278,7 +278,7 @@ func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[
 			return nil, err
 		}
 		todo := c.work(now, c.fleet.governed(), closed)
-		before, err := b.quietServer(ctx)
+		before, err := b.quietUsage(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -286,7 +286,7 @@ func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[
 		if err != nil {
 			return nil, err
 		}
-		after, err := b.quietServer(ctx)
+		after, err := b.quietUsage(ctx)
 		if err != nil {
 			return nil, err
 		}

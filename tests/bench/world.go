@@ -27,6 +27,7 @@ const patience = 15 * time.Minute
 type bench struct {
 	options
 	begin   time.Time
+	commit  string
 	cluster *harness.ControlPlane
 	// client has all permissions and no limit of its own.
 	client client.Client
@@ -155,39 +156,30 @@ func (u usage) since(before usage) usage {
 
 const processorTime = "process_cpu_seconds_total"
 
-func (b *bench) usage(ctx context.Context) (usage, error) {
-	ours, err := b.gating.measures(ctx, processorTime, reconciliations)
-	if err != nil {
-		return usage{}, err
+// usage leaves out the controller if it is stopped.
+func (b *bench) usage(ctx context.Context) (u usage, err error) {
+	if b.gating != nil {
+		ours, err := b.gating.measures(ctx, processorTime, reconciliations)
+		if err != nil {
+			return u, err
+		}
+		u.controller, u.reconciles = seconds(ours[processorTime]), ours[reconciliations]
 	}
-	used, err := b.serverUsage(ctx)
-	used.controller, used.reconciles = seconds(ours[processorTime]), ours[reconciliations]
-	return used, err
-}
-
-// serverUsage is the usage without that of the controller.
-func (b *bench) serverUsage(ctx context.Context) (usage, error) {
 	server, err := scrape(ctx, b.http, b.server+"/metrics", processorTime)
 	if err != nil {
-		return usage{}, err
+		return u, err
 	}
-	counted, err := b.requests(ctx)
-	return usage{calls: counted, server: seconds(sum(server[processorTime]))}, err
+	u.server = seconds(sum(server[processorTime]))
+	u.calls, err = b.requests(ctx)
+	return u, err
 }
 
-// quietUsage and quietServer wait until nothing is written any more.
+// quietUsage waits until nothing is written any more.
 func (b *bench) quietUsage(ctx context.Context) (usage, error) {
 	if _, err := b.quiet(ctx); err != nil {
 		return usage{}, err
 	}
 	return b.usage(ctx)
-}
-
-func (b *bench) quietServer(ctx context.Context) (usage, error) {
-	if _, err := b.quiet(ctx); err != nil {
-		return usage{}, err
-	}
-	return b.serverUsage(ctx)
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
