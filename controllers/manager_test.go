@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -35,20 +35,21 @@ func startManager(t *testing.T, on *harness.ControlPlane, change ...func(*GateRe
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := ctrl.NewManager(on.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4, UsePriorityQueue: ptr.To(false)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &GateReconciler{
-		Client: mgr.GetClient(), EventRecorder: &recorder{}, APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		EventRecorder: &recorder{}, Clock: clock.RealClock{},
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
 	}
 	for _, c := range change {
 		c(r)
 	}
+	mgr, err := ctrl.NewManager(on.Config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: ctrlcache.Options{DefaultNamespaces: r.Namespaces},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4, UsePriorityQueue: ptr.To(false)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Client, r.APIReader = mgr.GetClient(), mgr.GetAPIReader()
 	began := time.Now()
 	opts := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter, ClockWatch: &ClockWatch{Clock: clock.RealClock{}, Read: func() ClockReading {
 		return ClockReading{Wall: r.Clock.Now().Round(0), Monotonic: time.Since(began)}
@@ -129,9 +130,11 @@ func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.G
 
 // The gate does not exist, so that only the certificate names it.
 func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
-	now := clocktesting.NewFakePassiveClock(start)
-	startManager(t, cluster, func(r *GateReconciler) { r.Clock = now })
 	w := newWorld(t)
+	startManager(t, cluster, func(r *GateReconciler) {
+		r.Clock = w.clock
+		r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} // the Gates of other tests would all be looked at each second
+	})
 	www := w.certificate("www", nil)
 	w.issue(www, start.Add(-200*day), expiry)
 	w.name(www, "nobody")
@@ -140,9 +143,9 @@ func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 		return policy == "Disabled"
 	}
 	for range 5 { // a change of the clock may meet the event of the write before
-		now.SetTime(start)
+		w.clock.SetTime(start)
 		soon(t, "the certificate is held", held)
-		now.SetTime(margin)
+		w.clock.SetTime(margin)
 		soon(t, "the certificate is let go", func() bool { return !held() })
 	}
 }
