@@ -93,7 +93,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err := b.start(ctx); err != nil {
 		return err
 	}
-	if len(o.only) == 0 {
+	if slices.ContainsFunc(selected, func(s scenario) bool { return s.name == memoryGrowth.name }) {
 		// Before anything makes the cluster larger than these.
 		if err := b.measureMemory(ctx, slices.DeleteFunc(b.memorySizes(), func(n int) bool { return n > o.many() })); err != nil {
 			return err
