@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -99,11 +100,12 @@ func untilClosing(ctx context.Context, ready gate.Decision, now time.Time) (cont
 }
 
 // opens returns whether a Gate opens with a state at an instant: it was not open; it was
-// due to close and open again since it was looked at; or somebody asks for something new,
-// and what that closes may be over by one clock only.
+// due to close and open again since it was looked at, also if nobody knew the time then;
+// or somebody asks for something new, and what that closes may be over by one clock only.
 func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []gate.Request, now time.Time) bool {
 	return state == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedEdges(before, state, now) ||
-		len(handled) > 0 || before.Generation != before.Status.ObservedGeneration)
+		len(handled) > 0 || before.Generation != before.Status.ObservedGeneration ||
+		conditions.GetReason(before, meta.ReadyCondition) == v1alpha1.TimeUnknownReason)
 }
 
 // witness has a Gate that is about to open stay what it is at the time that the API

@@ -145,6 +145,50 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	w.expectOpened(g, app)
 }
 
+// What made it ask may be over by then, and nobody must forget that there was no answer.
+func TestAGateThatIsOpenAsksUntilSomebodySaysWhatTimeItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
+		ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(1)+10*time.Minute)},
+	})
+	w.reconcile(g)
+	w.in(hours(1) + 14*time.Minute)
+	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	for range 2 {
+		if _, err := w.try(g); err == nil {
+			t.Error("it is not asked for again")
+		}
+	}
+	w.ahead(15 * time.Minute)
+	w.reconcile(g)
+	w.expectHeld(app, g)
+}
+
+// The Gate was due to open and did not, which is no opening that was missed.
+func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+		Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+	})
+	w.reconcile(g)
+	w.resume(app)
+	w.reconcile(g)
+	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	w.in(hours(1))
+	if _, err := w.try(g); err == nil || w.suspended(app) {
+		t.Errorf("held again: %t, %v", w.suspended(app), err)
+	}
+	if events := w.events.take("HeldAgain"); len(events) > 0 {
+		t.Error(events)
+	}
+}
+
 // A clock that is ahead sees the end of a short close period, and the clock of the API
 // server not even its beginning.
 func TestAClosePeriodThatIsOverByOneClockOnlyIsKept(t *testing.T) {

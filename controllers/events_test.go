@@ -337,3 +337,21 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 		equal(t, told, want)
 	}
 }
+
+// The patch of the status consists of two, and the other one may be made.
+func TestARequestIsToldAlsoIfTheStatusWasNotWrittenAtFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.closedGate("production", all())
+	w.reconcile(g)
+	w.events.take("")
+	w.open(g, start)
+	w.writes.before = once("patch-status Gate", func() error { return errBroken })
+	if _, err := w.try(g); err == nil {
+		t.Error("the status was written")
+	}
+	w.reconcile(g)
+	if events := w.events.take("Gate/production OpenRequested"); len(events) != 1 || !isOpened(g) {
+		t.Errorf("%s, told: %q", opened(g), events)
+	}
+}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -302,5 +303,21 @@ func TestSomebodyWhoUndoesOurWritesAtOnce(t *testing.T) {
 				t.Errorf("writes %q", writes)
 			}
 		})
+	}
+}
+
+func TestGatesAreReadOnceForAllMachinesThatTheyKeepBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.expectQuiet(w.machine(name, 2*days))
+	}
+	closed, g := w.fleetGate("closed", "closed"), w.fleetGate("opened", "opened")
+	w.reconcile(closed)
+	reads := &reads{log: map[string]int{}}
+	w.APIReader = reads.client(cluster.Client)
+	w.reconcile(g)
+	if got, want := reads.take(), map[string]int{"list Gate": 1, "list Machine": 1}; !maps.Equal(got, want) {
+		t.Errorf("read: %v, want %v", got, want)
 	}
 }

@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -81,7 +80,7 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
 	obj := &v1alpha1.Gate{}
-	if req.Name == "" {
+	if req.Name == "" || !r.watches(req.Namespace) {
 		return r.reconcileMissing(ctx, req.NamespacedName, now)
 	}
 	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
@@ -108,8 +107,12 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		}
 	}
 	outcome, delay, err := r.reconcile(ctx, obj, patcher, now)
-	failed := errors.Join(err, outcome.err())
-	if err := errors.Join(err, r.summarize(ctx, obj, patcher, failed)); err != nil {
+	if err != nil {
+		// A decision that was not written has not been told: it is made once more.
+		return ctrl.Result{}, err
+	}
+	failed := outcome.err()
+	if err := r.summarize(ctx, obj, patcher, failed); err != nil {
 		return ctrl.Result{}, err
 	}
 	if failed == nil {
@@ -133,7 +136,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	v := r.decide(ctx, obj, exceptions, now)
 	report(obj, v.Decision)
 	gate.RecordExceptions(obj, exceptions, v.at)
-	changed, missed := stateChanged(before, obj), missedEdges(before, v.State, v.at)
+	changed, missed := stateChanged(before, obj), v.Reason != v1alpha1.TimeUnknownReason && missedEdges(before, v.State, v.at)
 	if status := obj.Status.Machines; status != nil &&
 		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && v.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
@@ -158,9 +161,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		report(obj, v.Decision)
 	}
 	outcome.merge(v.watched)
-	if v.err != nil {
-		outcome.retry = append(outcome.retry, v.err)
-	}
+	outcome.undecided = v.err
 	r.refreshMachines(ctx, obj, patcher, v.Decision, outcome, now)
 	obj.Status.Targets = outcome.counts()
 	obj.Status.Failures = outcome.report(before.Status, now)

@@ -165,6 +165,8 @@ var idleReads = map[string]int{
 	"get Secret": 4, // the staged one and the one in use, for each of the two Gates of the Certificate
 	"list Gate":  2, // by each of them: all that may keep the certificate from being put to use
 	"get Gate":   1, // one that a target names and that does not exist
+	// What a Gate watches: it was seen more than ten minutes ago.
+	"get Kustomization": 1,
 }
 
 func TestASettledWorldIsWrittenByNobody(t *testing.T) {

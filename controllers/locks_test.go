@@ -30,6 +30,7 @@ func locking(t *testing.T) *world {
 func (w *world) restart() {
 	w.Helper()
 	w.releases.Clear()
+	w.sightings.Clear()
 	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client, Namespaces: w.Namespaces}
 	if w.Namespaces == nil { // all, but other tests have thousands of locks in theirs
 		w.Locks.Namespaces = map[string]ctrlcache.Config{}

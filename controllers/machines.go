@@ -31,8 +31,10 @@ type fleet struct {
 	// machines are those that the Gate governs, and those that have its record.
 	machines []*target.Object
 	governed map[types.UID]bool
-	// live says that the machines are as the API server has them, not a cache.
-	live bool
+	// live says that the machines are as the API server has them, not a cache; gates
+	// returns all Gates as it has them then.
+	live  bool
+	gates func() ([]*v1alpha1.Gate, error)
 	// skipped are those that cannot be written or that another Gate keeps back.
 	skipped map[string]bool
 	// ended are those whose refresh is over, begun says that one has begun: each but
@@ -225,7 +227,7 @@ func (f *fleet) act(ctx context.Context, d refresh.Decision) (string, error) {
 			f.pause(f.read(ctx))
 			return name, nil
 		}
-		vetoed, err := f.vetoed(ctx, f.find(name))
+		vetoed, err := f.vetoed(f.find(name))
 		switch {
 		case err != nil:
 			f.pause(err)
@@ -251,8 +253,9 @@ func (f *fleet) find(name string) *target.Object {
 	return f.machines[slices.IndexFunc(f.machines, func(t *target.Object) bool { return nameOf(t) == name })]
 }
 
-// read reads the Machines from the API server.
+// read reads the Machines from the API server, and all Gates once they are asked for.
 func (f *fleet) read(ctx context.Context) error {
+	f.gates = f.liveOnce(ctx, nil)
 	lists := map[types.NamespacedName]*unstructured.UnstructuredList{}
 	known := map[types.UID]bool{}
 	for _, t := range f.machines {
@@ -356,8 +359,8 @@ func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[str
 
 // vetoed returns whether another Gate keeps a Machine from being refreshed: each
 // that governs it has to be open, or to let it be.
-func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
-	gates, err := f.governing(&t.Unstructured, f.liveOnce(ctx, nil))
+func (f *fleet) vetoed(t *target.Object) (bool, error) {
+	gates, err := f.governing(&t.Unstructured, f.gates)
 	if err != nil {
 		return false, err
 	}

@@ -150,6 +150,22 @@ func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 	}
 }
 
+// With --watch-all-namespaces=false, the cache does not know other namespaces, and says so
+// by an error.
+func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T) {
+	w := newWorld(t)
+	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} })
+	other := w.newNamespace()
+	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	app, www := w.kustomization("apps", nil), w.certificate("www", nil)
+	for _, obj := range []*target.Object{app, www} {
+		w.name(obj, key(qa))
+		soon(t, obj.GetKind()+" is held", func() bool { return strings.HasPrefix(w.look(obj).approved, "False AccessDenied") })
+		w.name(obj)
+		soon(t, obj.GetKind()+" is free", func() bool { return w.look(obj).heldBy == "" })
+	}
+}
+
 func TestWatches(t *testing.T) {
 	r := startManager(t, cluster)
 

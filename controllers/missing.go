@@ -7,14 +7,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -112,32 +110,4 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 	held = slices.DeleteFunc(held, func(t *target.Object) bool { return named[t.GetUID()] })
 	result.merge(r.settleAll(ctx, held, order{now: now, Want: target.Want{Gate: key.String()}}))
 	return len(naming), result.recheck, result.err()
-}
-
-// closedElsewhere returns whether a target is governed by a Gate, other than the one
-// that wants something of it, that is not open.
-func (r *GateReconciler) closedElsewhere(obj *unstructured.Unstructured, want order) (bool, error) {
-	gates, err := r.governing(obj, want.live)
-	for name, g := range gates {
-		if name != want.Gate && (g == nil || !gate.IsOpen(g, want.now)) {
-			return true, err
-		}
-	}
-	return false, err
-}
-
-// governing returns the Gates that govern a target, by name. One that the target
-// names but that does not exist, or that it must not refer to, is nil.
-func (r *GateReconciler) governing(obj *unstructured.Unstructured, live func() ([]*v1alpha1.Gate, error)) (map[string]*v1alpha1.Gate, error) {
-	names, governing := namedBy(obj), map[string]*v1alpha1.Gate{}
-	for _, name := range names {
-		governing[name] = nil
-	}
-	gates, err := live()
-	for _, g := range gates {
-		if r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names) {
-			governing[client.ObjectKeyFromObject(g).String()] = g
-		}
-	}
-	return governing, err
 }

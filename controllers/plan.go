@@ -63,10 +63,13 @@ func (r *GateReconciler) gatesOf(ctx context.Context, names []string, own *v1alp
 			continue
 		}
 		namespace, name, _ := strings.Cut(name, "/")
+		if !r.watches(namespace) {
+			continue // its cache does not know
+		}
 		gate := &v1alpha1.Gate{}
 		key := types.NamespacedName{Namespace: namespace, Name: name}
 		err := r.Get(ctx, key, gate)
-		if apierrors.IsNotFound(err) && r.watches(namespace) {
+		if apierrors.IsNotFound(err) {
 			err = r.APIReader.Get(ctx, key, gate) // the cache lacks the Gates of other shards
 		}
 		switch {

@@ -102,6 +102,8 @@ type outcomes struct {
 
 	failures []v1alpha1.TargetFailure
 	retry    []error
+	// undecided is what kept the Gate from deciding, nil if nothing did.
+	undecided error
 	// recheck is when a target changes by itself, zero if none does.
 	recheck time.Time
 	// machines are the Machines among the targets.
@@ -144,17 +146,17 @@ func (o *outcomes) counts() *v1alpha1.TargetCounts {
 	return &v1alpha1.TargetCounts{Total: o.total, Held: o.held, Foreign: o.foreign, Exempt: o.exempt, Failed: int64(len(o.failures))}
 }
 
-// err returns the errors to retry: the first of them by text, so that the same
-// failures read the same each time, and how many there are.
+// err returns the errors to retry: of those of targets the first by text, so that the
+// same failures read the same each time, and how many there are.
 func (o *outcomes) err() error {
 	switch len(o.retry) {
 	case 0:
-		return nil
+		return o.undecided
 	case 1:
-		return o.retry[0]
+		return errors.Join(o.undecided, o.retry[0])
 	}
 	first := slices.MinFunc(o.retry, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return fmt.Errorf("%d targets failed, the first: %w", len(o.retry), first)
+	return errors.Join(o.undecided, fmt.Errorf("%d targets failed, the first: %w", len(o.retry), first))
 }
 
 // report returns the failures for the status: the newest first, those that were

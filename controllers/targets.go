@@ -62,9 +62,13 @@ const (
 	heldByIndex = "heldBy"
 	namingIndex = "naming"
 
-	// readGrace is how long to wait for the first objects of a kind. After it, a
-	// kind that cannot be read costs nobody any more time.
+	// readGrace is how long to wait for the first objects of a kind once they could not
+	// be read. After it, a kind that cannot be read costs nobody any more time.
 	readGrace = 10 * time.Second
+
+	// readPatience is how long to wait for them at most: as long as the controllers of
+	// controller-runtime wait for theirs, by its CacheSyncTimeout.
+	readPatience = 2 * time.Minute
 )
 
 // TargetCache is a TargetReader on informers of the kinds that the cluster has.
@@ -83,6 +87,19 @@ type watchedKind struct {
 	// synced is closed once the objects are read, grace once nobody is to wait
 	// for that any more.
 	synced, grace <-chan struct{}
+	// failed ends the wait some time later.
+	failed func()
+}
+
+// newWatchedKind returns a kind that nobody has read.
+func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
+	grace := make(chan struct{})
+	end := sync.OnceFunc(func() { close(grace) })
+	time.AfterFunc(readPatience, end)
+	return watchedKind{
+		GroupVersionKind: gvk, definition: definition, synced: synced, grace: grace,
+		failed: sync.OnceFunc(func() { time.AfterFunc(readGrace, end) }),
+	}
 }
 
 // NewTargetCache returns a TargetCache without any kind, see Sync. The cache
@@ -218,10 +235,20 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 	if _, err := informer.AddEventHandler(c.handler); err != nil {
 		return err
 	}
-	grace := make(chan struct{})
-	time.AfterFunc(readGrace, func() { close(grace) })
-	c.kinds[gvk.GroupKind()] = watchedKind{GroupVersionKind: gvk, definition: definition, synced: informer.HasSyncedChecker().Done(), grace: grace}
+	c.kinds[gvk.GroupKind()] = newWatchedKind(gvk, definition, informer.HasSyncedChecker().Done())
 	return nil
+}
+
+// Failed is to be told of each kind that could not be listed or watched, described as
+// reflectors do it.
+func (c *TargetCache) Failed(description string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, kind := range c.kinds {
+		if kind.String() == description {
+			kind.failed()
+		}
+	}
 }
 
 // readable returns nil once the objects of a kind are read.

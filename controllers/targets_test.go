@@ -1,10 +1,51 @@
 package controllers
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/internal/target"
 )
+
+// Ten thousand objects take their time, which is no failure.
+func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fails, reads, want time.Duration
+		err                error
+	}{
+		"it is slow":                    {-1, time.Minute, time.Minute, nil},
+		"it fails at once and for good": {time.Millisecond, -1, time.Millisecond + readGrace, ErrNotReadable},
+		"it fails once":                 {time.Millisecond, 2 * time.Second, 2 * time.Second, nil},
+		"it fails after a while":        {time.Minute, -1, time.Minute + readGrace, ErrNotReadable},
+		"it never says anything":        {-1, -1, readPatience, ErrNotReadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gvk := schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
+				synced := make(chan struct{})
+				c := NewTargetCache(nil, nil, nil)
+				c.kinds[gvk.GroupKind()] = newWatchedKind(gvk, target.Definition{}, synced)
+				if tc.fails >= 0 {
+					time.AfterFunc(tc.fails, func() { c.Failed(gvk.String()) })
+				}
+				if tc.reads >= 0 {
+					time.AfterFunc(tc.reads, func() { close(synced) })
+				}
+				time.AfterFunc(0, func() { c.Failed("source.toolkit.fluxcd.io/v1, Kind=Bucket") })
+				began := time.Now()
+				err := c.kinds[gvk.GroupKind()].readable(t.Context())
+				if took := time.Since(began); took != tc.want || !errors.Is(err, tc.err) {
+					t.Errorf("%v after %s", err, took)
+				}
+			})
+		})
+	}
+}
 
 func TestTheVersionToWatchIsOneThatIsServed(t *testing.T) {
 	const served, stored = true, true

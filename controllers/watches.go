@@ -62,8 +62,13 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 			return err
 		}
 	}
+	w := &targetWatcher{client: r.Client, ready: make(chan struct{})}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: r.Namespaces,
+		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+			w.targets.Failed(reflector.TypeDescription())
+		},
 	})
 	if err != nil {
 		return err
@@ -72,7 +77,7 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		return err
 	}
 	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader(), Namespaces: r.Namespaces}
-	w := &targetWatcher{client: r.Client, locks: r.Locks, ready: make(chan struct{})}
+	w.locks = r.Locks
 	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())
 	if r.Sharded {
 		r.AllGates = targets // it has no selector

@@ -207,7 +207,7 @@ func (l liveTargets) Read(ctx context.Context, adapter target.Adapter, key types
 	if err != nil {
 		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
 	}
-	return read(ctx, cluster.Client, mapping.GroupVersionKind, key)
+	return read(ctx, l.APIReader, mapping.GroupVersionKind, key)
 }
 
 // Definition implements TargetReader.

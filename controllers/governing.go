@@ -1,0 +1,90 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// closedElsewhere returns whether a target is governed by a Gate, other than the one
+// that wants something of it, that is not open.
+func (r *GateReconciler) closedElsewhere(obj *unstructured.Unstructured, want order) (bool, error) {
+	gates, err := r.governing(obj, want.live)
+	for name, g := range gates {
+		if name != want.Gate && (g == nil || !gate.IsOpen(g, want.now)) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// governing returns the Gates that govern a target, by name. One that the target
+// names but that does not exist, or that it must not refer to, is nil.
+func (r *GateReconciler) governing(obj *unstructured.Unstructured, live func() ([]*v1alpha1.Gate, error)) (map[string]*v1alpha1.Gate, error) {
+	names, governing := namedBy(obj), map[string]*v1alpha1.Gate{}
+	for _, name := range names {
+		governing[name] = nil
+	}
+	gates, err := live()
+	for _, g := range gates {
+		if r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names) {
+			governing[client.ObjectKeyFromObject(g).String()] = g
+		}
+	}
+	return governing, err
+}
+
+// closingOnce returns a function that returns the Gates that may be about to hold what
+// they govern, as the cache has them when it is called first.
+func (r *GateReconciler) closingOnce(ctx context.Context, now time.Time) func() ([]*v1alpha1.Gate, error) {
+	return sync.OnceValues(func() (closing []*v1alpha1.Gate, err error) {
+		gates := &v1alpha1.GateList{}
+		if err := r.List(ctx, gates, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		for i := range gates.Items {
+			if isClosing(&gates.Items[i], now) {
+				closing = append(closing, &gates.Items[i])
+			}
+		}
+		return closing, nil
+	})
+}
+
+// isClosing returns whether a Gate that is not open may have yet to put its name to what
+// it governs: because nobody has looked at it since it is to close, or it is at it. One
+// that is done has put its name to what it holds.
+func isClosing(g *v1alpha1.Gate, now time.Time) bool {
+	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || gate.IsOpen(g, now) {
+		return false
+	}
+	next := g.Status.NextTransition
+	opens := next != nil && next.State == v1alpha1.StateOpened && !next.At.After(now)
+	current := conditions.Has(g, v1alpha1.OpenedCondition) && g.Status.ObservedGeneration == g.Generation
+	return !current || !opens && (conditions.IsTrue(g, v1alpha1.OpenedCondition) || conditions.Has(g, meta.ReconcilingCondition))
+}
+
+// awaits returns whether a target that a Gate would let go is to wait for another one,
+// which closes and has not put its name to the target: Flux would apply what is in Git
+// in between.
+func (r *GateReconciler) awaits(obj *unstructured.Unstructured, want order) (bool, error) {
+	gates, err := want.closing()
+	names := namedBy(obj)
+	return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool {
+		return client.ObjectKeyFromObject(g).String() != want.Gate && r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names)
+	}), err
+}
+
+// awaitsFor is when to look again at a target that awaits another Gate, whose name on it
+// tells earlier.
+const awaitsFor = time.Second

@@ -1,0 +1,88 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// One Gate opens at the instant at which another one closes. Whichever comes first,
+// Flux must not get a chance in between.
+func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
+	t.Parallel()
+	for _, closesAt := range []time.Duration{hours(1), hours(1) - time.Second} {
+		t.Run(closesAt.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+			opening := w.gate("opening", v1alpha1.GateSpec{
+				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
+				Windows: []v1alpha1.Period{dated("day", hours(1), hours(2))},
+			})
+			closing := w.gate("closing", v1alpha1.GateSpec{
+				Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
+				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(closesAt, hours(2))},
+			})
+			w.reconcile(opening)
+			w.reconcile(closing)
+			w.in(hours(1))
+			if result := w.reconcile(opening); result.RequeueAfter > awaitsFor {
+				t.Errorf("looked at again after %s", result.RequeueAfter)
+			}
+			w.expectHeld(app, opening)
+			w.expectOpened(opening, other)
+			w.reconcile(closing)
+			w.expectHeld(app, closing, opening)
+			w.reconcile(opening)
+			w.expectHeld(app, closing)
+			w.in(hours(2)) // the other way round
+			w.reconcile(closing)
+			w.expectHeld(app, closing)
+			w.reconcile(opening)
+			w.reconcile(closing)
+			w.expectHeld(app, opening)
+		})
+	}
+}
+
+func TestWhichGatesMayHaveYetToHold(t *testing.T) {
+	closed, opened := metav1.Condition{Type: v1alpha1.OpenedCondition, Status: "False"}, metav1.Condition{Type: v1alpha1.OpenedCondition, Status: "True"}
+	at := func(state v1alpha1.State, d time.Duration) *v1alpha1.Transition {
+		return &v1alpha1.Transition{State: state, At: metav1.NewTime(start.Add(d))}
+	}
+	for name, tc := range map[string]struct {
+		change func(g *v1alpha1.Gate)
+		want   bool
+	}{
+		"it is open": {func(g *v1alpha1.Gate) { g.Status.Conditions = []metav1.Condition{opened} }, false},
+		"it is open and closes later": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{opened}, at("closed", 1)
+		}, false},
+		"it is due to close": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{opened}, at("closed", 0)
+		}, true},
+		"it is closed and done": {func(g *v1alpha1.Gate) { g.Status.Conditions = []metav1.Condition{closed} }, false},
+		"it is closed and at it": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions = []metav1.Condition{closed, {Type: "Reconciling", Status: "True"}}
+		}, true},
+		"it is at it and due to open": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{closed, {Type: "Reconciling", Status: "True"}}, at("opened", 0)
+		}, false},
+		"nobody has looked at it":            {func(*v1alpha1.Gate) {}, true},
+		"nobody has looked at its spec":      {func(g *v1alpha1.Gate) { g.Status.Conditions, g.Generation = []metav1.Condition{closed}, 2 }, true},
+		"nobody has looked at it, suspended": {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, false},
+		"it is going":                        {func(g *v1alpha1.Gate) { g.DeletionTimestamp = &metav1.Time{Time: start} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.Gate{}
+			g.Generation, g.Status.ObservedGeneration = 1, 1
+			tc.change(g)
+			if got := isClosing(g, start); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
