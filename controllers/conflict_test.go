@@ -142,10 +142,14 @@ func TestAnotherGateThatClosesWhileThisOneOpensKeepsItsHold(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g, other := w.closedGate("production", named("apps")), w.closedGate("other", named("apps"))
+			g, other := w.closedGate("production", named("apps")), w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
 			w.reconcile(g)
+			w.reconcile(other)
 			w.open(g, start)
-			w.writes.before = once(at, func() error { return hold(w.ctx, app, g, other) })
+			w.writes.before = once(at, func() error {
+				w.close(other, start)
+				return hold(w.ctx, app, g, other)
+			})
 			w.reconcile(g)
 			w.reconcile(other)
 			w.expectHeld(app, other)

@@ -168,7 +168,7 @@ func TestLawsOfAHistory(t *testing.T) {
 			if crash == 1 {
 				continue
 			}
-			live = promoted(live, d, staged)
+			live, rolledBack = promoted(live, d, staged), "" // until the next issuance
 			if previous != nil && !Same(previous.Data, before) {
 				t.Fatal("what was in use before is lost")
 			}

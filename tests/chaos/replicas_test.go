@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +32,8 @@ type replica struct {
 	pausedUntil int
 	pausedAt    time.Time
 	logs        []string
+	// read is how many of the logs were read for panics.
+	read int
 }
 
 func (w *walk) startReplicas() {
@@ -128,5 +131,21 @@ func (w *walk) unpause(r *replica) {
 		w.history.Paused(time.Now())
 		w.must(r.process.Signal(syscall.SIGCONT))
 		r.pausedAt = time.Time{}
+	}
+}
+
+// noPanics fails if a process has panicked since the last call: whatever became of it was
+// started again, or went on.
+func (w *walk) noPanics() {
+	w.Helper()
+	for i, r := range w.replicas {
+		for _, path := range r.logs[r.read:] {
+			content, err := os.ReadFile(path)
+			w.must(err)
+			if at := bytes.Index(content, []byte("panic")); at >= 0 {
+				w.Fatalf("replica %d has panicked:\n%s", i, content[max(0, at-3000):min(len(content), at+3000)])
+			}
+		}
+		r.read = max(0, len(r.logs)-1) // the last one still writes
 	}
 }

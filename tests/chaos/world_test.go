@@ -205,6 +205,7 @@ func (w *walk) quiet() {
 		w.must(w.content())
 		break
 	}
+	w.noPanics()
 	w.Logf("%s quiet after %s", time.Now().UTC().Format("15:04:05.000"), time.Since(begun).Round(time.Millisecond))
 	w.setWeather(weather)
 }

@@ -101,7 +101,7 @@ func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string
 	if err != nil {
 		return nil, err
 	}
-	return c.startGatingController(ctx, kubeconfig, health, args...)
+	return c.startGatingController(ctx, []string{"KUBECONFIG=" + kubeconfig}, health, args...)
 }
 
 // controllerUser is the service account of the controller, in controllerGroups.
@@ -115,18 +115,20 @@ func (c *ControlPlane) StartControllerProxy(ctx context.Context, name string, se
 }
 
 // StartGatingControllerThrough starts the controller behind a proxy that may keep it
-// from being ready, so that nobody waits for that.
+// from being ready, so that nobody waits for that. It panics if it changes what is in a
+// cache of its own.
 func (c *ControlPlane) StartGatingControllerThrough(ctx context.Context, proxy *FaultProxy, args ...string) (*Process, error) {
-	return c.startGatingController(ctx, proxy.Kubeconfig, "", append([]string{"--health-addr=0"}, args...)...)
+	env := []string{"KUBECONFIG=" + proxy.Kubeconfig, "KUBE_CACHE_MUTATION_DETECTOR=true"}
+	return c.startGatingController(ctx, env, "", append([]string{"--health-addr=0"}, args...)...)
 }
 
 // startGatingController waits until it is ready if it has a health endpoint.
-func (c *ControlPlane) startGatingController(ctx context.Context, kubeconfig, health string, args ...string) (*Process, error) {
+func (c *ControlPlane) startGatingController(ctx context.Context, env []string, health string, args ...string) (*Process, error) {
 	webhooks, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	env := []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + RuntimeNamespace}
+	env = append(env, "RUNTIME_NAMESPACE="+RuntimeNamespace)
 	args = append([]string{"--metrics-addr=0", "--receiver-addr=" + webhooks, "--interval-jitter-percentage=0"}, args...)
 	if health != "" {
 		args = append([]string{"--health-addr=" + health}, args...)
