@@ -26,6 +26,11 @@ func (w *world) ahead(by time.Duration) *int {
 	return &asked
 }
 
+// timeUnknown has the API server not say what time it is.
+func (w *world) timeUnknown() {
+	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+}
+
 func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +122,7 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	g := w.closedGate("production", all())
 	w.reconcile(g)
-	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	w.timeUnknown()
 	w.open(g, start)
 	late := w.kustomization("late", nil)
 	if result, err := w.try(g); err == nil || result.RequeueAfter <= 0 {
@@ -135,7 +140,7 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	w.ahead(0)
 	w.reconcile(g)
 	w.expectOpened(g, app)
-	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	w.timeUnknown()
 	w.reconcile(g)
 	w.expectOpened(g, app)
 	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Interval = *duration(hours(2)) })
@@ -156,7 +161,7 @@ func TestAGateThatIsOpenAsksUntilSomebodySaysWhatTimeItIs(t *testing.T) {
 	})
 	w.reconcile(g)
 	w.in(hours(1) + 14*time.Minute)
-	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	w.timeUnknown()
 	for range 2 {
 		if _, err := w.try(g); err == nil {
 			t.Error("it is not asked for again")
@@ -179,7 +184,7 @@ func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	w.reconcile(g)
 	w.resume(app)
 	w.reconcile(g)
-	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
+	w.timeUnknown()
 	w.in(hours(1))
 	if _, err := w.try(g); err == nil || w.suspended(app) {
 		t.Errorf("held again: %t, %v", w.suspended(app), err)

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,14 +27,14 @@ func (r *GateReconciler) closedElsewhere(obj *unstructured.Unstructured, want or
 	return false, err
 }
 
-// governing returns the Gates that govern a target, by name. One that the target
-// names but that does not exist, or that it must not refer to, is nil.
-func (r *GateReconciler) governing(obj *unstructured.Unstructured, live func() ([]*v1alpha1.Gate, error)) (map[string]*v1alpha1.Gate, error) {
+// governing returns those of some Gates that govern a target, by name. One that the
+// target names but that is not among them, or that it must not refer to, is nil.
+func (r *GateReconciler) governing(obj *unstructured.Unstructured, some func() ([]*v1alpha1.Gate, error)) (map[string]*v1alpha1.Gate, error) {
 	names, governing := namedBy(obj), map[string]*v1alpha1.Gate{}
 	for _, name := range names {
 		governing[name] = nil
 	}
-	gates, err := live()
+	gates, err := some()
 	for _, g := range gates {
 		if r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names) {
 			governing[client.ObjectKeyFromObject(g).String()] = g
@@ -78,11 +77,13 @@ func isClosing(g *v1alpha1.Gate, now time.Time) bool {
 // which closes and has not put its name to the target: Flux would apply what is in Git
 // in between.
 func (r *GateReconciler) awaits(obj *unstructured.Unstructured, want order) (bool, error) {
-	gates, err := want.closing()
-	names := namedBy(obj)
-	return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool {
-		return client.ObjectKeyFromObject(g).String() != want.Gate && r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names)
-	}), err
+	gates, err := r.governing(obj, want.closing)
+	for name, g := range gates {
+		if name != want.Gate && g != nil {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // awaitsFor is when to look again at a target that awaits another Gate, whose name on it
