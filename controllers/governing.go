@@ -2,7 +2,8 @@ package controllers
 
 import (
 	"context"
-	"sync"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,37 +28,20 @@ func (r *GateReconciler) closedElsewhere(obj *unstructured.Unstructured, want or
 	return false, err
 }
 
-// governing returns those of some Gates that govern a target, by name. One that the
-// target names but that is not among them, or that it must not refer to, is nil.
-func (r *GateReconciler) governing(obj *unstructured.Unstructured, some func() ([]*v1alpha1.Gate, error)) (map[string]*v1alpha1.Gate, error) {
+// governing returns the Gates that govern a target, by name. One that the target names
+// but that does not exist, or that it must not refer to, is nil.
+func (r *GateReconciler) governing(obj *unstructured.Unstructured, live func() ([]*v1alpha1.Gate, error)) (map[string]*v1alpha1.Gate, error) {
 	names, governing := namedBy(obj), map[string]*v1alpha1.Gate{}
 	for _, name := range names {
 		governing[name] = nil
 	}
-	gates, err := some()
+	gates, err := live()
 	for _, g := range gates {
 		if r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names) {
 			governing[client.ObjectKeyFromObject(g).String()] = g
 		}
 	}
 	return governing, err
-}
-
-// closingOnce returns a function that returns the Gates that may be about to hold what
-// they govern, as the cache has them when it is called first.
-func (r *GateReconciler) closingOnce(ctx context.Context, now time.Time) func() ([]*v1alpha1.Gate, error) {
-	return sync.OnceValues(func() (closing []*v1alpha1.Gate, err error) {
-		gates := &v1alpha1.GateList{}
-		if err := r.List(ctx, gates, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-		for i := range gates.Items {
-			if isClosing(&gates.Items[i], now) {
-				closing = append(closing, &gates.Items[i])
-			}
-		}
-		return closing, nil
-	})
 }
 
 // isClosing returns whether a Gate that is not open may have yet to put its name to what
@@ -76,14 +60,42 @@ func isClosing(g *v1alpha1.Gate, now time.Time) bool {
 // awaits returns whether a target that a Gate would let go is to wait for another one,
 // which closes and has not put its name to the target: Flux would apply what is in Git
 // in between.
-func (r *GateReconciler) awaits(obj *unstructured.Unstructured, want order) (bool, error) {
-	gates, err := r.governing(obj, want.closing)
-	for name, g := range gates {
-		if name != want.Gate && g != nil {
-			return true, err
+func (r *GateReconciler) awaits(ctx context.Context, obj *unstructured.Unstructured, want order) (bool, error) {
+	gates, err := r.indexed(ctx, obj)
+	names := namedBy(obj)
+	return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool {
+		return client.ObjectKeyFromObject(g).String() != want.Gate && isClosing(g, want.now) &&
+			r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names)
+	}), err
+}
+
+// indexed returns the Gates that may govern a target, as the cache has them. They are
+// not to be written to.
+func (r *GateReconciler) indexed(ctx context.Context, obj *unstructured.Unstructured) ([]*v1alpha1.Gate, error) {
+	var gates []*v1alpha1.Gate
+	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
+		found := &v1alpha1.GateList{}
+		if err := r.List(ctx, found, client.MatchingFields{targetField: keyOf(obj, name)}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		for i := range found.Items {
+			gates = append(gates, &found.Items[i])
 		}
 	}
-	return false, err
+	for _, name := range namedBy(obj) {
+		namespace, name, _ := strings.Cut(name, "/")
+		if !r.watches(namespace) {
+			continue
+		}
+		named := &v1alpha1.Gate{}
+		switch err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, named); {
+		case err == nil:
+			gates = append(gates, named)
+		case client.IgnoreNotFound(err) != nil:
+			return nil, err
+		}
+	}
+	return gates, nil
 }
 
 // awaitsFor is when to look again at a target that awaits another Gate, whose name on it

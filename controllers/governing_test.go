@@ -13,18 +13,29 @@ import (
 // Flux must not get a chance in between.
 func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 	t.Parallel()
-	for _, closesAt := range []time.Duration{hours(1), hours(1) - time.Second} {
-		t.Run(closesAt.String(), func(t *testing.T) {
+	for name, tc := range map[string]struct {
+		closesAt time.Duration
+		targets  []v1alpha1.TargetReference
+	}{
+		"named":              {hours(1), []v1alpha1.TargetReference{named("apps")}},
+		"named, earlier":     {hours(1) - time.Second, []v1alpha1.TargetReference{named("apps")}},
+		"selected by labels": {hours(1), []v1alpha1.TargetReference{all("tier", "web")}},
+		"naming the gate":    {hours(1), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+			app, other := w.kustomization("apps", map[string]string{"tier": "web"}), w.kustomization("other", nil)
+			if tc.targets == nil {
+				w.name(app, "closing")
+			}
 			opening := w.gate("opening", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
 				Windows: []v1alpha1.Period{dated("day", hours(1), hours(2))},
 			})
 			closing := w.gate("closing", v1alpha1.GateSpec{
-				Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
-				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(closesAt, hours(2))},
+				Default: v1alpha1.StateOpened, Targets: tc.targets,
+				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(tc.closesAt, hours(2))},
 			})
 			w.reconcile(opening)
 			w.reconcile(closing)

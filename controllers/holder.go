@@ -36,9 +36,8 @@ type order struct {
 	decision *gate.Decision
 	// now is when the Gate was looked at.
 	now time.Time
-	// live returns all Gates, which are read once for all targets, and closing those
-	// that may be about to hold what they govern.
-	live, closing func() ([]*v1alpha1.Gate, error)
+	// live returns all Gates, which are read once for all targets.
+	live func() ([]*v1alpha1.Gate, error)
 }
 
 // assert brings all targets to what the decision wants. One that fails does not
@@ -110,7 +109,7 @@ func (r *GateReconciler) settleGoverned(ctx context.Context, obj *v1alpha1.Gate,
 // condition of another. Machines are passed over: they are not held, see
 // refreshMachines.
 func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want order) *outcomes {
-	want.live, want.closing = r.liveOnce(ctx, nil), r.closingOnce(ctx, want.now)
+	want.live = r.liveOnce(ctx, nil)
 	result := &outcomes{}
 	all := make([]settled, len(targets))
 	errs := make([]error, len(targets))
@@ -249,7 +248,7 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 	s := settled{obj: obj, want: want, state: state, step: target.Next(state, holders, want.Want, plan.Plan), plan: plan}
 
 	if s.releases() && state != target.Free && state != target.Foreign && want.decision != nil {
-		awaits, err := r.awaits(&obj.Unstructured, want)
+		awaits, err := r.awaits(ctx, &obj.Unstructured, want)
 		if err != nil || awaits {
 			return settled{told: true, plan: planned{Plan: target.Plan{Recheck: want.now.Add(awaitsFor)}}}, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,7 @@ type writes struct {
 // client returns a client that notes its writes.
 func (w *writes) client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
+		List: listIndexed,
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			return w.note("create", obj, func() error { return c.Create(ctx, obj, opts...) })
 		},
@@ -63,6 +65,20 @@ func (w *writes) client(c client.WithWatch) client.Client {
 			return w.note("update-"+sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 		},
 	})
+}
+
+// listIndexed looks Gates up by targetField, as the cache does.
+func listIndexed(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	all := (&client.ListOptions{}).ApplyOptions(opts)
+	gates, ok := list.(*v1alpha1.GateList)
+	if !ok || all.FieldSelector == nil {
+		return c.List(ctx, list, opts...)
+	}
+	key, _ := all.FieldSelector.RequiresExactMatch(targetField)
+	all.FieldSelector = nil
+	err := c.List(ctx, gates, all)
+	gates.Items = slices.DeleteFunc(gates.Items, func(g v1alpha1.Gate) bool { return !slices.Contains(targetedBy(&g), key) })
+	return err
 }
 
 func (w *writes) note(verb string, obj any, do func() error) error {
