@@ -111,6 +111,9 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		// A decision that was not written has not been told: it is made once more.
 		return ctrl.Result{}, err
 	}
+	if outcome.over {
+		return ctrl.Result{RequeueAfter: delay}, nil
+	}
 	failed := outcome.err()
 	if err := r.summarize(ctx, obj, patcher, failed); err != nil {
 		return ctrl.Result{}, err
@@ -155,6 +158,10 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	}
 
 	outcome := r.assert(ctx, obj, v.Decision, missed, now)
+	if outcome.over {
+		ctrl.LoggerFrom(ctx).Info("Gate is not to be " + string(v.State) + " any longer, although not every target is: it is decided anew")
+		return outcome, time.Millisecond, nil
+	}
 	if v.watched == nil {
 		v.watched, _ = r.observeWatched(ctx, obj, v.at, false)
 		v.decide(gate.Decide(obj, v.at, exceptions...))

@@ -44,11 +44,11 @@ func (r *GateReconciler) governing(obj *unstructured.Unstructured, live func() (
 	return governing, err
 }
 
-// isClosing returns whether a Gate that is not open may have yet to put its name to what
-// it governs: because nobody has looked at it since it is to close, or it is at it. One
-// that is done has put its name to what it holds.
+// isClosing returns whether a Gate that is not open, or not to be, may have yet to put its
+// name to what it governs: because nobody has looked at it since it is to close, or it is
+// at it. One that is done has put its name to what it holds.
 func isClosing(g *v1alpha1.Gate, now time.Time) bool {
-	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || gate.IsOpen(g, now) {
+	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || gate.IsOpen(g, now) && !gate.CloseRequested(g) {
 		return false
 	}
 	next := g.Status.NextTransition
@@ -60,11 +60,11 @@ func isClosing(g *v1alpha1.Gate, now time.Time) bool {
 // awaits returns whether a target that a Gate would let go is to wait for another one,
 // which closes and has not put its name to the target: Flux would apply what is in Git
 // in between.
-func (r *GateReconciler) awaits(ctx context.Context, obj *unstructured.Unstructured, want order) (bool, error) {
+func (r *GateReconciler) awaits(ctx context.Context, obj *unstructured.Unstructured, own string, now time.Time) (bool, error) {
 	gates, err := r.indexed(ctx, obj)
 	names := namedBy(obj)
 	return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool {
-		return client.ObjectKeyFromObject(g).String() != want.Gate && isClosing(g, want.now) &&
+		return client.ObjectKeyFromObject(g).String() != own && isClosing(g, now) &&
 			r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names)
 	}), err
 }

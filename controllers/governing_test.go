@@ -72,6 +72,13 @@ func TestWhichGatesMayHaveYetToHold(t *testing.T) {
 		"it is open and closes later": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{opened}, at("closed", 1)
 		}, false},
+		"it is open and asked to close": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions, g.Annotations = []metav1.Condition{opened}, map[string]string{v1alpha1.CloseRequestedAtAnnotation: "now"}
+		}, true},
+		"it is open and was asked to close": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions, g.Annotations = []metav1.Condition{opened}, map[string]string{v1alpha1.CloseRequestedAtAnnotation: "before"}
+			g.Status.Requests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestClose, LastHandled: "before"}}
+		}, false},
 		"it is due to close": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{opened}, at("closed", 0)
 		}, true},

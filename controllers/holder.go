@@ -38,7 +38,12 @@ type order struct {
 	now time.Time
 	// live returns all Gates, which are read once for all targets.
 	live func() ([]*v1alpha1.Gate, error)
+	// stands tells whether the decision still stands, nil if there is none.
+	stands func() bool
 }
+
+// isOver returns whether the order is not to be carried out any further.
+func (o order) isOver() bool { return o.stands != nil && !o.stands() }
 
 // assert brings all targets to what the decision wants. One that fails does not
 // stop the others. Edges that were missed are made up for: what somebody resumed
@@ -48,7 +53,7 @@ type order struct {
 // when it opens, so that nobody holds what is released.
 func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, missed bool, now time.Time) *outcomes {
 	result := &outcomes{}
-	want := order{gate: obj, decision: &decision, now: now, Want: target.Want{
+	want := order{gate: obj, decision: &decision, now: now, stands: r.standing(ctx, obj, decision), Want: target.Want{
 		Gate:    client.ObjectKeyFromObject(obj).String(),
 		Closed:  decision.State == v1alpha1.StateClosed,
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
@@ -67,6 +72,9 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	result.add(r.settleGoverned(ctx, obj, others, want))
 	result.total += int64(len(machines))
 	result.merge(r.activate(ctx, others, want))
+	if result.over = want.isOver(); result.over {
+		return result
+	}
 	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
 	result.merge(r.settleAll(ctx, denied.targets, order{Want: refused, gate: obj, now: now}))
 
@@ -85,7 +93,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
 		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
 	})
-	want.Closed, want.decision = false, nil
+	want.Closed, want.decision, want.stands = false, nil, nil
 	result.merge(r.settleAll(ctx, held, want))
 	return result
 }
@@ -114,12 +122,12 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 	all := make([]settled, len(targets))
 	errs := make([]error, len(targets))
 	several(len(targets), func(i int) {
-		if all[i].told = isMachine(&targets[i].Unstructured); !all[i].told {
+		if all[i].told = isMachine(&targets[i].Unstructured) || want.isOver(); !all[i].told {
 			all[i], errs[i] = r.settle(ctx, targets[i], want)
 		}
 	})
 	several(len(targets), func(i int) {
-		if errs[i] == nil && !all[i].told {
+		if errs[i] == nil && !all[i].told && !want.isOver() {
 			all[i], errs[i] = r.confirm(ctx, all[i], want)
 		}
 	})
@@ -248,9 +256,10 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 	s := settled{obj: obj, want: want, state: state, step: target.Next(state, holders, want.Want, plan.Plan), plan: plan}
 
 	if s.releases() && state != target.Free && state != target.Foreign && want.decision != nil {
-		awaits, err := r.awaits(ctx, &obj.Unstructured, want)
+		now := r.Clock.Now()
+		awaits, err := r.awaits(ctx, &obj.Unstructured, want.Gate, now)
 		if err != nil || awaits {
-			return settled{told: true, plan: planned{Plan: target.Plan{Recheck: want.now.Add(awaitsFor)}}}, err
+			return settled{told: true, plan: planned{Plan: target.Plan{Recheck: now.Add(awaitsFor)}}}, err
 		}
 	}
 	if s.step.Claim {

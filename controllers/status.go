@@ -106,6 +106,8 @@ type outcomes struct {
 	undecided error
 	// recheck is when a target changes by itself, zero if none does.
 	recheck time.Time
+	// over means that the decision did not stand until all targets were settled.
+	over bool
 	// machines are the Machines among the targets.
 	machines []*target.Object
 }

@@ -28,7 +28,13 @@ func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 	if meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition).Reason == v1alpha1.InvalidSpecReason {
 		return false
 	}
+	return !CloseRequested(g)
+}
+
+// CloseRequested returns whether somebody has asked a Gate to close and nobody has looked
+// at that yet.
+func CloseRequested(g *v1alpha1.Gate) bool {
 	value, requested := g.Annotations[v1alpha1.CloseRequestedAtAnnotation]
 	memory := memoryOf(g, v1alpha1.RequestClose)
-	return !requested || memory != nil && memory.LastHandled == value
+	return requested && (memory == nil || memory.LastHandled != value)
 }
