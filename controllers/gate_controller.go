@@ -63,6 +63,9 @@ type GateReconciler struct {
 	NoCrossNamespaceRefs bool
 	// Namespaces are those whose Gates are reconciled, none means all.
 	Namespaces map[string]ctrlcache.Config
+	// WritesAtOnce bounds the targets of one Gate that are written at the same time, 16
+	// if zero. The rate is bounded by --kube-api-qps and --kube-api-burst.
+	WritesAtOnce int
 	// Backoff says when to try failed targets again.
 	Backoff workqueue.TypedRateLimiter[ctrl.Request]
 	// GateMetrics are the metrics of Gates.

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,8 +18,7 @@ import (
 )
 
 const (
-	// writesAtOnce bounds the targets of one Gate that are written at the same
-	// time. The rate is bounded by --kube-api-qps and --kube-api-burst.
+	// writesAtOnce is WritesAtOnce by default.
 	writesAtOnce = 16
 
 	// conflictRetries is how often a target is read anew that somebody else
@@ -121,12 +121,12 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 	result := &outcomes{}
 	all := make([]settled, len(targets))
 	errs := make([]error, len(targets))
-	several(len(targets), func(i int) {
+	r.several(len(targets), func(i int) {
 		if all[i].told = isMachine(&targets[i].Unstructured) || want.isOver(); !all[i].told {
 			all[i], errs[i] = r.settle(ctx, targets[i], want)
 		}
 	})
-	several(len(targets), func(i int) {
+	r.several(len(targets), func(i int) {
 		if errs[i] == nil && !all[i].told && !want.isOver() {
 			all[i], errs[i] = r.confirm(ctx, all[i], want)
 		}
@@ -153,11 +153,11 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 	return result
 }
 
-// several calls do for each of n, up to writesAtOnce at the same time.
-func several(n int, do func(i int)) {
+// several calls do for each of n, up to WritesAtOnce at the same time.
+func (r *GateReconciler) several(n int, do func(i int)) {
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(n, writesAtOnce) {
+	for range min(n, cmp.Or(r.WritesAtOnce, writesAtOnce)) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(i)

@@ -70,12 +70,14 @@ type idle struct {
 	reads      *reads
 	gates      []*v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
+	// again is after what time each Gate is looked at again.
+	again map[string]time.Duration
 }
 
 // newIdle returns a world with Gates of all forms, also such as are in trouble.
 func newIdle(t *testing.T) *idle {
 	t.Helper()
-	i := &idle{world: locking(t), reads: &reads{log: map[string]int{}}}
+	i := &idle{world: locking(t), reads: &reads{log: map[string]int{}}, again: map[string]time.Duration{}}
 	i.APIReader = i.reads.client(cluster.Client)
 	i.restart()
 	for _, name := range []string{"held", "shared", "paced", "resumed", "watching", "staging", "excepted"} {
@@ -135,9 +137,11 @@ func newIdle(t *testing.T) *idle {
 func (i *idle) lookAtAll(when string) {
 	i.Helper()
 	for _, g := range i.gates {
-		if _, err := i.try(g); err != nil {
+		result, err := i.try(g)
+		if err != nil {
 			i.Fatalf("%s: gate %s: %v", when, g.Name, err)
 		}
+		i.again[g.Name] = result.RequeueAfter
 	}
 	for _, e := range i.exceptions {
 		i.reportOn(e)
@@ -154,6 +158,15 @@ func (i *idle) expectNothing(when string, want map[string]int) {
 	}
 	if events := i.events.take(""); len(events) > 0 {
 		i.Errorf("%s: events %q", when, events)
+	}
+	for _, g := range i.gates {
+		most := g.GetInterval()
+		if next := g.Status.NextTransition; next != nil {
+			most = min(most, next.At.Sub(i.Clock.Now()))
+		}
+		if again := i.again[g.Name]; again < most && !g.Spec.Suspend {
+			i.Errorf("%s: gate %s is looked at again after %s, its interval is %s", when, g.Name, again, g.GetInterval())
+		}
 	}
 	if got := i.reads.take(); !maps.Equal(got, want) {
 		i.Errorf("%s: reads %v, want %v", when, got, want)

@@ -150,6 +150,39 @@ func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 	}
 }
 
+// Nothing but the clock tells that the time has come: a delay that is hours long does not
+// see that the clock was set, or that the machine was suspended.
+func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
+	w := newWorld(t)
+	startManager(t, cluster, func(r *GateReconciler) {
+		r.Clock = w.clock
+		r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} // the Gates of other tests would all be looked at each second
+	})
+	app := w.kustomization("apps", nil)
+	g := w.gate("daily", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Interval: *duration(day), Targets: []v1alpha1.TargetReference{all()},
+		Windows: []v1alpha1.Period{dated("later", hours(1), hours(2))},
+	})
+	w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true}) // so that it does not tell the exception
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hours(1), hours(2), func(e *v1alpha1.GateException) {
+		e.Spec.TTLAfterExpired = duration(hours(1))
+	})
+	state := func(want v1alpha1.ExceptionState) {
+		t.Helper()
+		soon(t, "the exception is "+string(want), func() bool { w.must(w.readException(e)); return e.Status.State == want })
+	}
+	w.soonHeld(app, g)
+	state(v1alpha1.ExceptionPending)
+	w.in(hours(1))
+	w.soonFree(app)
+	w.in(0)
+	w.soonHeld(app, g)
+	w.in(hours(2.5))
+	state(v1alpha1.ExceptionExpired)
+	w.in(hours(3))
+	soon(t, "the exception is deleted", func() bool { return w.gone(e) })
+}
+
 // With --watch-all-namespaces=false, the cache does not know other namespaces, and says so
 // by an error.
 func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T) {

@@ -95,3 +95,45 @@ func TestAGateThatIsToldOtherwiseDoesNotGoOn(t *testing.T) {
 		})
 	}
 }
+
+func TestHowManyTargetsAreWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.WritesAtOnce = 3
+	for i := range 12 {
+		w.kustomization(fmt.Sprintf("app-%02d", i), nil)
+	}
+	g := w.closedGate("production", all())
+	var mu sync.Mutex
+	var atOnce, most int
+	reached := func(n int) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return most >= n
+	}
+	writing := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		atOnce += n
+		most = max(most, atOnce)
+	}
+	w.writes.before = func(write string) error {
+		if strings.HasPrefix(write, "apply Kustomization/") {
+			writing(1)
+			for deadline := time.Now().Add(10 * time.Second); !reached(3) && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond) // so that as many as there are come together
+			}
+		}
+		return nil
+	}
+	w.writes.after = func(write string) error {
+		if strings.HasPrefix(write, "apply Kustomization/") {
+			writing(-1)
+		}
+		return nil
+	}
+	w.reconcile(g)
+	if most != 3 {
+		t.Errorf("%d were written at once", most)
+	}
+}

@@ -62,7 +62,10 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 			return err
 		}
 	}
-	w := &targetWatcher{client: r.Client, ready: make(chan struct{})}
+	w := &targetWatcher{
+		client: r.Client, ready: make(chan struct{}),
+		unserved: workqueue.NewTypedItemExponentialFailureRateLimiter[string](definitionRetry, definitionPatience),
+	}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: r.Namespaces,
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
@@ -137,6 +140,8 @@ type targetWatcher struct {
 	// ready is closed once queue is set, when the manager starts controllers.
 	ready chan struct{}
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// unserved says when to look again at a definition that is not served.
+	unserved workqueue.TypedRateLimiter[string]
 }
 
 // start begins to watch the kinds that the cluster has, and looks for the lock.
@@ -186,8 +191,9 @@ func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctr
 	changed, of, err := w.sync(ctx, req.Name)
 	if errors.Is(err, ErrNotInstalled) {
 		// The API server does not serve a new definition at once.
-		return ctrl.Result{RequeueAfter: definitionRetry}, nil
+		return ctrl.Result{RequeueAfter: w.unserved.When(req.Name)}, nil
 	}
+	w.unserved.Forget(req.Name)
 	if err != nil || !changed {
 		return ctrl.Result{}, err
 	}
@@ -217,8 +223,12 @@ func (w *targetWatcher) sync(ctx context.Context, definition string) (changed bo
 	}, err
 }
 
-// definitionRetry is how long to wait for a new kind to be served.
-const definitionRetry = 500 * time.Millisecond
+// How long to wait for a new kind to be served: a definition that conflicts with another
+// one never is.
+const (
+	definitionRetry    = 500 * time.Millisecond
+	definitionPatience = 15 * time.Second
+)
 
 // definitionOf returns the name of the CustomResourceDefinition of a kind.
 func definitionOf(kind schema.GroupKind) string {

@@ -96,6 +96,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
 		Namespaces:           namespaces(o.Watch),
 		Sharded:              o.Watch.LabelSelector != "",
+		WritesAtOnce:         writesPerReconcile * o.Concurrent,
 		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(ctx, mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of gates: %w", err)

@@ -38,6 +38,10 @@ type Options struct {
 const (
 	defaultQPS   = "500"
 	defaultBurst = "1000"
+
+	// writesPerReconcile is how many targets of one Gate are written at once for each
+	// Gate that is reconciled at the same time.
+	writesPerReconcile = 4
 )
 
 // BindFlags binds the options to flags. The defaults are those of Flux but for the
@@ -48,7 +52,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
 	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for the manual gating of Flagger binds to, empty for none.")
-	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles.")
+	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles, of which each writes four times as many targets at once.")
 
 	o.Client.BindFlags(fs)
 	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst} {
