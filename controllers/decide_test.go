@@ -194,6 +194,42 @@ func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	}
 }
 
+// The Gate was open while nobody looked, and the write that makes up for it fails.
+func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()},
+		Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+	})
+	w.reconcile(g)
+	w.resume(app)
+	w.reconcile(g)
+	w.in(hours(3))
+	w.writes.before = func(write string) error {
+		if write == "apply Kustomization/apps" {
+			return errBroken
+		}
+		return nil
+	}
+	if _, err := w.try(g); err == nil || w.suspended(app) {
+		t.Fatalf("held: %t, %v", w.suspended(app), err)
+	}
+	w.writes.before = nil
+	w.resume(other) // which has not failed
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if w.suspended(other) {
+		t.Error("what was resumed after that is held again")
+	}
+	w.resume(app)
+	w.reconcile(g)
+	if w.suspended(app) {
+		t.Error("it is held again for ever")
+	}
+}
+
 // A clock that is ahead sees the end of a short close period, and the clock of the API
 // server not even its beginning.
 func TestAClosePeriodThatIsOverByOneClockOnlyIsKept(t *testing.T) {

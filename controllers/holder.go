@@ -242,6 +242,8 @@ func (r *GateReconciler) reread(ctx context.Context, obj *target.Object) (*targe
 func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want order) (settled, error) {
 	adapter := target.Of(&obj.Unstructured)
 	state, holders := adapter.Observe(obj, us), heldBy(&obj.Unstructured)
+	// What was to be held anew and was not is no more what somebody has resumed.
+	want.Respect = want.Respect && !hasFailed(want.gate, obj)
 	if !want.Closed && heldByNobody(&obj.Unstructured) {
 		closed, err := r.closedElsewhere(&obj.Unstructured, want)
 		if err != nil || closed {

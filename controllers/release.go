@@ -91,10 +91,15 @@ func turnOf(gate *v1alpha1.Gate, t *target.Object) pace.Item {
 		notAfter, _, _ := unstructured.NestedString(t.Object, "status", "notAfter")
 		item.Expiry, _ = time.Parse(time.RFC3339, notAfter) // one that has none has its turn last
 	}
-	item.Failed = slices.ContainsFunc(gate.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+	item.Failed = hasFailed(gate, t)
+	return item
+}
+
+// hasFailed returns whether a Gate has reported a failure of a target.
+func hasFailed(gate *v1alpha1.Gate, t *target.Object) bool {
+	return slices.ContainsFunc(gate.Status.Failures, func(f v1alpha1.TargetFailure) bool {
 		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
 	})
-	return item
 }
 
 // note writes into the status of a Gate how far a release is, and returns when to
