@@ -7,6 +7,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -19,6 +22,9 @@ const standingFor = 100 * time.Millisecond
 func (r *GateReconciler) standing(ctx context.Context, obj *v1alpha1.Gate, d gate.Decision) func() bool {
 	var mu sync.Mutex
 	stands, looked, own := true, r.Clock.Now(), obj.DeepCopy()
+	// What was decided by two clocks is not asked for again.
+	own.Status.ObservedGeneration = own.Generation
+	conditions.Delete(own, meta.ReadyCondition)
 	return func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -44,6 +50,9 @@ func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, st
 	exceptions, err := exceptionsOf(ctx, r.Client, key)
 	if err != nil {
 		return false
+	}
+	if state == v1alpha1.StateOpened && latest.Generation > own.Generation {
+		return false // nobody has seen yet whether the new spec opens by two clocks
 	}
 	own.Status.DeepCopyInto(&latest.Status)
 	return r.decide(ctx, latest, exceptions, now).State == state
