@@ -82,7 +82,9 @@ func runGrowth(ctx context.Context, b *bench) (*result, error) {
 		p := plot{file: fmt.Sprintf("growth-%d", len(r.plots)+1), title: "Cost against " + a.name, xLabel: a.name, yLabel: "milliseconds", logarithmic: true}
 		for _, name := range []string{"round", "close", "open"} {
 			if line := lines[name]; line != nil {
-				r.figure(fmt.Sprintf("Exponent of a %s against %s", name, a.name), exponent(line.points), "", "")
+				what := fmt.Sprintf("Exponent of a %s against %s", name, a.name)
+				r.figure(what, exponent(line.points), "", "")
+				r.grown(what, exponent(line.points))
 				p.series = append(p.series, *line)
 			}
 		}

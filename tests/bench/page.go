@@ -36,6 +36,9 @@ Allow two hours on two cores, most of which the API server takes. It needs Go an
 - When a target was held or released is when a watch of the bench saw it. That is later than it happened, by the time that
   the section on precision measures. At the end of each transition all targets are read, and the bench fails if
   one of them is not as it should be.
+- Below the tables of a section stands which limits were missed. The run fails at its end, with the page written, if something was
+  early, written for nothing or written more than twice per target, or if the yardstick did not write as much as the
+  controller. How long it takes on a machine is only told.
 - What is compared is measured in turns on the same objects, and the median counts. Seconds are those of this machine, ratios should
   be much the same on yours.
 `
@@ -58,6 +61,9 @@ func section(s scenario, machine string, measured *result) string {
 		for _, row := range t.rows {
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
 		}
+	}
+	if misses := measured.misses(); misses != "" {
+		b.WriteString("\n" + misses)
 	}
 	for _, p := range measured.plots {
 		fmt.Fprintf(&b, "\n![%s](%s/%s.svg)\n", p.title, pageName, p.file)

@@ -41,6 +41,7 @@ func runPrecision(ctx context.Context, b *bench) (*result, error) {
 		}
 		for _, closed := range []bool{true, false} {
 			row := lagsOf(measured[closed])
+			r.punctual(fmt.Sprintf("%d targets, %s", n, edgeName(closed)), quantile(row.first, 0))
 			lag.row(n, len(row.first), edgeName(closed), quantile(row.first, .5), quantile(row.first, .99), quantile(row.last, .5), quantile(row.last, .99), quantile(row.first, 0))
 			if closed {
 				first.points = append(first.points, [2]float64{float64(n), quantile(row.first, .5)})

@@ -34,6 +34,7 @@ type result struct {
 	figures []figure
 	tables  []table
 	plots   []plot
+	missed  []miss
 }
 
 // figure is one measured value.
@@ -93,5 +94,6 @@ func (r *result) text() string {
 			fmt.Fprintf(&b, "  %s\n", strings.Join(row, " | "))
 		}
 	}
+	b.WriteString(r.misses())
 	return b.String()
 }

@@ -101,6 +101,7 @@ func (b *bench) restarts(ctx context.Context, r *result, name string, f *fleet) 
 	r.figure(name+": ready", median(ready), "s", fmt.Sprintf("%d starts, to 50 ms", len(ready)))
 	r.figure(name+": verified", median(verified), "s", fmt.Sprintf("%d targets", len(f.targets)))
 	r.figure(name+": writes", writes.total(), "", fmt.Sprintf("of all %d starts: %s", len(ready), writes))
+	r.unwritten(fmt.Sprintf("%s, %d starts", name, len(ready)), writes)
 	return nil
 }
 

@@ -141,9 +141,12 @@ type turn struct {
 	posted int
 }
 
-// spent is the time that something took, and that of the processor that the API server
-// took for it, until all was quiet.
-type spent struct{ took, server time.Duration }
+// spent is the time that something took, that of the processor that the API server
+// took for it, until all was quiet, and what was written.
+type spent struct {
+	took, server time.Duration
+	writes       calls
+}
 
 // compare measures a fleet some times and removes its Gates.
 func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, times int) error {
@@ -171,6 +174,7 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, t
 		return err
 	}
 	r.tables = append(r.tables, comparison(name, f, turns, suspended))
+	r.compared(name, len(f.targets), turns)
 	if err := b.startController(ctx); err != nil {
 		return err
 	}
@@ -186,10 +190,13 @@ func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Dur
 	row("all written, s", "less than 60", written)
 	row("yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].took.Seconds() })
 	row("yardstick without events, s", "", func(t turn, closed bool) float64 { return t.patches[closed].took.Seconds() })
-	row("**controller to yardstick**", "1.15 or less", func(t turn, closed bool) float64 { return written(t, closed) / t.yardstick[closed].took.Seconds() })
+	row("**controller to yardstick**", "1.15 or less", toYardstick)
 	row("controller to yardstick without events", "", func(t turn, closed bool) float64 { return written(t, closed) / t.patches[closed].took.Seconds() })
 	row("flux suspend to controller", "", func(t turn, closed bool) float64 { return suspended[closed].Seconds() / written(t, closed) })
 	row("writes per target", "2 or less", per(len(f.targets), kustomizations.Resource))
+	row("writes per target of the yardstick", "the same", func(t turn, closed bool) float64 {
+		return t.yardstick[closed].writes.of(kustomizations.Resource).total() / float64(len(f.targets))
+	})
 	row("writes per gate", "", per(len(f.gates), "gates"))
 	row("Kubernetes Events per target", "", per(len(f.targets), "events"))
 	row("processor time of the controller, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.controller.Seconds() })
@@ -203,10 +210,7 @@ func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Dur
 func (t *table) compared(what, aim string, value func(turn, bool) float64, turns []turn) {
 	cells := []any{what}
 	for _, closed := range []bool{true, false} {
-		var values []float64
-		for _, t := range turns {
-			values = append(values, value(t, closed))
-		}
+		values := valuesOf(turns, closed, value)
 		if cell := median(values); len(values) == 1 {
 			cells = append(cells, cell)
 		} else {
@@ -291,7 +295,7 @@ func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[
 			return nil, err
 		}
 		used := after.since(before)
-		all[closed] = spent{took, used.server}
+		all[closed] = spent{took, used.server, used.calls.writes()}
 		b.say("yardstick, %s: %.2fs; API server %.1fs; %s", edgeName(closed), took.Seconds(), used.server.Seconds(), used.calls.writes())
 	}
 	return all, nil

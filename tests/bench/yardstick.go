@@ -220,6 +220,7 @@ func newCopied(f *fleet) *copied {
 // work returns the same patches for a transition: as many of each kind as the API server
 // has counted, with the content that the controller left. The objects are as they are now.
 func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, governs func(gate client.ObjectKey) []client.ObjectKey, closed bool) []work {
+	// There are only whole patches. Whether as many were sent is counted afterwards.
 	per := func(kinds ...call) int {
 		n := 0.0
 		for _, kind := range kinds {
