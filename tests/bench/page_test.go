@@ -167,6 +167,20 @@ func TestTheExponentOfAPowerIsFound(t *testing.T) {
 	}
 }
 
+func TestTheSteepestSlopeIsNotHiddenByAPlateau(t *testing.T) {
+	jump := [][2]float64{{1, 0.3}, {2, 0}, {4, 9.6}, {16, 10}, {64, 20}}
+	got := steepest(jump)
+	if want := math.Log(32) / math.Log(4); got.from != 1 || got.to != 4 || math.Abs(got.value-want) > 1e-9 {
+		t.Errorf("got %+v, want %g", got, want)
+	}
+	if got := steepest([][2]float64{{1, 10}, {10, 1}}); math.Abs(got.value+1) > 1e-9 {
+		t.Errorf("what falls: %+v", got)
+	}
+	if got := steepest(jump[:1]); !math.IsNaN(got.value) {
+		t.Errorf("a single point: %+v", got)
+	}
+}
+
 func TestWhatGoTestPrintsBecomesATable(t *testing.T) {
 	got, err := benchmarks("Engine", []byte(`goos: linux
 BenchmarkDecide/periods=1-2   	 1000	  1234 ns/op	  56 B/op	  7 allocs/op

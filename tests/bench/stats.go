@@ -25,6 +25,26 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
+// slope is that of the logarithms between two neighbours.
+type slope struct{ from, to, value float64 }
+
+// steepest returns the largest slope between neighbours, in the order of the points.
+// Those without a logarithm are passed over.
+func steepest(points [][2]float64) slope {
+	most := slope{value: math.NaN()}
+	var last [2]float64
+	for _, p := range points {
+		if p[0] <= 0 || p[1] <= 0 {
+			continue
+		}
+		if s := exponent([][2]float64{last, p}); last[0] > 0 && (math.IsNaN(most.value) || s > most.value) {
+			most = slope{last[0], p[0], s}
+		}
+		last = p
+	}
+	return most
+}
+
 // exponent returns the slope of a straight line through the logarithms of both
 // coordinates: 1 if y grows as x does, 0 if it does not grow.
 func exponent(points [][2]float64) float64 {

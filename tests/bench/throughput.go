@@ -41,7 +41,9 @@ an Event for each target, posted one after the other as the controller does it, 
 counts for neither. The watches of the bench run all the time.
 
 "flux suspend" is one merge patch of spec.suspend after the other, as "flux suspend --all" and "flux resume --all" send them. It
-is measured on a sample and scaled. It sets no condition, and it does not know when.`,
+is measured on a sample and scaled. It sets no condition, and it does not know when.
+
+"Reads" are what the API server has counted as GET and LIST of the controller: it is to know its targets from watches alone.`,
 }
 
 func runThroughput(ctx context.Context, b *bench) (*result, error) {
@@ -199,6 +201,10 @@ func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Dur
 	})
 	row("writes per gate", "", per(len(f.gates), "gates"))
 	row("Kubernetes Events per target", "", per(len(f.targets), "events"))
+	row("reads per target", "", func(t turn, closed bool) float64 {
+		return t.controller[closed].used.calls.lookups().total() / float64(len(f.targets))
+	})
+	row("requests refused because of a conflict", "", func(t turn, closed bool) float64 { return t.controller[closed].used.conflicts.total() })
 	row("processor time of the controller, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.controller.Seconds() })
 	row("processor time of the API server, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
 	row("the same for the yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].server.Seconds() })

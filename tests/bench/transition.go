@@ -99,8 +99,9 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 		return nil, err
 	}
 	t.used = after.since(before)
-	b.say("%s: first %.3fs, last %.2fs, all written %.2fs; controller %.1fs CPU, API server %.1fs; %s", edgeName(closed), t.first().Seconds(), t.last().Seconds(),
-		t.written.Seconds(), t.used.controller.Seconds(), t.used.server.Seconds(), t.used.calls.writes())
+	b.say("%s: first %.3fs, last %.2fs, all written %.2fs; controller %.1fs CPU, API server %.1fs; %s; conflicts: %s; read: %s",
+		edgeName(closed), t.first().Seconds(), t.last().Seconds(), t.written.Seconds(), t.used.controller.Seconds(), t.used.server.Seconds(),
+		t.used.calls.writes(), t.used.conflicts, t.used.calls.lookups())
 	return t, b.verify(ctx, f, closed)
 }
 

@@ -31,9 +31,12 @@ apiserver_request_totally_else 1
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, metrics) })) //nolint:errcheck // a test
 	defer server.Close()
 	b := &bench{http: server.Client(), server: server.URL}
-	got, err := b.requests(t.Context())
+	got, conflicts, err := b.counted(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := (calls{{"APPLY", "kustomizations", ""}: 2}); !reflect.DeepEqual(conflicts, want) {
+		t.Errorf("the conflicts are %v, want %v", conflicts, want)
 	}
 	before := calls{{"APPLY", "kustomizations", ""}: 5}
 	added := got.since(before)
@@ -43,6 +46,10 @@ apiserver_request_totally_else 1
 	}
 	if writes, reads := added.writes().total(), added.reads().total(); writes != 8 || reads != 1 {
 		t.Errorf("%g writes, %g reads", writes, reads)
+	}
+	asked := calls{{"GET", "gates", ""}: 2, {"LIST", "kustomizations", ""}: 3, {"WATCH", "gates", ""}: 1, {"GET", "endpoints", ""}: 12, {"PATCH", "gates", ""}: 1}
+	if n := asked.lookups().total(); n != 5 {
+		t.Errorf("%g reads of clients", n)
 	}
 	if n := added.of("gates").total(); n != 1 {
 		t.Errorf("%g of Gates", n)

@@ -145,13 +145,15 @@ func freeAddress(ctx context.Context) (string, error) {
 // usage is what was used so far: requests of all clients, processor time, and how often
 // the controller has reconciled anything.
 type usage struct {
-	calls              calls
+	calls calls
+	// conflicts are those of the calls that were refused because an object had changed.
+	conflicts          calls
 	controller, server time.Duration
 	reconciles         float64
 }
 
 func (u usage) since(before usage) usage {
-	return usage{u.calls.since(before.calls), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
+	return usage{u.calls.since(before.calls), u.conflicts.since(before.conflicts), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
 }
 
 const processorTime = "process_cpu_seconds_total"
@@ -170,7 +172,7 @@ func (b *bench) usage(ctx context.Context) (u usage, err error) {
 		return u, err
 	}
 	u.server = seconds(sum(server[processorTime]))
-	u.calls, err = b.requests(ctx)
+	u.calls, u.conflicts, err = b.counted(ctx)
 	return u, err
 }
 
