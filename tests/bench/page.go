@@ -33,9 +33,10 @@ Allow two hours on two cores, most of which the API server takes. It needs Go an
   objects, and the field managers of Flux. No kustomize-controller runs, since it would be measured as well.
 - What was written is counted by the API server, in ` + "`apiserver_request_total`" + ` before and after. Leases are left out: the API server
   renews its own.
-- When a target was held or released is when a watch of the bench saw it. That is later than it happened, by the time that
-  the section on precision measures. At the end of each transition all targets are read, and the bench fails if
-  one of them is not as it should be.
+- When a target was held or released is when a watch of the bench saw it, never earlier than it happened. The section on precision
+  has the time from the answer to a write to its event, as it was measured. At the end of a transition all targets are read,
+  in the section on precision at the end of the last close and the last open of a size, and the bench fails if one of them is not
+  as it should be.
 - Below the tables of a section stands which limits were missed. The run fails at its end, with the page written, if something was
   early, written for nothing or written more than twice per target, or if the yardstick did not write as much as the
   controller. How long it takes on a machine is only told.

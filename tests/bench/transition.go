@@ -25,7 +25,8 @@ type fleet struct {
 	// cron has the Gates close by a cron expression, at a full minute. Otherwise they
 	// close by dates.
 	cron bool
-	// brisk transitions follow each other soon, and nothing is counted.
+	// brisk transitions follow each other soon. Nothing is counted, and who wants the
+	// targets read does that.
 	brisk bool
 	// from is when they close, or did.
 	from time.Time

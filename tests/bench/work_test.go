@@ -86,6 +86,17 @@ func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
 	}
 }
 
+func TestFewEdgesHaveNoP99(t *testing.T) {
+	nine := lags{first: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, last: []float64{11, 12, 13, 14, 15, 16, 17, 18, 19}}
+	if got, want := nine.cells(100, true), []any{100, 9, "close", 5., "", 9., 15., "", 19., 1.}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	ten := lags{first: append(nine.first, 10), last: append(nine.last, 20)}
+	if got, want := ten.cells(100, false), []any{100, 10, "open", 5., 10., 10., 15., 20., 20., 1.}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestEachTargetBelongsToOneGateOfItsNamespace(t *testing.T) {
 	f := &fleet{}
 	for i := range 12 {
