@@ -40,8 +40,9 @@ Allow two hours on two cores, most of which the API server takes. It needs Go an
 - Below the tables of a section stands which limits were missed. The run fails at its end, with the page written, if something was
   early, written for nothing or written more than twice per target, or if the yardstick did not write as much as the
   controller. How long it takes on a machine is only told.
-- What is compared is measured in turns on the same objects, and the median counts. Seconds are those of this machine, ratios should
-  be much the same on yours.
+- What is compared is measured on the same objects, one after the other. ` + "`throughput`" + ` is one turn of ten thousand targets. ` + "`turns`" + `
+  has several of a tenth, of which the median counts: its extremes show how much one machine differs from itself, in seconds and
+  in ratios. Those of another machine may differ more.
 `
 
 // unmeasured stands in a section that has no figures yet.

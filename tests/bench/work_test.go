@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -86,6 +87,14 @@ func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
 	}
 }
 
+func TestTheYardsticksChangePlacesFromTurnToTurn(t *testing.T) {
+	for turn, want := range [][]bool{{true, false}, {false, true}, {true, false}} {
+		if got := yardsticks(turn); !slices.Equal(got, want) {
+			t.Errorf("turn %d: %v", turn, got)
+		}
+	}
+}
+
 func TestFewEdgesHaveNoP99(t *testing.T) {
 	nine := lags{first: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, last: []float64{11, 12, 13, 14, 15, 16, 17, 18, 19}}
 	if got, want := nine.cells(100, true), []any{100, 9, "close", 5., "", 9., 15., "", 19., 1.}; !reflect.DeepEqual(got, want) {
@@ -139,7 +148,7 @@ func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
 	for closed, obj := range map[bool]*unstructured.Unstructured{true: held, false: free} {
 		c.objects[closed] = of(obj)
 		c.gates[closed] = map[client.ObjectKey]*v1alpha1.Gate{gate: {}}
-		c.writes[closed] = calls{{"APPLY", "kustomizations", ""}: 1, {"PATCH", "kustomizations", "status"}: 1, {"PATCH", "gates", "status"}: 4}
+		c.writes[closed] = calls{{"APPLY", "kustomizations", ""}: 1, {"PATCH", "kustomizations", "status"}: 1, {"PATCH", "gates", "status"}: 4, {"POST", "events", ""}: 3}
 	}
 	closing := c.work(of(free), f.governed(), true)[0]
 	want := []patch{
@@ -154,6 +163,13 @@ func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
 	}
 	if n := len(closing.before) + len(closing.after); n != 4 || len(closing.before) == 0 || len(closing.after) == 0 {
 		t.Errorf("%d patches of the Gate before its targets, %d after them", len(closing.before), len(closing.after))
+	}
+	var told []string
+	for _, about := range closing.told() {
+		told = append(told, about.Kind+" "+about.Namespace+"/"+about.Name)
+	}
+	if !slices.Equal(told, []string{"Gate apps/all", "Gate apps/all", "Kustomization apps/app"}) {
+		t.Errorf("events about %v", told)
 	}
 	opening := c.work(of(held), f.governed(), false)[0].targets[0].patches
 	if len(opening) != 2 || opening[0].subresource != "status" || opening[1].kind != types.ApplyPatchType || opening[1].body["spec"] != nil {
