@@ -39,9 +39,11 @@ type bench struct {
 	// groups has the targets that were made, by the names of their groups.
 	groups map[string][]client.ObjectKey
 	// transitions has those of one Gate with all targets, memory what the controller
-	// used with some, closed the Gates that one scenario leaves closed for another.
+	// used with some and memoryHeld with some that were held, closed the Gates that one
+	// scenario leaves closed for another.
 	transitions map[bool][]*transition
-	memory      map[int]memory
+	memory      memories
+	memoryHeld  memories
 	closed      *fleet
 	// slow is how often the machine was not ready in time.
 	slow int
@@ -56,7 +58,7 @@ func (b *bench) say(format string, args ...any) {
 
 func (b *bench) start(ctx context.Context) (err error) {
 	b.say("Starting etcd and kube-apiserver, building the gating-controller")
-	b.groups, b.transitions, b.memory = map[string][]client.ObjectKey{}, map[bool][]*transition{}, map[int]memory{}
+	b.groups, b.transitions, b.memory, b.memoryHeld = map[string][]client.ObjectKey{}, map[bool][]*transition{}, memories{}, memories{}
 	if b.cluster, err = harness.StartControlPlane(harness.CRDs...); err != nil {
 		return err
 	}
