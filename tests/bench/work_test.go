@@ -124,6 +124,19 @@ func TestMemoryIsToldOfOpenAndOfHeldTargets(t *testing.T) {
 	}
 }
 
+func TestTheStartOfAProcessIsNotCountedFromAWholeSecond(t *testing.T) {
+	now := time.Unix(1700000100, 250_000_000)
+	got, err := cutFromBoot("cpu  1 2 3\nbtime 1700000000\nprocesses 4\n", "99.50 180.00\n", now)
+	if err != nil || got != 750*time.Millisecond {
+		t.Errorf("got %s: %v", got, err)
+	}
+	for _, none := range [][2]string{{"cpu  1 2 3\n", "99.50 180.00\n"}, {"btime 1700000000\n", ""}} {
+		if _, err := cutFromBoot(none[0], none[1], now); err == nil {
+			t.Errorf("no error from %q", none)
+		}
+	}
+}
+
 func TestFewEdgesHaveNoP99(t *testing.T) {
 	nine := lags{first: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, last: []float64{11, 12, 13, 14, 15, 16, 17, 18, 19}}
 	if got, want := nine.cells(100, true), []any{100, 9, "close", 5., "", 9., 15., "", 19., 1.}; !reflect.DeepEqual(got, want) {

@@ -93,6 +93,8 @@ func (b *bench) stop() error {
 type controller struct {
 	*harness.Process
 	metrics string
+	// asked is when it was to be started, ready when it was seen to be.
+	asked, ready time.Time
 }
 
 // startController starts observing and the controller with its default flags, those of the command
@@ -103,11 +105,12 @@ func (b *bench) startController(ctx context.Context, args ...string) error {
 		return err
 	}
 	args = append(append([]string{"--metrics-addr=" + address}, b.controllerArgs...), args...)
+	asked := time.Now()
 	p, err := b.cluster.StartGatingController(ctx, args...)
 	if err != nil {
 		return err
 	}
-	b.gating = &controller{Process: p, metrics: "http://" + address}
+	b.gating = &controller{Process: p, metrics: "http://" + address, asked: asked, ready: time.Now()}
 	b.observer, err = observe(ctx, b.config, b.client.Scheme())
 	return err
 }
