@@ -28,7 +28,7 @@ The exponent is the slope of the line through the logarithms: 1 is linear, less 
 Where it is far below 1, what does not grow outweighs what does. A line hides a jump that is followed by a plateau, so that the
 steepest slope between two neighbours stands beside it. Each point was measured once.
 
-"409" are the requests that the API server refused because the object had changed meanwhile: of a close, of an open, or of the rounds.
+"409" are the requests that the API server refused because the object had changed meanwhile: of a close, of an open, or of all rounds that were measured.
 
 - Gates per target: every Gate governs the same targets, all close and open at the same time, and each adds its name and removes it again. That is one
   write of a hold and one of a condition for each Gate and target, and another try for each that was not first.
@@ -80,7 +80,7 @@ func runGrowth(ctx context.Context, b *bench) (*result, error) {
 		return nil, err
 	}
 	for _, a := range b.axes() {
-		t := table{title: "Against " + a.name, columns: []string{a.name, "gates", "targets", "round, ms", "409"}}
+		t := table{title: "Against " + a.name, columns: []string{a.name, "gates", "targets", "round, ms", "round: 409"}}
 		if a.moves {
 			for _, edge := range []string{"close", "open"} {
 				t.columns = append(t.columns, edge+", s", edge+": writes per gate and target", edge+": 409")
@@ -100,8 +100,7 @@ func runGrowth(ctx context.Context, b *bench) (*result, error) {
 		for _, name := range []string{"round", "close", "open"} {
 			if line := lines[name]; line != nil {
 				what := fmt.Sprintf("Exponent of a %s against %s", name, a.name)
-				most := steepest(line.points)
-				r.figure(what, exponent(line.points), "", fmt.Sprintf("the steepest slope is %s, from %s to %s", digits(most.value), digits(most.from), digits(most.to)))
+				r.figure(what, exponent(line.points), "", steepest(line.points).String())
 				r.grown(what, exponent(line.points))
 				p.series = append(p.series, *line)
 			}

@@ -19,7 +19,7 @@ This page is written by a program. Do not edit it, run it:
 
 ` + "```sh\nmake bench\n```" + `
 
-Allow two hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To measure one part anew, run
+Allow two and a half hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To measure one part anew, run
 ` + "`make bench BENCH=\"-only NAME\"`" + ` with the name that stands below its heading. ` + "`-quick`" + ` takes small sizes and leaves this page alone.
 
 ## Method

@@ -86,7 +86,7 @@ func digits(value float64) string {
 func (r *result) text() string {
 	var b strings.Builder
 	for _, f := range r.figures {
-		fmt.Fprintf(&b, "  %-60s %10s %s\n", f.name, digits(f.value), f.unit)
+		fmt.Fprintf(&b, "  %-60s %10s %-5s %s\n", f.name, digits(f.value), f.unit, f.meaning)
 	}
 	for _, t := range r.tables {
 		fmt.Fprintf(&b, "  %s\n  %s\n", t.title, strings.Join(t.columns, " | "))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -27,6 +28,14 @@ func quantile(values []float64, q float64) float64 {
 
 // slope is that of the logarithms between two neighbours.
 type slope struct{ from, to, value float64 }
+
+// String is empty if there are no neighbours.
+func (s slope) String() string {
+	if math.IsNaN(s.value) {
+		return ""
+	}
+	return fmt.Sprintf("the steepest slope is %s, from %s to %s", digits(s.value), digits(s.from), digits(s.to))
+}
 
 // steepest returns the largest slope between neighbours, in the order of the points.
 // Those without a logarithm are passed over.
