@@ -17,9 +17,10 @@ One Gate governs all Kustomizations of the cluster. "Heap" is what is in use aft
 the process, which follows with a delay and keeps room for the work. The controller keeps of each target its metadata, who
 owns what holds it, and its conditions. The size of the objects in the API server does not count otherwise.
 
-Each size is measured with the Gate open, by a controller that has just started, and up to 10000 targets with the Gate closed and all
-targets held, after that: closing more takes too long here. Open is the lesser of the two: a target that was never held has no
-condition of the controller. Among the open ones are those that were held for a smaller size or by an earlier part of the run.
+Each size is measured with the Gate open, by a controller that has just started. Up to 10000 targets it is measured once more when
+the same process has closed the Gate and holds all of them, with what the close has left in its memory: closing more takes too long
+here. Open is the lesser of the two: a target that was never held has no condition of the controller. Among the open ones are those
+that were held for a smaller size or by an earlier part of the run.
 
 The exponent is the slope in logarithms of what the targets add to the heap of a controller without any: 1 is linear, less is
 better, more is worse.`,
