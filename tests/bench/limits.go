@@ -18,9 +18,9 @@ const (
 	maxWritten = 60
 	// maxExponent is of a cost against what grows.
 	maxExponent = 1.15
-	// retries are by how many writes per target the yardstick may differ from the
-	// controller: what either had to send again after a conflict.
-	retries = 0.02
+	// fewWrites are by how many writes per target the yardstick may differ from the
+	// controller, without those that were refused because of a conflict.
+	fewWrites = 0.02
 )
 
 // miss is a limit that was not kept, in words.
@@ -65,7 +65,7 @@ func (r *result) misses() string {
 // unwritten notes writes where there must be none.
 func (r *result) unwritten(what string, writes calls) {
 	if n := writes.total(); n != 0 {
-		r.miss(true, "%s: %s writes, the limit is none: %s.", what, exactly(n), writes)
+		r.miss(true, "%s: %s writes, the limit is none: %s.", what, digits(n), writes)
 	}
 }
 
@@ -87,7 +87,7 @@ func (r *result) thrifty(what string, perTarget float64) {
 // grown notes if a cost grows faster than it may.
 func (r *result) grown(what string, exponent float64) {
 	if exponent > maxExponent {
-		r.miss(false, "%s: %s, the limit is %s.", what, digits(exponent), digits(maxExponent))
+		r.miss(false, "%s: %s, the limit is %s.", what, exactly(exponent), digits(maxExponent))
 	}
 }
 
@@ -98,23 +98,29 @@ func (r *result) compared(name string, targets int, turns []turn) {
 		what := fmt.Sprintf("%s, %s", name, edgeName(closed))
 		writes := per(targets, kustomizations.Resource)
 		for _, t := range turns {
-			ours := writes(t, closed)
 			r.punctual(what, t.controller[closed].first().Seconds())
-			r.thrifty(what, ours)
-			for which, bare := range map[string]spent{"yardstick": t.yardstick[closed], "yardstick without events": t.patches[closed]} {
-				if n := bare.writes.of(kustomizations.Resource).total() / float64(targets); math.Abs(n-ours) > retries {
-					r.miss(true, "%s: the %s sent %s writes per target, the controller %s, so that their times do not compare.", what, which, exactly(n), exactly(ours))
-				}
-			}
+			r.thrifty(what, writes(t, closed))
+			ours := t.controller[closed].used.accepted()
+			r.alike(what, "yardstick", t.yardstick[closed].writes, ours, targets)
+			r.alike(what, "yardstick without events", t.patches[closed].writes, ours, targets)
 		}
 		bare := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.yardstick[closed].took.Seconds() })
 		if ratio := medianOf(turns, closed, toYardstick); ratio > maxRatio {
-			r.miss(false, "%s: controller to yardstick %s, the limit is %s.", what, digits(ratio), digits(maxRatio))
+			r.miss(false, "%s: controller to yardstick %s, the limit is %s.", what, exactly(ratio), digits(maxRatio))
 		}
 		if took := medianOf(turns, closed, written); took >= maxWritten {
 			server := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
 			r.miss(false, "%s: all written after %s s, the limit is less than %d s. %s", what, digits(took), maxWritten, bound(took, bare, server, runtime.NumCPU()))
 		}
+	}
+}
+
+// alike notes if a yardstick did not write what the controller wrote.
+func (r *result) alike(what, which string, theirs, ours calls, targets int) {
+	each := func(c calls) float64 { return c.of(kustomizations.Resource).total() / float64(targets) }
+	if a, b := each(theirs), each(ours); math.Abs(a-b) > fewWrites {
+		r.miss(true, "%s: the %s sent %s writes per target, the controller %s without refused ones, so that their times do not compare.",
+			what, which, exactly(a), exactly(b))
 	}
 }
 
@@ -147,5 +153,5 @@ func valuesOf(turns []turn, closed bool, value func(turn, bool) float64) []float
 
 // exactly writes a value such that what is beyond a limit is seen to be: 2.0001 is not 2.
 func exactly(value float64) string {
-	return strconv.FormatFloat(math.Round(value*1e6)/1e6, 'f', -1, 64)
+	return strconv.FormatFloat(value, 'g', 6, 64)
 }

@@ -161,6 +161,15 @@ func (u usage) since(before usage) usage {
 	return usage{u.calls.since(before.calls), u.conflicts.since(before.conflicts), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
 }
 
+// accepted are the writes without those that were refused because of a conflict.
+func (u usage) accepted() calls {
+	accepted := u.calls.writes()
+	for call, n := range u.conflicts.writes() {
+		accepted[call] -= n
+	}
+	return accepted
+}
+
 const processorTime = "process_cpu_seconds_total"
 
 // usage leaves out the controller if it is stopped.
