@@ -87,7 +87,7 @@ func (r *result) thrifty(what string, perTarget float64) {
 // grown notes if a cost grows faster than it may.
 func (r *result) grown(what string, exponent float64) {
 	if exponent > maxExponent {
-		r.miss(false, "%s: %s, the limit is %s.", what, exactly(exponent), digits(maxExponent))
+		r.miss(false, "%s: %s, the limit is %s.", what, beyond(exponent, maxExponent), digits(maxExponent))
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *result) compared(name string, targets int, turns []turn) {
 		}
 		bare := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.yardstick[closed].took.Seconds() })
 		if ratio := medianOf(turns, closed, toYardstick); ratio > maxRatio {
-			r.miss(false, "%s: controller to yardstick %s, the limit is %s.", what, exactly(ratio), digits(maxRatio))
+			r.miss(false, "%s: controller to yardstick %s, the limit is %s.", what, beyond(ratio, maxRatio), digits(maxRatio))
 		}
 		if took := medianOf(turns, closed, written); took >= maxWritten {
 			server := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
@@ -149,6 +149,14 @@ func valuesOf(turns []turn, closed bool, value func(turn, bool) float64) []float
 		values = append(values, value(t, closed))
 	}
 	return values
+}
+
+// beyond writes a value such that it is not the same as the limit.
+func beyond(value, limit float64) string {
+	if text := digits(value); text != digits(limit) {
+		return text
+	}
+	return exactly(value)
 }
 
 // exactly writes a value such that what is beyond a limit is seen to be: 2.0001 is not 2.

@@ -96,6 +96,14 @@ func TestWhatIsBeyondALimitIsSeenToBe(t *testing.T) {
 	}
 }
 
+func TestThreeDigitsAreEnoughForWhatIsFarBeyondALimit(t *testing.T) {
+	for value, want := range map[float64]string{1.68928: "1.69", 1.1501: "1.1501"} {
+		if got := beyond(value, 1.15); got != want {
+			t.Errorf("%g: got %s, want %s", value, got, want)
+		}
+	}
+}
+
 func TestWhatGrowsFasterThanItMayIsTold(t *testing.T) {
 	r := &result{}
 	r.grown("Exponent of a round", 1.15)

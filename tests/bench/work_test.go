@@ -116,7 +116,7 @@ func TestMemoryIsToldOfOpenAndOfHeldTargets(t *testing.T) {
 	}; !reflect.DeepEqual(figures, want) {
 		t.Errorf("got %v, want %v", figures, want)
 	}
-	if len(r.missed) != 1 || !strings.Contains(r.missed[0].text, "held: 1.5, the limit is 1.15") || len(r.plots[0].series) != 4 {
+	if len(r.missed) != 1 || !strings.Contains(r.missed[0].text, "held: 1.50, the limit is 1.15") || len(r.plots[0].series) != 4 {
 		t.Errorf("missed %v, %d lines", r.missed, len(r.plots[0].series))
 	}
 	if r := memoryResult(open, memories{}); len(r.figures) != 2 || len(r.plots[0].series) != 2 {
