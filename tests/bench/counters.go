@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,20 +37,32 @@ func (c call) write() bool {
 type calls map[call]float64
 
 // requests returns what the API server has counted so far, all codes together.
-// Leases are left out: the API server writes its own as well.
 func (b *bench) requests(ctx context.Context) (calls, error) {
+	counted, _, err := b.counted(ctx)
+	return counted, err
+}
+
+// counted returns all requests that the API server has counted so far, and those among
+// them that it refused because the object had changed meanwhile. Leases are left out:
+// the API server writes its own as well.
+func (b *bench) counted(ctx context.Context) (counted, conflicts calls, err error) {
 	families, err := scrape(ctx, b.http, b.server+"/metrics", "apiserver_request_total")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	counted := calls{}
+	counted, conflicts = calls{}, calls{}
 	for _, metric := range families["apiserver_request_total"].GetMetric() {
 		labels := labelsOf(metric)
-		if labels["resource"] != "leases" && labels["resource"] != "" {
-			counted[call{labels["verb"], labels["resource"], labels["subresource"]}] += metric.GetCounter().GetValue()
+		if labels["resource"] == "leases" || labels["resource"] == "" {
+			continue
+		}
+		kind := call{labels["verb"], labels["resource"], labels["subresource"]}
+		counted[kind] += metric.GetCounter().GetValue()
+		if labels["code"] == strconv.Itoa(http.StatusConflict) {
+			conflicts[kind] += metric.GetCounter().GetValue()
 		}
 	}
-	return counted, nil
+	return counted, conflicts, nil
 }
 
 // since returns what was added to earlier calls.
@@ -75,6 +88,16 @@ func (c calls) reads() calls {
 	reads := maps.Clone(c)
 	maps.DeleteFunc(reads, func(call call, _ float64) bool { return call.write() })
 	return reads
+}
+
+// lookups returns the reads of clients. What a watch sends is no read, and endpoints are
+// what the API server asks itself for.
+func (c calls) lookups() calls {
+	lookups := c.reads()
+	maps.DeleteFunc(lookups, func(call call, _ float64) bool {
+		return call.verb != "GET" && call.verb != "LIST" || call.resource == "endpoints" || call.resource == "endpointslices"
+	})
+	return lookups
 }
 
 // of returns only calls for some resources.

@@ -67,6 +67,7 @@ func runIdle(ctx context.Context, b *bench) (*result, error) {
 	background := resting.controller.Seconds() / resting.took.Seconds() * busy.took.Seconds()
 	r.figure("Reconciliations", busy.reconciles, "", fmt.Sprintf("of %d gates with %d targets, in %s", len(f.gates), len(f.targets), busy.took.Round(time.Second)))
 	r.figure("Writes", writes.total(), "", "of all resources, Events as well: "+writes.String())
+	r.unwritten("An hour in which nothing changes", writes)
 	r.figure("Other requests", busy.calls.total()-writes.total(), "", busy.calls.reads().String())
 	r.figure("Processor time per reconciliation", 1000*(busy.controller.Seconds()-background)/busy.reconciles, "ms", fmt.Sprintf("of a Gate with %d targets", len(f.targets)/len(f.gates)))
 	r.figure("Processor time at rest", 1000*resting.controller.Seconds()/resting.took.Seconds(), "ms/s", "nothing to do until tomorrow")

@@ -99,23 +99,31 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
+	var missed error
 	for _, s := range selected {
-		b.say("== %s", s.title)
-		r, err := s.run(ctx, b)
+		r, err := b.measure(ctx, s)
 		if err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", s.name, err), b.keepLog())
+			return errors.Join(missed, err)
 		}
-		fmt.Println(r.text())
-		if o.quick && o.out == "" {
-			continue
-		}
-		machine, err := b.machine()
-		if err != nil {
-			return err
-		}
-		if err := publish(cmp.Or(o.out, filepath.Join(harness.Root(), "docs")), machine, scenarios, s, r); err != nil {
-			return err
-		}
+		missed = errors.Join(missed, r.failure(s.name))
 	}
-	return nil
+	return missed
+}
+
+// measure runs a scenario and publishes what it measured, whatever limits it missed.
+func (b *bench) measure(ctx context.Context, s scenario) (*result, error) {
+	b.say("== %s", s.title)
+	r, err := s.run(ctx, b)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", s.name, err), b.keepLog())
+	}
+	fmt.Println(r.text())
+	if b.quick && b.out == "" {
+		return r, nil
+	}
+	machine, err := b.machine()
+	if err != nil {
+		return nil, err
+	}
+	return r, publish(cmp.Or(b.out, filepath.Join(harness.Root(), "docs")), machine, scenarios, s, r)
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -13,9 +13,14 @@ import (
 var memoryGrowth = scenario{
 	name: "memory", title: "Memory", run: runMemory,
 	about: `
-One open Gate governs all Kustomizations of the cluster. "Heap" is what is in use after garbage collection, "resident" all memory of
+One Gate governs all Kustomizations of the cluster. "Heap" is what is in use after garbage collection, "resident" all memory of
 the process, which follows with a delay and keeps room for the work. The controller keeps of each target its metadata, who
 owns what holds it, and its conditions. The size of the objects in the API server does not count otherwise.
+
+Each size is measured with the Gate open, by a controller that has just started. Up to 10000 targets it is measured once more when
+the same process has closed the Gate and holds all of them, with what the close has left in its memory: closing more takes too long
+here. Open is the lesser of the two: a target that was never held has no condition of the controller. Among the open ones are those
+that were held for a smaller size or by an earlier part of the run.
 
 The exponent is the slope in logarithms of what the targets add to the heap of a controller without any: 1 is linear, less is
 better, more is worse.`,
@@ -29,37 +34,72 @@ func (b *bench) memorySizes() []int {
 	return []int{1000, 5000, 10000, 20000, 50000}
 }
 
+// maxHeld is up to how many targets they are held as well.
+const maxHeld = 10000
+
+// memories are what the controller used, by the number of targets.
+type memories map[int]memory
+
+func (m memories) sizes() []int { return slices.Sorted(maps.Keys(m)) }
+
+// added returns what some targets added to the heap of a controller without any.
+func (m memories) added(n int, empty memory) float64 { return m[n].heap - empty.heap }
+
+// perTarget is that in KiB for each of them.
+func (m memories) perTarget(n int, empty memory) float64 {
+	return m.added(n, empty) / float64(n) / 1024
+}
+
 func runMemory(ctx context.Context, b *bench) (*result, error) {
-	r := &result{}
 	if err := b.measureMemory(ctx, b.memorySizes()); err != nil {
 		return nil, err
 	}
-	t := table{title: "Memory of the controller", columns: []string{"targets", "heap in MiB", "heap per target in KiB", "resident in MiB"}}
-	heap, resident := series{name: "heap after garbage collection"}, series{name: "resident"}
-	var added [][2]float64
-	empty := b.memory[0]
-	sizes := []int{}
-	for n := range b.memory {
-		sizes = append(sizes, n)
+	return memoryResult(b.memory, b.memoryHeld), nil
+}
+
+// memoryResult is of what was used with open Gates, with no targets as well, and with
+// closed ones.
+func memoryResult(open, held memories) *result {
+	r, empty := &result{}, open[0]
+	t := table{title: "Memory of the controller", columns: []string{"targets", "heap in MiB, open", "held", "heap per target in KiB, open", "held", "resident in MiB, open", "held"}}
+	for _, n := range open.sizes() {
+		cells := []any{n, open[n].heap / mebi, "", "", "", open[n].resident / mebi, ""}
+		if n > 0 {
+			cells[3] = open.perTarget(n, empty)
+		}
+		if m, measured := held[n]; measured {
+			cells[2], cells[4], cells[6] = m.heap/mebi, held.perTarget(n, empty), m.resident/mebi
+		}
+		t.row(cells...)
 	}
-	slices.Sort(sizes)
-	for _, n := range sizes {
-		m := b.memory[n]
-		if n == 0 {
-			t.row(n, m.heap/mebi, "", m.resident/mebi)
+	r.tables = append(r.tables, t)
+	p := plot{file: "memory", title: "Memory of the controller", xLabel: "targets", yLabel: "MiB"}
+	for _, of := range []struct {
+		name     string
+		measured memories
+	}{{"open", open}, {"held", held}} {
+		heap, resident := series{name: of.name + ": heap after garbage collection"}, series{name: of.name + ": resident"}
+		var added [][2]float64
+		last := 0
+		for _, n := range of.measured.sizes() {
+			if n == 0 {
+				continue
+			}
+			heap.points = append(heap.points, [2]float64{float64(n), of.measured[n].heap / mebi})
+			resident.points = append(resident.points, [2]float64{float64(n), of.measured[n].resident / mebi})
+			added, last = append(added, [2]float64{float64(n), of.measured.added(n, empty)}), n
+		}
+		if last == 0 {
 			continue
 		}
-		t.row(n, m.heap/mebi, (m.heap-empty.heap)/float64(n)/1024, m.resident/mebi)
-		heap.points = append(heap.points, [2]float64{float64(n), m.heap / mebi})
-		resident.points = append(resident.points, [2]float64{float64(n), m.resident / mebi})
-		added = append(added, [2]float64{float64(n), m.heap - empty.heap})
+		what := "Exponent of the heap against targets, " + of.name
+		r.figure(what, exponent(added), "", "without what the controller has with no targets")
+		r.grown(what, exponent(added))
+		r.figure("Heap per target, "+of.name, of.measured.perTarget(last, empty), "KiB", fmt.Sprintf("of %d targets", last))
+		p.series = append(p.series, heap, resident)
 	}
-	r.figure("Exponent of the heap against targets", exponent(added), "", "without what the controller has with no targets")
-	last := sizes[len(sizes)-1]
-	r.figure("Heap per target", (b.memory[last].heap-empty.heap)/float64(last)/1024, "KiB", "at the largest size")
-	r.tables = append(r.tables, t)
-	r.plots = append(r.plots, plot{file: "memory", title: "Memory of the controller", xLabel: "targets", yLabel: "MiB", series: []series{heap, resident}})
-	return r, nil
+	r.plots = append(r.plots, p)
+	return r
 }
 
 // measureMemory measures sizes that the cluster has not outgrown yet.
@@ -75,47 +115,62 @@ func (b *bench) measureMemory(ctx context.Context, sizes []int) error {
 	return nil
 }
 
-func (b *bench) measureMemoryOf(ctx context.Context, n int) error {
-	var gates []client.ObjectKey
+func (b *bench) measureMemoryOf(ctx context.Context, n int) (err error) {
 	if n == 0 {
 		if err := b.startController(ctx); err != nil {
 			return err
 		}
-	} else {
-		f, err := b.oneGate(ctx, n)
-		if err != nil {
+		if b.memory[n], err = b.settledMemory(ctx); err != nil {
 			return err
 		}
-		if err := b.startController(ctx); err != nil {
-			return err
-		}
-		if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool {
-			return settled(gate, false) && gate.Status.Targets.Total == int64(n)
-		}); err != nil {
-			return err
-		}
-		gates = f.gates
-		defer func() {
-			b.say("%d targets: heap %.1f MiB, resident %.1f MiB", n, b.memory[n].heap/mebi, b.memory[n].resident/mebi)
-		}()
+		return b.stopController()
 	}
-	if _, err := b.quiet(ctx); err != nil {
+	f, err := b.oneGate(ctx, n)
+	if err != nil {
 		return err
 	}
-	// The heap is asked for twice: finalizers of the first collection free more.
-	var m memory
-	for range 2 {
-		var err error
-		if m, err = b.useOfMemory(ctx); err != nil {
+	f.brisk = true
+	if err := b.startController(ctx); err != nil {
+		return err
+	}
+	if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool {
+		return settled(gate, false) && gate.Status.Targets.Total == int64(n)
+	}); err != nil {
+		return err
+	}
+	if b.memory[n], err = b.settledMemory(ctx); err != nil {
+		return err
+	}
+	b.say("%d targets: heap %.1f MiB, resident %.1f MiB", n, b.memory[n].heap/mebi, b.memory[n].resident/mebi)
+	if n <= maxHeld {
+		if _, err := b.transition(ctx, f, true); err != nil {
 			return err
+		}
+		if b.memoryHeld[n], err = b.settledMemory(ctx); err != nil {
+			return err
+		}
+		b.say("%d held targets: heap %.1f MiB, resident %.1f MiB", n, b.memoryHeld[n].heap/mebi, b.memoryHeld[n].resident/mebi)
+		if _, err := b.transition(ctx, f, false); err != nil {
+			return err
+		}
+	}
+	if err := b.removeGates(ctx, f.gates); err != nil {
+		return err
+	}
+	return b.stopController()
+}
+
+// settledMemory measures when nothing is written any more.
+func (b *bench) settledMemory(ctx context.Context) (m memory, err error) {
+	if _, err := b.quiet(ctx); err != nil {
+		return m, err
+	}
+	// The heap is asked for twice: finalizers of the first collection free more.
+	for range 2 {
+		if m, err = b.useOfMemory(ctx); err != nil {
+			return m, err
 		}
 		time.Sleep(time.Second)
 	}
-	b.memory[n] = m
-	if n > 0 {
-		if err := b.removeGates(ctx, gates); err != nil {
-			return err
-		}
-	}
-	return b.stopController()
+	return m, nil
 }

@@ -19,7 +19,7 @@ This page is written by a program. Do not edit it, run it:
 
 ` + "```sh\nmake bench\n```" + `
 
-Allow two hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To measure one part anew, run
+Allow two and a half hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To measure one part anew, run
 ` + "`make bench BENCH=\"-only NAME\"`" + ` with the name that stands below its heading. ` + "`-quick`" + ` takes small sizes and leaves this page alone.
 
 ## Method
@@ -33,11 +33,16 @@ Allow two hours on two cores, most of which the API server takes. It needs Go an
   objects, and the field managers of Flux. No kustomize-controller runs, since it would be measured as well.
 - What was written is counted by the API server, in ` + "`apiserver_request_total`" + ` before and after. Leases are left out: the API server
   renews its own.
-- When a target was held or released is when a watch of the bench saw it. That is later than it happened, by the time that
-  the section on precision measures. At the end of each transition all targets are read, and the bench fails if
-  one of them is not as it should be.
-- What is compared is measured in turns on the same objects, and the median counts. Seconds are those of this machine, ratios should
-  be much the same on yours.
+- When a target was held or released is when a watch of the bench saw it, never earlier than it happened. The section on precision
+  has the time from the answer to a write to its event, as it was measured. At the end of a transition all targets are read,
+  in the section on precision at the end of the last close and the last open of a size, and the bench fails if one of them is not
+  as it should be.
+- Below the tables of a section stands which limits were missed. The run fails at its end, with the page written, if something was
+  early, written for nothing or written more than twice per target, or if the yardstick did not write as much as the
+  controller. How long it takes on a machine is only told.
+- What is compared is measured on the same objects, one after the other. ` + "`throughput`" + ` is one turn of ten thousand targets. ` + "`turns`" + `
+  has several of a tenth, of which the median counts: its extremes show how much one machine differs from itself, in seconds and
+  in ratios. Those of another machine may differ more.
 `
 
 // unmeasured stands in a section that has no figures yet.
@@ -58,6 +63,9 @@ func section(s scenario, machine string, measured *result) string {
 		for _, row := range t.rows {
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
 		}
+	}
+	if misses := measured.misses(); misses != "" {
+		b.WriteString("\n" + misses)
 	}
 	for _, p := range measured.plots {
 		fmt.Fprintf(&b, "\n![%s](%s/%s.svg)\n", p.title, pageName, p.file)

@@ -167,6 +167,23 @@ func TestTheExponentOfAPowerIsFound(t *testing.T) {
 	}
 }
 
+func TestTheSteepestSlopeIsNotHiddenByAPlateau(t *testing.T) {
+	jump := [][2]float64{{1, 0.3}, {2, 0}, {4, 9.6}, {16, 10}, {64, 20}}
+	got := steepest(jump)
+	if want := math.Log(32) / math.Log(4); got.from != 1 || got.to != 4 || math.Abs(got.value-want) > 1e-9 {
+		t.Errorf("got %+v, want %g", got, want)
+	}
+	if want := "the steepest slope is 2.50, from 1 to 4"; got.String() != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := steepest([][2]float64{{1, 10}, {10, 1}}); math.Abs(got.value+1) > 1e-9 {
+		t.Errorf("what falls: %+v", got)
+	}
+	if got := steepest(jump[:1]); !math.IsNaN(got.value) || got.String() != "" {
+		t.Errorf("a single point: %+v", got)
+	}
+}
+
 func TestWhatGoTestPrintsBecomesATable(t *testing.T) {
 	got, err := benchmarks("Engine", []byte(`goos: linux
 BenchmarkDecide/periods=1-2   	 1000	  1234 ns/op	  56 B/op	  7 allocs/op

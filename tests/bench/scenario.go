@@ -34,6 +34,7 @@ type result struct {
 	figures []figure
 	tables  []table
 	plots   []plot
+	missed  []miss
 }
 
 // figure is one measured value.
@@ -85,7 +86,7 @@ func digits(value float64) string {
 func (r *result) text() string {
 	var b strings.Builder
 	for _, f := range r.figures {
-		fmt.Fprintf(&b, "  %-60s %10s %s\n", f.name, digits(f.value), f.unit)
+		fmt.Fprintf(&b, "  %-60s %10s %-5s %s\n", f.name, digits(f.value), f.unit, f.meaning)
 	}
 	for _, t := range r.tables {
 		fmt.Fprintf(&b, "  %s\n  %s\n", t.title, strings.Join(t.columns, " | "))
@@ -93,5 +94,6 @@ func (r *result) text() string {
 			fmt.Fprintf(&b, "  %s\n", strings.Join(row, " | "))
 		}
 	}
+	b.WriteString(r.misses())
 	return b.String()
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,7 +19,8 @@ var startup = scenario{
 	name: "startup", title: "Start-up", run: runStartup,
 	about: `
 The controller is stopped while everything is held, and started again. "Ready" is from the start of the process until it
-answers /readyz with 200; it has read nothing by then. "Verified" is until the metric gating_gate_targets of all Gates says that they have
+answers /readyz with 200, which is asked for each 50 ms; it has read nothing by then. Linux counts the start of a process in hundredths
+of a second. "Verified" is until the metric gating_gate_targets of all Gates says that they have
 looked at all targets and that all are held. What the API server counts as written from before the start until all is quiet
 is what a restart costs.`,
 }
@@ -75,16 +79,15 @@ func (b *bench) restarts(ctx context.Context, r *result, name string, f *fleet) 
 		if err := b.startController(ctx); err != nil {
 			return err
 		}
-		readyAt := time.Now()
 		verifiedAt, err := b.verified(ctx, len(f.targets))
 		if err != nil {
 			return err
 		}
-		measured, err := b.gating.measures(ctx, startOfProcess)
+		start, err := b.gating.started(ctx)
 		if err != nil {
 			return err
 		}
-		start := time.UnixMicro(int64(measured[startOfProcess] * 1e6))
+		readyAt := b.gating.ready
 		after, err := b.quiet(ctx)
 		if err != nil {
 			return err
@@ -98,10 +101,53 @@ func (b *bench) restarts(ctx context.Context, r *result, name string, f *fleet) 
 			return err
 		}
 	}
-	r.figure(name+": ready", median(ready), "s", fmt.Sprintf("%d starts, to 50 ms", len(ready)))
+	r.figure(name+": ready", median(ready), "s", fmt.Sprintf("%d starts, up to 60 ms too long", len(ready)))
 	r.figure(name+": verified", median(verified), "s", fmt.Sprintf("%d targets", len(f.targets)))
 	r.figure(name+": writes", writes.total(), "", fmt.Sprintf("of all %d starts: %s", len(ready), writes))
+	r.unwritten(fmt.Sprintf("%s, %d starts", name, len(ready)), writes)
 	return nil
+}
+
+// started returns when the process was started, to a hundredth of a second.
+func (c *controller) started(ctx context.Context) (time.Time, error) {
+	measured, err := c.measures(ctx, startOfProcess)
+	if err != nil {
+		return time.Time{}, err
+	}
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return time.Time{}, err
+	}
+	uptime, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return time.Time{}, err
+	}
+	cut, err := cutFromBoot(string(stat), string(uptime), time.Now())
+	if err != nil {
+		return time.Time{}, err
+	}
+	start := time.UnixMicro(int64(measured[startOfProcess] * 1e6)).Add(cut)
+	if start.Before(c.asked.Add(-2*cpuTick)) || start.After(c.ready) {
+		return start, fmt.Errorf("the process was started at %s, it says: asked for at %s, ready at %s", start, c.asked, c.ready)
+	}
+	return start, nil
+}
+
+// cutFromBoot returns what the time of the boot lacks in /proc/stat, which has whole
+// seconds. The start of a process in its metrics is counted from there.
+func cutFromBoot(stat, uptime string, now time.Time) (time.Duration, error) {
+	_, boot, _ := strings.Cut("\n"+stat, "\nbtime ")
+	boot, _, _ = strings.Cut(boot, "\n")
+	whole, err := strconv.ParseInt(boot, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the boot in /proc/stat: %w", err)
+	}
+	up, _, _ := strings.Cut(uptime, " ")
+	since, err := strconv.ParseFloat(up, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/uptime: %w", err)
+	}
+	return now.Add(-seconds(since)).Sub(time.Unix(whole, 0)), nil
 }
 
 // verified waits until the controller says of some targets that it holds them.

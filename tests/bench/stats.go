@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -23,6 +24,34 @@ func quantile(values []float64, q float64) float64 {
 		return math.NaN()
 	}
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+// slope is that of the logarithms between two neighbours.
+type slope struct{ from, to, value float64 }
+
+// String is empty if there are no neighbours.
+func (s slope) String() string {
+	if math.IsNaN(s.value) {
+		return ""
+	}
+	return fmt.Sprintf("the steepest slope is %s, from %s to %s", digits(s.value), digits(s.from), digits(s.to))
+}
+
+// steepest returns the largest slope between neighbours, in the order of the points.
+// Those without a logarithm are passed over.
+func steepest(points [][2]float64) slope {
+	most := slope{value: math.NaN()}
+	var last [2]float64
+	for _, p := range points {
+		if p[0] <= 0 || p[1] <= 0 {
+			continue
+		}
+		if s := exponent([][2]float64{last, p}); last[0] > 0 && (math.IsNaN(most.value) || s > most.value) {
+			most = slope{last[0], p[0], s}
+		}
+		last = p
+	}
+	return most
 }
 
 // exponent returns the slope of a straight line through the logarithms of both

@@ -25,7 +25,8 @@ type fleet struct {
 	// cron has the Gates close by a cron expression, at a full minute. Otherwise they
 	// close by dates.
 	cron bool
-	// brisk transitions follow each other soon, and nothing is counted.
+	// brisk transitions follow each other soon. Nothing is counted, and who wants the
+	// targets read does that.
 	brisk bool
 	// from is when they close, or did.
 	from time.Time
@@ -99,8 +100,9 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 		return nil, err
 	}
 	t.used = after.since(before)
-	b.say("%s: first %.3fs, last %.2fs, all written %.2fs; controller %.1fs CPU, API server %.1fs; %s", edgeName(closed), t.first().Seconds(), t.last().Seconds(),
-		t.written.Seconds(), t.used.controller.Seconds(), t.used.server.Seconds(), t.used.calls.writes())
+	b.say("%s: first %.3fs, last %.2fs, all written %.2fs; controller %.1fs CPU, API server %.1fs; %s; conflicts: %s; read: %s",
+		edgeName(closed), t.first().Seconds(), t.last().Seconds(), t.written.Seconds(), t.used.controller.Seconds(), t.used.server.Seconds(),
+		t.used.calls.writes(), t.used.conflicts, t.used.calls.lookups())
 	return t, b.verify(ctx, f, closed)
 }
 

@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,9 +34,12 @@ apiserver_request_totally_else 1
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, metrics) })) //nolint:errcheck // a test
 	defer server.Close()
 	b := &bench{http: server.Client(), server: server.URL}
-	got, err := b.requests(t.Context())
+	got, conflicts, err := b.counted(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := (calls{{"APPLY", "kustomizations", ""}: 2}); !reflect.DeepEqual(conflicts, want) {
+		t.Errorf("the conflicts are %v, want %v", conflicts, want)
 	}
 	before := calls{{"APPLY", "kustomizations", ""}: 5}
 	added := got.since(before)
@@ -43,6 +49,10 @@ apiserver_request_totally_else 1
 	}
 	if writes, reads := added.writes().total(), added.reads().total(); writes != 8 || reads != 1 {
 		t.Errorf("%g writes, %g reads", writes, reads)
+	}
+	asked := calls{{"GET", "gates", ""}: 2, {"LIST", "kustomizations", ""}: 3, {"WATCH", "gates", ""}: 1, {"GET", "endpoints", ""}: 12, {"PATCH", "gates", ""}: 1}
+	if n := asked.lookups().total(); n != 5 {
+		t.Errorf("%g reads of clients", n)
 	}
 	if n := added.of("gates").total(); n != 1 {
 		t.Errorf("%g of Gates", n)
@@ -76,6 +86,65 @@ func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
 		if length, err := time.ParseDuration(fmt.Sprint(longer["duration"])); err != nil || !due.Add(length).Equal(end) || length < time.Minute {
 			t.Errorf("due at %s, it ends after %s: %v", end, length, err)
 		}
+	}
+}
+
+func TestTheYardsticksChangePlacesFromTurnToTurn(t *testing.T) {
+	for turn, want := range [][]bool{{true, false}, {false, true}, {true, false}} {
+		if got := yardsticks(turn); !slices.Equal(got, want) {
+			t.Errorf("turn %d: %v", turn, got)
+		}
+	}
+}
+
+func TestMemoryIsToldOfOpenAndOfHeldTargets(t *testing.T) {
+	const empty, resident = 5 * mebi, 50 * mebi
+	open := memories{0: {empty, resident}, 1024: {empty + 3*mebi, resident}, 4096: {empty + 12*mebi, resident}, 16384: {empty + 48*mebi, resident}}
+	held := memories{1024: {empty + 4*mebi, resident}, 4096: {empty + 32*mebi, resident}}
+	r := memoryResult(open, held)
+	want := [][]string{{"0", "5", "", "", "", "50", ""}, {"1024", "8", "9", "3", "4", "50", "50"}, {"4096", "17", "37", "3", "8", "50", "50"}, {"16384", "53", "", "3", "", "50", ""}}
+	if got := r.tables[0].rows; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	figures := map[string]float64{}
+	for _, f := range r.figures {
+		figures[f.name] = math.Round(1000*f.value) / 1000
+	}
+	if want := map[string]float64{
+		"Exponent of the heap against targets, open": 1, "Heap per target, open": 3,
+		"Exponent of the heap against targets, held": 1.5, "Heap per target, held": 8,
+	}; !reflect.DeepEqual(figures, want) {
+		t.Errorf("got %v, want %v", figures, want)
+	}
+	if len(r.missed) != 1 || !strings.Contains(r.missed[0].text, "held: 1.50, the limit is 1.15") || len(r.plots[0].series) != 4 {
+		t.Errorf("missed %v, %d lines", r.missed, len(r.plots[0].series))
+	}
+	if r := memoryResult(open, memories{}); len(r.figures) != 2 || len(r.plots[0].series) != 2 {
+		t.Errorf("nothing was held: %v", r.figures)
+	}
+}
+
+func TestTheStartOfAProcessIsNotCountedFromAWholeSecond(t *testing.T) {
+	now := time.Unix(1700000100, 250_000_000)
+	got, err := cutFromBoot("cpu  1 2 3\nbtime 1700000000\nprocesses 4\n", "99.50 180.00\n", now)
+	if err != nil || got != 750*time.Millisecond {
+		t.Errorf("got %s: %v", got, err)
+	}
+	for _, none := range [][2]string{{"cpu  1 2 3\n", "99.50 180.00\n"}, {"btime 1700000000\n", ""}} {
+		if _, err := cutFromBoot(none[0], none[1], now); err == nil {
+			t.Errorf("no error from %q", none)
+		}
+	}
+}
+
+func TestFewEdgesHaveNoP99(t *testing.T) {
+	nine := lags{first: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, last: []float64{11, 12, 13, 14, 15, 16, 17, 18, 19}}
+	if got, want := nine.cells(100, true), []any{100, 9, "close", 5., "", 9., 15., "", 19., 1.}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	ten := lags{first: append(nine.first, 10), last: append(nine.last, 20)}
+	if got, want := ten.cells(100, false), []any{100, 10, "open", 5., 10., 10., 15., 20., 20., 1.}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -121,7 +190,7 @@ func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
 	for closed, obj := range map[bool]*unstructured.Unstructured{true: held, false: free} {
 		c.objects[closed] = of(obj)
 		c.gates[closed] = map[client.ObjectKey]*v1alpha1.Gate{gate: {}}
-		c.writes[closed] = calls{{"APPLY", "kustomizations", ""}: 1, {"PATCH", "kustomizations", "status"}: 1, {"PATCH", "gates", "status"}: 4}
+		c.writes[closed] = calls{{"APPLY", "kustomizations", ""}: 1, {"PATCH", "kustomizations", "status"}: 1, {"PATCH", "gates", "status"}: 4, {"POST", "events", ""}: 3}
 	}
 	closing := c.work(of(free), f.governed(), true)[0]
 	want := []patch{
@@ -136,6 +205,13 @@ func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
 	}
 	if n := len(closing.before) + len(closing.after); n != 4 || len(closing.before) == 0 || len(closing.after) == 0 {
 		t.Errorf("%d patches of the Gate before its targets, %d after them", len(closing.before), len(closing.after))
+	}
+	var told []string
+	for _, about := range closing.told() {
+		told = append(told, about.Kind+" "+about.Namespace+"/"+about.Name)
+	}
+	if !slices.Equal(told, []string{"Gate apps/all", "Gate apps/all", "Kustomization apps/app"}) {
+		t.Errorf("events about %v", told)
 	}
 	opening := c.work(of(held), f.governed(), false)[0].targets[0].patches
 	if len(opening) != 2 || opening[0].subresource != "status" || opening[1].kind != types.ApplyPatchType || opening[1].body["spec"] != nil {

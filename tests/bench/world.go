@@ -39,9 +39,11 @@ type bench struct {
 	// groups has the targets that were made, by the names of their groups.
 	groups map[string][]client.ObjectKey
 	// transitions has those of one Gate with all targets, memory what the controller
-	// used with some, closed the Gates that one scenario leaves closed for another.
+	// used with some and memoryHeld with some that were held, closed the Gates that one
+	// scenario leaves closed for another.
 	transitions map[bool][]*transition
-	memory      map[int]memory
+	memory      memories
+	memoryHeld  memories
 	closed      *fleet
 	// slow is how often the machine was not ready in time.
 	slow int
@@ -56,7 +58,7 @@ func (b *bench) say(format string, args ...any) {
 
 func (b *bench) start(ctx context.Context) (err error) {
 	b.say("Starting etcd and kube-apiserver, building the gating-controller")
-	b.groups, b.transitions, b.memory = map[string][]client.ObjectKey{}, map[bool][]*transition{}, map[int]memory{}
+	b.groups, b.transitions, b.memory, b.memoryHeld = map[string][]client.ObjectKey{}, map[bool][]*transition{}, memories{}, memories{}
 	if b.cluster, err = harness.StartControlPlane(harness.CRDs...); err != nil {
 		return err
 	}
@@ -91,6 +93,8 @@ func (b *bench) stop() error {
 type controller struct {
 	*harness.Process
 	metrics string
+	// asked is when it was to be started, ready when it was seen to be.
+	asked, ready time.Time
 }
 
 // startController starts observing and the controller with its default flags, those of the command
@@ -101,11 +105,12 @@ func (b *bench) startController(ctx context.Context, args ...string) error {
 		return err
 	}
 	args = append(append([]string{"--metrics-addr=" + address}, b.controllerArgs...), args...)
+	asked := time.Now()
 	p, err := b.cluster.StartGatingController(ctx, args...)
 	if err != nil {
 		return err
 	}
-	b.gating = &controller{Process: p, metrics: "http://" + address}
+	b.gating = &controller{Process: p, metrics: "http://" + address, asked: asked, ready: time.Now()}
 	b.observer, err = observe(ctx, b.config, b.client.Scheme())
 	return err
 }
@@ -145,13 +150,24 @@ func freeAddress(ctx context.Context) (string, error) {
 // usage is what was used so far: requests of all clients, processor time, and how often
 // the controller has reconciled anything.
 type usage struct {
-	calls              calls
+	calls calls
+	// conflicts are those of the calls that were refused because an object had changed.
+	conflicts          calls
 	controller, server time.Duration
 	reconciles         float64
 }
 
 func (u usage) since(before usage) usage {
-	return usage{u.calls.since(before.calls), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
+	return usage{u.calls.since(before.calls), u.conflicts.since(before.conflicts), u.controller - before.controller, u.server - before.server, u.reconciles - before.reconciles}
+}
+
+// accepted are the writes without those that were refused because of a conflict.
+func (u usage) accepted() calls {
+	accepted := u.calls.writes()
+	for call, n := range u.conflicts.writes() {
+		accepted[call] -= n
+	}
+	return accepted
 }
 
 const processorTime = "process_cpu_seconds_total"
@@ -170,7 +186,7 @@ func (b *bench) usage(ctx context.Context) (u usage, err error) {
 		return u, err
 	}
 	u.server = seconds(sum(server[processorTime]))
-	u.calls, err = b.requests(ctx)
+	u.calls, u.conflicts, err = b.counted(ctx)
 	return u, err
 }
 

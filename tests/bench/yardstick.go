@@ -88,8 +88,11 @@ type patches struct {
 // targets.
 type work struct {
 	gate          client.ObjectKey
+	uid           types.UID
 	before, after []patch
-	targets       []patches
+	// events are how many are posted about the Gate itself.
+	events  int
+	targets []patches
 }
 
 // send sends everything and returns how long that took. Events are posted meanwhile, one
@@ -109,28 +112,37 @@ func (c *bare) send(ctx context.Context, todo []work, events bool) (time.Duratio
 	return took, err
 }
 
-// tell posts an Event for each target.
+// tell posts an Event for each target, and those of its Gate before.
 func (c *bare) tell(ctx context.Context, todo []work, events bool) error {
 	if !events {
 		return nil
 	}
 	for _, w := range todo {
-		for i := range w.targets {
-			t := &w.targets[i]
+		for _, about := range w.told() {
 			now := metav1.Now()
 			event := &corev1.Event{
 				TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
-				ObjectMeta:     metav1.ObjectMeta{Namespace: t.key.Namespace, Name: fmt.Sprintf("%s.%x", t.key.Name, now.UnixNano())},
-				InvolvedObject: corev1.ObjectReference{APIVersion: kustomizeVersion, Kind: kustomization, Namespace: t.key.Namespace, Name: t.key.Name, UID: t.uid},
+				ObjectMeta:     metav1.ObjectMeta{Namespace: about.Namespace, Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
+				InvolvedObject: about,
 				Reason:         v1alpha1.GateClosedReason, Message: "Reconciliation is waiting approval, gate '" + w.gate.String() + "' is closed.",
 				Type: corev1.EventTypeNormal, Count: 1, FirstTimestamp: now, LastTimestamp: now, ReportingController: v1alpha1.FieldManager,
 			}
-			if err := c.core.Post().Namespace(t.key.Namespace).Resource("events").Body(mustMarshal(event)).Do(ctx).Error(); err != nil {
+			if err := c.core.Post().Namespace(about.Namespace).Resource("events").Body(mustMarshal(event)).Do(ctx).Error(); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// told are what the events of a Gate are about, one for each event.
+func (w *work) told() []corev1.ObjectReference {
+	gate := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Gate", Namespace: w.gate.Namespace, Name: w.gate.Name, UID: w.uid}
+	all := slices.Repeat([]corev1.ObjectReference{gate}, w.events)
+	for _, t := range w.targets {
+		all = append(all, corev1.ObjectReference{APIVersion: kustomizeVersion, Kind: kustomization, Namespace: t.key.Namespace, Name: t.key.Name, UID: t.uid})
+	}
+	return all
 }
 
 func (c *bare) sendPatches(ctx context.Context, todo []work) error {
@@ -220,6 +232,7 @@ func newCopied(f *fleet) *copied {
 // work returns the same patches for a transition: as many of each kind as the API server
 // has counted, with the content that the controller left. The objects are as they are now.
 func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, governs func(gate client.ObjectKey) []client.ObjectKey, closed bool) []work {
+	// There are only whole patches. Whether as many were sent is counted afterwards.
 	per := func(kinds ...call) int {
 		n := 0.0
 		for _, kind := range kinds {
@@ -234,9 +247,11 @@ func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, gover
 	appliedStatus := per(call{"APPLY", "kustomizations", "status"})
 	applied := per(call{"APPLY", "kustomizations", ""}, call{"PATCH", "kustomizations", ""})
 	ofGate := per(call{"PATCH", "gates", "status"})
+	// One event is about each target, the others are about the Gates.
+	events := max(0, c.writes[closed][call{"POST", "events", ""}]-float64(len(c.fleet.targets)))
 	var todo []work
 	for _, gate := range c.fleet.gates {
-		w := work{gate: gate}
+		w := work{gate: gate, uid: c.gates[closed][gate].UID, events: int(math.Round(events / float64(len(c.fleet.gates))))}
 		for i := range ofGate {
 			p := patch{kind: types.MergePatchType, subresource: "status", body: gatePatch(c.gates[closed][gate], ofGate-1-i)}
 			if i < ofGate/2 {

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxWritesPerTarget is for one transition of a target that one Gate governs.
+	maxWritesPerTarget = 2
+	// maxRatio is of the controller to the yardstick.
+	maxRatio = 1.15
+	// maxWritten is how many seconds it may take until all is written.
+	maxWritten = 60
+	// maxExponent is of a cost against what grows.
+	maxExponent = 1.15
+	// fewWrites are by how many writes per target the yardstick may differ from the
+	// controller, without those that were refused because of a conflict.
+	fewWrites = 0.02
+)
+
+// miss is a limit that was not kept, in words.
+type miss struct {
+	text string
+	// hard ones fail the run once they are on the page, the others are only told.
+	hard bool
+}
+
+func (r *result) miss(hard bool, format string, args ...any) {
+	r.missed = append(r.missed, miss{fmt.Sprintf(format, args...), hard})
+}
+
+// failure returns the hard limits that were not kept, if any.
+func (r *result) failure(name string) error {
+	var all []error
+	for _, m := range r.missed {
+		if m.hard {
+			all = append(all, fmt.Errorf("%s: %s", name, m.text))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// misses are the lines of the page about what was not kept.
+func (r *result) misses() string {
+	if len(r.missed) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("Missed:\n\n")
+	for _, m := range r.missed {
+		b.WriteString("- " + m.text)
+		if m.hard {
+			b.WriteString(" *The run failed for this.*")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// unwritten notes writes where there must be none.
+func (r *result) unwritten(what string, writes calls) {
+	if n := writes.total(); n != 0 {
+		r.miss(true, "%s: %s writes, the limit is none: %s.", what, digits(n), writes)
+	}
+}
+
+// punctual notes if a target came before the instant. A watch only tells of what has
+// happened, so that its error is no excuse.
+func (r *result) punctual(what string, first float64) {
+	if first < 0 {
+		r.miss(true, "%s: the first target was %s s early, none may be.", what, exactly(-first))
+	}
+}
+
+// thrifty notes if there were more writes than a target may cost.
+func (r *result) thrifty(what string, perTarget float64) {
+	if perTarget > maxWritesPerTarget {
+		r.miss(true, "%s: %s writes per target, the limit is %d.", what, exactly(perTarget), maxWritesPerTarget)
+	}
+}
+
+// grown notes if a cost grows faster than it may.
+func (r *result) grown(what string, exponent float64) {
+	if exponent > maxExponent {
+		r.miss(false, "%s: %s, the limit is %s.", what, beyond(exponent, maxExponent), digits(maxExponent))
+	}
+}
+
+// compared notes which limits the turns of a comparison did not keep. Each turn has to keep
+// the hard ones, the medians the others.
+func (r *result) compared(name string, targets int, turns []turn) {
+	for _, closed := range []bool{true, false} {
+		what := fmt.Sprintf("%s, %s", name, edgeName(closed))
+		writes := per(targets, kustomizations.Resource)
+		for _, t := range turns {
+			r.punctual(what, t.controller[closed].first().Seconds())
+			r.thrifty(what, writes(t, closed))
+			ours := t.controller[closed].used.accepted()
+			r.alike(what, "yardstick", t.yardstick[closed].writes, ours, targets)
+			r.alike(what, "yardstick without events", t.patches[closed].writes, ours, targets)
+		}
+		bare := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.yardstick[closed].took.Seconds() })
+		if ratio := medianOf(turns, closed, toYardstick); ratio > maxRatio {
+			r.miss(false, "%s: controller to yardstick %s, the limit is %s.", what, beyond(ratio, maxRatio), digits(maxRatio))
+		}
+		if took := medianOf(turns, closed, written); took >= maxWritten {
+			server := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
+			r.miss(false, "%s: all written after %s s, the limit is less than %d s. %s", what, digits(took), maxWritten, bound(took, bare, server, runtime.NumCPU()))
+		}
+	}
+}
+
+// alike notes if a yardstick did not write what the controller wrote.
+func (r *result) alike(what, which string, theirs, ours calls, targets int) {
+	each := func(c calls) float64 { return c.of(kustomizations.Resource).total() / float64(targets) }
+	if a, b := each(theirs), each(ours); math.Abs(a-b) > fewWrites {
+		r.miss(true, "%s: the %s sent %s writes per target, the controller %s without refused ones, so that their times do not compare.",
+			what, which, exactly(a), exactly(b))
+	}
+}
+
+// bound says what keeps a transition from being faster, from what was measured: the
+// seconds that it took, those of a bare client, and the processor time of the API server.
+func bound(took, bare, server float64, cores int) string {
+	who := "so that it is the controller that does not keep the limit"
+	if bare >= maxWritten {
+		who = "so that on this machine no client that writes as much keeps the limit"
+	}
+	return fmt.Sprintf("The bare client needs %s s itself, and the API server, without etcd, used %s s of the processor, %.0f %% of %d cores for that time, %s.",
+		digits(bare), digits(server), 100*server/(float64(cores)*took), cores, who)
+}
+
+func toYardstick(t turn, closed bool) float64 {
+	return written(t, closed) / t.yardstick[closed].took.Seconds()
+}
+
+func medianOf(turns []turn, closed bool, value func(turn, bool) float64) float64 {
+	return median(valuesOf(turns, closed, value))
+}
+
+func valuesOf(turns []turn, closed bool, value func(turn, bool) float64) []float64 {
+	var values []float64
+	for _, t := range turns {
+		values = append(values, value(t, closed))
+	}
+	return values
+}
+
+// beyond writes a value such that it is not the same as the limit.
+func beyond(value, limit float64) string {
+	if text := digits(value); text != digits(limit) {
+		return text
+	}
+	return exactly(value)
+}
+
+// exactly writes a value such that what is beyond a limit is seen to be: 2.0001 is not 2.
+func exactly(value float64) string {
+	return strconv.FormatFloat(value, 'g', 6, 64)
+}
