@@ -136,7 +136,7 @@ func (b *bench) grow(ctx context.Context, a axis, n int, r *result, t *table, li
 			what, writes := fmt.Sprintf("%d %s, %s", n, a.name, edgeName(closed)), moved.used.calls.writes().of(kustomizations.Resource).total()
 			r.punctual(what, moved.first().Seconds())
 			if len(f.gates) == 1 || a.apart {
-				r.thrifty(what, writes/float64(len(f.targets)))
+				r.thrifty(what, moved.used, len(f.targets))
 			}
 			moves = append(moves, moved.written.Seconds(), writes/float64(f.pairs(a.apart)), moved.used.conflicts.total())
 		}

@@ -77,10 +77,14 @@ func (r *result) punctual(what string, first float64) {
 	}
 }
 
-// thrifty notes if there were more writes than a target may cost.
-func (r *result) thrifty(what string, perTarget float64) {
-	if perTarget > maxWritesPerTarget {
-		r.miss(true, "%s: %s writes per target, the limit is %d.", what, exactly(perTarget), maxWritesPerTarget)
+// thrifty notes if there were more writes than a target may cost. What was refused changed
+// nothing, so that it is only told.
+func (r *result) thrifty(what string, used usage, targets int) {
+	each := func(c calls) float64 { return c.of(kustomizations.Resource).total() / float64(targets) }
+	if accepted := each(used.accepted()); accepted > maxWritesPerTarget {
+		r.miss(true, "%s: %s writes per target, the limit is %d.", what, exactly(accepted), maxWritesPerTarget)
+	} else if sent := each(used.calls.writes()); sent > maxWritesPerTarget {
+		r.miss(false, "%s: %s writes per target with those that were refused because it had changed, the limit is %d.", what, exactly(sent), maxWritesPerTarget)
 	}
 }
 
@@ -96,10 +100,9 @@ func (r *result) grown(what string, exponent float64) {
 func (r *result) compared(name string, targets int, turns []turn) {
 	for _, closed := range []bool{true, false} {
 		what := fmt.Sprintf("%s, %s", name, edgeName(closed))
-		writes := per(targets, kustomizations.Resource)
 		for _, t := range turns {
 			r.punctual(what, t.controller[closed].first().Seconds())
-			r.thrifty(what, writes(t, closed))
+			r.thrifty(what, t.controller[closed].used, targets)
 			ours := t.controller[closed].used.accepted()
 			r.alike(what, "yardstick", t.yardstick[closed].writes, ours, targets)
 			r.alike(what, "yardstick without events", t.patches[closed].writes, ours, targets)

@@ -41,7 +41,7 @@ func TestEachLimitThatATurnMissesIsTold(t *testing.T) {
 		"on the limits":                     {[]turn{turnOf(0, 57.5, 50, 2000, 2019)}, "", false},
 		"early in one turn":                 {[]turn{good, turnOf(-0.002, 59, 58, 2000, 2000), good}, "0.002 s early", true},
 		"one write too many":                {[]turn{good, turnOf(0.1, 59, 58, 2001, 2000), good}, "2.001 writes per target, the limit is 2", true},
-		"only what was refused is more":     {[]turn{refused(turnOf(0.1, 59, 58, 2400, 2000), 400)}, "2.4 writes per target, the limit is 2", true},
+		"only what was refused is more":     {[]turn{refused(turnOf(0.1, 59, 58, 2400, 2000), 400)}, "2.4 writes per target with those that were refused", false},
 		"a yardstick that writes less":      {[]turn{turnOf(0.1, 59, 58, 2000, 1979)}, "sent 1.979 writes per target, the controller 2 without", true},
 		"a yardstick that writes more":      {[]turn{turnOf(0.1, 59, 58, 1900, 2000)}, "sent 2 writes per target, the controller 1.9 without", true},
 		"slower than the yardstick":         {[]turn{turnOf(0.1, 58, 50, 2000, 2000)}, "controller to yardstick 1.16, the limit is 1.15", false},
