@@ -36,7 +36,7 @@ type check struct {
 // it.
 func Check(world World, log *Log, history *History, now time.Time) []string {
 	c := newCheck(world, log, history, now)
-	c.wrong = append(c.wrong, history.Review()...)
+	c.wrong = append(c.wrong, history.Review(now)...)
 	c.existence()
 	for _, g := range c.gates {
 		c.gate(g)
@@ -62,7 +62,7 @@ func NextEdge(world World, log *Log, history *History, now time.Time) time.Time 
 		}
 	}
 	for i := range world.Targets {
-		for _, margin := range []time.Duration{24 * time.Hour, SmallMargin} {
+		for _, margin := range []time.Duration{defaultMargin, SmallMargin} {
 			if deadline, ok := renewal(&world.Targets[i], margin); ok && deadline.After(now) && (next.IsZero() || deadline.Before(next)) {
 				next = deadline
 			}

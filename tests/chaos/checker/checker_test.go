@@ -100,7 +100,7 @@ func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
 			if c.theirs {
 				log.Wrote(c.after, noon)
 			}
-			got := strings.Join(h.Review(), "\n")
+			got := strings.Join(h.Review(noon), "\n")
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -151,7 +151,7 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 				}
 				h.Saw(obj, false, noon)
 			}
-			if got := strings.Join(h.Review(), "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			if got := strings.Join(h.Review(noon), "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -211,7 +211,7 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 					h.Saw(obj, false, noon.Add(time.Duration(i-2)*time.Second))
 				}
 			}
-			if got := strings.Join(h.Review(), "\n"); strings.Contains(got, "it is held again") != (c.want != "") {
+			if got := strings.Join(h.Review(noon), "\n"); strings.Contains(got, "it is held again") != (c.want != "") {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -237,6 +237,203 @@ func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
 			g := gate{Gate: v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}, requests: []Request{c.before, last}}
 			if got := g.endsOpposite(last); got != c.want {
 				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestWhatAClosedGateGovernsIsNotLetGo(t *testing.T) {
+	gate := func(version, name, opened string, change ...func(spec, status map[string]any)) *unstructured.Unstructured {
+		spec := map[string]any{"default": "closed", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}}
+		status := map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Opened", "status": opened}}}
+		for _, c := range change {
+			c(spec, status)
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"kind": "Gate", "spec": spec, "status": status,
+			"metadata": map[string]any{"name": name, "namespace": "ns", "uid": name, "resourceVersion": version, "generation": int64(1)},
+		}}
+	}
+	named := func(obj *unstructured.Unstructured, gates string) *unstructured.Unstructured {
+		obj.SetNamespace("ns")
+		obj.SetAnnotations(map[string]string{gatesAnnotation: gates})
+		return obj
+	}
+	held := kustomization("3", true, controller)
+	held.SetNamespace("ns")
+	held.SetAnnotations(map[string]string{heldByAnnotation: "ns/g"})
+	free := kustomization("5", nil)
+	free.SetNamespace("ns")
+	opens := gate("4", "g", "True")
+	for name, c := range map[string]struct {
+		other *unstructured.Unstructured
+		// said is how many seconds before the release.
+		said int
+		also []*unstructured.Unstructured
+		want bool
+	}{
+		"another one is closed":    {other: gate("2", "h", "False"), said: 30, want: true},
+		"it has just said so":      {other: gate("2", "h", "False"), said: 1},
+		"it is open":               {other: gate("2", "h", "True"), said: 30},
+		"it has not seen its spec": {other: gate("2", "h", "False", func(_, status map[string]any) { status["observedGeneration"] = int64(0) }), said: 30},
+		"it is suspended":          {other: gate("2", "h", "False", func(spec, _ map[string]any) { spec["suspend"] = true }), said: 30},
+		"it governs another kind":  {other: gate("2", "h", "False", func(spec, _ map[string]any) { spec["targets"] = []any{} }), said: 30},
+		"the target names it":      {other: gate("2", "h", "False", func(spec, _ map[string]any) { spec["targets"] = []any{} }), said: 30, also: []*unstructured.Unstructured{named(held.DeepCopy(), "h"), named(free.DeepCopy(), "h")}, want: true},
+		"it would open about now": {other: gate("2", "h", "False", func(_, status map[string]any) {
+			status["nextTransition"] = map[string]any{"at": "2026-11-22T12:00:00Z", "state": "opened"}
+		}), said: 30},
+		"it opens just before that":         {other: gate("2", "h", "False"), said: 30, also: []*unstructured.Unstructured{held, gate("4", "h", "True"), free}},
+		"somebody suspends it all the same": {other: gate("2", "h", "False"), said: 30, also: []*unstructured.Unstructured{held, kustomization("5", true, "flux")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			h := NewHistory(log)
+			h.Saw(gate("1", "g", "False"), false, noon.Add(-time.Minute))
+			h.Saw(c.other, false, noon.Add(-time.Duration(c.said)*time.Second))
+			if c.also == nil {
+				c.also = []*unstructured.Unstructured{held, free}
+			}
+			h.Saw(c.also[0], false, noon.Add(-time.Minute))
+			h.Saw(opens, false, noon)
+			for _, obj := range c.also[1:] {
+				h.Saw(obj, false, noon)
+			}
+			if got := strings.Join(h.Review(noon), "\n"); strings.Contains(got, "it is let go") != c.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// certificate is one whose renewal a Gate holds, and whose margin begins at noon, if that
+// is of an hour.
+func certificate(cron string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "Certificate",
+		"spec": map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": cron}}}},
+		"status": map[string]any{
+			"notBefore": minute(-300).Format(time.RFC3339), "notAfter": minute(60).Format(time.RFC3339),
+			"conditions": []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Approved", "status": "False"}},
+		},
+	}}
+	obj.SetNamespace("ns")
+	obj.SetUID("c")
+	obj.SetResourceVersion("2")
+	obj.SetAnnotations(map[string]string{heldByAnnotation: "ns/g"})
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: controller, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewal":{}}}`)}})
+	return obj
+}
+
+func holder(change func(*v1alpha1.GateSpec)) v1alpha1.Gate {
+	g := v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Certificate", Name: "*"}}}}
+	g.Name, g.Namespace, g.UID = "g", "ns", "g"
+	if change != nil {
+		change(&g.Spec)
+	}
+	return g
+}
+
+func TestARenewalIsHeldNoLongerThanUntilTheMargin(t *testing.T) {
+	small := func(s *v1alpha1.GateSpec) {
+		s.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: SmallMargin}}
+	}
+	disabled := certificate("")
+	disabled.Object["spec"] = map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
+	status := certificate("0 12 22 11 *")
+	_ = unstructured.SetNestedField(status.Object, minute(10).Format(time.RFC3339), "status", "renewalTime")
+	for name, c := range map[string]struct {
+		target *unstructured.Unstructured
+		gate   v1alpha1.Gate
+		want   bool
+	}{
+		"until then":                          {target: certificate("0 12 22 11 *"), gate: holder(nil)},
+		"ten minutes later":                   {target: certificate("10 12 22 11 *"), gate: holder(nil), want: true},
+		"the margin is smaller":               {target: certificate("30 12 22 11 *"), gate: holder(small)},
+		"later than the smaller one":          {target: certificate("31 12 22 11 *"), gate: holder(small), want: true},
+		"the window is not in its life":       {target: certificate("0 12 22 10 *"), gate: holder(nil), want: true},
+		"nobody renews it but the controller": {target: disabled, gate: holder(nil)},
+		"cert-manager says otherwise":         {target: status, gate: holder(nil), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			check := newCheck(World{Gates: []v1alpha1.Gate{c.gate}}, log, NewHistory(log), noon.Add(-time.Hour))
+			check.target(c.target)
+			if got := strings.Join(check.wrong, "\n"); (got != "") != c.want || c.want && !strings.Contains(got, "is held until") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestASuspendedGateExcusesNoCertificateOfOthers(t *testing.T) {
+	suspend := func(s *v1alpha1.GateSpec) { s.Suspend = true }
+	elsewhere := func(s *v1alpha1.GateSpec) { s.Suspend, s.Targets = true, nil }
+	unnamed := certificate("0 12 22 11 *")
+	unnamed.SetAnnotations(nil)
+	for name, c := range map[string]struct {
+		target *unstructured.Unstructured
+		gate   v1alpha1.Gate
+		want   string
+	}{
+		"it governs it":                {unnamed, holder(suspend), ""},
+		"it holds it":                  {certificate("0 12 22 11 *"), holder(elsewhere), ""},
+		"it has nothing to do with it": {unnamed, holder(elsewhere), "no gate is closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			check := newCheck(World{Gates: []v1alpha1.Gate{c.gate}}, log, NewHistory(log), noon.Add(-time.Hour))
+			check.target(c.target)
+			if got := strings.Join(check.wrong, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
+	gate := func(suspend bool) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"kind": "Gate", "spec": map[string]any{"default": "closed", "suspend": suspend}}}
+		obj.SetNamespace("ns")
+		obj.SetName("g")
+		obj.SetUID("g")
+		obj.SetResourceVersion("1")
+		return obj
+	}
+	free := certificate("")
+	free.SetResourceVersion("3")
+	free.SetManagedFields(nil)
+	for name, c := range map[string]struct {
+		gate *unstructured.Unstructured
+		// until is how many seconds after the margin has begun it is let go, or looked at.
+		until     int
+		letGo     bool
+		disturbed []int
+		want      bool
+	}{
+		"it is let go at once":                       {gate: gate(false), until: 1, letGo: true},
+		"it is let go late":                          {gate: gate(false), until: 20, letGo: true, want: true},
+		"it is still held":                           {gate: gate(false), until: 20, want: true},
+		"nobody was there":                           {gate: gate(false), until: 20, disturbed: []int{-1, 3}, letGo: true},
+		"nobody was there, but that was long before": {gate: gate(false), until: 20, disturbed: []int{-60}, letGo: true, want: true},
+		"nobody was there too late to matter":        {gate: gate(false), until: 20, disturbed: []int{12}, letGo: true, want: true},
+		"the gate is suspended":                      {gate: gate(true), until: 20, letGo: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			h := NewHistory(log)
+			h.Saw(c.gate, false, noon.Add(-time.Hour))
+			h.Saw(certificate("0 12 22 11 *"), false, noon.Add(-time.Hour))
+			for _, second := range c.disturbed {
+				log.Disturbed(noon.Add(time.Duration(second) * time.Second))
+			}
+			until := noon.Add(time.Duration(c.until) * time.Second)
+			if c.letGo {
+				h.Saw(free, false, until)
+			}
+			for range 2 { // it does not pass
+				if got := strings.Join(h.Review(until), "\n"); strings.Contains(got, "held past its margin") != c.want {
+					t.Errorf("got %q", got)
+				}
 			}
 		})
 	}

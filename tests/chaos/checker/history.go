@@ -16,8 +16,10 @@ import (
 type History struct {
 	log *Log
 
-	mu      sync.Mutex
-	last    map[types.UID]*unstructured.Unstructured
+	mu   sync.Mutex
+	last map[types.UID]*unstructured.Unstructured
+	// since is when the last versions were seen first.
+	since   map[types.UID]time.Time
 	pending []transition
 	// handled are the requests by Gate that its status ever named.
 	handled map[types.UID]map[string]bool
@@ -35,14 +37,15 @@ type History struct {
 // Others may be between them if they come from a list.
 type transition struct {
 	before, after *unstructured.Unstructured
-	at            time.Time
-	listed        bool
+	// since is when the version before was seen, and at that after it.
+	since, at time.Time
+	listed    bool
 }
 
 // NewHistory returns an empty one. Who wrote what is in the log.
 func NewHistory(log *Log) *History {
 	return &History{
-		log: log, last: map[types.UID]*unstructured.Unstructured{}, handled: map[types.UID]map[string]bool{},
+		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, handled: map[types.UID]map[string]bool{},
 		resumed: map[types.UID]time.Time{}, gates: map[string][]gateVersion{},
 	}
 }
@@ -65,16 +68,17 @@ func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time)
 	if before != nil && versionOf(obj) <= versionOf(before) {
 		return
 	}
-	h.last[uid] = obj
+	since := h.since[uid]
+	h.last[uid], h.since[uid] = obj, at
 	if obj.GetKind() == "Gate" {
 		key := obj.GetNamespace() + "/" + obj.GetName()
 		h.gates[key] = append(h.gates[key], gateVersion{obj: obj, listed: listed, at: at})
 	}
 	// What a replica does after a pause is seen soon.
 	if at.Sub(h.paused) > pauseCounts {
-		h.pending = append(h.pending, transition{before, obj, at, listed})
+		h.pending = append(h.pending, transition{before, obj, since, at, listed})
 	} else {
-		h.pending = append(h.pending, transition{before, obj, at, true})
+		h.pending = append(h.pending, transition{before, obj, since, at, true})
 	}
 	requests, _, _ := unstructured.NestedSlice(obj.Object, "status", "requests")
 	for _, item := range requests {
@@ -110,9 +114,9 @@ func (h *History) resumedAt(uid types.UID) (time.Time, bool) {
 	return at, ok
 }
 
-// Review returns what was wrong with the versions that were seen since the last time.
-// The log has to have caught up with them.
-func (h *History) Review() []string {
+// Review returns what was wrong with the versions that were seen since the last time, and
+// until now. The log has to have caught up with them.
+func (h *History) Review(now time.Time) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pending := h.pending
@@ -122,6 +126,7 @@ func (h *History) Review() []string {
 			continue
 		}
 		uid := t.after.GetUID()
+		h.broken = append(h.broken, h.overdue(t.before, t.since, t.at)...)
 		wasHeld, isHeld := ours(t.before), ours(t.after)
 		at, theirs := h.log.wrote(uid, t.after.GetResourceVersion())
 		resumed, known := h.resumed[uid]
@@ -137,6 +142,14 @@ func (h *History) Review() []string {
 		if !theirs && !h.log.between(uid, versionOf(t.before), versionOf(t.after)) {
 			h.broken = append(h.broken, judge(t)...)
 			h.broken = append(h.broken, h.inOrder(t)...)
+			h.broken = append(h.broken, h.letGo(t)...)
+		}
+	}
+	for uid, obj := range h.last {
+		for _, wrong := range h.overdue(obj, h.since[uid], now) {
+			if !slices.Contains(h.broken, wrong) {
+				h.broken = append(h.broken, wrong) // that it is let go then does not mend it
+			}
 		}
 	}
 	return slices.Clone(h.broken)
