@@ -183,6 +183,7 @@ func (w *walk) quiet() {
 	w.Helper()
 	begun := time.Now()
 	w.setWeather(0)
+	w.stormUntil = 0
 	for _, r := range w.replicas {
 		w.unpause(r)
 		r.downUntil = 0
