@@ -40,6 +40,7 @@ func init() {
 		},
 		"alice applies": func(w *walk, r *rand.Rand) { w.apply(r, "alice", []any{nil, true}[r.IntN(2)]) },
 
+		"Flux reports":            (*walk).report,
 		"create a target":         func(w *walk, r *rand.Rand) { w.createTarget(slots[r.IntN(len(slots))], r) },
 		"delete a target":         func(w *walk, r *rand.Rand) { w.deleteTarget(slots[r.IntN(len(slots))]) },
 		"label a target":          (*walk).labelTarget,
@@ -88,7 +89,7 @@ func (w *walk) killBoth(steps int) {
 	}
 }
 
-// race has people suspend and resume targets in the moment in which a gate is asked to
+// race has people suspend and resume targets, and Flux report on them, in the moment in which a gate is asked to
 // change, the replicas have lost sight of everything, and their writes arrive late.
 func (w *walk) race(random *rand.Rand) {
 	w.Helper()
@@ -101,6 +102,7 @@ func (w *walk) race(random *rand.Rand) {
 		for range 3 {
 			w.pass(time.Duration(random.IntN(150)) * time.Millisecond)
 			w.suspendTarget(random, "flux", []any{true, true, nil}[random.IntN(3)])
+			w.report(random)
 		}
 	}
 	for _, r := range w.replicas {

@@ -28,7 +28,7 @@ var weights = []struct {
 	{"request", 24, false}, {"Git strips requests", 10, false}, {"Git puts a request back", 4, false}, {"an older request comes back", 4, false}, {"nonsense is requested", 2, false},
 	{"create an exception", 10, false}, {"delete an exception", 5, false},
 	{"flux suspend", 14, false}, {"flux resume", 14, false}, {"a resume to respect", 8, false}, {"kubectl edit", 8, false},
-	{"Git applies", 16, false}, {"alice applies", 4, false},
+	{"Git applies", 16, false}, {"alice applies", 4, false}, {"Flux reports", 12, false},
 	{"create a target", 14, false}, {"delete a target", 5, false}, {"label a target", 12, false}, {"name gates", 8, false},
 	{"somebody sets a renewal", 2, false}, {"cert-manager looks", 10, false}, {"a margin is near", 5, false},
 	{"wait", 12, false}, {"a definition vanishes", 4, false}, {"race with a gate", 10, false}, {"one opens, one closes", 5, false},

@@ -5,11 +5,14 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // History is every version that objects had.
@@ -218,6 +221,38 @@ func others(obj *unstructured.Unstructured) map[string]any {
 	if owns(obj, "renewal") || obj.GetKind() == certificateKind && len(owners(obj, "renewal")) == 0 {
 		unstructured.RemoveNestedField(rest.Object, "spec", "renewal")
 	}
-	delete(rest.Object, "status")
+	if obj.GetKind() == "Gate" {
+		delete(rest.Object, "status")
+	} else {
+		removeConditions(rest)
+	}
 	return rest.Object
+}
+
+// ourConditions are the types of the conditions that the controller has on targets.
+var ourConditions = []string{
+	v1alpha1.ApprovedCondition, v1alpha1.ActivatedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
+	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
+}
+
+func typeOf(item any) string {
+	c, _ := item.(map[string]any)
+	kind, _ := c["type"].(string)
+	return kind
+}
+
+// removeConditions takes our conditions from a status, and what is empty then.
+func removeConditions(obj *unstructured.Unstructured) {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	conditions = slices.DeleteFunc(conditions, func(item any) bool { return slices.Contains(ourConditions, typeOf(item)) })
+	if len(conditions) > 0 {
+		// Each is known by its type, and Flux puts them in order as well.
+		slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
+		_ = unstructured.SetNestedSlice(obj.Object, conditions, "status", "conditions")
+		return
+	}
+	unstructured.RemoveNestedField(obj.Object, "status", "conditions")
+	if status, _, _ := unstructured.NestedMap(obj.Object, "status"); len(status) == 0 {
+		delete(obj.Object, "status")
+	}
 }
