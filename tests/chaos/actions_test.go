@@ -5,6 +5,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/chaos/checker"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -36,6 +40,7 @@ func init() {
 		},
 		"alice applies": func(w *walk, r *rand.Rand) { w.apply(r, "alice", []any{nil, true}[r.IntN(2)]) },
 
+		"Flux reports":            (*walk).report,
 		"create a target":         func(w *walk, r *rand.Rand) { w.createTarget(slots[r.IntN(len(slots))], r) },
 		"delete a target":         func(w *walk, r *rand.Rand) { w.deleteTarget(slots[r.IntN(len(slots))]) },
 		"label a target":          (*walk).labelTarget,
@@ -44,16 +49,18 @@ func init() {
 		"cert-manager looks":      func(w *walk, _ *rand.Rand) { w.must(w.try(w.certManager)) },
 		"a definition vanishes":   (*walk).vanishForAWhile,
 
-		"wait":                func(w *walk, r *rand.Rand) { w.pass(time.Duration(100+r.IntN(2000)) * time.Millisecond) },
-		"kill a replica":      func(w *walk, r *rand.Rand) { w.end((*harness.Process).Kill, w.oneOf(r), r.IntN(6)) },
-		"stop a replica":      func(w *walk, r *rand.Rand) { w.end((*harness.Process).Stop, w.oneOf(r), r.IntN(4)) },
-		"kill both replicas":  func(w *walk, r *rand.Rand) { w.killBoth(r.IntN(8)) },
-		"pause the leader":    func(w *walk, r *rand.Rand) { w.pause(w.leader(), 3+r.IntN(6)) },
-		"faults burst":        func(w *walk, r *rand.Rand) { w.setWeather(storm); w.stormUntil = w.at + 2 + r.IntN(8) },
-		"cut a line":          func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
-		"race with a gate":    (*walk).race,
-		"kill the API server": func(w *walk, r *rand.Rand) { w.restart(cluster.KillAPIServer, r) },
-		"kill etcd":           func(w *walk, r *rand.Rand) { w.restart(cluster.KillEtcd, r) },
+		"wait":                  func(w *walk, r *rand.Rand) { w.pass(time.Duration(100+r.IntN(2000)) * time.Millisecond) },
+		"kill a replica":        func(w *walk, r *rand.Rand) { w.end((*harness.Process).Kill, w.oneOf(r), r.IntN(6)) },
+		"stop a replica":        func(w *walk, r *rand.Rand) { w.end((*harness.Process).Stop, w.oneOf(r), r.IntN(4)) },
+		"kill both replicas":    func(w *walk, r *rand.Rand) { w.killBoth(r.IntN(8)) },
+		"pause the leader":      func(w *walk, r *rand.Rand) { w.pause(w.leader(), 3+r.IntN(6)) },
+		"faults burst":          func(w *walk, r *rand.Rand) { w.setWeather(storm); w.stormUntil = w.at + 2 + r.IntN(8) },
+		"cut a line":            func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
+		"race with a gate":      (*walk).race,
+		"one opens, one closes": (*walk).handOver,
+		"kill the API server":   func(w *walk, r *rand.Rand) { w.restart(cluster.KillAPIServer, r) },
+		"pause the API server":  (*walk).pauseAPIServer,
+		"kill etcd":             func(w *walk, r *rand.Rand) { w.restart(cluster.KillEtcd, r) },
 	}
 }
 
@@ -82,7 +89,7 @@ func (w *walk) killBoth(steps int) {
 	}
 }
 
-// race has people suspend and resume targets in the moment in which a gate is asked to
+// race has people suspend and resume targets, and Flux report on them, in the moment in which a gate is asked to
 // change, the replicas have lost sight of everything, and their writes arrive late.
 func (w *walk) race(random *rand.Rand) {
 	w.Helper()
@@ -95,10 +102,49 @@ func (w *walk) race(random *rand.Rand) {
 		for range 3 {
 			w.pass(time.Duration(random.IntN(150)) * time.Millisecond)
 			w.suspendTarget(random, "flux", []any{true, true, nil}[random.IntN(3)])
+			w.report(random)
 		}
 	}
 	for _, r := range w.replicas {
 		r.proxy.HoldWrites(0)
+	}
+}
+
+// handOver has a Gate close that cannot put its name to its targets, because nobody can
+// write them, and then another one open that holds them: they have to wait.
+func (w *walk) handOver(random *rand.Rand) {
+	w.Helper()
+	opens := random.IntN(gateCount)
+	closes := (opens + 1 + random.IntN(gateCount-1)) % gateCount
+	from, until := soon(random, -9, 0), soon(random, 20, 40)
+	opened := v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce, Interval: metav1.Duration{Duration: 24 * time.Hour},
+		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]}},
+	}
+	// Whatever was requested before, both are to follow.
+	frozen := opened
+	frozen.ClosePeriods = []v1alpha1.ClosePeriod{{
+		Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, ManualOpen: v1alpha1.ManualOpenDeny,
+	}}
+	w.changeGate(closes, opened)
+	w.changeGate(opens, frozen)
+	for _, i := range []int{closes, opens} {
+		now := time.Now().UTC().Truncate(time.Second)
+		w.ask(w.gate(i), checker.Request{Action: v1alpha1.RequestOpen, At: now, Value: now.Format(time.RFC3339)})
+	}
+	w.pass(1500 * time.Millisecond)
+	w.refuseTargets("kustomizations")
+	w.changeGate(closes, frozen)
+	w.pass(4 * time.Second)
+	w.changeGate(opens, opened)
+	w.pass(time.Second)
+	w.refuseTargets("")
+}
+
+// refuseTargets has all writes of a resource by the replicas fail.
+func (w *walk) refuseTargets(resource string) {
+	for _, r := range w.replicas {
+		r.proxy.RefuseWrites(resource)
 	}
 }
 
@@ -112,9 +158,25 @@ func (w *walk) deleteTarget(s slot) {
 // the history has what was written meanwhile.
 func (w *walk) restart(kill func() (func(context.Context) error, error), random *rand.Rand) {
 	w.Helper()
+	w.log.Disturbed(time.Now())
 	start, err := kill()
 	w.must(err)
 	w.pass(time.Duration(random.IntN(1500)) * time.Millisecond)
 	w.must(start(w.ctx))
 	w.must(harness.Eventually(w.ctx, w.patience, "the history has caught up", w.caughtUp))
+	w.log.Disturbed(time.Now())
+}
+
+// pauseAPIServer has nobody answer for some seconds. What was asked before is done then.
+func (w *walk) pauseAPIServer(random *rand.Rand) {
+	w.Helper()
+	w.log.Disturbed(time.Now())
+	resume, err := cluster.PauseAPIServer()
+	w.must(err)
+	w.pass(time.Duration(2+random.IntN(6)) * time.Second)
+	w.must(resume())
+	w.must(harness.Eventually(w.ctx, w.patience, "the history has caught up", w.caughtUp))
+	// A write may come now that was decided on before the pause.
+	w.history.Paused(time.Now())
+	w.log.Disturbed(time.Now())
 }

@@ -47,15 +47,20 @@ func (w *walk) nearMargin(random *rand.Rand) {
 		ResumePolicy: v1alpha1.ResumePolicyEnforce,
 		Targets:      []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
 	}, time.Hour
+	whole := 6 * margin
+	if random.IntN(2) == 0 { // nobody but the controller ends that hold
+		whole, margin = 200*24*time.Hour, 24*time.Hour
+	}
 	if random.IntN(2) == 0 {
 		spec.Certificates, margin = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: checker.SmallMargin}}, checker.SmallMargin
 	}
 	w.closes(random.IntN(gateCount), spec)
 	w.remove(w.target(s))
 	deadline := time.Now().UTC().Add(70 * time.Second).Truncate(time.Minute)
+	w.margin = deadline
 	obj := w.target(s)
 	obj.Object["spec"] = (&unstructured.Unstructured{Object: specs[s.kind]}).DeepCopy().Object
-	obj.SetAnnotations(map[string]string{lives: "6h", expires: deadline.Add(margin).Format(time.RFC3339)})
+	obj.SetAnnotations(map[string]string{lives: whole.String(), expires: deadline.Add(margin).Format(time.RFC3339)})
 	w.say("%s: held until %s", s.name, deadline.Format(time.RFC3339))
 	w.create(obj, "kustomize-controller")
 	w.must(w.try(w.certManager))

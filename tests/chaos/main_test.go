@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
 }
 
+// long returns whether a long walk was asked for.
+func long() bool { return os.Getenv("STEPS") != "" }
+
 // number returns a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	t.Helper()
@@ -37,7 +40,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 
 // TestNothingIsLostOnAShortWalk walks with fixed seeds, so that it is the same each time.
 func TestNothingIsLostOnAShortWalk(t *testing.T) {
-	if os.Getenv("STEPS") != "" {
+	if long() {
 		t.Skip("a long walk was asked for")
 	}
 	for seed := range uint64(2) {
@@ -47,7 +50,7 @@ func TestNothingIsLostOnAShortWalk(t *testing.T) {
 
 // TestNothingIsLostOnALongWalk is what make chaos runs. SEED is random unless it is set.
 func TestNothingIsLostOnALongWalk(t *testing.T) {
-	if os.Getenv("STEPS") == "" {
+	if !long() {
 		t.Skip("STEPS is not set: make chaos")
 	}
 	walkOf(t, number(t, "SEED", rand.Uint64N(1_000_000)), int(number(t, "STEPS", 3000)))

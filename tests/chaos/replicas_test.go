@@ -93,6 +93,7 @@ func (w *walk) leader() *replica {
 // look starts what is to run and ends the pauses that are over.
 func (w *walk) look() {
 	w.Helper()
+	w.noteDisturbance()
 	for _, r := range w.replicas {
 		if !r.pausedAt.IsZero() && r.pausedUntil <= w.at {
 			w.pass(time.Until(r.pausedAt.Add(lease * 5 / 4)))
@@ -111,6 +112,16 @@ func (w *walk) look() {
 		w.must(err)
 		r.process = process
 		r.logs = append(r.logs, process.Log)
+	}
+}
+
+// noteDisturbance has the log know when a replica, or its line, is not as it should be.
+func (w *walk) noteDisturbance() {
+	for _, r := range w.replicas {
+		if !r.runs() || !r.pausedAt.IsZero() || w.at < w.stormUntil {
+			w.log.Disturbed(time.Now())
+		}
+		w.log.Disturbed(r.proxy.LastHang())
 	}
 }
 

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -134,6 +135,55 @@ func (w *walk) suspendTarget(random *rand.Rand, manager string, value any) {
 	if s := w.any(random); w.usable(s) {
 		w.say("%s %s", s.kind, s.name)
 		w.patch(w.target(s), types.MergePatchType, suspendPatch(value), manager)
+	}
+}
+
+// reports are the field managers of the status of each kind, and where they say which
+// revision they have seen.
+var reports = map[string]struct{ manager, field string }{
+	"Kustomization": {"kustomize-controller", "lastAppliedRevision"},
+	"GitRepository": {"source-controller", "observedIgnore"},
+	"HelmRelease":   {"helm-controller", "lastAttemptedRevision"},
+}
+
+// report writes the status of a target as the controllers of Flux do, which leave alone
+// the conditions that they do not know.
+func (w *walk) report(random *rand.Rand) {
+	w.Helper()
+	s := w.any(random)
+	obj := w.target(s)
+	if !w.usable(s) || !w.get(obj) {
+		return
+	}
+	before := obj.GetResourceVersion()
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	list = slices.DeleteFunc(list, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == "Ready" || c["type"] == "Reconciling"
+	})
+	condition := func(kind, status string) {
+		list = append(list, map[string]any{
+			"type": kind, "status": status, "reason": "Progressing", "message": fmt.Sprintf("step %d", w.at),
+			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339), "observedGeneration": obj.GetGeneration(),
+		})
+	}
+	condition("Ready", []string{"True", "False", "Unknown"}[random.IntN(3)])
+	if random.IntN(2) == 0 {
+		condition("Reconciling", "True")
+	}
+	w.must(unstructured.SetNestedSlice(obj.Object, list, "status", "conditions"))
+	w.must(unstructured.SetNestedField(obj.Object, obj.GetGeneration(), "status", "observedGeneration"))
+	w.must(unstructured.SetNestedField(obj.Object, fmt.Sprintf("main@sha1:%d", w.at), "status", reports[s.kind].field))
+	err := w.try(func() error {
+		return cluster.Client.Status().Update(w.ctx, obj, client.FieldOwner(reports[s.kind].manager))
+	})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return
+	}
+	w.must(err)
+	if obj.GetResourceVersion() != before {
+		w.say("%s %s", s.kind, s.name)
+		w.log.Wrote(obj, time.Now())
 	}
 }
 

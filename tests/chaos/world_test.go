@@ -26,8 +26,9 @@ const (
 	// patience is how long the controller may take until all is as it promises, in
 	// seconds, unless PATIENCE says otherwise.
 	patience = 120
-	// stillness is how long nothing may move then.
-	stillness = time.Second
+	// stillness is how long nothing may move then: longer than the longest time between
+	// two tries of what fails.
+	stillness = 5 * time.Second
 )
 
 // walk is one walk in two namespaces of its own.
@@ -47,8 +48,10 @@ type walk struct {
 	absent bool
 	// stormUntil is the step at which a burst of faults ends.
 	stormUntil int
-	count      int
-	patience   time.Duration
+	// margin is the last one that is known to begin.
+	margin   time.Time
+	count    int
+	patience time.Duration
 }
 
 // walkOf walks, and says how to do it again if something is not as promised.
@@ -83,6 +86,9 @@ func walkOf(t *testing.T, seed uint64, n int) {
 		if (w.at+1)%stretch == 0 || w.at+1 == len(w.steps) {
 			w.quiet()
 		}
+	}
+	if long() { // it takes a minute at most
+		w.pass(time.Until(w.margin.Add(10 * time.Second)))
 	}
 	w.leave()
 }
@@ -151,6 +157,11 @@ func (w *walk) see() (checker.World, error) {
 		}
 		world.Targets = append(world.Targets, list.Items...)
 	}
+	locks, err := w.list(v1alpha1.GroupVersion.String(), v1alpha1.GateLockKind)
+	if err != nil {
+		return world, err
+	}
+	world.Locks = locks.Items
 	for _, namespace := range w.namespaces {
 		gates, exceptions, events := &v1alpha1.GateList{}, &v1alpha1.GateExceptionList{}, &corev1.EventList{}
 		for _, list := range []client.ObjectList{gates, exceptions, events} {
@@ -165,15 +176,28 @@ func (w *walk) see() (checker.World, error) {
 	return world, nil
 }
 
-// versions returns the version of each Gate and target.
+// versions returns the version of all that the controller writes.
 func versions(world checker.World) map[string]string {
 	all := map[string]string{}
+	add := func(kind string, obj client.Object) {
+		all[kind+" "+obj.GetNamespace()+"/"+obj.GetName()+" "+string(obj.GetUID())] = obj.GetResourceVersion()
+	}
 	for i := range world.Gates {
-		all["Gate "+world.Gates[i].Namespace+"/"+world.Gates[i].Name+" "+string(world.Gates[i].UID)] = world.Gates[i].ResourceVersion
+		add(v1alpha1.GateKind, &world.Gates[i])
+	}
+	for i := range world.Exceptions {
+		add(v1alpha1.GateExceptionKind, &world.Exceptions[i])
 	}
 	for i := range world.Targets {
-		t := &world.Targets[i]
-		all[t.GetKind()+" "+t.GetNamespace()+"/"+t.GetName()+" "+string(t.GetUID())] = t.GetResourceVersion()
+		add(world.Targets[i].GetKind(), &world.Targets[i])
+	}
+	for i := range world.Locks {
+		add(v1alpha1.GateLockKind, &world.Locks[i])
+	}
+	for i := range world.Events {
+		if e := &world.Events[i]; e.ReportingController == v1alpha1.FieldManager {
+			add("Event "+e.Reason+" of "+e.InvolvedObject.Kind, e)
+		}
 	}
 	return all
 }
@@ -183,6 +207,7 @@ func (w *walk) quiet() {
 	w.Helper()
 	begun := time.Now()
 	w.setWeather(0)
+	w.stormUntil = 0
 	for _, r := range w.replicas {
 		w.unpause(r)
 		r.downUntil = 0

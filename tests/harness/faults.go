@@ -36,8 +36,13 @@ type FaultProxy struct {
 	rate   float64
 	cut    bool
 	// held is how long writes are held back.
-	held   time.Duration
-	counts map[string]int
+	held time.Duration
+	// refused is a part of the path of the writes that are refused, empty for none.
+	refused string
+	// hanging is how many requests hang, and lastHang when one ended that did.
+	hanging  int
+	lastHang time.Time
+	counts   map[string]int
 	// watches are those that are under way.
 	watches map[*http.Request]context.CancelFunc
 }
@@ -122,6 +127,20 @@ func (p *FaultProxy) HoldWrites(length time.Duration) {
 	p.held = length
 }
 
+// RefuseWrites has all writes of one resource fail, as an admission webhook does that is
+// down. An empty one ends that.
+func (p *FaultProxy) RefuseWrites(resource string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = resource
+}
+
+func (p *FaultProxy) refuses(r *http.Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused != "" && strings.Contains(r.URL.Path+"/", "/"+p.refused+"/")
+}
+
 func (p *FaultProxy) holdsWrites() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,6 +176,29 @@ func (p *FaultProxy) watch(r *http.Request, length time.Duration) (context.Conte
 	}
 }
 
+// hangs takes note of a request that hangs, until the function that is returned.
+func (p *FaultProxy) hangs() func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hanging++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.hanging--
+		p.lastHang = time.Now()
+	}
+}
+
+// LastHang returns when a request hung last, which is now if one does, zero if none did.
+func (p *FaultProxy) LastHang() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hanging > 0 {
+		return time.Now()
+	}
+	return p.lastHang
+}
+
 // Counts returns how many faults of each sort there were.
 func (p *FaultProxy) Counts() map[string]int {
 	p.mu.Lock()
@@ -172,7 +214,17 @@ func (p *FaultProxy) Counts() map[string]int {
 func (p *FaultProxy) Stop() error { return p.server.Close() }
 
 // faults are the sorts of faults, those of writes first.
-var faults = []string{"conflict", "answer-lost", "answer-late", "too-many", "internal", "unavailable", "no-answer", "broken"}
+var faults = []string{"conflict", "answer-lost", "answer-late", "too-many", "internal", "unavailable", "timeout", "no-answer", "broken"}
+
+// writeFaults is how many of the faults are those of writes.
+const writeFaults = 3
+
+// One of so many requests without an answer hangs for longer than clients wait.
+const (
+	oneHangs     = 4
+	shortestHang = 3 * time.Second
+	longestHang  = 15 * time.Second
+)
 
 // throw returns the fault of a request, empty if there is none, and how long it takes.
 func (p *FaultProxy) throw(watch, write bool) (string, time.Duration) {
@@ -186,9 +238,12 @@ func (p *FaultProxy) throw(watch, write bool) (string, time.Duration) {
 	case dice < p.rate && write:
 		fault = faults[sort]
 	case dice < p.rate:
-		fault = faults[3+sort%5]
+		fault = faults[writeFaults+sort%(len(faults)-writeFaults)]
 	case watch && dice < 3*p.rate:
 		fault = "watch-cut"
+	}
+	if fault == "no-answer" && p.random.IntN(oneHangs) == 0 {
+		fault, length = "hang", shortestHang+time.Duration(p.random.Int64N(int64(longestHang-shortestHang)))
 	}
 	if fault != "" {
 		p.counts[fault]++
@@ -201,6 +256,9 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	watch, write := r.URL.Query().Get("watch") != "", r.Method != http.MethodGet
 	fault, length := p.throw(watch, write)
 	ctx := r.Context()
+	if write && fault == "" && p.refuses(r) {
+		fault = "internal"
+	}
 	switch fault {
 	case "conflict":
 		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
@@ -215,6 +273,13 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "unavailable":
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 		return
+	case "timeout":
+		refuse(w, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
+		return
+	case "hang":
+		defer p.hangs()()
+		wait(ctx, length)
+		panic(http.ErrAbortHandler)
 	case "no-answer":
 		wait(ctx, length)
 		panic(http.ErrAbortHandler)

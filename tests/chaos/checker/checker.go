@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,7 +18,9 @@ type World struct {
 	Gates      []v1alpha1.Gate
 	Exceptions []v1alpha1.GateException
 	Targets    []unstructured.Unstructured
-	Events     []corev1.Event
+	// Locks are there if their definition is.
+	Locks  []unstructured.Unstructured
+	Events []corev1.Event
 	// Kinds of targets that are installed.
 	Kinds map[string]bool
 }
@@ -36,13 +39,16 @@ type check struct {
 // it.
 func Check(world World, log *Log, history *History, now time.Time) []string {
 	c := newCheck(world, log, history, now)
-	c.wrong = append(c.wrong, history.Review()...)
+	c.wrong = append(c.wrong, history.Review(now)...)
 	c.existence()
 	for _, g := range c.gates {
 		c.gate(g)
 	}
 	for i := range world.Targets {
 		c.target(&world.Targets[i])
+	}
+	for i := range world.Exceptions {
+		c.exception(&world.Exceptions[i])
 	}
 	c.events()
 	slices.Sort(c.wrong)
@@ -61,8 +67,16 @@ func NextEdge(world World, log *Log, history *History, now time.Time) time.Time 
 			next = edges[0]
 		}
 	}
+	for i := range world.Exceptions {
+		e := &world.Exceptions[i] // also of a Gate that is not there
+		for _, at := range []time.Time{e.Spec.ValidFrom.Time, e.Spec.ValidUntil.Time} {
+			if at.After(now) && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+	}
 	for i := range world.Targets {
-		for _, margin := range []time.Duration{24 * time.Hour, SmallMargin} {
+		for _, margin := range []time.Duration{defaultMargin, SmallMargin} {
 			if deadline, ok := renewal(&world.Targets[i], margin); ok && deadline.After(now) && (next.IsZero() || deadline.Before(next)) {
 				next = deadline
 			}
@@ -117,6 +131,25 @@ func (c *check) existence() {
 		if !there[uid] {
 			c.fail("%s is gone, and nobody deleted it", what)
 		}
+	}
+}
+
+// exception checks what a GateException says of itself.
+func (c *check) exception(e *v1alpha1.GateException) {
+	g, want := c.gates[e.Namespace+"/"+e.Spec.GateRef.Name], v1alpha1.ExceptionPending
+	applies := g != nil && !g.Spec.Suspend && g.DeletionTimestamp.IsZero() && g.exception(c.now) != nil && g.exception(c.now).UID == e.UID
+	switch {
+	case !c.now.Before(e.Spec.ValidUntil.Time):
+		want = v1alpha1.ExceptionExpired
+	case applies:
+		want = v1alpha1.ExceptionActive
+	}
+	active := meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ActiveCondition)
+	if e.Status.State != want || active != (want == v1alpha1.ExceptionActive) {
+		c.fail("GateException %s/%s: it is %s, and Active is %v, want %s", e.Namespace, e.Name, e.Status.State, active, want)
+	}
+	if e.Status.ObservedGeneration != e.Generation {
+		c.fail("GateException %s/%s: generation %d was observed, not %d", e.Namespace, e.Name, e.Status.ObservedGeneration, e.Generation)
 	}
 }
 

@@ -76,7 +76,22 @@ func kustomization(version string, suspend any, manager ...string) *unstructured
 	return obj
 }
 
+// reported is a Kustomization with a status of Flux and a condition of ours, empty for none.
+func reported(version, ready, approved string) *unstructured.Unstructured {
+	obj := kustomization(version, nil)
+	conditions := []any{map[string]any{"type": "Ready", "status": ready}}
+	if approved != "" {
+		conditions = append(conditions, map[string]any{"type": "Approved", "status": approved})
+	}
+	obj.Object["status"] = map[string]any{"lastAppliedRevision": "main@sha1:1", "conditions": conditions}
+	return obj
+}
+
 func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
+	forgotten := reported("2", "True", "True")
+	unstructured.RemoveNestedField(forgotten.Object, "status", "lastAppliedRevision")
+	approved := kustomization("2", nil)
+	approved.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Approved", "status": "True"}}}
 	for name, c := range map[string]struct {
 		before, after *unstructured.Unstructured
 		theirs        bool
@@ -90,6 +105,11 @@ func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
 		"we resume what they share":   {before: kustomization("1", true, controller, "flux"), after: kustomization("2", nil), want: "resumed what"},
 		"we hold what is theirs":      {before: kustomization("1", true, "flux"), after: kustomization("2", true, controller, "flux"), want: "held what"},
 		"we take their share":         {before: kustomization("1", true, controller, "flux"), after: kustomization("2", true, controller), want: "made the owners"},
+		"a condition of ours":         {before: reported("1", "True", ""), after: reported("2", "True", "False")},
+		"it is the first condition":   {before: kustomization("1", nil), after: approved},
+		"Flux reports":                {before: reported("1", "True", ""), after: reported("2", "False", ""), theirs: true},
+		"we change what Flux reports": {before: reported("1", "True", ""), after: reported("2", "Unknown", "True"), want: "not its own"},
+		"we forget what Flux reports": {before: reported("1", "True", ""), after: forgotten, want: "not its own"},
 		"we change another of theirs": {before: kustomization("1", nil), after: &unstructured.Unstructured{Object: map[string]any{"kind": "Kustomization", "metadata": map[string]any{"uid": "k", "resourceVersion": "2"}}}, want: "not its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +120,7 @@ func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
 			if c.theirs {
 				log.Wrote(c.after, noon)
 			}
-			got := strings.Join(h.Review(), "\n")
+			got := strings.Join(h.Review(noon), "\n")
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -151,7 +171,7 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 				}
 				h.Saw(obj, false, noon)
 			}
-			if got := strings.Join(h.Review(), "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			if got := strings.Join(h.Review(noon), "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -211,7 +231,7 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 					h.Saw(obj, false, noon.Add(time.Duration(i-2)*time.Second))
 				}
 			}
-			if got := strings.Join(h.Review(), "\n"); strings.Contains(got, "it is held again") != (c.want != "") {
+			if got := strings.Join(h.Review(noon), "\n"); strings.Contains(got, "it is held again") != (c.want != "") {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -237,6 +257,69 @@ func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
 			g := gate{Gate: v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}, requests: []Request{c.before, last}}
 			if got := g.endsOpposite(last); got != c.want {
 				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestWhatAClosedGateGovernsIsNotLetGo(t *testing.T) {
+	gate := func(version, name, opened string, change ...func(spec, status map[string]any)) *unstructured.Unstructured {
+		spec := map[string]any{"default": "closed", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}}
+		status := map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Opened", "status": opened}}}
+		for _, c := range change {
+			c(spec, status)
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"kind": "Gate", "spec": spec, "status": status,
+			"metadata": map[string]any{"name": name, "namespace": "ns", "uid": name, "resourceVersion": version, "generation": int64(1)},
+		}}
+	}
+	named := func(obj *unstructured.Unstructured, gates string) *unstructured.Unstructured {
+		obj.SetNamespace("ns")
+		obj.SetAnnotations(map[string]string{gatesAnnotation: gates})
+		return obj
+	}
+	held := kustomization("3", true, controller)
+	held.SetNamespace("ns")
+	held.SetAnnotations(map[string]string{heldByAnnotation: "ns/g"})
+	free := kustomization("5", nil)
+	free.SetNamespace("ns")
+	opens := gate("4", "g", "True")
+	for name, c := range map[string]struct {
+		other *unstructured.Unstructured
+		// said is how many seconds before the release.
+		said int
+		also []*unstructured.Unstructured
+		want bool
+	}{
+		"another one is closed":    {other: gate("2", "h", "False"), said: 30, want: true},
+		"it has just said so":      {other: gate("2", "h", "False"), said: 1},
+		"it is open":               {other: gate("2", "h", "True"), said: 30},
+		"it has not seen its spec": {other: gate("2", "h", "False", func(_, status map[string]any) { status["observedGeneration"] = int64(0) }), said: 30},
+		"it is suspended":          {other: gate("2", "h", "False", func(spec, _ map[string]any) { spec["suspend"] = true }), said: 30},
+		"it governs another kind":  {other: gate("2", "h", "False", func(spec, _ map[string]any) { spec["targets"] = []any{} }), said: 30},
+		"the target names it":      {other: gate("2", "h", "False", func(spec, _ map[string]any) { spec["targets"] = []any{} }), said: 30, also: []*unstructured.Unstructured{named(held.DeepCopy(), "h"), named(free.DeepCopy(), "h")}, want: true},
+		"it would open about now": {other: gate("2", "h", "False", func(_, status map[string]any) {
+			status["nextTransition"] = map[string]any{"at": "2026-11-22T12:00:00Z", "state": "opened"}
+		}), said: 30},
+		"it opens just before that":         {other: gate("2", "h", "False"), said: 30, also: []*unstructured.Unstructured{held, gate("4", "h", "True"), free}},
+		"somebody suspends it all the same": {other: gate("2", "h", "False"), said: 30, also: []*unstructured.Unstructured{held, kustomization("5", true, "flux")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			h := NewHistory(log)
+			h.Saw(gate("1", "g", "False"), false, noon.Add(-time.Minute))
+			h.Saw(c.other, false, noon.Add(-time.Duration(c.said)*time.Second))
+			if c.also == nil {
+				c.also = []*unstructured.Unstructured{held, free}
+			}
+			h.Saw(c.also[0], false, noon.Add(-time.Minute))
+			h.Saw(opens, false, noon)
+			for _, obj := range c.also[1:] {
+				h.Saw(obj, false, noon)
+			}
+			if got := strings.Join(h.Review(noon), "\n"); strings.Contains(got, "it is let go") != c.want {
+				t.Errorf("got %q", got)
 			}
 		})
 	}

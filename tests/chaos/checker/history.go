@@ -5,19 +5,24 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // History is every version that objects had.
 type History struct {
 	log *Log
 
-	mu      sync.Mutex
-	last    map[types.UID]*unstructured.Unstructured
+	mu   sync.Mutex
+	last map[types.UID]*unstructured.Unstructured
+	// since is when the last versions were seen first.
+	since   map[types.UID]time.Time
 	pending []transition
 	// handled are the requests by Gate that its status ever named.
 	handled map[types.UID]map[string]bool
@@ -35,14 +40,15 @@ type History struct {
 // Others may be between them if they come from a list.
 type transition struct {
 	before, after *unstructured.Unstructured
-	at            time.Time
-	listed        bool
+	// since is when the version before was seen, and at that after it.
+	since, at time.Time
+	listed    bool
 }
 
 // NewHistory returns an empty one. Who wrote what is in the log.
 func NewHistory(log *Log) *History {
 	return &History{
-		log: log, last: map[types.UID]*unstructured.Unstructured{}, handled: map[types.UID]map[string]bool{},
+		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, handled: map[types.UID]map[string]bool{},
 		resumed: map[types.UID]time.Time{}, gates: map[string][]gateVersion{},
 	}
 }
@@ -65,16 +71,17 @@ func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time)
 	if before != nil && versionOf(obj) <= versionOf(before) {
 		return
 	}
-	h.last[uid] = obj
+	since := h.since[uid]
+	h.last[uid], h.since[uid] = obj, at
 	if obj.GetKind() == "Gate" {
 		key := obj.GetNamespace() + "/" + obj.GetName()
 		h.gates[key] = append(h.gates[key], gateVersion{obj: obj, listed: listed, at: at})
 	}
 	// What a replica does after a pause is seen soon.
 	if at.Sub(h.paused) > pauseCounts {
-		h.pending = append(h.pending, transition{before, obj, at, listed})
+		h.pending = append(h.pending, transition{before, obj, since, at, listed})
 	} else {
-		h.pending = append(h.pending, transition{before, obj, at, true})
+		h.pending = append(h.pending, transition{before, obj, since, at, true})
 	}
 	requests, _, _ := unstructured.NestedSlice(obj.Object, "status", "requests")
 	for _, item := range requests {
@@ -110,9 +117,9 @@ func (h *History) resumedAt(uid types.UID) (time.Time, bool) {
 	return at, ok
 }
 
-// Review returns what was wrong with the versions that were seen since the last time.
-// The log has to have caught up with them.
-func (h *History) Review() []string {
+// Review returns what was wrong with the versions that were seen since the last time, and
+// until now. The log has to have caught up with them.
+func (h *History) Review(now time.Time) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pending := h.pending
@@ -122,6 +129,7 @@ func (h *History) Review() []string {
 			continue
 		}
 		uid := t.after.GetUID()
+		h.broken = append(h.broken, h.overdue(t.before, t.since, t.at)...)
 		wasHeld, isHeld := ours(t.before), ours(t.after)
 		at, theirs := h.log.wrote(uid, t.after.GetResourceVersion())
 		resumed, known := h.resumed[uid]
@@ -137,6 +145,14 @@ func (h *History) Review() []string {
 		if !theirs && !h.log.between(uid, versionOf(t.before), versionOf(t.after)) {
 			h.broken = append(h.broken, judge(t)...)
 			h.broken = append(h.broken, h.inOrder(t)...)
+			h.broken = append(h.broken, h.letGo(t)...)
+		}
+	}
+	for uid, obj := range h.last {
+		for _, wrong := range h.overdue(obj, h.since[uid], now) {
+			if !slices.Contains(h.broken, wrong) {
+				h.broken = append(h.broken, wrong) // that it is let go then does not mend it
+			}
 		}
 	}
 	return slices.Clone(h.broken)
@@ -205,6 +221,38 @@ func others(obj *unstructured.Unstructured) map[string]any {
 	if owns(obj, "renewal") || obj.GetKind() == certificateKind && len(owners(obj, "renewal")) == 0 {
 		unstructured.RemoveNestedField(rest.Object, "spec", "renewal")
 	}
-	delete(rest.Object, "status")
+	if obj.GetKind() == "Gate" {
+		delete(rest.Object, "status")
+	} else {
+		removeConditions(rest)
+	}
 	return rest.Object
+}
+
+// ourConditions are the types of the conditions that the controller has on targets.
+var ourConditions = []string{
+	v1alpha1.ApprovedCondition, v1alpha1.ActivatedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
+	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
+}
+
+func typeOf(item any) string {
+	c, _ := item.(map[string]any)
+	kind, _ := c["type"].(string)
+	return kind
+}
+
+// removeConditions takes our conditions from a status, and what is empty then.
+func removeConditions(obj *unstructured.Unstructured) {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	conditions = slices.DeleteFunc(conditions, func(item any) bool { return slices.Contains(ourConditions, typeOf(item)) })
+	if len(conditions) > 0 {
+		// Each is known by its type, and Flux puts them in order as well.
+		slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
+		_ = unstructured.SetNestedSlice(obj.Object, conditions, "status", "conditions")
+		return
+	}
+	unstructured.RemoveNestedField(obj.Object, "status", "conditions")
+	if status, _, _ := unstructured.NestedMap(obj.Object, "status"); len(status) == 0 {
+		delete(obj.Object, "status")
+	}
 }

@@ -18,6 +18,8 @@ type Log struct {
 	exists   map[types.UID]string
 	deleted  map[types.UID]time.Time
 	requests map[types.UID][]Request
+	// disturbed are instants, in order, at which something was missing.
+	disturbed []time.Time
 }
 
 // NewLog returns one of which nothing was done.

@@ -30,8 +30,11 @@ func governs(g *gate, t *unstructured.Unstructured) bool {
 	return false
 }
 
+// defaultMargin is the safety margin of Gates that name none.
+const defaultMargin = 24 * time.Hour
+
 // closed returns the Gates that must hold a target, and those of which nobody can say:
-// they are suspended.
+// they are suspended, and govern it, or hold it still.
 func (c *check) closed(t *unstructured.Unstructured) (must, may []string) {
 	for _, name := range names(t, gatesAnnotation) {
 		if c.gates[name] == nil {
@@ -42,7 +45,9 @@ func (c *check) closed(t *unstructured.Unstructured) (must, may []string) {
 		state, _ := g.decide(c.now)
 		switch {
 		case g.Spec.Suspend:
-			may = append(may, name)
+			if governs(g, t) || slices.Contains(names(t, heldByAnnotation), name) {
+				may = append(may, name)
+			}
 		case governs(g, t) && state == v1alpha1.StateClosed:
 			must = append(must, name)
 		}
@@ -119,21 +124,24 @@ func renewal(t *unstructured.Unstructured, margin time.Duration) (deadline time.
 // certificate checks that a Certificate is held if that is safe, and never past its
 // margin.
 func (c *check) certificate(t *unstructured.Unstructured, must, may []string, fail func(string, ...any)) {
-	margin, strict := 24*time.Hour, false
-	for _, name := range must {
-		if g := c.gates[name]; g != nil && g.Spec.Certificates != nil {
-			strict = strict || g.Spec.Certificates.Strict
-			if own := g.Spec.Certificates.SafetyMargin; own != nil {
-				margin = min(margin, own.Duration)
-			}
+	margin, strict := defaultMargin, false
+	held, heldBy := ours(t), names(t, heldByAnnotation)
+	for _, name := range slices.Concat(must, heldBy) {
+		if g := c.gates[name]; g != nil {
+			strict = strict || g.Spec.Certificates != nil && g.Spec.Certificates.Strict
+			margin = min(margin, marginOf(&g.Gate))
 		}
 	}
-	held, heldBy := ours(t), names(t, heldByAnnotation)
 	_, set, _ := unstructured.NestedFieldNoCopy(t.Object, "spec", "renewal")
 	deadline, issued := renewal(t, margin)
 	ready := condition(t, "Ready")
 	late := issued && !c.now.Before(deadline)
 	approved := condition(t, "Approved")
+	for _, at := range deferredUntil(t) {
+		if held && issued && !strict && at.After(deadline) {
+			fail("its renewal is held until %s, the deadline is %s", at, deadline)
+		}
+	}
 	switch {
 	case len(must) == 0 && len(may) > 0:
 	case late && !strict && held:

@@ -1,0 +1,182 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// certificate is one whose renewal a Gate holds, and whose margin begins at noon, if that
+// is of an hour.
+func certificate(cron string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "Certificate",
+		"spec": map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": cron}}}},
+		"status": map[string]any{
+			"notBefore": minute(-300).Format(time.RFC3339), "notAfter": minute(60).Format(time.RFC3339),
+			"conditions": []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Approved", "status": "False"}},
+		},
+	}}
+	obj.SetNamespace("ns")
+	obj.SetUID("c")
+	obj.SetResourceVersion("2")
+	obj.SetAnnotations(map[string]string{heldByAnnotation: "ns/g"})
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: controller, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewal":{}}}`)}})
+	return obj
+}
+
+func holder(change func(*v1alpha1.GateSpec)) v1alpha1.Gate {
+	g := v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Certificate", Name: "*"}}}}
+	g.Name, g.Namespace, g.UID = "g", "ns", "g"
+	if change != nil {
+		change(&g.Spec)
+	}
+	return g
+}
+
+func TestARenewalIsHeldNoLongerThanUntilTheMargin(t *testing.T) {
+	small := func(s *v1alpha1.GateSpec) {
+		s.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: SmallMargin}}
+	}
+	disabled := certificate("")
+	disabled.Object["spec"] = map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
+	status := certificate("0 12 22 11 *")
+	_ = unstructured.SetNestedField(status.Object, minute(10).Format(time.RFC3339), "status", "renewalTime")
+	for name, c := range map[string]struct {
+		target *unstructured.Unstructured
+		gate   v1alpha1.Gate
+		want   bool
+	}{
+		"until then":                          {target: certificate("0 12 22 11 *"), gate: holder(nil)},
+		"ten minutes later":                   {target: certificate("10 12 22 11 *"), gate: holder(nil), want: true},
+		"the margin is smaller":               {target: certificate("30 12 22 11 *"), gate: holder(small)},
+		"later than the smaller one":          {target: certificate("31 12 22 11 *"), gate: holder(small), want: true},
+		"the window is not in its life":       {target: certificate("0 12 22 10 *"), gate: holder(nil), want: true},
+		"nobody renews it but the controller": {target: disabled, gate: holder(nil)},
+		"cert-manager says otherwise":         {target: status, gate: holder(nil), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			check := newCheck(World{Gates: []v1alpha1.Gate{c.gate}}, log, NewHistory(log), noon.Add(-time.Hour))
+			check.target(c.target)
+			if got := strings.Join(check.wrong, "\n"); (got != "") != c.want || c.want && !strings.Contains(got, "is held until") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestASuspendedGateExcusesNoCertificateOfOthers(t *testing.T) {
+	suspend := func(s *v1alpha1.GateSpec) { s.Suspend = true }
+	elsewhere := func(s *v1alpha1.GateSpec) { s.Suspend, s.Targets = true, nil }
+	unnamed := certificate("0 12 22 11 *")
+	unnamed.SetAnnotations(nil)
+	for name, c := range map[string]struct {
+		target *unstructured.Unstructured
+		gate   v1alpha1.Gate
+		want   string
+	}{
+		"it governs it":                {unnamed, holder(suspend), ""},
+		"it holds it":                  {certificate("0 12 22 11 *"), holder(elsewhere), ""},
+		"it has nothing to do with it": {unnamed, holder(elsewhere), "no gate is closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			check := newCheck(World{Gates: []v1alpha1.Gate{c.gate}}, log, NewHistory(log), noon.Add(-time.Hour))
+			check.target(c.target)
+			if got := strings.Join(check.wrong, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
+	gate := func(suspend bool) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"kind": "Gate", "spec": map[string]any{"default": "closed", "suspend": suspend}}}
+		obj.SetNamespace("ns")
+		obj.SetName("g")
+		obj.SetUID("g")
+		obj.SetResourceVersion("1")
+		return obj
+	}
+	free := certificate("")
+	free.SetResourceVersion("3")
+	free.SetManagedFields(nil)
+	for name, c := range map[string]struct {
+		gate *unstructured.Unstructured
+		// until is how many seconds after the margin has begun it is let go, or looked at.
+		until     int
+		letGo     bool
+		disturbed []int
+		want      bool
+	}{
+		"it is let go at once":                       {gate: gate(false), until: 1, letGo: true},
+		"it is let go late":                          {gate: gate(false), until: 20, letGo: true, want: true},
+		"it is still held":                           {gate: gate(false), until: 20, want: true},
+		"nobody was there":                           {gate: gate(false), until: 20, disturbed: []int{-1, 3}, letGo: true},
+		"nobody was there, but that was long before": {gate: gate(false), until: 20, disturbed: []int{-60}, letGo: true, want: true},
+		"nobody was there too late to matter":        {gate: gate(false), until: 20, disturbed: []int{12}, letGo: true, want: true},
+		"the gate is suspended":                      {gate: gate(true), until: 20, letGo: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			h := NewHistory(log)
+			h.Saw(c.gate, false, noon.Add(-time.Hour))
+			h.Saw(certificate("0 12 22 11 *"), false, noon.Add(-time.Hour))
+			for _, second := range c.disturbed {
+				log.Disturbed(noon.Add(time.Duration(second) * time.Second))
+			}
+			until := noon.Add(time.Duration(c.until) * time.Second)
+			if c.letGo {
+				h.Saw(free, false, until)
+			}
+			for range 2 { // it does not pass
+				if got := strings.Join(h.Review(until), "\n"); strings.Contains(got, "held past its margin") != c.want {
+					t.Errorf("got %q", got)
+				}
+			}
+		})
+	}
+}
+
+func TestAnExceptionSaysWhatItIs(t *testing.T) {
+	exception := func(state v1alpha1.ExceptionState, active metav1.ConditionStatus) v1alpha1.GateException {
+		e := v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{ValidFrom: minute(-10), ValidUntil: minute(10)}}
+		e.Name, e.Namespace, e.UID, e.Spec.GateRef.Name = "e", "ns", "e", "g"
+		e.Status.State = state
+		e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: active}}
+		return e
+	}
+	over := exception(v1alpha1.ExceptionActive, metav1.ConditionTrue)
+	over.Spec.ValidUntil = minute(0)
+	unseen := exception(v1alpha1.ExceptionActive, metav1.ConditionTrue)
+	unseen.Generation = 1
+	for name, c := range map[string]struct {
+		exception v1alpha1.GateException
+		gates     []v1alpha1.Gate
+		want      string
+	}{
+		"it applies":              {exception(v1alpha1.ExceptionActive, metav1.ConditionTrue), []v1alpha1.Gate{holder(nil)}, ""},
+		"it applies, and is mute": {exception("", ""), []v1alpha1.Gate{holder(nil)}, "want Active"},
+		"its condition is behind": {exception(v1alpha1.ExceptionActive, metav1.ConditionFalse), []v1alpha1.Gate{holder(nil)}, "want Active"},
+		"its gate is not there":   {exception(v1alpha1.ExceptionPending, metav1.ConditionFalse), nil, ""},
+		"its gate is suspended":   {exception(v1alpha1.ExceptionActive, metav1.ConditionTrue), []v1alpha1.Gate{holder(func(s *v1alpha1.GateSpec) { s.Suspend = true })}, "want Pending"},
+		"it is over":              {over, []v1alpha1.Gate{holder(nil)}, "want Expired"},
+		"its spec is not seen":    {unseen, []v1alpha1.Gate{holder(nil)}, "was observed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := NewLog()
+			check := newCheck(World{Gates: c.gates, Exceptions: []v1alpha1.GateException{c.exception}}, log, NewHistory(log), noon)
+			check.exception(&c.exception)
+			if got := strings.Join(check.wrong, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
