@@ -83,7 +83,7 @@ func walkOf(t *testing.T, seed uint64, n int) {
 			w.setWeather(weather)
 		}
 		actions[s.do](w, s.random())
-		if last := w.at+1 == len(w.steps); last || (w.at+1)%stretch == 0 {
+		if last := w.at+1 == len(w.steps); last || long() && (w.at+1)%stretch == 0 {
 			w.quiet(stillFor(last))
 		}
 	}
@@ -203,7 +203,7 @@ func versions(world checker.World) map[string]string {
 }
 
 // stillFor returns how long nothing may move in a quiet period: a short walk has the time
-// for all of it once, at its last step.
+// for all of it, and for a look in between, only at its last step.
 func stillFor(last bool) time.Duration {
 	if last || long() {
 		return stillness
