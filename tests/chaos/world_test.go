@@ -83,8 +83,8 @@ func walkOf(t *testing.T, seed uint64, n int) {
 			w.setWeather(weather)
 		}
 		actions[s.do](w, s.random())
-		if (w.at+1)%stretch == 0 || w.at+1 == len(w.steps) {
-			w.quiet()
+		if last := w.at+1 == len(w.steps); last || long() && (w.at+1)%stretch == 0 {
+			w.quiet(stillFor(last))
 		}
 	}
 	if long() { // it takes a minute at most
@@ -99,7 +99,7 @@ func (w *walk) leave() {
 	for i := range gateCount {
 		w.deleteGate(i)
 	}
-	w.quiet()
+	w.quiet(stillFor(false))
 	for _, r := range w.replicas {
 		w.Logf("faults: %v", r.proxy.Counts())
 	}
@@ -202,8 +202,17 @@ func versions(world checker.World) map[string]string {
 	return all
 }
 
+// stillFor returns how long nothing may move in a quiet period: a short walk has the time
+// for all of it, and for a look in between, only at its last step.
+func stillFor(last bool) time.Duration {
+	if last || long() {
+		return stillness
+	}
+	return time.Second
+}
+
 // quiet ends all faults and waits until the checker is content, and nothing moves.
-func (w *walk) quiet() {
+func (w *walk) quiet(stillness time.Duration) {
 	w.Helper()
 	begun := time.Now()
 	w.setWeather(0)
