@@ -98,7 +98,7 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}()
 
 	if !obj.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, obj, patcher, now)
+		return r.finalize(ctx, obj, patcher, now)
 	}
 	if obj.Spec.Suspend {
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
@@ -202,23 +202,28 @@ func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) tim
 
 // finalize releases what a Gate under deletion holds. The finalizer stays until
 // everything is released.
-func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) error {
+func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
-		return nil
+		return ctrl.Result{}, nil
 	}
 	key := client.ObjectKeyFromObject(obj)
-	if _, _, err := r.settleWithout(ctx, key, now); err != nil {
-		return err
+	_, outcome, err := r.settleWithout(ctx, key, now)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	governed, _ := r.selectTargets(ctx, obj, &outcomes{})
 	nobodys := slices.DeleteFunc(slices.Clone(governed.targets), func(t *target.Object) bool { return !heldByNobody(&t.Unstructured) })
-	if err := r.settleAll(ctx, nobodys, order{Want: target.Want{Gate: key.String()}, now: now}).err(); err != nil {
-		return err
+	outcome.merge(r.settleAll(ctx, nobodys, order{Want: target.Want{Gate: key.String()}, now: now}))
+	if err := outcome.err(); err != nil {
+		return ctrl.Result{}, err
+	}
+	if outcome.awaiting > 0 {
+		return ctrl.Result{RequeueAfter: awaitsFor}, nil
 	}
 	if err := r.forgetActivations(ctx, governed.targets, key.String(), now); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer)
 	r.GateMetrics.Delete(key)
-	return patcher.Patch(ctx, obj, patchOptions...)
+	return ctrl.Result{}, patcher.Patch(ctx, obj, patchOptions...)
 }

@@ -59,6 +59,45 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 	}
 }
 
+// The same for a Gate that lets go for good.
+func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(w *world, g *v1alpha1.Gate){
+		"the gate is deleted":     func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) },
+		"it governs it no longer": func(w *world, g *v1alpha1.Gate) { w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil }) },
+		"it is deleted all of a sudden": func(w *world, g *v1alpha1.Gate) {
+			w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
+			w.must(cluster.Client.Delete(w.ctx, g))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			leaving := w.closedGate("leaving", named("apps"))
+			closing := w.gate("closing", v1alpha1.GateSpec{
+				Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()},
+				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))},
+			})
+			w.reconcile(leaving)
+			w.reconcile(closing)
+			w.in(hours(1))
+			leave(w, leaving)
+			if result := w.reconcile(leaving); result.RequeueAfter > awaitsFor || result.RequeueAfter == 0 {
+				t.Errorf("looked at again after %s", result.RequeueAfter)
+			}
+			w.expectHeld(app, leaving)
+			w.reconcile(closing)
+			w.expectHeld(app, closing, leaving)
+			w.reconcile(leaving)
+			w.expectHeld(app, closing)
+			if name == "the gate is deleted" && !w.gone(leaving) {
+				t.Error("it stays")
+			}
+		})
+	}
+}
+
 func TestWhichGatesMayHaveYetToHold(t *testing.T) {
 	closed, opened := metav1.Condition{Type: v1alpha1.OpenedCondition, Status: "False"}, metav1.Condition{Type: v1alpha1.OpenedCondition, Status: "True"}
 	at := func(state v1alpha1.State, d time.Duration) *v1alpha1.Transition {

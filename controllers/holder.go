@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -25,6 +26,9 @@ const (
 	// wrote between our reading and writing. After that the queue's back-off
 	// takes over.
 	conflictRetries = 5
+
+	// conflictPause is how long to wait before the first retry at least.
+	conflictPause = 2 * time.Millisecond
 )
 
 // order is what a Gate wants of its targets at an instant.
@@ -133,6 +137,9 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 	})
 	for i, obj := range targets {
 		result.again(all[i].plan.Recheck)
+		if all[i].awaits {
+			result.awaiting++
+		}
 		if err := errs[i]; err != nil {
 			result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), v1alpha1.WriteFailedReason, err.Error(),
 				fmt.Errorf("%s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err))
@@ -179,6 +186,8 @@ type settled struct {
 	plan  planned
 	// told means that the target itself says what became of it, if anything did.
 	told bool
+	// awaits means that it waits for another Gate before it is let go.
+	awaits bool
 }
 
 // releases returns whether the step lets the target go.
@@ -196,7 +205,7 @@ func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want or
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
 			return result, err
 		}
-		if obj, err = r.reread(ctx, obj); obj == nil {
+		if obj, err = r.rereadAfter(ctx, obj, retry); obj == nil {
 			return settled{told: true}, err
 		}
 	}
@@ -216,7 +225,7 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
 			return s, err
 		}
-		obj, err := r.reread(ctx, s.obj)
+		obj, err := r.rereadAfter(ctx, s.obj, retry)
 		if obj == nil {
 			return settled{told: true}, err
 		}
@@ -224,6 +233,17 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 			return s, err
 		}
 	}
+}
+
+// rereadAfter is reread after a pause of milliseconds, twice as long for each retry and
+// different for each target: others may write it as often as we do, Gates that close at
+// the same instant above all.
+func (r *GateReconciler) rereadAfter(ctx context.Context, obj *target.Object, retry int) (*target.Object, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait.Jitter(conflictPause<<retry, 1)):
+	}
+	return r.reread(ctx, obj)
 }
 
 // reread reads a target from the API server. It is nil if it is gone, also if there
@@ -257,11 +277,11 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 	}
 	s := settled{obj: obj, want: want, state: state, step: target.Next(state, holders, want.Want, plan.Plan), plan: plan}
 
-	if s.releases() && state != target.Free && state != target.Foreign && want.decision != nil {
+	if s.releases() && state != target.Free && state != target.Foreign {
 		now := r.Clock.Now()
 		awaits, err := r.awaits(ctx, &obj.Unstructured, want.Gate, now)
 		if err != nil || awaits {
-			return settled{told: true, plan: planned{Plan: target.Plan{Recheck: now.Add(awaitsFor)}}}, err
+			return settled{told: true, awaits: awaits, plan: planned{Plan: target.Plan{Recheck: now.Add(awaitsFor)}}}, err
 		}
 	}
 	if s.step.Claim {

@@ -30,12 +30,12 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 	if exists, err := r.exists(ctx, key); err != nil || exists {
 		return ctrl.Result{}, err // another shard of the controller is in charge of it
 	}
-	waiting, recheck, err := r.settleWithout(ctx, key, now)
+	waiting, outcome, err := r.settleWithout(ctx, key, now)
 	result := ctrl.Result{}
 	if waiting > 0 {
 		result.RequeueAfter = missingInterval
 	}
-	if left := recheck.Sub(r.Clock.Now()); !recheck.IsZero() && (waiting == 0 || left < missingInterval) {
+	if left := outcome.recheck.Sub(r.Clock.Now()); !outcome.recheck.IsZero() && (waiting == 0 || left < missingInterval) {
 		result.RequeueAfter = max(left, time.Millisecond)
 	}
 	return result, err
@@ -77,19 +77,19 @@ func (r *GateReconciler) watches(namespace string) bool {
 
 // settleWithout settles the targets of a Gate that is no more, or is out of
 // reach: those that name it are held rather than let through, and all others
-// that it holds are released. It returns how many are held, and when to look at
-// them again, zero if events tell.
-func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, now time.Time) (int, time.Time, error) {
+// that it holds are released. It returns how many name it.
+func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, now time.Time) (int, *outcomes, error) {
+	result := &outcomes{}
 	if err := r.Locks.Put(ctx, key.String(), nil); err != nil {
-		return 0, time.Time{}, err
+		return 0, result, err
 	}
 	naming, err := r.Targets.Naming(ctx, key.String())
 	if err != nil {
-		return 0, time.Time{}, err
+		return 0, result, err
 	}
 	held, err := r.Targets.HeldBy(ctx, key.String())
 	if err != nil {
-		return 0, time.Time{}, err
+		return 0, result, err
 	}
 	named := map[types.UID]bool{}
 	byReason := map[string][]*target.Object{}
@@ -101,7 +101,6 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 		}
 		byReason[reason] = append(byReason[reason], t)
 	}
-	result := &outcomes{}
 	r.refreshWithout(ctx, key.String(), result, now, naming, held)
 	for reason, targets := range byReason {
 		result.merge(r.settleAll(ctx, targets, order{now: now, Want: target.Want{Gate: key.String(), Closed: true, Refusal: reason}}))
@@ -109,5 +108,5 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 	result.merge(r.activate(ctx, naming, order{now: now}))
 	held = slices.DeleteFunc(held, func(t *target.Object) bool { return named[t.GetUID()] })
 	result.merge(r.settleAll(ctx, held, order{now: now, Want: target.Want{Gate: key.String()}}))
-	return len(naming), result.recheck, result.err()
+	return len(naming), result, result.err()
 }

@@ -106,6 +106,8 @@ type outcomes struct {
 	undecided error
 	// recheck is when a target changes by itself, zero if none does.
 	recheck time.Time
+	// awaiting are the targets that wait for another Gate before they are let go.
+	awaiting int
 	// over means that the decision did not stand until all targets were settled.
 	over bool
 	// machines are the Machines among the targets.
@@ -134,6 +136,7 @@ func (o *outcomes) fail(kind, namespace, name, reason, message string, cause err
 func (o *outcomes) merge(others *outcomes) {
 	o.failures = append(o.failures, others.failures...)
 	o.retry = append(o.retry, others.retry...)
+	o.awaiting += others.awaiting
 	o.again(others.recheck)
 }
 
