@@ -128,13 +128,19 @@ func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.G
 	})
 }
 
+// startManagerByItsClock starts one that sees this world alone: the Gates of all others would
+// be looked at each second.
+func (w *world) startManagerByItsClock() {
+	w.Helper()
+	startManager(w.T, cluster, func(r *GateReconciler) {
+		r.Clock, r.Namespaces = w.clock, map[string]ctrlcache.Config{w.namespace: {}}
+	})
+}
+
 // The gate does not exist, so that only the certificate names it.
 func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *GateReconciler) {
-		r.Clock = w.clock
-		r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} // the Gates of other tests would all be looked at each second
-	})
+	w.startManagerByItsClock()
 	www := w.certificate("www", nil)
 	w.issue(www, start.Add(-200*day), expiry)
 	w.name(www, "nobody")
@@ -154,10 +160,7 @@ func TestACertificateOfAMissingGateIsLetGoWhenTheClockIsSet(t *testing.T) {
 // see that the clock was set, or that the machine was suspended.
 func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *GateReconciler) {
-		r.Clock = w.clock
-		r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} // the Gates of other tests would all be looked at each second
-	})
+	w.startManagerByItsClock()
 	app := w.kustomization("apps", nil)
 	g := w.gate("daily", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: *duration(day), Targets: []v1alpha1.TargetReference{all()},
