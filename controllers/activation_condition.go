@@ -139,7 +139,7 @@ func (r *GateReconciler) certifyActivation(ctx context.Context, obj *target.Obje
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
 			return client.IgnoreNotFound(err)
 		}
-		if obj, err = r.reread(ctx, obj); obj == nil {
+		if obj, err = r.reread(ctx, obj, retry); obj == nil {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		},
 	})
-	gates, err := w.gatesOf(w.ctx, []string{key(strict), w.namespace + "/gone"}, nil)
+	gates, err := w.gatesOf(w.ctx, []string{key(strict), w.namespace + "/gone"}, nil, w.Client, w.APIReader)
 	if err != nil || len(gates) != 1 || !termsOf(gates).Strict {
 		t.Errorf("got %d gates, %v", len(gates), err)
 	}

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,20 +81,8 @@ func (r *GateReconciler) indexed(ctx context.Context, obj *unstructured.Unstruct
 			gates = append(gates, &found.Items[i])
 		}
 	}
-	for _, name := range namedBy(obj) {
-		namespace, name, _ := strings.Cut(name, "/")
-		if !r.watches(namespace) {
-			continue
-		}
-		named := &v1alpha1.Gate{}
-		switch err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, named); {
-		case err == nil:
-			gates = append(gates, named)
-		case client.IgnoreNotFound(err) != nil:
-			return nil, err
-		}
-	}
-	return gates, nil
+	named, err := r.gatesOf(ctx, namedBy(obj), nil, r.Client)
+	return append(gates, named...), err
 }
 
 // awaitsFor is when to look again at a target that awaits another Gate, whose name on it

@@ -205,7 +205,7 @@ func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want or
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
 			return result, err
 		}
-		if obj, err = r.rereadAfter(ctx, obj, retry); obj == nil {
+		if obj, err = r.reread(ctx, obj, retry); obj == nil {
 			return settled{told: true}, err
 		}
 	}
@@ -225,7 +225,7 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
 			return s, err
 		}
-		obj, err := r.rereadAfter(ctx, s.obj, retry)
+		obj, err := r.reread(ctx, s.obj, retry)
 		if obj == nil {
 			return settled{told: true}, err
 		}
@@ -235,20 +235,16 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 	}
 }
 
-// rereadAfter is reread after a pause of milliseconds, twice as long for each retry and
-// different for each target: others may write it as often as we do, Gates that close at
-// the same instant above all.
-func (r *GateReconciler) rereadAfter(ctx context.Context, obj *target.Object, retry int) (*target.Object, error) {
+// reread reads a target from the API server after a conflict. It is nil if it is gone,
+// also if there is another of the same name: its own event brings that one here, if it
+// matches. Before, it pauses for milliseconds, twice as long for each retry and different
+// for each target: others may write it as often as we do, Gates that close at the same
+// instant above all.
+func (r *GateReconciler) reread(ctx context.Context, obj *target.Object, retry int) (*target.Object, error) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(wait.Jitter(conflictPause<<retry, 1)):
 	}
-	return r.reread(ctx, obj)
-}
-
-// reread reads a target from the API server. It is nil if it is gone, also if there
-// is another of the same name: its own event brings that one here, if it matches.
-func (r *GateReconciler) reread(ctx context.Context, obj *target.Object) (*target.Object, error) {
 	latest := &target.Object{}
 	latest.SetGroupVersionKind(obj.GroupVersionKind())
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest)

@@ -29,7 +29,7 @@ type planned struct {
 func (r *GateReconciler) plan(ctx context.Context, obj *target.Object, state target.State, names []string, want order) (planned, error) {
 	p := planned{now: want.now}
 	if isCertificate(obj) {
-		gates, err := r.gatesOf(ctx, names, want.gate)
+		gates, err := r.gatesOf(ctx, names, want.gate, r.Client, r.APIReader)
 		if err != nil {
 			return planned{}, err
 		}
@@ -54,8 +54,9 @@ func (r *GateReconciler) termsFor(obj *target.Object, gates []*v1alpha1.Gate) ta
 }
 
 // gatesOf returns the Gates with some names that exist, in the order of the names.
-// The own one is taken as it is: the cache may have it as it was.
-func (r *GateReconciler) gatesOf(ctx context.Context, names []string, own *v1alpha1.Gate) ([]*v1alpha1.Gate, error) {
+// The own one is taken as it is: the cache may have it as it was. Each reader is asked if
+// the one before has none: the cache lacks the Gates of other shards.
+func (r *GateReconciler) gatesOf(ctx context.Context, names []string, own *v1alpha1.Gate, first client.Reader, others ...client.Reader) ([]*v1alpha1.Gate, error) {
 	var gates []*v1alpha1.Gate
 	for _, name := range names {
 		if own != nil && client.ObjectKeyFromObject(own).String() == name {
@@ -68,9 +69,11 @@ func (r *GateReconciler) gatesOf(ctx context.Context, names []string, own *v1alp
 		}
 		gate := &v1alpha1.Gate{}
 		key := types.NamespacedName{Namespace: namespace, Name: name}
-		err := r.Get(ctx, key, gate)
-		if apierrors.IsNotFound(err) {
-			err = r.APIReader.Get(ctx, key, gate) // the cache lacks the Gates of other shards
+		err := first.Get(ctx, key, gate)
+		for _, reader := range others {
+			if apierrors.IsNotFound(err) {
+				err = reader.Get(ctx, key, gate)
+			}
 		}
 		switch {
 		case err == nil:

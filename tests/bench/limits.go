@@ -77,13 +77,17 @@ func (r *result) punctual(what string, first float64) {
 	}
 }
 
+// perTarget is how many of some calls were about each target.
+func perTarget(c calls, targets int) float64 {
+	return c.of(kustomizations.Resource).total() / float64(targets)
+}
+
 // thrifty notes if there were more writes than a target may cost. What was refused changed
 // nothing, so that it is only told.
 func (r *result) thrifty(what string, used usage, targets int) {
-	each := func(c calls) float64 { return c.of(kustomizations.Resource).total() / float64(targets) }
-	if accepted := each(used.accepted()); accepted > maxWritesPerTarget {
+	if accepted := perTarget(used.accepted(), targets); accepted > maxWritesPerTarget {
 		r.miss(true, "%s: %s writes per target, the limit is %d.", what, exactly(accepted), maxWritesPerTarget)
-	} else if sent := each(used.calls.writes()); sent > maxWritesPerTarget {
+	} else if sent := perTarget(used.calls.writes(), targets); sent > maxWritesPerTarget {
 		r.miss(false, "%s: %s writes per target with those that were refused because it had changed, the limit is %d.", what, exactly(sent), maxWritesPerTarget)
 	}
 }
@@ -120,8 +124,7 @@ func (r *result) compared(name string, targets int, turns []turn) {
 
 // alike notes if a yardstick did not write what the controller wrote.
 func (r *result) alike(what, which string, theirs, ours calls, targets int) {
-	each := func(c calls) float64 { return c.of(kustomizations.Resource).total() / float64(targets) }
-	if a, b := each(theirs), each(ours); math.Abs(a-b) > fewWrites {
+	if a, b := perTarget(theirs, targets), perTarget(ours, targets); math.Abs(a-b) > fewWrites {
 		r.miss(true, "%s: the %s sent %s writes per target, the controller %s without refused ones, so that their times do not compare.",
 			what, which, exactly(a), exactly(b))
 	}
