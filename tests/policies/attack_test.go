@@ -30,11 +30,12 @@ type attack struct {
 	try  func(w *world, p *person, g *v1alpha1.Gate) (string, error)
 }
 
-// kubectl returns an attack by kubectl. GATE and NOW stand for the Gate and the
-// time.
+// kubectl returns an attack by kubectl. GATE stands for the Gate and NOW for the time,
+// to the nanosecond: the second may be in the Gate already, which is no new request.
 func kubectl(name, command string) attack {
 	return attack{name, func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
-		args := strings.Fields(strings.NewReplacer("GATE", g.Name, "NOW", now()).Replace(command))
+		replacer := strings.NewReplacer("GATE", g.Name, "NOW", time.Now().UTC().Format(time.RFC3339Nano))
+		args := strings.Fields(replacer.Replace(command))
 		return p.kubectl(w.ctx, w.namespace, args...)
 	}}
 }
