@@ -159,7 +159,7 @@ func (a *activationOf) try(ctx context.Context) error {
 	if decide(activation.When{Open: true}); a.decision.Outcome != activation.Promote {
 		return nil
 	}
-	when, err := a.when()
+	when, err := a.when(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/activation"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -49,7 +48,7 @@ func (c closedTo) String() string {
 
 // when returns when a certificate may be promoted: while all Gates that govern the
 // Certificate are open, or at the margin.
-func (a *activationOf) when() (activation.When, error) {
+func (a *activationOf) when(ctx context.Context) (activation.When, error) {
 	gates, err := a.gates()
 	if err != nil {
 		return activation.When{}, err
@@ -64,13 +63,14 @@ func (a *activationOf) when() (activation.When, error) {
 		if !a.reaches(a.obj.GetNamespace(), g.Namespace) || !governs(g, &a.obj.Unstructured, names) {
 			continue
 		}
+		closed := !conditions.IsTrue(g, v1alpha1.OpenedCondition) // as decided now
+		if g != a.own {
+			g = a.newer(ctx, g)
+			closed = isClosed(g, a.Clock.Now())
+		}
 		governing = append(governing, g)
 		name := client.ObjectKeyFromObject(g).String()
-		open := gate.IsOpen(g, a.now)
-		if g == a.own {
-			open = conditions.IsTrue(g, v1alpha1.OpenedCondition) // as decided now
-		}
-		if a.closed[name] = g; open {
+		if a.closed[name] = g; !closed {
 			delete(a.closed, name)
 		}
 	}

@@ -199,6 +199,33 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 	}
 }
 
+// Nobody can take back what was activated: a Gate that closes meanwhile counts for all
+// that are left.
+func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.WritesAtOnce = 1
+	for _, name := range []string{"web", "www"} {
+		w.stage(w.activating(name), w.keyPair(-time.Hour, 90*day))
+	}
+	every := []v1alpha1.TargetReference{{Kind: "Certificate", Name: v1alpha1.AnyName}}
+	other := w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: every})
+	g := w.gate("go-live", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, NotBefore: ptr.To(metav1.NewTime(start.Add(hours(1)))), Targets: every,
+	})
+	w.reconcile(g)
+	w.reconcile(other)
+	now := w.in(hours(1))
+	w.writes.before = once("create Secret", func() error {
+		w.close(other.DeepCopy(), now)
+		return nil
+	})
+	w.reconcile(g)
+	if one, two := w.secret("web-tls"), w.secret("www-tls"); (one == nil) == (two == nil) {
+		t.Errorf("activated are %v and %v", one != nil, two != nil)
+	}
+}
+
 // rollBack runs what the docs say a person does.
 func (w *world) rollBack() {
 	w.Helper()

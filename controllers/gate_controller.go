@@ -160,7 +160,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		r.announce(ctx, obj, v.Decision, v.at)
 	}
 
-	outcome := r.assert(ctx, obj, v.Decision, missed, now)
+	// One that was at it and came not to its end may have closed anew.
+	unfinished := conditions.GetReason(before, meta.ReconcilingCondition) == meta.ProgressingReason
+	outcome := r.assert(ctx, obj, v.Decision, changed || missed || unfinished, now)
 	if outcome.over {
 		ctrl.LoggerFrom(ctx).Info("Gate is not to be " + string(v.State) + " any longer, although not every target is: it is decided anew")
 		return outcome, time.Millisecond, nil
@@ -207,7 +209,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 		return ctrl.Result{}, nil
 	}
 	key := client.ObjectKeyFromObject(obj)
-	_, outcome, err := r.settleWithout(ctx, key, now)
+	_, outcome, err := r.settleWithout(ctx, key, nil, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -3,16 +3,19 @@ package controllers
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // closedElsewhere returns whether a target is governed by a Gate, other than the one
@@ -43,29 +46,87 @@ func (r *GateReconciler) governing(obj *unstructured.Unstructured, live func() (
 	return governing, err
 }
 
-// isClosing returns whether a Gate that is not open, or not to be, may have yet to put its
-// name to what it governs: because nobody has looked at it since it is to close, or it is
-// at it. One that is done has put its name to what it holds.
-func isClosing(g *v1alpha1.Gate, now time.Time) bool {
-	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || gate.IsOpen(g, now) && !gate.CloseRequested(g) {
-		return false
-	}
+// isClosed returns whether a Gate is not open at an instant, or is not to be: somebody has
+// asked it to close, and nobody has looked at that.
+func isClosed(g *v1alpha1.Gate, now time.Time) bool {
+	return !gate.IsOpen(g, now) || !g.Spec.Suspend && gate.CloseRequested(g)
+}
+
+// putsItsName returns whether a Gate holds what it governs at an instant, or is about to.
+func putsItsName(g *v1alpha1.Gate, now time.Time) bool {
 	next := g.Status.NextTransition
 	opens := next != nil && next.State == v1alpha1.StateOpened && !next.At.After(now)
 	current := conditions.Has(g, v1alpha1.OpenedCondition) && g.Status.ObservedGeneration == g.Generation
-	return !current || !opens && (conditions.IsTrue(g, v1alpha1.OpenedCondition) || conditions.Has(g, meta.ReconcilingCondition))
+	return !g.Spec.Suspend && g.DeletionTimestamp.IsZero() && isClosed(g, now) && (!current || !opens)
 }
 
-// awaits returns whether a target that a Gate would let go is to wait for another one,
-// which closes and has not put its name to the target: Flux would apply what is in Git
-// in between.
-func (r *GateReconciler) awaits(ctx context.Context, obj *unstructured.Unstructured, own string, now time.Time) (bool, error) {
-	gates, err := r.indexed(ctx, obj)
+// awaits returns whether a target that a Gate, the own one, would let go is to wait for
+// another one, which is to hold it and has not put its name to it yet: because it closes
+// just now, or because the target is one of its own since just now. Flux would apply what
+// is in Git in between.
+func (r *GateReconciler) awaits(ctx context.Context, s settled, own string, now time.Time) (bool, error) {
+	obj := &s.obj.Unstructured
 	names := namedBy(obj)
-	return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool {
-		return client.ObjectKeyFromObject(g).String() != own && isClosing(g, now) &&
-			r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names)
-	}), err
+	gates, err := r.indexed(ctx, obj)
+	if err != nil {
+		return false, err
+	}
+	named := append([]string{own}, s.step.HeldBy...)
+	holders := map[string]*v1alpha1.Gate{}
+	for _, g := range gates {
+		name := client.ObjectKeyFromObject(g).String()
+		if !slices.Contains(named, name) && putsItsName(g, now) && r.reaches(g.Namespace, obj.GetNamespace()) && governs(g, obj, names) {
+			holders[name] = g
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(named, name) {
+			continue
+		}
+		refused, err := r.refuses(ctx, name, obj, gates)
+		if err != nil {
+			return false, err
+		}
+		if refused {
+			holders[name] = nil
+		}
+	}
+	for name, g := range holders {
+		plan, err := r.plan(ctx, s.obj, s.state, []string{name}, order{gate: g, now: now})
+		if err != nil || plan.Exempt == target.NotExempt {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// refuses returns whether what names a Gate is held for that alone: the Gate does not
+// exist, is about to go, or must not be referred to. Gates are those that are known.
+func (r *GateReconciler) refuses(ctx context.Context, name string, obj *unstructured.Unstructured, gates []*v1alpha1.Gate) (bool, error) {
+	namespace, base, _ := strings.Cut(name, "/")
+	if !r.watches(namespace) || !r.reaches(obj.GetNamespace(), namespace) {
+		return true, nil
+	}
+	key := client.ObjectKey{Namespace: namespace, Name: base}
+	for _, g := range gates {
+		if client.ObjectKeyFromObject(g) == key {
+			return !g.DeletionTimestamp.IsZero() && controllerutil.ContainsFinalizer(g, v1alpha1.GateFinalizer), nil
+		}
+	}
+	exists, err := r.exists(ctx, key)
+	return !exists, err
+}
+
+// newer returns a Gate as the cache has it if that is newer than what was read.
+func (r *GateReconciler) newer(ctx context.Context, g *v1alpha1.Gate) *v1alpha1.Gate {
+	cached := &v1alpha1.Gate{}
+	if err := r.Get(ctx, client.ObjectKeyFromObject(g), cached); err != nil || cached.UID != g.UID {
+		return g
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, g.ResourceVersion); err != nil || order <= 0 {
+		return g
+	}
+	return cached
 }
 
 // indexed returns the Gates that may govern a target, as the cache has them. They are

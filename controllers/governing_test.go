@@ -1,12 +1,14 @@
 package controllers
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // One Gate opens at the instant at which another one closes. Whichever comes first,
@@ -98,7 +100,86 @@ func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
 	}
 }
 
-func TestWhichGatesMayHaveYetToHold(t *testing.T) {
+// A person, or Git, changes which Gates govern a target that is held. Whichever of them
+// comes first, it is not released as long as one of them is closed.
+func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
+	t.Parallel()
+	never := func(w *world, _ *v1alpha1.Gate) { w.missing(w.namespace, "nowhere") }
+	closed := func(w *world, g *v1alpha1.Gate) { w.reconcile(g) }
+	for name, tc := range map[string]struct {
+		// to is the state of the Gate that is to hold the target from then on, if any.
+		to     v1alpha1.State
+		change func(w *world, app *target.Object)
+		then   func(w *world, to *v1alpha1.Gate)
+		held   string
+	}{
+		"it names another":           {"closed", func(w *world, app *target.Object) { w.name(app, "to") }, closed, "to"},
+		"a label":                    {"closed", func(w *world, app *target.Object) { w.flux(app, `{"metadata":{"labels":{"tier":"to"}}}`) }, closed, "to"},
+		"it names none that exists":  {"closed", func(w *world, app *target.Object) { w.name(app, "nowhere") }, never, "nowhere"},
+		"it names one that is open":  {"opened", func(w *world, app *target.Object) { w.name(app, "to") }, nil, ""},
+		"a label for one that opens": {"opened", func(w *world, app *target.Object) { w.flux(app, `{"metadata":{"labels":{"tier":"to"}}}`) }, nil, ""},
+		"it names no gate":           {"closed", func(w *world, app *target.Object) { w.name(app) }, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			w.name(app, "from")
+			from := w.closedGate("from")
+			to := w.gate("to", v1alpha1.GateSpec{Default: tc.to, Targets: []v1alpha1.TargetReference{all("tier", "to")}})
+			w.reconcile(to)
+			w.reconcile(from)
+			w.expectHeld(app, from)
+			if tc.change(w, app); strings.HasPrefix(name, "a label") {
+				w.name(app)
+			}
+			result := w.reconcile(from)
+			if tc.then == nil {
+				w.expectReleased(app, from)
+				return
+			}
+			w.expectHeld(app, from)
+			if result.RequeueAfter > awaitsFor {
+				t.Errorf("looked at again after %s", result.RequeueAfter)
+			}
+			tc.then(w, to)
+			w.reconcile(from)
+			if got := w.look(app); got.suspend != true || got.heldBy != w.namespace+"/"+tc.held {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// A Certificate does not wait for the name of a Gate that lets it go.
+func TestACertificateAwaitsOnlyWhoHoldsIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		at    time.Duration
+		waits bool
+	}{"before the margin of the other": {57 * day, true}, "past it": {58*day + hours(12), false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			www := w.certificate("www", nil)
+			from := w.closedGate("from", certificates)
+			to := w.gate("to", v1alpha1.GateSpec{
+				Default: "closed", Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: duration(2 * day)},
+			})
+			w.reconcile(to)
+			w.reconcile(from)
+			w.expectRenewal(www, atMargin, key(from), isDeferred...)
+			w.edit(to, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{certificates} })
+			w.open(from, w.in(tc.at))
+			w.reconcile(from)
+			if waits := w.reload(www).GetAnnotations()[v1alpha1.HeldByAnnotation] != ""; waits != tc.waits {
+				t.Errorf("it waits: %t", waits)
+			}
+		})
+	}
+}
+
+func TestWhichGatesPutTheirNameToTargets(t *testing.T) {
 	closed, opened := metav1.Condition{Type: v1alpha1.OpenedCondition, Status: "False"}, metav1.Condition{Type: v1alpha1.OpenedCondition, Status: "True"}
 	at := func(state v1alpha1.State, d time.Duration) *v1alpha1.Transition {
 		return &v1alpha1.Transition{State: state, At: metav1.NewTime(start.Add(d))}
@@ -121,7 +202,8 @@ func TestWhichGatesMayHaveYetToHold(t *testing.T) {
 		"it is due to close": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{opened}, at("closed", 0)
 		}, true},
-		"it is closed and done": {func(g *v1alpha1.Gate) { g.Status.Conditions = []metav1.Condition{closed} }, false},
+		"it is closed and done":            {func(g *v1alpha1.Gate) { g.Status.Conditions = []metav1.Condition{closed} }, true},
+		"it is closed and done, suspended": {func(g *v1alpha1.Gate) { g.Status.Conditions, g.Spec.Suspend = []metav1.Condition{closed}, true }, false},
 		"it is closed and at it": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions = []metav1.Condition{closed, {Type: "Reconciling", Status: "True"}}
 		}, true},
@@ -137,7 +219,7 @@ func TestWhichGatesMayHaveYetToHold(t *testing.T) {
 			g := &v1alpha1.Gate{}
 			g.Generation, g.Status.ObservedGeneration = 1, 1
 			tc.change(g)
-			if got := isClosing(g, start); got != tc.want {
+			if got := putsItsName(g, start); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})

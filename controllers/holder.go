@@ -42,25 +42,27 @@ type order struct {
 	now time.Time
 	// live returns all Gates, which are read once for all targets.
 	live func() ([]*v1alpha1.Gate, error)
-	// stands tells whether the decision still stands, nil if there is none.
+	// stands tells whether what is ordered still stands, nil if that does not change.
 	stands func() bool
+	// leaves says that the targets are none that the Gate governs, which is closed.
+	leaves bool
 }
 
 // isOver returns whether the order is not to be carried out any further.
 func (o order) isOver() bool { return o.stands != nil && !o.stands() }
 
 // assert brings all targets to what the decision wants. One that fails does not
-// stop the others. Edges that were missed are made up for: what somebody resumed
-// before them is held anew.
+// stop the others. What somebody resumed before the Gate closed anew is held anew,
+// also if nobody saw it open in between, or it did not get to the target.
 //
 // The lock comes first: when a Gate closes, so that nobody resumes what is held;
 // when it opens, so that nobody holds what is released.
-func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, missed bool, now time.Time) *outcomes {
+func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, anew bool, now time.Time) *outcomes {
 	result := &outcomes{}
 	want := order{gate: obj, decision: &decision, now: now, stands: r.standing(ctx, obj, decision), Want: target.Want{
 		Gate:    client.ObjectKeyFromObject(obj).String(),
 		Closed:  decision.State == v1alpha1.StateClosed,
-		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !missed,
+		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !anew,
 	}}
 	governed, denied := r.selectTargets(ctx, obj, result)
 	machines, others := split(governed.targets)
@@ -97,8 +99,10 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
 		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
 	})
-	want.Closed, want.decision, want.stands = false, nil, nil
+	want.leaves, want.Closed, want.decision = want.Closed, false, nil
+	want.stands = func() bool { return r.isAsItWas(ctx, obj) }
 	result.merge(r.settleAll(ctx, held, want))
+	result.over = len(held) > 0 && want.isOver()
 	return result
 }
 
@@ -139,6 +143,7 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 		result.again(all[i].plan.Recheck)
 		if all[i].awaits {
 			result.awaiting++
+			result.held++
 		}
 		if err := errs[i]; err != nil {
 			result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), v1alpha1.WriteFailedReason, err.Error(),
@@ -257,7 +262,10 @@ func (r *GateReconciler) reread(ctx context.Context, obj *target.Object, retry i
 
 func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want order) (settled, error) {
 	adapter := target.Of(&obj.Unstructured)
-	state, holders := adapter.Observe(obj, us), heldBy(&obj.Unstructured)
+	state, holders, own := adapter.Observe(obj, us), heldBy(&obj.Unstructured), want.Gate
+	if want.leaves && governs(want.gate, &obj.Unstructured, namedBy(&obj.Unstructured)) {
+		return settled{told: true}, nil // its event brings it here as one that is governed
+	}
 	// What was to be held anew and was not is no more what somebody has resumed.
 	want.Respect = want.Respect && !hasFailed(want.gate, obj)
 	if !want.Closed && heldByNobody(&obj.Unstructured) {
@@ -275,7 +283,7 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 
 	if s.releases() && state != target.Free && state != target.Foreign {
 		now := r.Clock.Now()
-		awaits, err := r.awaits(ctx, &obj.Unstructured, want.Gate, now)
+		awaits, err := r.awaits(ctx, s, own, now)
 		if err != nil || awaits {
 			return settled{told: true, awaits: awaits, plan: planned{Plan: target.Plan{Recheck: now.Add(awaitsFor)}}}, err
 		}

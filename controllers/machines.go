@@ -227,7 +227,7 @@ func (f *fleet) act(ctx context.Context, d refresh.Decision) (string, error) {
 			f.pause(f.read(ctx))
 			return name, nil
 		}
-		vetoed, err := f.vetoed(f.find(name))
+		vetoed, err := f.vetoed(ctx, f.find(name))
 		switch {
 		case err != nil:
 			f.pause(err)
@@ -359,7 +359,7 @@ func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[str
 
 // vetoed returns whether another Gate keeps a Machine from being refreshed: each
 // that governs it has to be open, or to let it be.
-func (f *fleet) vetoed(t *target.Object) (bool, error) {
+func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	gates, err := f.governing(&t.Unstructured, f.gates)
 	if err != nil {
 		return false, err
@@ -371,11 +371,12 @@ func (f *fleet) vetoed(t *target.Object) (bool, error) {
 	for name, obj := range gates {
 		terms := target.Terms{Margin: v1alpha1.DefaultSafetyMargin}
 		if obj != nil {
+			obj = f.newer(ctx, obj)
 			terms = machineTerms(obj)
 		}
 		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
 		switch {
-		case name == f.gate.Name || obj != nil && gate.IsOpen(obj, f.now) || other.Imminent(expiry, f.now):
+		case name == f.gate.Name || obj != nil && !isClosed(obj, f.Clock.Now()) || other.Imminent(expiry, f.now):
 			continue
 		case !other.Strict:
 			f.result.again(expiry.Add(-other.Margin))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -30,7 +31,10 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 	if exists, err := r.exists(ctx, key); err != nil || exists {
 		return ctrl.Result{}, err // another shard of the controller is in charge of it
 	}
-	waiting, outcome, err := r.settleWithout(ctx, key, now)
+	stands := func() bool { // until somebody makes one of that name, which comes here then
+		return !r.watches(key.Namespace) || apierrors.IsNotFound(r.Get(ctx, key, &v1alpha1.Gate{}))
+	}
+	waiting, outcome, err := r.settleWithout(ctx, key, stands, now)
 	result := ctrl.Result{}
 	if waiting > 0 {
 		result.RequeueAfter = missingInterval
@@ -77,8 +81,8 @@ func (r *GateReconciler) watches(namespace string) bool {
 
 // settleWithout settles the targets of a Gate that is no more, or is out of
 // reach: those that name it are held rather than let through, and all others
-// that it holds are released. It returns how many name it.
-func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, now time.Time) (int, *outcomes, error) {
+// that it holds are released as long as that stands. It returns how many name it.
+func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, stands func() bool, now time.Time) (int, *outcomes, error) {
 	result := &outcomes{}
 	if err := r.Locks.Put(ctx, key.String(), nil); err != nil {
 		return 0, result, err
@@ -107,6 +111,6 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 	}
 	result.merge(r.activate(ctx, naming, order{now: now}))
 	held = slices.DeleteFunc(held, func(t *target.Object) bool { return named[t.GetUID()] })
-	result.merge(r.settleAll(ctx, held, order{now: now, Want: target.Want{Gate: key.String()}}))
+	result.merge(r.settleAll(ctx, held, order{now: now, stands: stands, Want: target.Want{Gate: key.String()}}))
 	return len(naming), result, result.err()
 }

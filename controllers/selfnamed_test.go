@@ -155,6 +155,11 @@ func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
 		"annotation "+v1alpha1.GatesAnnotation+" must be a list of at most 32 gates, each as name or namespace/name.")
 	w.name(app, "production")
 	w.missing(w.namespace, "*")
+	if !w.suspended(app) {
+		t.Error("not held, although the gate that it names now does not exist")
+	}
+	w.reconcile(w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
+	w.missing(w.namespace, "*")
 	if w.suspended(app) {
 		t.Error("still held in the name of a gate that it no longer names")
 	}

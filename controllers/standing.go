@@ -41,19 +41,46 @@ func (r *GateReconciler) standing(ctx context.Context, obj *v1alpha1.Gate, d gat
 }
 
 // wouldDecide returns whether a Gate would be brought to a state at an instant, as the
-// cache has it, with the status that it got from us.
+// cache has it, with the status that it got from us. What it is told while that is so is
+// part of the status from then on, so that it is looked at once. A Gate that closes does
+// not wait for what has to be read for that.
 func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, state v1alpha1.State, now time.Time) bool {
-	key, latest := client.ObjectKeyFromObject(own), &v1alpha1.Gate{}
-	if err := r.Get(ctx, key, latest); err != nil || latest.UID != own.UID || latest.Spec.Suspend || !latest.DeletionTimestamp.IsZero() {
+	latest := r.latestOf(ctx, own)
+	if latest == nil {
 		return false
 	}
-	exceptions, err := exceptionsOf(ctx, r.Client, key)
+	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(own))
 	if err != nil {
 		return false
 	}
 	if state == v1alpha1.StateOpened && latest.Generation > own.Generation {
 		return false // nobody has seen yet whether the new spec opens by two clocks
 	}
+	if state == v1alpha1.StateClosed {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, standingFor)
+		defer cancel()
+	}
 	own.Status.DeepCopyInto(&latest.Status)
-	return r.decide(ctx, latest, exceptions, now).State == state
+	v := r.decide(ctx, latest, exceptions, now)
+	if v.err == nil {
+		latest.Status.DeepCopyInto(&own.Status)
+	}
+	return v.State == state
+}
+
+// latestOf returns a Gate as the cache has it, nil if nobody is to go on with it.
+func (r *GateReconciler) latestOf(ctx context.Context, own *v1alpha1.Gate) *v1alpha1.Gate {
+	latest := &v1alpha1.Gate{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(own), latest)
+	if err != nil || latest.UID != own.UID || latest.Spec.Suspend || !latest.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return latest
+}
+
+// isAsItWas returns whether nobody has told a Gate otherwise since it was read.
+func (r *GateReconciler) isAsItWas(ctx context.Context, own *v1alpha1.Gate) bool {
+	latest := r.latestOf(ctx, own)
+	return latest != nil && latest.Generation <= own.Generation
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/chaos/checker"
@@ -40,7 +41,7 @@ func init() {
 		},
 		"alice applies": func(w *walk, r *rand.Rand) { w.apply(r, "alice", []any{nil, true}[r.IntN(2)]) },
 
-		"Flux reports":            (*walk).report,
+		"Flux reports":            func(w *walk, r *rand.Rand) { w.report(w.any(r), r) },
 		"create a target":         func(w *walk, r *rand.Rand) { w.createTarget(slots[r.IntN(len(slots))], r) },
 		"delete a target":         func(w *walk, r *rand.Rand) { w.deleteTarget(slots[r.IntN(len(slots))]) },
 		"label a target":          (*walk).labelTarget,
@@ -58,6 +59,7 @@ func init() {
 		"cut a line":            func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
 		"race with a gate":      (*walk).race,
 		"one opens, one closes": (*walk).handOver,
+		"gates change":          (*walk).changeHands,
 		"kill the API server":   func(w *walk, r *rand.Rand) { w.restart(cluster.KillAPIServer, r) },
 		"pause the API server":  (*walk).pauseAPIServer,
 		"kill etcd":             func(w *walk, r *rand.Rand) { w.restart(cluster.KillEtcd, r) },
@@ -90,7 +92,8 @@ func (w *walk) killBoth(steps int) {
 }
 
 // race has people suspend and resume targets, and Flux report on them, in the moment in which a gate is asked to
-// change, the replicas have lost sight of everything, and their writes arrive late.
+// change, the replicas have lost sight of everything, and their writes arrive late: what holds a target, and what
+// is said of that, 300 milliseconds after the replica has read what it writes to.
 func (w *walk) race(random *rand.Rand) {
 	w.Helper()
 	for _, r := range w.replicas {
@@ -99,10 +102,14 @@ func (w *walk) race(random *rand.Rand) {
 	}
 	for range 4 {
 		w.request(random)
-		for range 3 {
+		for range 6 {
 			w.pass(time.Duration(random.IntN(150)) * time.Millisecond)
 			w.suspendTarget(random, "flux", []any{true, true, nil}[random.IntN(3)])
-			w.report(random)
+			for _, s := range slots[:len(slots)-certificateSlots] {
+				if random.IntN(4) == 0 {
+					w.report(s, random)
+				}
+			}
 		}
 	}
 	for _, r := range w.replicas {
@@ -116,16 +123,11 @@ func (w *walk) handOver(random *rand.Rand) {
 	w.Helper()
 	opens := random.IntN(gateCount)
 	closes := (opens + 1 + random.IntN(gateCount-1)) % gateCount
-	from, until := soon(random, -9, 0), soon(random, 20, 40)
 	opened := v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce, Interval: metav1.Duration{Duration: 24 * time.Hour},
 		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]}},
 	}
-	// Whatever was requested before, both are to follow.
-	frozen := opened
-	frozen.ClosePeriods = []v1alpha1.ClosePeriod{{
-		Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, ManualOpen: v1alpha1.ManualOpenDeny,
-	}}
+	frozen := freeze(random, opened)
 	w.changeGate(closes, opened)
 	w.changeGate(opens, frozen)
 	for _, i := range []int{closes, opens} {
@@ -139,6 +141,39 @@ func (w *walk) handOver(random *rand.Rand) {
 	w.changeGate(opens, opened)
 	w.pass(time.Second)
 	w.refuseTargets("")
+}
+
+// freeze closes a Gate for a while, whatever was requested before.
+func freeze(random *rand.Rand, spec v1alpha1.GateSpec) v1alpha1.GateSpec {
+	from, until := soon(random, -9, 0), soon(random, 20, 40)
+	spec.ClosePeriods = []v1alpha1.ClosePeriod{{
+		Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, ManualOpen: v1alpha1.ManualOpenDeny,
+	}}
+	return spec
+}
+
+// changeHands has a person name first one and then another closed Gate on a target that
+// is held.
+func (w *walk) changeHands(random *rand.Rand) {
+	w.Helper()
+	one := random.IntN(gateCount)
+	both := []int{one, (one + 1 + random.IntN(gateCount-1)) % gateCount}
+	for _, i := range both {
+		w.changeGate(i, freeze(random, v1alpha1.GateSpec{
+			Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce, Interval: metav1.Duration{Duration: 24 * time.Hour},
+		}))
+	}
+	s := slots[random.IntN(kustomizationSlots)]
+	w.createTarget(s, random)
+	for range 4 {
+		for _, i := range both {
+			g := w.gate(i)
+			w.say("%s %s: %s", s.kind, s.name, g.Name)
+			w.patch(w.target(s), types.MergePatchType,
+				annotationPatch(map[string]any{"gating.toolkit.fluxcd.io/gates": g.Namespace + "/" + g.Name}), "kubectl-annotate")
+			w.pass(time.Duration(500+random.IntN(1500)) * time.Millisecond)
+		}
+	}
 }
 
 // refuseTargets has all writes of a resource by the replicas fail.

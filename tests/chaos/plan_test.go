@@ -31,7 +31,7 @@ var weights = []struct {
 	{"Git applies", 16, false}, {"alice applies", 4, false}, {"Flux reports", 12, false},
 	{"create a target", 14, false}, {"delete a target", 5, false}, {"label a target", 12, false}, {"name gates", 8, false},
 	{"somebody sets a renewal", 2, false}, {"cert-manager looks", 10, false}, {"a margin is near", 5, false},
-	{"wait", 12, false}, {"a definition vanishes", 4, false}, {"race with a gate", 10, false}, {"one opens, one closes", 5, false},
+	{"wait", 12, false}, {"a definition vanishes", 4, false}, {"race with a gate", 10, false}, {"one opens, one closes", 5, false}, {"gates change", 4, false},
 	{"kill a replica", 9, true}, {"kill both replicas", 4, true}, {"stop a replica", 6, true}, {"pause the leader", 4, true},
 	{"kill the API server", 3, true}, {"kill etcd", 3, true}, {"pause the API server", 3, true}, {"faults burst", 8, true}, {"cut a line", 5, true},
 }

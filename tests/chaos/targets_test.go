@@ -148,9 +148,8 @@ var reports = map[string]struct{ manager, field string }{
 
 // report writes the status of a target as the controllers of Flux do, which leave alone
 // the conditions that they do not know.
-func (w *walk) report(random *rand.Rand) {
+func (w *walk) report(s slot, random *rand.Rand) {
 	w.Helper()
-	s := w.any(random)
 	obj := w.target(s)
 	if !w.usable(s) || !w.get(obj) {
 		return

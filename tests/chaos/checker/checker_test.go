@@ -290,9 +290,13 @@ func TestWhatAClosedGateGovernsIsNotLetGo(t *testing.T) {
 		// said is how many seconds before the release.
 		said int
 		also []*unstructured.Unstructured
-		want bool
+		// given means that somebody wrote the target a second before the release.
+		given, disturbed, want bool
 	}{
 		"another one is closed":    {other: gate("2", "h", "False"), said: 30, want: true},
+		"it is given to it":        {other: gate("2", "h", "False"), said: 30, given: true, want: true},
+		"nobody could know":        {other: gate("2", "h", "False"), said: 30, given: true, disturbed: true},
+		"it closes at that time":   {other: gate("2", "h", "False"), said: 5, given: true},
 		"it has just said so":      {other: gate("2", "h", "False"), said: 1},
 		"it is open":               {other: gate("2", "h", "True"), said: 30},
 		"it has not seen its spec": {other: gate("2", "h", "False", func(_, status map[string]any) { status["observedGeneration"] = int64(0) }), said: 30},
@@ -314,6 +318,13 @@ func TestWhatAClosedGateGovernsIsNotLetGo(t *testing.T) {
 				c.also = []*unstructured.Unstructured{held, free}
 			}
 			h.Saw(c.also[0], false, noon.Add(-time.Minute))
+			if c.given {
+				log.Wrote(c.also[0], noon.Add(-time.Second))
+			}
+			if c.disturbed {
+				log.Disturbed(noon.Add(-25 * time.Second))
+				log.Disturbed(noon.Add(-10 * time.Second))
+			}
 			h.Saw(opens, false, noon)
 			for _, obj := range c.also[1:] {
 				h.Saw(obj, false, noon)

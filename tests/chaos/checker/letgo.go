@@ -13,9 +13,6 @@ const (
 	// told is how long a Gate has said that it is closed before nobody may let go what it
 	// governs: a release may be under way that was decided before.
 	told = 3 * time.Second
-	// known is how long after somebody wrote a target there may be a Gate that was closed
-	// before and has not looked at it: a request of its own hangs for nearly as long.
-	known = 20 * time.Second
 )
 
 // letGo says if the controller let a target go although another Gate than those that held
@@ -34,7 +31,8 @@ func (h *History) letGo(t transition) []string {
 		if !ok || since.After(t.at.Add(-told)) {
 			continue
 		}
-		if uid := t.after.GetUID(); !h.log.wroteSince(uid, since.Add(-told)) || !h.log.wroteSince(uid, t.at.Add(-known)) {
+		// Who closes does not know yet of what it is given meanwhile.
+		if given := h.log.wroteSince(t.after.GetUID(), since.Add(-told)); !given || t.at.After(h.log.dueBy(since)) {
 			closed = append(closed, key)
 		}
 	}
