@@ -65,7 +65,7 @@ func (a *activationOf) when(ctx context.Context) (activation.When, error) {
 		}
 		closed := !conditions.IsTrue(g, v1alpha1.OpenedCondition) // as decided now
 		if g != a.own {
-			g = a.newer(ctx, g)
+			g = a.newer(ctx, g, &a.obj.Unstructured)
 			closed = isClosed(g, a.Clock.Now())
 		}
 		governing = append(governing, g)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,34 +200,48 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 	}
 }
 
-// Nobody can take back what was activated: a Gate that closes meanwhile counts for all
-// that are left.
+// Nobody can take back what was activated: a Gate that is to close meanwhile counts for all
+// that are left, unless it goes.
 func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.WritesAtOnce = 1
-	for _, name := range []string{"web", "www"} {
-		w.stage(w.activating(name), w.keyPair(-time.Hour, 90*day))
-	}
-	every := []v1alpha1.TargetReference{{Kind: "Certificate", Name: v1alpha1.AnyName}}
-	other := w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: every})
-	g := w.gate("go-live", v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, NotBefore: ptr.To(metav1.NewTime(start.Add(hours(1)))), Targets: every,
-	})
-	w.reconcile(g)
-	w.reconcile(other)
-	now := w.in(hours(1))
-	w.writes.before = once("create Secret", func() error {
-		w.close(other.DeepCopy(), now)
-		return nil
-	})
-	w.reconcile(g)
-	if one, two := w.secret("web-tls"), w.secret("www-tls"); (one == nil) == (two == nil) {
-		t.Errorf("activated are %v and %v", one != nil, two != nil)
+	for name, tc := range map[string]struct {
+		change func(w *world, other *v1alpha1.Gate)
+		want   int
+	}{
+		"it is to close": {func(w *world, other *v1alpha1.Gate) { w.close(other, w.clock.Now()) }, 1},
+		"it goes":        {func(w *world, other *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, other)) }, 2},
+		"it does not govern it any more": {func(w *world, other *v1alpha1.Gate) {
+			w.edit(other, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.WritesAtOnce = 1
+			for _, name := range []string{"web", "www"} {
+				w.stage(w.activating(name), w.keyPair(-time.Hour, 90*day))
+			}
+			every := []v1alpha1.TargetReference{{Kind: "Certificate", Name: v1alpha1.AnyName}}
+			other := w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: every})
+			g := w.gate("go-live", v1alpha1.GateSpec{
+				Default: v1alpha1.StateOpened, NotBefore: ptr.To(metav1.NewTime(start.Add(hours(1)))), Targets: every,
+			})
+			w.reconcile(g)
+			w.reconcile(other)
+			w.in(hours(1))
+			w.writes.before = once("create Secret", func() error {
+				tc.change(w, other.DeepCopy())
+				return nil
+			})
+			w.reconcile(g)
+			activated := slices.DeleteFunc([]string{"web-tls", "www-tls"}, func(name string) bool { return w.secret(name) == nil })
+			if len(activated) != tc.want {
+				t.Errorf("activated are %q", activated)
+			}
+		})
 	}
 }
 
-// rollBack runs what the docs say a person does.
 func (w *world) rollBack() {
 	w.Helper()
 	doc, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "activation.md"))

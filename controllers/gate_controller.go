@@ -160,9 +160,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		r.announce(ctx, obj, v.Decision, v.at)
 	}
 
-	// One that was at it and came not to its end may have closed anew.
-	unfinished := conditions.GetReason(before, meta.ReconcilingCondition) == meta.ProgressingReason
-	outcome := r.assert(ctx, obj, v.Decision, changed || missed || unfinished, now)
+	outcome := r.assert(ctx, obj, v.Decision, changed || missed, now)
 	if outcome.over {
 		ctrl.LoggerFrom(ctx).Info("Gate is not to be " + string(v.State) + " any longer, although not every target is: it is decided anew")
 		return outcome, time.Millisecond, nil

@@ -104,23 +104,29 @@ func (r *GateReconciler) awaits(ctx context.Context, s settled, own string, now 
 // exist, is about to go, or must not be referred to. Gates are those that are known.
 func (r *GateReconciler) refuses(ctx context.Context, name string, obj *unstructured.Unstructured, gates []*v1alpha1.Gate) (bool, error) {
 	namespace, base, _ := strings.Cut(name, "/")
-	if !r.watches(namespace) || !r.reaches(obj.GetNamespace(), namespace) {
+	if !r.watches(namespace) {
 		return true, nil
 	}
 	key := client.ObjectKey{Namespace: namespace, Name: base}
 	for _, g := range gates {
-		if client.ObjectKeyFromObject(g) == key {
-			return !g.DeletionTimestamp.IsZero() && controllerutil.ContainsFinalizer(g, v1alpha1.GateFinalizer), nil
+		switch {
+		case client.ObjectKeyFromObject(g) != key:
+		case !g.DeletionTimestamp.IsZero():
+			return controllerutil.ContainsFinalizer(g, v1alpha1.GateFinalizer), nil
+		default:
+			return !g.Spec.Suspend && !r.reaches(obj.GetNamespace(), namespace), nil
 		}
 	}
 	exists, err := r.exists(ctx, key)
 	return !exists, err
 }
 
-// newer returns a Gate as the cache has it if that is newer than what was read.
-func (r *GateReconciler) newer(ctx context.Context, g *v1alpha1.Gate) *v1alpha1.Gate {
+// newer returns a Gate that governs an object as the cache has it, if that is newer than
+// what was read and it governs the object still.
+func (r *GateReconciler) newer(ctx context.Context, g *v1alpha1.Gate, obj *unstructured.Unstructured) *v1alpha1.Gate {
 	cached := &v1alpha1.Gate{}
-	if err := r.Get(ctx, client.ObjectKeyFromObject(g), cached); err != nil || cached.UID != g.UID {
+	err := r.Get(ctx, client.ObjectKeyFromObject(g), cached)
+	if err != nil || cached.UID != g.UID || !cached.DeletionTimestamp.IsZero() || !governs(cached, obj, namedBy(obj)) {
 		return g
 	}
 	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, g.ResourceVersion); err != nil || order <= 0 {

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,29 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 			if got := w.look(app); got.suspend != true || got.heldBy != w.namespace+"/"+tc.held {
 				t.Errorf("got %+v", got)
 			}
+		})
+	}
+}
+
+// Nobody reconciles a suspended Gate: it holds nothing that begins to name it, wherever it is.
+func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []bool{false, true} {
+		t.Run(fmt.Sprintf("refused %t", refused), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			namespace := w.namespace
+			if w.NoCrossNamespaceRefs = refused; refused {
+				namespace = w.newNamespace()
+			}
+			app := w.kustomization("apps", nil)
+			from := w.closedGate("from", named("apps"))
+			w.gateIn(namespace, "to", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true})
+			w.reconcile(from)
+			w.name(app, namespace+"/to")
+			w.open(from, start)
+			w.reconcile(from)
+			w.expectReleased(app, from)
 		})
 	}
 }

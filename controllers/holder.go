@@ -38,6 +38,8 @@ type order struct {
 	gate *v1alpha1.Gate
 	// decision on that Gate, nil if it is not what the targets are settled by.
 	decision *gate.Decision
+	// anew says that what somebody has resumed so far does not count any more.
+	anew bool
 	// now is when the Gate was looked at.
 	now time.Time
 	// live returns all Gates, which are read once for all targets.
@@ -59,10 +61,10 @@ func (o order) isOver() bool { return o.stands != nil && !o.stands() }
 // when it opens, so that nobody holds what is released.
 func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, anew bool, now time.Time) *outcomes {
 	result := &outcomes{}
-	want := order{gate: obj, decision: &decision, now: now, stands: r.standing(ctx, obj, decision), Want: target.Want{
+	want := order{gate: obj, decision: &decision, anew: anew, now: now, stands: r.standing(ctx, obj, decision), Want: target.Want{
 		Gate:    client.ObjectKeyFromObject(obj).String(),
 		Closed:  decision.State == v1alpha1.StateClosed,
-		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && !anew,
+		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect,
 	}}
 	governed, denied := r.selectTargets(ctx, obj, result)
 	machines, others := split(governed.targets)
@@ -219,6 +221,7 @@ func (r *GateReconciler) settle(ctx context.Context, obj *target.Object, want or
 // confirm tells what became of a target that was not released. If somebody else wrote
 // it meanwhile, it may need another step.
 func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (settled, error) {
+	want.anew = false // what somebody resumes from now on counts
 	for retry := 0; ; retry++ {
 		if s.told {
 			return s, nil
@@ -267,7 +270,7 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 		return settled{told: true}, nil // its event brings it here as one that is governed
 	}
 	// What was to be held anew and was not is no more what somebody has resumed.
-	want.Respect = want.Respect && !hasFailed(want.gate, obj)
+	want.Respect = want.Respect && !want.anew && !hasFailed(want.gate, obj)
 	if !want.Closed && heldByNobody(&obj.Unstructured) {
 		closed, err := r.closedElsewhere(&obj.Unstructured, want)
 		if err != nil || closed {

@@ -371,7 +371,7 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	for name, obj := range gates {
 		terms := target.Terms{Margin: v1alpha1.DefaultSafetyMargin}
 		if obj != nil {
-			obj = f.newer(ctx, obj)
+			obj = f.newer(ctx, obj, &t.Unstructured)
 			terms = machineTerms(obj)
 		}
 		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}

@@ -12,8 +12,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -102,13 +100,10 @@ func TestAGateThatIsToldOtherwiseDoesNotGoOn(t *testing.T) {
 }
 
 // What was resumed counts until the Gate closes anew, also if the Gate was not open for
-// long enough to get to the target, or could not write it, or ended before it was done
-// with closing.
+// long enough to get to the target, or could not write it.
 func TestWhatAnOpeningDidNotGetToIsHeldAnew(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ fails, crashes bool }{
-		"not open for long": {}, "it fails": {fails: true}, "a crash": {crashes: true},
-	} {
+	for name, fails := range map[string]bool{"not open for long": false, "it fails": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -133,31 +128,56 @@ func TestWhatAnOpeningDidNotGetToIsHeldAnew(t *testing.T) {
 				w.in(hours(2))
 				return nil
 			})
-			if tc.fails {
+			if fails {
 				w.writes.before = failing("apply Kustomization")
 			}
-			if _, err := w.try(g); (err != nil) != tc.fails {
+			if _, err := w.try(g); (err != nil) != fails {
 				t.Fatal(err)
 			}
 			if left := slices.ContainsFunc(apps, func(app *target.Object) bool { return w.look(app).heldBy != "" }); !left {
 				t.Fatal("it was open for too long")
 			}
 			w.in(hours(2))
-			if w.writes.before = nil; tc.crashes {
-				w.writes.before = func(string) error {
-					if conditions.IsFalse(w.reread("production"), v1alpha1.OpenedCondition) {
-						return errBroken
-					}
-					return nil
-				}
-				if _, err := w.try(g); err == nil {
-					t.Fatal("it is told")
-				}
-				w.writes.before = nil
-			}
+			w.writes.before = nil
 			w.reconcile(g)
 			for _, app := range apps {
 				w.expectHeld(app, g)
+			}
+		})
+	}
+}
+
+// What somebody resumes while a Gate closes counts, and goes on to count if the Gate does
+// not open in between.
+func TestWhatIsResumedOnceAGateHasClosedCounts(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{"between hold and condition": "apply Kustomization", "afterwards": "patch-status Kustomization"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+			both := []v1alpha1.TargetReference{named("apps"), named("other")}
+			g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: both})
+			w.writes.after = once(after+"/apps", func() error {
+				w.resume(app)
+				return nil
+			})
+			w.reconcile(g)
+			w.reconcile(g)
+			if w.suspended(app) {
+				t.Error("it is held again")
+			}
+			// A mistake, which is put right while the other one is let go.
+			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = both[:1] })
+			w.writes.before = once("apply Kustomization/other", func() error {
+				w.edit(g.DeepCopy(), func(g *v1alpha1.Gate) { g.Spec.Targets = both })
+				return nil
+			})
+			w.reconcile(g)
+			w.reconcile(g)
+			w.expectHeld(other, g)
+			if w.suspended(app) {
+				t.Error("it is held again")
 			}
 		})
 	}
