@@ -163,7 +163,8 @@ func (b *bench) grow(ctx context.Context, a axis, n int, r *result, t *table, li
 		add("round", round)
 	}
 	t.row(append([]any{n, len(f.gates), len(f.targets), shown, busy.conflicts.total()}, moves...)...)
-	b.say("%d %s: a round is %s ms", n, a.name, shown)
+	b.say("%d %s: a round is %s ms: %s s of the processor in %s and %.0f reconciliations, at rest %s s in %s", n, a.name, shown,
+		digits(busy.controller.Seconds()), busy.took.Round(time.Second), busy.reconciles, digits(resting.controller.Seconds()), resting.took.Round(time.Second))
 	return b.removeGates(ctx, f.gates)
 }
 
