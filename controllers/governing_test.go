@@ -48,6 +48,7 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 			}
 			w.expectHeld(app, opening)
 			w.expectOpened(opening, other)
+			equal(t, *opening.Status.Targets, v1alpha1.TargetCounts{Total: 2, Held: 1})
 			w.reconcile(closing)
 			w.expectHeld(app, closing, opening)
 			w.reconcile(opening)
