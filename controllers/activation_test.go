@@ -242,6 +242,7 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 	}
 }
 
+// rollBack runs what the docs say a person does.
 func (w *world) rollBack() {
 	w.Helper()
 	doc, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "activation.md"))

@@ -1,8 +1,6 @@
 package controllers
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -106,21 +104,30 @@ func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
 // comes first, it is not released as long as one of them is closed.
 func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	t.Parallel()
-	never := func(w *world, _ *v1alpha1.Gate) { w.missing(w.namespace, "nowhere") }
-	closed := func(w *world, g *v1alpha1.Gate) { w.reconcile(g) }
+	renamed := func(to string) func(*world, *target.Object, *v1alpha1.Gate) {
+		return func(w *world, app *target.Object, _ *v1alpha1.Gate) { w.name(app, to) }
+	}
+	relabelled := func(w *world, app *target.Object, _ *v1alpha1.Gate) {
+		w.flux(app, `{"metadata":{"labels":{"tier":"to"},"annotations":{"`+v1alpha1.GatesAnnotation+`":null}}}`)
+	}
+	reconciled := func(w *world, to *v1alpha1.Gate) { w.reconcile(to) }
 	for name, tc := range map[string]struct {
 		// to is the state of the Gate that is to hold the target from then on, if any.
 		to     v1alpha1.State
-		change func(w *world, app *target.Object)
+		change func(w *world, app *target.Object, to *v1alpha1.Gate)
 		then   func(w *world, to *v1alpha1.Gate)
 		held   string
 	}{
-		"it names another":           {"closed", func(w *world, app *target.Object) { w.name(app, "to") }, closed, "to"},
-		"a label":                    {"closed", func(w *world, app *target.Object) { w.flux(app, `{"metadata":{"labels":{"tier":"to"}}}`) }, closed, "to"},
-		"it names none that exists":  {"closed", func(w *world, app *target.Object) { w.name(app, "nowhere") }, never, "nowhere"},
-		"it names one that is open":  {"opened", func(w *world, app *target.Object) { w.name(app, "to") }, nil, ""},
-		"a label for one that opens": {"opened", func(w *world, app *target.Object) { w.flux(app, `{"metadata":{"labels":{"tier":"to"}}}`) }, nil, ""},
-		"it names no gate":           {"closed", func(w *world, app *target.Object) { w.name(app) }, nil, ""},
+		"it names another":          {"closed", renamed("to"), reconciled, "to"},
+		"a label":                   {"closed", relabelled, reconciled, "to"},
+		"it names none that exists": {"closed", renamed("nowhere"), func(w *world, _ *v1alpha1.Gate) { w.missing(w.namespace, "nowhere") }, "nowhere"},
+		"it names one that goes": {"opened", func(w *world, app *target.Object, to *v1alpha1.Gate) {
+			w.must(cluster.Client.Delete(w.ctx, to))
+			w.name(app, "to")
+		}, reconciled, "to"},
+		"it names one that is open":    {"opened", renamed("to"), nil, ""},
+		"a label for one that is open": {"opened", relabelled, nil, ""},
+		"it names no gate":             {"closed", func(w *world, app *target.Object, _ *v1alpha1.Gate) { w.name(app) }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,9 +139,7 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 			w.reconcile(to)
 			w.reconcile(from)
 			w.expectHeld(app, from)
-			if tc.change(w, app); strings.HasPrefix(name, "a label") {
-				w.name(app)
-			}
+			tc.change(w, app, to)
 			result := w.reconcile(from)
 			if tc.then == nil {
 				w.expectReleased(app, from)
@@ -153,25 +158,32 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	}
 }
 
-// Nobody reconciles a suspended Gate: it holds nothing that begins to name it, wherever it is.
+// Nobody reconciles a suspended Gate: it holds nothing that begins to name it, wherever it
+// is. Any other one holds what must not refer to it.
 func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
 	t.Parallel()
-	for _, refused := range []bool{false, true} {
-		t.Run(fmt.Sprintf("refused %t", refused), func(t *testing.T) {
+	for name, tc := range map[string]struct{ suspended, refused, waits bool }{
+		"suspended": {true, false, false}, "suspended, refused": {true, true, false}, "refused": {false, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			namespace := w.namespace
-			if w.NoCrossNamespaceRefs = refused; refused {
+			if w.NoCrossNamespaceRefs = tc.refused; tc.refused {
 				namespace = w.newNamespace()
 			}
 			app := w.kustomization("apps", nil)
 			from := w.closedGate("from", named("apps"))
-			w.gateIn(namespace, "to", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true})
+			w.gateIn(namespace, "to", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: tc.suspended})
 			w.reconcile(from)
 			w.name(app, namespace+"/to")
 			w.open(from, start)
 			w.reconcile(from)
-			w.expectReleased(app, from)
+			if tc.waits {
+				w.expectHeld(app, from)
+			} else {
+				w.expectReleased(app, from)
+			}
 		})
 	}
 }

@@ -9,11 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-const (
-	// told is how long a Gate has said that it is closed before nobody may let go what it
-	// governs: a release may be under way that was decided before.
-	told = 3 * time.Second
-)
+// told is how long a Gate has said that it is closed before nobody may let go what it
+// governs: a release may be under way that was decided before.
+const told = 3 * time.Second
 
 // letGo says if the controller let a target go although another Gate than those that held
 // it governs it and says that it is closed.
