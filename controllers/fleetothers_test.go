@@ -8,6 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/refresh"
@@ -96,6 +97,43 @@ func TestEveryGateOfAMachineHasToBeOpen(t *testing.T) {
 	w.expectAsked(both, "a")
 	w.reconcile(approval)
 	w.expectAsked(both, "a")
+}
+
+// Gates are read once for all Machines. What one of them is told after that counts as well.
+func TestAGateThatClosesOnceGatesWereReadKeepsAMachineBack(t *testing.T) {
+	t.Parallel()
+	for name, closes := range map[string]func(w *world, other *v1alpha1.Gate){
+		"by a request": func(w *world, other *v1alpha1.Gate) { w.close(other, start) },
+		"by its spec": func(w *world, other *v1alpha1.Gate) {
+			w.edit(other, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateClosed })
+			w.reconcile(other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			m := w.machine("a", 2*days)
+			other := w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{{Kind: "Machine", Name: "*"}}})
+			g := w.fleetGate("nights", "opened")
+			w.reconcile(other)
+			w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					err := c.List(ctx, list, opts...)
+					if _, ok := list.(*v1alpha1.GateList); ok {
+						closes(w, other)
+					}
+					return err
+				},
+			})
+			w.reconcile(g)
+			w.expectAsked([]*target.Object{m})
+			w.APIReader = cluster.Client
+			w.open(other, w.in(time.Second))
+			w.reconcile(other)
+			w.reconcile(g)
+			w.expectAsked([]*target.Object{m}, "a")
+		})
+	}
 }
 
 func TestAStrictGateIsNotBypassedByAnother(t *testing.T) {

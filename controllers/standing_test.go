@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -272,6 +273,45 @@ func TestHowManyTargetsAreWrittenAtOnce(t *testing.T) {
 	w.reconcile(g)
 	if most != 3 {
 		t.Errorf("%d were written at once", most)
+	}
+}
+
+// The API server may not say what time it is. A Gate that is told to open while it closes
+// goes on as long as nobody knows.
+func TestAGateThatClosesDoesNotWaitForTheTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var asked, waited atomic.Int64
+	w.ServerTime = func(ctx context.Context) (time.Time, error) {
+		asked.Add(1)
+		select {
+		case <-ctx.Done():
+			return time.Time{}, ctx.Err()
+		case <-time.After(5 * time.Second):
+			waited.Add(1)
+			return w.clock.Now(), nil
+		}
+	}
+	var apps []*target.Object
+	for i := range 2 * writesAtOnce {
+		apps = append(apps, w.kustomization(fmt.Sprintf("app-%02d", i), nil))
+	}
+	g := w.closedGate("production", all())
+	var writes atomic.Int64
+	w.writes.before = func(string) error {
+		n := writes.Add(1)
+		w.in(time.Duration(n) * standingFor / 8)
+		if n == 2 {
+			w.open(g.DeepCopy(), start)
+		}
+		return nil
+	}
+	w.reconcile(g)
+	for _, app := range apps {
+		w.expectHeld(app, g)
+	}
+	if asked.Load() == 0 || waited.Load() > 0 {
+		t.Errorf("asked %d times, waited %d times", asked.Load(), waited.Load())
 	}
 }
 
