@@ -2,12 +2,15 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -43,9 +46,31 @@ func (r *GateReconciler) approve(ctx context.Context, s settled) (*target.Object
 	}
 	approved := &target.Object{Unstructured: *obj.DeepCopy()}
 	conditions.Set(approved, condition)
-	err := r.Status().Patch(ctx, approved, client.MergeFromWithOptions(&obj.Unstructured, client.MergeFromWithOptimisticLock{}),
-		client.FieldOwner(v1alpha1.FieldManager))
-	return approved, client.IgnoreNotFound(err)
+	return approved, client.IgnoreNotFound(r.patchConditions(ctx, approved))
+}
+
+// patchConditions writes the conditions of a target on the version that was read. Of the
+// answer only the metadata is asked for: with thousands of targets it is the decoding of
+// whole objects that costs.
+func (r *GateReconciler) patchConditions(ctx context.Context, obj *target.Object) error {
+	list, _, err := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()},
+		"status":   map[string]any{"conditions": list},
+	})
+	if err != nil {
+		return err
+	}
+	latest := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	latest.SetGroupVersionKind(obj.GroupVersionKind())
+	err = r.Status().Patch(ctx, latest, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
+	if err == nil {
+		obj.SetResourceVersion(latest.ResourceVersion)
+	}
+	return err
 }
 
 // approval returns the condition that a target has after a step, nil if it is

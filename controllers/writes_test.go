@@ -97,6 +97,8 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 		kind, name = v1alpha1.GateLockKind, obj.Namespace
 	case *corev1.Secret:
 		kind = "Secret"
+	case *metav1.PartialObjectMetadata:
+		kind = obj.Kind
 	default:
 		kind = obj.(interface{ GetKind() string }).GetKind() //nolint:forcetypeassert // all others are unstructured
 	}

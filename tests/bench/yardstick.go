@@ -197,8 +197,12 @@ func (c *bare) patchTarget(ctx context.Context, target *patches) error {
 }
 
 func do(ctx context.Context, c rest.Interface, resource string, key client.ObjectKey, p patch) (string, error) {
+	answers := "application/json"
+	if p.subresource != "" && resource == kustomizations.Resource {
+		answers += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1" // as the controller asks for
+	}
 	request := c.Patch(p.kind).Resource(resource).Namespace(key.Namespace).Name(key.Name).
-		Param("fieldManager", v1alpha1.FieldManager).SetHeader("Accept", "application/json").Body(mustMarshal(p.body))
+		Param("fieldManager", v1alpha1.FieldManager).SetHeader("Accept", answers).Body(mustMarshal(p.body))
 	if p.subresource != "" {
 		request = request.SubResource(p.subresource)
 	}
