@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 const (
@@ -108,10 +111,20 @@ type period struct {
 func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.Duration, reconciles float64) (period, error) {
 	const shortest = 10 * time.Second
 	raw := client.RawPatch(types.MergePatchType, mustMarshal(map[string]any{"spec": map[string]any{"interval": interval.String()}}))
-	if err := inParallel(setUpAtOnce, f.gates, func(key client.ObjectKey) error { return b.client.Patch(ctx, gateNamed(key), raw) }); err != nil {
+	var generations sync.Map
+	if err := inParallel(setUpAtOnce, f.gates, func(key client.ObjectKey) error {
+		gate := gateNamed(key)
+		err := b.client.Patch(ctx, gate, raw)
+		generations.Store(key, gate.Generation)
+		return err
+	}); err != nil {
 		return period{}, err
 	}
-	if err := b.settled(ctx, f, closed); err != nil {
+	// What the watch has seen may be from before the patch, when all was settled as well.
+	if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool {
+		generation, _ := generations.Load(client.ObjectKeyFromObject(gate))
+		return generation == gate.Generation && settled(gate, closed)
+	}); err != nil {
 		return period{}, err
 	}
 	if _, err := b.quiet(ctx); err != nil {

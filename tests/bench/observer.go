@@ -65,23 +65,23 @@ func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (
 		return o, err
 	}
 	for i := range list.Items {
-		o.gate(&list.Items[i])
+		o.gate(watch.Event{Type: watch.Added, Object: &list.Items[i]})
 	}
 	return o, o.follow(ctx, list.ResourceVersion, func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 		return typed.Watch(ctx, &v1alpha1.GateList{}, &client.ListOptions{Raw: &opts})
 	}, o.gate)
 }
 
-// follow hands over every object that is new or has changed.
-func (o *observer) follow(ctx context.Context, version string, begin cache.WatchFuncWithContext, see func(runtime.Object)) error {
+// follow hands over every object that is new, has changed or is gone.
+func (o *observer) follow(ctx context.Context, version string, begin cache.WatchFuncWithContext, see func(watch.Event)) error {
 	w, err := toolswatch.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{WatchFuncWithContext: begin})
 	if err != nil {
 		return err
 	}
 	o.running.Go(func() {
 		for event := range w.ResultChan() {
-			if event.Type == watch.Added || event.Type == watch.Modified {
-				see(event.Object)
+			if event.Type == watch.Added || event.Type == watch.Modified || event.Type == watch.Deleted {
+				see(event)
 			}
 		}
 	})
@@ -95,10 +95,10 @@ func (o *observer) stop() {
 	}
 }
 
-func (o *observer) target(obj runtime.Object) {
+func (o *observer) target(event watch.Event) {
 	now := time.Now()
-	meta, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
+	meta, ok := event.Object.(*metav1.PartialObjectMetadata)
+	if !ok || event.Type == watch.Deleted {
 		return
 	}
 	held := meta.Annotations[v1alpha1.HeldByAnnotation] != ""
@@ -114,10 +114,16 @@ func (o *observer) target(obj runtime.Object) {
 	}
 }
 
-func (o *observer) gate(obj runtime.Object) {
-	if gate, ok := obj.(*v1alpha1.Gate); ok {
-		o.mu.Lock()
-		defer o.mu.Unlock()
+func (o *observer) gate(event watch.Event) {
+	gate, ok := event.Object.(*v1alpha1.Gate)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if event.Type == watch.Deleted {
+		delete(o.gates, client.ObjectKeyFromObject(gate))
+	} else {
 		o.gates[client.ObjectKeyFromObject(gate)] = gate
 	}
 }
@@ -150,13 +156,23 @@ func (o *observer) wait(ctx context.Context, w *wave) error {
 
 // every waits until all Gates are as asked, as the watch has seen them.
 func (o *observer) every(ctx context.Context, gates []client.ObjectKey, what string, is func(*v1alpha1.Gate) bool) error {
+	return o.until(ctx, gates, what, func(gate *v1alpha1.Gate) bool { return gate != nil && is(gate) })
+}
+
+// gone waits until there is none of some Gates any more.
+func (o *observer) gone(ctx context.Context, gates []client.ObjectKey) error {
+	return o.until(ctx, gates, "gone", func(gate *v1alpha1.Gate) bool { return gate == nil })
+}
+
+// until waits until all Gates are as asked, nil if there is none.
+func (o *observer) until(ctx context.Context, gates []client.ObjectKey, what string, is func(*v1alpha1.Gate) bool) error {
 	deadline := time.Now().Add(patience)
 	for {
 		missing := 0
 		var one client.ObjectKey
 		o.mu.Lock()
 		for _, key := range gates {
-			if gate := o.gates[key]; gate == nil || !is(gate) {
+			if !is(o.gates[key]) {
 				missing, one = missing+1, key
 			}
 		}

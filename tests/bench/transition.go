@@ -66,6 +66,9 @@ func (b *bench) removeGates(ctx context.Context, gates []client.ObjectKey) error
 	}); err != nil {
 		return err
 	}
+	if err := b.observer.gone(ctx, gates); err != nil {
+		return err
+	}
 	_, err := b.quiet(ctx)
 	return err
 }
@@ -207,6 +210,7 @@ func settled(gate *v1alpha1.Gate, closed bool) bool {
 	return gate.Status.ObservedGeneration == gate.Generation && counts != nil && counts.Failed == 0 &&
 		meta.IsStatusConditionPresentAndEqual(gate.Status.Conditions, v1alpha1.OpenedCondition, opened) &&
 		meta.IsStatusConditionTrue(gate.Status.Conditions, fluxmeta.ReadyCondition) &&
+		!meta.IsStatusConditionTrue(gate.Status.Conditions, fluxmeta.ReconcilingCondition) &&
 		(closed && counts.Held == counts.Total || !closed && counts.Held == 0)
 }
 
