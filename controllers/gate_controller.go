@@ -132,7 +132,8 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 
 // reconcile decides and makes it so. The decision is in the status before the
 // first target is written: what has been requested survives a crash from here
-// on, even if Flux removes the annotation.
+// on, even if Flux removes the annotation, and no other Gate takes this one for
+// closed until all of its targets are released.
 func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (*outcomes, time.Duration, error) {
 	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(obj))
 	if err != nil {
@@ -151,7 +152,11 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		if len(v.Errors) == 0 { // Reconciling and Stalled exclude each other
 			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", v.State)
 		}
-		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
+		options := patchOptions
+		if v.err == nil { // else both clocks are asked once more after a crash
+			options = withGeneration
+		}
+		if err := patcher.Patch(ctx, obj, options...); err != nil {
 			return &outcomes{}, 0, err
 		}
 	}

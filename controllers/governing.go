@@ -53,9 +53,11 @@ func isClosed(g *v1alpha1.Gate, now time.Time) bool {
 }
 
 // putsItsName returns whether a Gate holds what it governs at an instant, or is about to.
+// One that is due to open is not, for as long as that takes: if it is still closed then,
+// something keeps it from opening.
 func putsItsName(g *v1alpha1.Gate, now time.Time) bool {
 	next := g.Status.NextTransition
-	opens := next != nil && next.State == v1alpha1.StateOpened && !next.At.After(now)
+	opens := next != nil && next.State == v1alpha1.StateOpened && !next.At.After(now) && now.Sub(next.At.Time) < awaitsFor
 	current := conditions.Has(g, v1alpha1.OpenedCondition) && g.Status.ObservedGeneration == g.Generation
 	return !g.Spec.Suspend && g.DeletionTimestamp.IsZero() && isClosed(g, now) && (!current || !opens)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -158,6 +159,54 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	}
 }
 
+// To release thousands of targets takes minutes, in which no other Gate takes this one for
+// closed.
+func TestAGateThatOpensByANewSpecIsOpenBeforeItsTargetsAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", all())
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateOpened })
+	looked := false
+	w.writes.before = once("Kustomization", func() error {
+		meanwhile := &v1alpha1.Gate{}
+		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), meanwhile))
+		if looked = true; isClosed(meanwhile, start) || putsItsName(meanwhile, start) {
+			t.Errorf("it counts as closed, generation %d of %d: %s", meanwhile.Status.ObservedGeneration, meanwhile.Generation, opened(meanwhile))
+		}
+		return nil
+	})
+	w.reconcile(g)
+	if !looked {
+		t.Error("no target was released")
+	}
+}
+
+// If the process dies before it has told that it does not know the time, it asks once more.
+func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ahead(0)
+	g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.reconcile(g)
+	w.timeUnknown()
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
+	writes := 0
+	w.writes.before = func(string) error {
+		if writes++; writes > 2 { // what is decided, and that there was no answer
+			return errBroken
+		}
+		return nil
+	}
+	if _, err := w.try(g); err == nil {
+		t.Error("no error")
+	}
+	if g.Status.ObservedGeneration == g.Generation {
+		t.Errorf("generation %d is observed after %d writes", g.Generation, writes)
+	}
+}
+
 // Nobody reconciles a suspended Gate: it holds nothing that begins to name it, wherever it
 // is. Any other one holds what must not refer to it.
 func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
@@ -247,6 +296,9 @@ func TestWhichGatesPutTheirNameToTargets(t *testing.T) {
 		"it is at it and due to open": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{closed, {Type: "Reconciling", Status: "True"}}, at("opened", 0)
 		}, false},
+		"it is due to open and does not": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{closed}, at("opened", -awaitsFor)
+		}, true},
 		"nobody has looked at it":            {func(*v1alpha1.Gate) {}, true},
 		"nobody has looked at its spec":      {func(g *v1alpha1.Gate) { g.Status.Conditions, g.Generation = []metav1.Condition{closed}, 2 }, true},
 		"nobody has looked at it, suspended": {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, false},

@@ -92,7 +92,7 @@ func (r *GateReconciler) refreshMachines(ctx context.Context, obj *v1alpha1.Gate
 		f.gate.Idle, status.Stopped, obj.Status.Machines = true, &failure, status
 		// With the generation, so that no crash lets the failure pass for one of
 		// the spec before.
-		return patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, patchOptions...)...)
+		return patcher.Patch(ctx, obj, withGeneration...)
 	}
 	d := f.refresh(ctx)
 	status.Due, status.Refreshing = int64(d.Due), d.Running

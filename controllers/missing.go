@@ -26,7 +26,7 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 		held, err := r.Targets.HeldBy(ctx, key.String())
 		result := r.settleAll(ctx, held, order{now: now})
 		r.refreshWithout(ctx, "", result, now, nil, held)
-		return ctrl.Result{}, errors.Join(err, result.err())
+		return r.lookAgain(result, int64(len(held)) > result.released), errors.Join(err, result.err())
 	}
 	if exists, err := r.exists(ctx, key); err != nil || exists {
 		return ctrl.Result{}, err // another shard of the controller is in charge of it
@@ -34,21 +34,27 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 	stands := func() bool { // until somebody makes one of that name, which comes here then
 		return !r.watches(key.Namespace) || apierrors.IsNotFound(r.Get(ctx, key, &v1alpha1.Gate{}))
 	}
-	waiting, outcome, err := r.settleWithout(ctx, key, stands, now)
-	result := ctrl.Result{}
-	if waiting > 0 {
-		result.RequeueAfter = missingInterval
-	}
-	if left := outcome.recheck.Sub(r.Clock.Now()); !outcome.recheck.IsZero() && (waiting == 0 || left < missingInterval) {
-		result.RequeueAfter = max(left, time.Millisecond)
-	}
-	return result, err
+	naming, outcome, err := r.settleWithout(ctx, key, stands, now)
+	return r.lookAgain(outcome, naming > 0), err
 }
 
 // missingInterval is how often targets are held anew that name a Gate which does
-// not exist. Events do that at once; each name that somebody makes up costs a
-// request to the API server.
+// not exist, and how often those are looked at that are held in nobody's name. Events do
+// that at once; each name that somebody makes up costs a request to the API server.
 const missingInterval = 10 * time.Minute
+
+// lookAgain returns when to look at the targets of no Gate again: when one of them asks for
+// it, and every missingInterval if some of them stay held.
+func (r *GateReconciler) lookAgain(outcome *outcomes, held bool) ctrl.Result {
+	result := ctrl.Result{}
+	if held {
+		result.RequeueAfter = missingInterval
+	}
+	if left := outcome.recheck.Sub(r.Clock.Now()); !outcome.recheck.IsZero() && (!held || left < missingInterval) {
+		result.RequeueAfter = max(left, time.Millisecond)
+	}
+	return result
+}
 
 // exists asks the API server for a Gate, unless it is none that this process
 // can see or that can be, or another shard is known to have it: each target that

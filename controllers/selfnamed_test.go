@@ -266,3 +266,23 @@ func TestAnOpenGateDoesNotReleaseInNobodysNameWhatAnotherHolds(t *testing.T) {
 	w.reconcile(a)
 	w.expectHeld(app, a)
 }
+
+// A suspended Gate does not put its name to what is held in nobody's, and may not govern
+// it any more when it is resumed.
+func TestWhatIsHeldInNobodysNameIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
+	if result := w.missing(w.namespace, ""); result.RequeueAfter != missingInterval || !w.suspended(app) {
+		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
+	}
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend, g.Spec.Targets = false, nil })
+	w.reconcile(g)
+	if result := w.missing(w.namespace, ""); result.RequeueAfter != 0 || w.suspended(app) {
+		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
+	}
+}

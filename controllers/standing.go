@@ -2,9 +2,12 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -41,9 +44,10 @@ func (r *GateReconciler) standing(ctx context.Context, obj *v1alpha1.Gate, d gat
 }
 
 // wouldDecide returns whether a Gate would be brought to a state at an instant, as the
-// cache has it, with the status that it got from us. What it is told while that is so is
-// part of the status from then on, so that it is looked at once. A Gate that closes does
-// not wait for what has to be read for that.
+// cache has it, with the status that it got from us. What is requested while that is so is
+// part of the status from then on: it is looked at once, and Flux may remove the
+// annotation before all targets are done. A Gate that closes does not wait for what has to
+// be read for that.
 func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, state v1alpha1.State, now time.Time) bool {
 	latest := r.latestOf(ctx, own)
 	if latest == nil {
@@ -56,17 +60,40 @@ func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, st
 	if state == v1alpha1.StateOpened && latest.Generation > own.Generation {
 		return false // nobody has seen yet whether the new spec opens by two clocks
 	}
+	limited := ctx
 	if state == v1alpha1.StateClosed {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, standingFor)
+		limited, cancel = context.WithTimeout(ctx, standingFor)
 		defer cancel()
 	}
 	own.Status.DeepCopyInto(&latest.Status)
-	v := r.decide(ctx, latest, exceptions, now)
-	if v.err == nil {
+	v := r.decide(limited, latest, exceptions, now)
+	switch {
+	case v.State != state:
+		return false // what was requested is handled when it is decided anew
+	case len(v.handled) > 0:
+		if err := r.remember(ctx, latest); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "A request is not remembered yet")
+			return true // the annotation is looked at once more
+		}
+		r.recordRequests(ctx, latest, v.handled)
+		latest.Status.DeepCopyInto(&own.Status)
+	case v.err == nil:
 		latest.Status.DeepCopyInto(&own.Status)
 	}
-	return v.State == state
+	return true
+}
+
+// remember writes what was requested into the status of a Gate, and nothing else.
+func (r *GateReconciler) remember(ctx context.Context, obj *v1alpha1.Gate) error {
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": obj.ResourceVersion},
+		"status":   map[string]any{"requests": obj.Status.Requests, "lastRequest": obj.Status.LastRequest},
+	})
+	if err != nil {
+		return err
+	}
+	return r.Status().Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 }
 
 // latestOf returns a Gate as the cache has it, nil if nobody is to go on with it.

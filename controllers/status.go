@@ -33,6 +33,9 @@ var patchOptions = []patch.Option{
 	patch.WithFieldOwner(v1alpha1.FieldManager),
 }
 
+// withGeneration are patchOptions for a status that is of the spec as it is.
+var withGeneration = append([]patch.Option{patch.WithStatusObservedGeneration{}}, patchOptions...)
+
 // report writes a decision into the status of a Gate.
 func report(obj *v1alpha1.Gate, d gate.Decision) {
 	obj.Status.NextTransition = d.Next
@@ -88,7 +91,7 @@ func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patc
 	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.Status.SetLastHandledReconcileRequest(v)
 	}
-	err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, patchOptions...)...)
+	err := patcher.Patch(ctx, obj, withGeneration...)
 	r.RecordReadiness(ctx, obj)
 	r.RecordReconciling(ctx, obj)
 	r.RecordStalled(ctx, obj)
