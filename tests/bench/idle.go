@@ -130,6 +130,10 @@ func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.D
 	if _, err := b.quiet(ctx); err != nil {
 		return period{}, err
 	}
+	// Else there is one in one period and none in the other, every two minutes.
+	if _, err := b.useOfMemory(ctx); err != nil {
+		return period{}, err
+	}
 	begin := time.Now()
 	before, err := b.usage(ctx)
 	if err != nil {
