@@ -69,8 +69,8 @@ func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, st
 	own.Status.DeepCopyInto(&latest.Status)
 	v := r.decide(limited, latest, exceptions, now)
 	switch {
-	case v.State != state:
-		return false // what was requested is handled when it is decided anew
+	case v.State != state, v.err != nil && len(v.handled) > 0 && state == v1alpha1.StateOpened:
+		return false // what was requested is handled when it is decided anew, and the time asked for until it is known
 	case len(v.handled) > 0:
 		if err := r.remember(ctx, latest); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A request is not remembered yet")

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -274,65 +273,6 @@ func TestHowManyTargetsAreWrittenAtOnce(t *testing.T) {
 	w.reconcile(g)
 	if most != 3 {
 		t.Errorf("%d were written at once", most)
-	}
-}
-
-// Flux may remove the annotation of a request before all targets are done.
-func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		opens, fails bool
-	}{"closing": {}, "opening": {opens: true}, "closing, the first write fails": {fails: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			for i := range 3 * writesAtOnce {
-				w.kustomization(fmt.Sprintf("app-%02d", i), nil)
-			}
-			g := w.gate("production", v1alpha1.GateSpec{
-				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
-				Windows: []v1alpha1.Period{dated("first", hours(1), hours(2)), dated("second", hours(3), hours(4))},
-			})
-			began, ask, annotation, action := time.Duration(0), w.close, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.RequestClose
-			if tc.opens {
-				began, ask, annotation, action = hours(1), w.open, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.RequestOpen
-				w.reconcile(g)
-			}
-			w.in(began)
-			var mu sync.Mutex
-			told, targets, failed := g.DeepCopy(), 0, false
-			w.writes.before = func(write string) error {
-				mu.Lock()
-				defer mu.Unlock()
-				if write == "patch-status Gate/production" && targets > 0 && tc.fails && !failed {
-					failed = true
-					return errBroken
-				}
-				if !strings.HasSuffix(write, "Gate/production") {
-					targets++
-					w.in(began + time.Duration(targets)*standingFor)
-				}
-				switch targets {
-				case 2:
-					ask(told, start.Add(began))
-				case 4 * writesAtOnce:
-					w.annotate(told, annotation, "")
-				}
-				return nil
-			}
-			w.reconcile(g)
-			w.writes.before = nil
-			w.reconcile(g)
-			if last := g.Status.LastRequest; last == nil || last.Action != action || !last.RequestedAt.Equal(&metav1.Time{Time: start.Add(began)}) {
-				t.Errorf("the last request is %v", last)
-			}
-			if events := w.events.take("Gate/production " + v1alpha1.RequestAcceptedReason); len(events) != 1 || failed != tc.fails {
-				t.Errorf("told %q, failed %t", events, failed)
-			}
-			if targets < 4*writesAtOnce {
-				t.Errorf("%d writes", targets)
-			}
-		})
 	}
 }
 
