@@ -117,7 +117,7 @@ func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateExce
 }
 
 // locked returns a patch that fails if the object was changed since.
-func locked(before *v1alpha1.GateException) client.Patch {
+func locked(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 

@@ -2,11 +2,9 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,12 +65,13 @@ func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, st
 		defer cancel()
 	}
 	own.Status.DeepCopyInto(&latest.Status)
+	before := latest.DeepCopy()
 	v := r.decide(limited, latest, exceptions, now)
 	switch {
 	case v.State != state, v.err != nil && len(v.handled) > 0 && state == v1alpha1.StateOpened:
 		return false // what was requested is handled when it is decided anew, and the time asked for until it is known
 	case len(v.handled) > 0:
-		if err := r.remember(ctx, latest); err != nil {
+		if err := r.remember(ctx, before, latest); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A request is not remembered yet")
 			return true // the annotation is looked at once more
 		}
@@ -85,15 +84,10 @@ func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, st
 }
 
 // remember writes what was requested into the status of a Gate, and nothing else.
-func (r *GateReconciler) remember(ctx context.Context, obj *v1alpha1.Gate) error {
-	raw, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": obj.ResourceVersion},
-		"status":   map[string]any{"requests": obj.Status.Requests, "lastRequest": obj.Status.LastRequest},
-	})
-	if err != nil {
-		return err
-	}
-	return r.Status().Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
+func (r *GateReconciler) remember(ctx context.Context, before, obj *v1alpha1.Gate) error {
+	written, status := before.DeepCopy(), obj.Status.DeepCopy()
+	written.Status.Requests, written.Status.LastRequest = status.Requests, status.LastRequest
+	return r.Status().Patch(ctx, written, locked(before), client.FieldOwner(v1alpha1.FieldManager))
 }
 
 // latestOf returns a Gate as the cache has it, nil if nobody is to go on with it.
