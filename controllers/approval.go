@@ -49,9 +49,7 @@ func (r *GateReconciler) approve(ctx context.Context, s settled) (*target.Object
 	return approved, client.IgnoreNotFound(r.patchConditions(ctx, approved))
 }
 
-// patchConditions writes the conditions of a target on the version that was read. Of the
-// answer only the metadata is asked for: with thousands of targets it is the decoding of
-// whole objects that costs.
+// patchConditions writes the conditions of a target on the version that was read.
 func (r *GateReconciler) patchConditions(ctx context.Context, obj *target.Object) error {
 	list, _, err := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
 	if err != nil {
@@ -64,8 +62,7 @@ func (r *GateReconciler) patchConditions(ctx context.Context, obj *target.Object
 	if err != nil {
 		return err
 	}
-	latest := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
-	latest.SetGroupVersionKind(obj.GroupVersionKind())
+	latest := metadataOf(obj)
 	err = r.Status().Patch(ctx, latest, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 	if err == nil {
 		obj.SetResourceVersion(latest.ResourceVersion)

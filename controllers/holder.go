@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -320,7 +323,9 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 	return s, nil
 }
 
-// apply writes who holds the target, by server-side apply of nothing else.
+// apply writes who holds the target, by server-side apply of nothing else. What others have
+// set is taken from them: that is what a hold is. It returns the target on its new version,
+// otherwise as it was.
 func (r *GateReconciler) apply(ctx context.Context, obj *target.Object, step target.Step, lever map[string]any) (*target.Object, error) {
 	config := configOf(obj)
 	if len(step.HeldBy) > 0 {
@@ -329,7 +334,26 @@ func (r *GateReconciler) apply(ctx context.Context, obj *target.Object, step tar
 	if step.Hold {
 		config.Object["spec"] = lever
 	}
-	return r.applied(ctx, config)
+	raw, err := json.Marshal(config.Object)
+	if err != nil {
+		return nil, err
+	}
+	latest := metadataOf(obj)
+	if err := r.Patch(ctx, latest, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return nil, err
+	}
+	written := &target.Object{Unstructured: *obj.DeepCopy()}
+	written.SetResourceVersion(latest.ResourceVersion)
+	written.SetGeneration(latest.Generation)
+	return written, nil
+}
+
+// metadataOf returns what the answer to a patch of a target is read into. Only the metadata
+// is asked for: with thousands of targets it is the decoding of whole objects that costs.
+func metadataOf(obj *target.Object) *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	metadata.SetGroupVersionKind(obj.GroupVersionKind())
+	return metadata
 }
 
 // configOf returns a configuration for server-side apply of a target on the
@@ -344,15 +368,4 @@ func configOf(obj *target.Object) *target.Object {
 	config.SetUID(obj.GetUID())
 	config.SetResourceVersion(obj.GetResourceVersion())
 	return config
-}
-
-// applied applies a configuration and returns the target as it is then. What
-// others have set is taken from them: that is what a hold is.
-func (r *GateReconciler) applied(ctx context.Context, config *target.Object) (*target.Object, error) {
-	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
-		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
-		return nil, err
-	}
-	target.Trim(&config.Unstructured, us)
-	return config, nil
 }

@@ -345,10 +345,12 @@ func (f *fleet) end(ctx context.Context, end refresh.End) error {
 func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[string]string) (*target.Object, error) {
 	config := configOf(t)
 	config.SetAnnotations(annotations)
-	latest, err := f.applied(ctx, config)
-	if err != nil {
+	if err := f.Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
 		return nil, err
 	}
+	latest := config // what was applied is filled with the answer
+	target.Trim(&latest.Unstructured, us)
 	for i := range f.machines {
 		if f.machines[i].GetUID() == latest.GetUID() {
 			f.machines[i] = latest

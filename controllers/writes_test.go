@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -50,7 +51,11 @@ func (w *writes) client(c client.WithWatch) client.Client {
 			return w.note("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return w.note("patch", obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+			verb := "patch"
+			if patch.Type() == types.ApplyPatchType {
+				verb = "apply"
+			}
+			return w.note(verb, obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			return w.note("apply", obj, func() error { return c.Apply(ctx, obj, opts...) })

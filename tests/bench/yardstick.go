@@ -198,7 +198,7 @@ func (c *bare) patchTarget(ctx context.Context, target *patches) error {
 
 func do(ctx context.Context, c rest.Interface, resource string, key client.ObjectKey, p patch) (string, error) {
 	answers := "application/json"
-	if p.subresource != "" && resource == kustomizations.Resource {
+	if resource == kustomizations.Resource {
 		answers += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1" // as the controller asks for
 	}
 	request := c.Patch(p.kind).Resource(resource).Namespace(key.Namespace).Name(key.Name).
