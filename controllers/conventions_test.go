@@ -38,6 +38,16 @@ func TestTheObservedGeneration(t *testing.T) {
 	}
 }
 
+func TestTheConditionOfAHoldIsOfTheGenerationThatItMade(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.reconcile(w.closedGate("production", named("apps")))
+	held := w.reload(app)
+	if c := conditions.Get(held, v1alpha1.ApprovedCondition); held.GetGeneration() != 2 || c == nil || c.ObservedGeneration != 2 {
+		t.Errorf("generation %d, condition %+v", held.GetGeneration(), c)
+	}
+}
+
 func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
 	w := newWorld(t)
 	g := w.closedGate("production")

@@ -296,6 +296,9 @@ func TestWhichGatesPutTheirNameToTargets(t *testing.T) {
 		"it is at it and due to open": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{closed, {Type: "Reconciling", Status: "True"}}, at("opened", 0)
 		}, false},
+		"it is due to open since just now": {func(g *v1alpha1.Gate) {
+			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{closed}, at("opened", 1-awaitsFor)
+		}, false},
 		"it is due to open and does not": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{closed}, at("opened", -awaitsFor)
 		}, true},
