@@ -35,10 +35,10 @@ the conditions of all targets and the status of all Gates are written, too. Even
 Kubernetes for each target, one after the other, and posts them to a receiver, as notification-controller takes them.
 
 The yardstick is a bare client that sends the same number of the same patches, as many at a time: 16 targets of a Gate, 4 Gates. It
-takes their content from what the controller left on the same objects, and it is the same user. It knows what to write without
-having read anything: it has no watch and decides nothing. What it needs is the time of the API server. It is measured twice: with
-as many Events, posted one after the other as the controller does it, and with the patches alone. What is left of the events when all is written
-counts for neither. The watches of the bench run all the time.
+takes their content from what the controller left on the same objects. It is the same user, and asks for the same of the answers: of
+those about targets the metadata alone. It knows what to write without having read anything: it has no watch and decides nothing.
+What it needs is the time of the API server. It is measured twice: with as many Events, posted one after the other as the
+controller does it, and with the patches alone. What is left of the events when all is written counts for neither. The watches of the bench run all the time.
 
 Each is measured once, in this order: the controller, the yardstick with events, the yardstick without. How much such a figure is
 worth is in the next section.
