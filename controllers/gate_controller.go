@@ -165,11 +165,13 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		r.announce(ctx, obj, v.Decision, v.at)
 	}
 
-	outcome := r.assert(ctx, obj, v.Decision, changed || missed, now)
+	stands := r.standing(obj, v.State)
+	outcome := r.assert(ctx, obj, v.Decision, stands, changed || missed, now)
 	if outcome.over {
 		ctrl.LoggerFrom(ctx).Info("Gate is not to be " + string(v.State) + " any longer, although not every target is: it is decided anew")
 		return outcome, time.Millisecond, nil
 	}
+	stands.remembered(&obj.Status)
 	if v.watched == nil {
 		v.watched, _ = r.observeWatched(ctx, obj, v.at, false)
 		v.decide(gate.Decide(obj, v.at, exceptions...))

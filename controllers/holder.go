@@ -62,9 +62,9 @@ func (o order) isOver() bool { return o.stands != nil && !o.stands() }
 //
 // The lock comes first: when a Gate closes, so that nobody resumes what is held;
 // when it opens, so that nobody holds what is released.
-func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, anew bool, now time.Time) *outcomes {
+func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, stands *standing, anew bool, now time.Time) *outcomes {
 	result := &outcomes{}
-	want := order{gate: obj, decision: &decision, anew: anew, now: now, stands: r.standing(ctx, obj, decision), Want: target.Want{
+	want := order{gate: obj, decision: &decision, anew: anew, now: now, stands: func() bool { return stands.holds(ctx) }, Want: target.Want{
 		Gate:    client.ObjectKeyFromObject(obj).String(),
 		Closed:  decision.State == v1alpha1.StateClosed,
 		Respect: obj.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect,
@@ -140,7 +140,7 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 		}
 	})
 	r.several(len(targets), func(i int) {
-		if errs[i] == nil && !all[i].told && !want.isOver() {
+		if errs[i] == nil && !all[i].told && (!want.isOver() || all[i].step.Write && r.isSuspended(ctx, want.gate)) {
 			all[i], errs[i] = r.confirm(ctx, all[i], want)
 		}
 	})

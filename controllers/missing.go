@@ -26,7 +26,10 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 		held, err := r.Targets.HeldBy(ctx, key.String())
 		result := r.settleAll(ctx, held, order{now: now})
 		r.refreshWithout(ctx, "", result, now, nil, held)
-		return r.lookAgain(result, int64(len(held)) > result.released), errors.Join(err, result.err())
+		if err := errors.Join(err, result.err()); err != nil {
+			return ctrl.Result{}, err
+		}
+		return r.lookAgain(result, int64(len(held)) > result.released), nil
 	}
 	if exists, err := r.exists(ctx, key); err != nil || exists {
 		return ctrl.Result{}, err // another shard of the controller is in charge of it
@@ -35,7 +38,10 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 		return !r.watches(key.Namespace) || apierrors.IsNotFound(r.Get(ctx, key, &v1alpha1.Gate{}))
 	}
 	naming, outcome, err := r.settleWithout(ctx, key, stands, now)
-	return r.lookAgain(outcome, naming > 0), err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.lookAgain(outcome, naming > 0), nil
 }
 
 // missingInterval is how often targets are held anew that name a Gate which does

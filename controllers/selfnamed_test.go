@@ -27,7 +27,7 @@ func (w *world) name(obj *target.Object, gates ...string) {
 // missing reconciles a Gate that does not exist.
 func (w *world) missing(namespace, name string) ctrl.Result {
 	w.Helper()
-	result, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	result, err := w.tryNamed(namespace, name)
 	w.must(err)
 	return result
 }
@@ -282,6 +282,11 @@ func TestWhatIsHeldInNobodysNameIsLookedAtAgain(t *testing.T) {
 	}
 	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend, g.Spec.Targets = false, nil })
 	w.reconcile(g)
+	w.writes.before = failing("Kustomization")
+	if _, err := w.tryNamed(w.namespace, ""); err == nil {
+		t.Error("it can be written")
+	}
+	w.writes.heal()
 	if result := w.missing(w.namespace, ""); result.RequeueAfter != 0 || w.suspended(app) {
 		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
 	}

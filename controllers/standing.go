@@ -12,33 +12,61 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // standingFor is how long a decision is taken to stand before it is looked at again.
 const standingFor = 100 * time.Millisecond
 
-// standing returns a function that tells whether a decision still stands. To hold or to
-// release thousands of targets takes minutes, in which the Gate may be told otherwise.
-func (r *GateReconciler) standing(ctx context.Context, obj *v1alpha1.Gate, d gate.Decision) func() bool {
-	var mu sync.Mutex
-	stands, looked, own := true, r.Clock.Now(), obj.DeepCopy()
+// standing is a decision while targets are brought to it. To hold or to release thousands
+// of them takes minutes, in which the Gate may be told otherwise.
+type standing struct {
+	*GateReconciler
+	state v1alpha1.State
+
+	mu     sync.Mutex
+	stands bool
+	looked time.Time
+	// own is the Gate with the status that it got from us.
+	own *v1alpha1.Gate
+}
+
+func (r *GateReconciler) standing(obj *v1alpha1.Gate, state v1alpha1.State) *standing {
+	s := &standing{GateReconciler: r, state: state, stands: true, looked: r.Clock.Now(), own: obj.DeepCopy()}
 	// What was decided by two clocks is not asked for again.
-	own.Status.ObservedGeneration = own.Generation
-	conditions.Delete(own, meta.ReadyCondition)
-	return func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		now := r.Clock.Now()
-		switch since := now.Sub(looked); {
-		case !stands:
-		case d.State == v1alpha1.StateOpened && d.Next != nil && !now.Before(d.Next.At.Time):
-			stands = false
-		case since >= standingFor || since < 0:
-			stands, looked = r.wouldDecide(ctx, own, d.State, now), now
-		}
-		return stands
+	s.own.Status.ObservedGeneration = s.own.Generation
+	conditions.Delete(s.own, meta.ReadyCondition)
+	return s
+}
+
+// holds returns whether the decision still stands.
+func (s *standing) holds(ctx context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, next := s.Clock.Now(), s.own.Status.NextTransition
+	switch since := now.Sub(s.looked); {
+	case !s.stands:
+	case s.state == v1alpha1.StateOpened && next != nil && !now.Before(next.At.Time):
+		s.stands = false
+	case since >= standingFor || since < 0:
+		s.stands, s.looked = s.wouldDecide(ctx, s.own, s.state, now), now
 	}
+	return s.stands
+}
+
+// remembered takes what was requested meanwhile over into a status, which is written when
+// all is done.
+func (s *standing) remembered(status *v1alpha1.GateStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	takeRequests(status, &s.own.Status)
+}
+
+// takeRequests takes over what was requested, and what follows from it: others take a Gate
+// for closed from NextTransition on.
+func takeRequests(to, from *v1alpha1.GateStatus) {
+	from = from.DeepCopy()
+	to.Requests, to.LastRequest, to.NextTransition = from.Requests, from.LastRequest, from.NextTransition
+	to.RequestedAt, to.ResetToDefaultAt = from.RequestedAt, from.ResetToDefaultAt
 }
 
 // wouldDecide returns whether a Gate would be brought to a state at an instant, as the
@@ -71,6 +99,10 @@ func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, st
 	case v.State != state, v.err != nil && len(v.handled) > 0 && state == v1alpha1.StateOpened:
 		return false // what was requested is handled when it is decided anew, and the time asked for until it is known
 	case len(v.handled) > 0:
+		if v.err == nil { // else what comes next is not known
+			latest.Status.NextTransition = v.Next
+			latest.Status.RequestedAt, latest.Status.ResetToDefaultAt = v.RequestedAt, v.ResetToDefaultAt
+		}
 		if err := r.remember(ctx, before, latest); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A request is not remembered yet")
 			return true // the annotation is looked at once more
@@ -85,8 +117,8 @@ func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, st
 
 // remember writes what was requested into the status of a Gate, and nothing else.
 func (r *GateReconciler) remember(ctx context.Context, before, obj *v1alpha1.Gate) error {
-	written, status := before.DeepCopy(), obj.Status.DeepCopy()
-	written.Status.Requests, written.Status.LastRequest = status.Requests, status.LastRequest
+	written := before.DeepCopy()
+	takeRequests(&written.Status, &obj.Status)
 	return r.Status().Patch(ctx, written, locked(before), client.FieldOwner(v1alpha1.FieldManager))
 }
 
@@ -104,4 +136,10 @@ func (r *GateReconciler) latestOf(ctx context.Context, own *v1alpha1.Gate) *v1al
 func (r *GateReconciler) isAsItWas(ctx context.Context, own *v1alpha1.Gate) bool {
 	latest := r.latestOf(ctx, own)
 	return latest != nil && latest.Generation <= own.Generation
+}
+
+// isSuspended returns whether nobody will go on with a Gate until it is resumed.
+func (r *GateReconciler) isSuspended(ctx context.Context, own *v1alpha1.Gate) bool {
+	latest := &v1alpha1.Gate{}
+	return own != nil && r.Get(ctx, client.ObjectKeyFromObject(own), latest) == nil && latest.Spec.Suspend
 }

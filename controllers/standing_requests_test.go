@@ -15,6 +15,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // Flux may remove the annotation of a request before all targets are done.
@@ -73,6 +74,65 @@ func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
 				t.Errorf("%d writes", targets)
 			}
 		})
+	}
+}
+
+// A planned request begins in a pass that does not change the state, so that nothing is
+// written before the targets. What is requested meanwhile comes on top of that, and others
+// know at once when the Gate closes by it.
+func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 2 * writesAtOnce {
+		w.kustomization(fmt.Sprintf("app-%02d", i), nil)
+	}
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
+		Windows: []v1alpha1.Period{dated("day", hours(1), hours(3))},
+	})
+	planned, closes := hours(2), hours(2.5)
+	w.open(g, start.Add(planned))
+	w.reconcile(g)
+	w.in(hours(1))
+	w.writes.before = failing("apply Kustomization")
+	if _, err := w.try(g); err == nil {
+		t.Fatal("nothing is left to be released")
+	}
+	w.events.take("")
+
+	w.in(planned)
+	var mu sync.Mutex
+	told, targets, known := g.DeepCopy(), 0, false
+	w.writes.before = func(write string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasSuffix(write, "Gate/production") {
+			return nil
+		}
+		targets++
+		w.in(planned + time.Duration(targets)*standingFor)
+		switch targets {
+		case 2:
+			w.close(told, start.Add(closes))
+		case 2*writesAtOnce - 4:
+			w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+			known = gate.IsOpen(told, start.Add(closes-1)) && !gate.IsOpen(told, start.Add(closes))
+		}
+		return nil
+	}
+	w.reconcile(g)
+	w.writes.heal()
+	if !known {
+		t.Errorf("it is not known when it closes: %v", told.Status.NextTransition)
+	}
+	w.reconcile(g)
+	w.in(closes)
+	w.reconcile(g)
+	if got := conditions.Get(g, v1alpha1.OpenedCondition); got.Reason != v1alpha1.CloseRequestedReason {
+		t.Errorf("got %s %s", got.Status, got.Reason)
+	}
+	if events := w.events.take("Gate/production " + v1alpha1.RequestAcceptedReason); len(events) != 1 {
+		t.Errorf("told %q", events)
 	}
 }
 

@@ -234,6 +234,34 @@ func TestWhatIsLetGoForGoodIsNoLongerOnceThatIsPutRight(t *testing.T) {
 	}
 }
 
+// A Gate that is suspended while it closes leaves what it holds by then, which says so.
+func TestWhatIsHeldByAGateThatIsSuspendedMeanwhileSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.WritesAtOnce = 2
+	var apps []*target.Object
+	for i := range 8 {
+		apps = append(apps, w.kustomization(fmt.Sprintf("app-%d", i), nil))
+	}
+	g := w.closedGate("production", all())
+	w.writes.before = once("apply Kustomization", func() error {
+		w.edit(g.DeepCopy(), func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+		w.in(standingFor)
+		return nil
+	})
+	w.reconcile(g)
+	held := 0
+	for _, app := range apps {
+		if w.suspended(app) {
+			w.expectHeld(app, g)
+			held++
+		}
+	}
+	if held == 0 || held == len(apps) {
+		t.Errorf("%d are held", held)
+	}
+}
+
 func TestHowManyTargetsAreWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -109,12 +109,22 @@ func (w *world) closedGate(name string, targets ...v1alpha1.TargetReference) *v1
 // if it is still there. The error is also that of targets, which are tried again.
 func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	w.Helper()
-	result, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+	result, err := w.tryNamed(g.Namespace, g.Name)
 	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g); !apierrors.IsNotFound(err) {
 		w.must(err)
 	}
 	if c := conditions.Get(g, meta.ReconcilingCondition); err == nil && c != nil && c.Reason == meta.ProgressingWithRetryReason {
 		err = errors.New(c.Message)
+	}
+	return result, err
+}
+
+// tryNamed reconciles a Gate of which nobody knows whether it exists.
+func (w *world) tryNamed(namespace, name string) (ctrl.Result, error) {
+	w.Helper()
+	result, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	if err != nil && !result.IsZero() {
+		w.Errorf("%+v beside an error, with which nobody looks at it: %v", result, err)
 	}
 	return result, err
 }
