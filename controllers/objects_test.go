@@ -54,6 +54,16 @@ func (w *world) kustomization(name string, labels map[string]string) *target.Obj
 	return w.kustomizationIn(w.namespace, name, labels)
 }
 
+// kustomizations creates some without labels.
+func (w *world) kustomizations(n int) []*target.Object {
+	w.Helper()
+	all := make([]*target.Object, n)
+	for i := range all {
+		all[i] = w.kustomization(fmt.Sprintf("app-%02d", i), nil)
+	}
+	return all
+}
+
 func (w *world) kustomizationIn(namespace, name string, labels map[string]string) *target.Object {
 	w.Helper()
 	obj := inGit(namespace, name, labels)

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,9 +26,7 @@ func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			for i := range 3 * writesAtOnce {
-				w.kustomization(fmt.Sprintf("app-%02d", i), nil)
-			}
+			w.kustomizations(3 * writesAtOnce)
 			g := w.gate("production", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
 				Windows: []v1alpha1.Period{dated("first", hours(1), hours(2)), dated("second", hours(3), hours(4))},
@@ -83,9 +80,7 @@ func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
 func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for i := range 2 * writesAtOnce {
-		w.kustomization(fmt.Sprintf("app-%02d", i), nil)
-	}
+	w.kustomizations(2 * writesAtOnce)
 	g := w.gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
 		Windows: []v1alpha1.Period{dated("day", hours(1), hours(3))},
@@ -147,9 +142,7 @@ func TestWhatIsRequestedWhileNobodyKnowsTheTimeIsAskedForAgain(t *testing.T) {
 		}
 		return w.clock.Now(), nil
 	}
-	for i := range 2 * writesAtOnce {
-		w.kustomization(fmt.Sprintf("app-%02d", i), nil)
-	}
+	w.kustomizations(2 * writesAtOnce)
 	g := w.closedGate("production", all())
 	w.reconcile(g)
 	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateOpened })

@@ -51,10 +51,7 @@ func TestAGateThatIsToldOtherwiseDoesNotGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			var apps []*target.Object
-			for i := range 3 * writesAtOnce {
-				apps = append(apps, w.kustomization(fmt.Sprintf("app-%02d", i), nil))
-			}
+			apps := w.kustomizations(3 * writesAtOnce)
 			g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: windows, Targets: []v1alpha1.TargetReference{all()}})
 			if tc.closes {
 				w.in(hours(1))
@@ -109,10 +106,7 @@ func TestWhatAnOpeningDidNotGetToIsHeldAnew(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.WritesAtOnce = 2
-			var apps []*target.Object
-			for i := range v1alpha1.MaxFailures + 2 {
-				apps = append(apps, w.kustomization(fmt.Sprintf("app-%d", i), nil))
-			}
+			apps := w.kustomizations(v1alpha1.MaxFailures + 2)
 			g := w.gate("production", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()},
 				Windows: []v1alpha1.Period{dated("day", hours(1), hours(2))},
@@ -213,10 +207,7 @@ func TestWhatIsLetGoForGoodIsNoLongerOnceThatIsPutRight(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.WritesAtOnce = 2
-			var apps []*target.Object
-			for i := range 8 {
-				apps = append(apps, w.kustomization(fmt.Sprintf("app-%d", i), nil))
-			}
+			apps := w.kustomizations(8)
 			g := w.closedGate("production", all())
 			w.reconcile(g)
 			tc.mistake(w, g)
@@ -239,10 +230,7 @@ func TestWhatIsHeldByAGateThatIsSuspendedMeanwhileSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.WritesAtOnce = 2
-	var apps []*target.Object
-	for i := range 8 {
-		apps = append(apps, w.kustomization(fmt.Sprintf("app-%d", i), nil))
-	}
+	apps := w.kustomizations(8)
 	g := w.closedGate("production", all())
 	w.writes.before = once("apply Kustomization", func() error {
 		w.edit(g.DeepCopy(), func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
@@ -266,9 +254,7 @@ func TestHowManyTargetsAreWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.WritesAtOnce = 3
-	for i := range 12 {
-		w.kustomization(fmt.Sprintf("app-%02d", i), nil)
-	}
+	w.kustomizations(12)
 	g := w.closedGate("production", all())
 	var mu sync.Mutex
 	var atOnce, most int
@@ -320,10 +306,7 @@ func TestAGateThatClosesDoesNotWaitForTheTime(t *testing.T) {
 			return w.clock.Now(), nil
 		}
 	}
-	var apps []*target.Object
-	for i := range 2 * writesAtOnce {
-		apps = append(apps, w.kustomization(fmt.Sprintf("app-%02d", i), nil))
-	}
+	apps := w.kustomizations(2 * writesAtOnce)
 	g := w.closedGate("production", all())
 	var writes atomic.Int64
 	w.writes.before = func(string) error {
@@ -351,9 +334,7 @@ func TestTheAPIServerIsAskedForTheTimeOnceForEachOpening(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			asked := w.ahead(0)
-			for i := range 2 * writesAtOnce {
-				w.kustomization(fmt.Sprintf("app-%02d", i), nil)
-			}
+			w.kustomizations(2 * writesAtOnce)
 			g := w.closedGate("production", all())
 			w.reconcile(g)
 			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateOpened })
