@@ -62,7 +62,7 @@ func (r *GateReconciler) activateOne(ctx context.Context, obj *target.Object, ga
 		}
 	}
 	if err := r.certifyActivation(ctx, obj, condition, want.now); err != nil {
-		fail(v1alpha1.WriteFailedReason, err.Error(), err)
+		fail(v1alpha1.StatusWriteFailedReason, err.Error(), err)
 	}
 	return result
 }

@@ -77,7 +77,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 				w.kustomization("broken", nil)
 				w.writes.before = failing("patch-status Kustomization/broken")
 			},
-			failure: "Kustomization/broken WriteFailed", message: errBroken.Error(), retried: true},
+			failure: "Kustomization/broken StatusWriteFailed", message: errBroken.Error(), retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -151,7 +152,11 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 			result.held++
 		}
 		if err := errs[i]; err != nil {
-			result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), v1alpha1.WriteFailedReason, err.Error(),
+			reason := v1alpha1.WriteFailedReason
+			if errors.As(err, &untoldError{}) {
+				reason = v1alpha1.StatusWriteFailedReason
+			}
+			result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), reason, err.Error(),
 				fmt.Errorf("%s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err))
 			continue
 		}
@@ -233,8 +238,11 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 			r.tell(s)
 		}
 		_, err := r.approve(ctx, s)
+		if err == nil {
+			return s, nil
+		}
 		if !apierrors.IsConflict(err) || retry == conflictRetries {
-			return s, err
+			return s, untoldError{err}
 		}
 		obj, err := r.reread(ctx, s.obj, retry)
 		if obj == nil {
@@ -245,6 +253,12 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 		}
 	}
 }
+
+// untoldError is why a target does not tell what became of it.
+type untoldError struct{ error }
+
+// Unwrap returns the error of the API server.
+func (e untoldError) Unwrap() error { return e.error }
 
 // reread reads a target from the API server after a conflict. It is nil if it is gone,
 // also if there is another of the same name: its own event brings that one here, if it
@@ -273,7 +287,7 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 		return settled{told: true}, nil // its event brings it here as one that is governed
 	}
 	// What was to be held anew and was not is no more what somebody has resumed.
-	want.Respect = want.Respect && !want.anew && !hasFailed(want.gate, obj)
+	want.Respect = want.Respect && !want.anew && !hasFailed(want.gate, obj, v1alpha1.WriteFailedReason)
 	if !want.Closed && heldByNobody(&obj.Unstructured) {
 		closed, err := r.closedElsewhere(&obj.Unstructured, want)
 		if err != nil || closed {

@@ -95,10 +95,11 @@ func turnOf(gate *v1alpha1.Gate, t *target.Object) pace.Item {
 	return item
 }
 
-// hasFailed returns whether a Gate has reported a failure of a target.
-func hasFailed(gate *v1alpha1.Gate, t *target.Object) bool {
+// hasFailed returns whether a Gate has reported a failure of a target, for one of the
+// reasons if there are any.
+func hasFailed(gate *v1alpha1.Gate, t *target.Object, reasons ...string) bool {
 	return slices.ContainsFunc(gate.Status.Failures, func(f v1alpha1.TargetFailure) bool {
-		return f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
+		return (len(reasons) == 0 || slices.Contains(reasons, f.Reason)) && f.Kind == t.GetKind() && f.Namespace == t.GetNamespace() && f.Name == t.GetName()
 	})
 }
 

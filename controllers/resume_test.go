@@ -64,6 +64,40 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	w.expectHeld(other, g)
 }
 
+// A failure to say so on the target is not one to hold it anew.
+func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"it is resumed and cannot say so": false, "it cannot say that it is held and is resumed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.gate("production", v1alpha1.GateSpec{
+				Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+			})
+			if !before {
+				w.reconcile(g)
+				w.resume(app)
+			}
+			w.writes.before = failing("patch-status Kustomization")
+			if _, err := w.try(g); err == nil {
+				t.Fatal("its condition was written")
+			}
+			if before {
+				w.resume(app)
+			}
+			for range 2 {
+				if _, err := w.try(g); err == nil || w.suspended(app) {
+					t.Errorf("held %t, error %v", w.suspended(app), err)
+				}
+			}
+			w.writes.heal()
+			w.reconcile(g)
+			w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, held by '" + key(g) + "' before."})
+		})
+	}
+}
+
 func TestRespectThatBecomesEnforceHoldsAgain(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)

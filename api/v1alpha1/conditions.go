@@ -135,6 +135,9 @@ const (
 	// WriteFailedReason means that the API server refused to hold or to release the
 	// target.
 	WriteFailedReason = "WriteFailed"
+	// StatusWriteFailedReason means that the target is as the Gate wants it, but that the
+	// API server refused the condition which says so.
+	StatusWriteFailedReason = "StatusWriteFailed"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"
 )
