@@ -48,7 +48,7 @@ func (s *standing) holds(ctx context.Context) bool {
 	case s.state == v1alpha1.StateOpened && next != nil && !now.Before(next.At.Time):
 		s.stands = false
 	case since >= standingFor || since < 0:
-		s.stands, s.looked = s.wouldDecide(ctx, s.own, s.state, now), now
+		s.stands, s.looked = s.wouldDecide(ctx, now), now
 	}
 	return s.stands
 }
@@ -69,48 +69,48 @@ func takeRequests(to, from *v1alpha1.GateStatus) {
 	to.RequestedAt, to.ResetToDefaultAt = from.RequestedAt, from.ResetToDefaultAt
 }
 
-// wouldDecide returns whether a Gate would be brought to a state at an instant, as the
+// wouldDecide returns whether the Gate would be brought to the state at an instant, as the
 // cache has it, with the status that it got from us. What is requested while that is so is
 // part of the status from then on: it is looked at once, and Flux may remove the
 // annotation before all targets are done. A Gate that closes does not wait for what has to
 // be read for that.
-func (r *GateReconciler) wouldDecide(ctx context.Context, own *v1alpha1.Gate, state v1alpha1.State, now time.Time) bool {
-	latest := r.latestOf(ctx, own)
+func (s *standing) wouldDecide(ctx context.Context, now time.Time) bool {
+	latest := s.latestOf(ctx, s.own)
 	if latest == nil {
 		return false
 	}
-	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(own))
+	exceptions, err := exceptionsOf(ctx, s.Client, client.ObjectKeyFromObject(s.own))
 	if err != nil {
 		return false
 	}
-	if state == v1alpha1.StateOpened && latest.Generation > own.Generation {
+	if s.state == v1alpha1.StateOpened && latest.Generation > s.own.Generation {
 		return false // nobody has seen yet whether the new spec opens by two clocks
 	}
 	limited := ctx
-	if state == v1alpha1.StateClosed {
+	if s.state == v1alpha1.StateClosed {
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, standingFor)
 		defer cancel()
 	}
-	own.Status.DeepCopyInto(&latest.Status)
+	s.own.Status.DeepCopyInto(&latest.Status)
 	before := latest.DeepCopy()
-	v := r.decide(limited, latest, exceptions, now)
+	v := s.decide(limited, latest, exceptions, now)
 	switch {
-	case v.State != state, v.err != nil && len(v.handled) > 0 && state == v1alpha1.StateOpened:
+	case v.State != s.state, v.err != nil && len(v.handled) > 0 && s.state == v1alpha1.StateOpened:
 		return false // what was requested is handled when it is decided anew, and the time asked for until it is known
 	case len(v.handled) > 0:
 		if v.err == nil { // else what comes next is not known
 			latest.Status.NextTransition = v.Next
 			latest.Status.RequestedAt, latest.Status.ResetToDefaultAt = v.RequestedAt, v.ResetToDefaultAt
 		}
-		if err := r.remember(ctx, before, latest); err != nil {
+		if err := s.remember(ctx, before, latest); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A request is not remembered yet")
 			return true // the annotation is looked at once more
 		}
-		r.recordRequests(ctx, latest, v.handled)
-		latest.Status.DeepCopyInto(&own.Status)
+		s.recordRequests(ctx, latest, v.handled)
+		latest.Status.DeepCopyInto(&s.own.Status)
 	case v.err == nil:
-		latest.Status.DeepCopyInto(&own.Status)
+		latest.Status.DeepCopyInto(&s.own.Status)
 	}
 	return true
 }
