@@ -78,6 +78,13 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 				w.writes.before = failing("patch-status Kustomization/broken")
 			},
 			failure: "Kustomization/broken StatusWriteFailed", message: errBroken.Error(), retried: true},
+		"a condition of an activation that cannot be written": {
+			first: certificateRef("web"),
+			breaks: func(w *world) {
+				w.activating("web")
+				w.writes.before = failing("apply-status Certificate/web")
+			},
+			failure: "Certificate/web StatusWriteFailed", message: errBroken.Error(), retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -171,3 +171,18 @@ func TestAnObjectIsAsItWasAfterAHold(t *testing.T) {
 	delete(after.Object, "status")
 	equal(t, after.Object, before.Object)
 }
+
+// With thousands of targets it is the decoding of whole objects that costs.
+func TestOfTheAnswersToItsWritesTheMetadataAloneIsAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.closedGate("production", named("apps"))
+	w.reconcile(g)
+	w.open(g, start)
+	w.reconcile(g)
+	equal(t, w.writes.take("Kustomization/apps"), []string{
+		"apply Kustomization/apps", "patch-status Kustomization/apps", "patch-status Kustomization/apps", "apply Kustomization/apps",
+	})
+	equal(t, w.writes.whole, []string(nil))
+}

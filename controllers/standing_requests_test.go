@@ -131,6 +131,29 @@ func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 	}
 }
 
+// A decision is taken to stand for a moment before it is looked at again, but no opening goes
+// on past the instant at which the Gate closes, also if that was asked for while it opened.
+func TestAnOpeningStopsAtTheInstantThatIsAskedForMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{dated("day", hours(1), hours(3))},
+	})
+	w.in(hours(1))
+	w.reconcile(g)
+	s, closes := w.standing(g, v1alpha1.StateOpened), hours(2)
+	w.close(g.DeepCopy(), start.Add(closes))
+	for _, tc := range []struct {
+		at    time.Duration
+		holds bool
+	}{{closes - standingFor/2, true}, {closes - 1, true}, {closes, false}} {
+		w.in(tc.at)
+		if s.holds(w.ctx) != tc.holds {
+			t.Errorf("it stands %s before it closes: %t", closes-tc.at, !tc.holds)
+		}
+	}
+}
+
 // What is requested of a Gate that opens is looked at by two clocks as well, later if need be.
 func TestWhatIsRequestedWhileNobodyKnowsTheTimeIsAskedForAgain(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,8 @@ var errBroken = errors.New("the line is broken")
 type writes struct {
 	mu  sync.Mutex
 	log []string
+	// whole are those of which the answer is asked for whole.
+	whole []string
 
 	// before is called before a write, which is not made if it returns an error.
 	before func(write string) error
@@ -110,6 +112,9 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 	write := fmt.Sprintf("%s %s/%s", verb, kind, name)
 	w.mu.Lock()
 	w.log = append(w.log, write)
+	if _, whole := obj.(runtime.Unstructured); whole {
+		w.whole = append(w.whole, write)
+	}
 	before, after := w.before, w.after
 	w.mu.Unlock()
 	if before != nil {
