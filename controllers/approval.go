@@ -33,6 +33,8 @@ func (r *GateReconciler) approve(ctx context.Context, s settled) (*target.Object
 		condition = nil // the condition Activated tells
 	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue && len(step.HeldBy) == 0:
 		condition = was
+	case s.unnamed && was != nil && was.Reason == v1alpha1.GateClosedReason:
+		condition = was // each of several Gates would name itself in turn
 	case step.Hold && refusedFor(was, step.HeldBy, want.Gate):
 		condition = was // it says more than that this Gate is closed
 	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):

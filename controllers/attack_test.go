@@ -97,6 +97,27 @@ func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
 	w.expectHeld(app, g)
 }
 
+// What it depends on kept it from opening.
+func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, upstream := w.kustomization("apps", nil), w.kustomization("staging", nil)
+	w.reports(upstream, "True", "Succeeded", "")
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Watch: []v1alpha1.WatchReference{staging()},
+		Windows: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
+	})
+	w.reconcile(g)
+	w.resume(app)
+	w.reconcile(g)
+	w.reports(upstream, "False", "Failed", "broken")
+	w.in(time.Hour)
+	w.reconcile(g)
+	if got := opened(g); !strings.HasPrefix(got, "False DependencyNotReady") || w.suspended(app) {
+		t.Errorf("%s, held: %t", got, w.suspended(app))
+	}
+}
+
 func TestAnAnnotationThatSomebodyElseWroteIsNoHold(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
@@ -127,6 +148,40 @@ func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
 	w.reconcile(g)
 	if w.suspended(app) {
 		t.Error("not released")
+	}
+}
+
+// Each of them would add itself, and take the others out because there is no room.
+func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
+	for name, room := range map[string]int{"for none": 0, "for one of two": len(v1alpha1.HeldByAnnotation) + len("world-abcde/a")} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			w.flux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13-room)+`"}}}`)
+			a, b := w.closedGate("a", all()), w.closedGate("b", all())
+			for range 2 {
+				w.reconcile(a)
+				w.reconcile(b)
+			}
+			version := w.reload(app).GetResourceVersion()
+			w.reconcile(a)
+			w.reconcile(b)
+			if w.reload(app).GetResourceVersion() != version {
+				t.Error("written again although nothing changed")
+			}
+			w.open(a, start)
+			w.reconcile(a)
+			w.reconcile(b)
+			if !w.suspended(app) {
+				t.Error("released although a gate is closed")
+			}
+			w.open(b, start)
+			w.reconcile(b)
+			w.reconcile(a)
+			if w.suspended(app) {
+				t.Error("not released")
+			}
+		})
 	}
 }
 

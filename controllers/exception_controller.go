@@ -46,6 +46,14 @@ type ExceptionReconciler struct {
 	// Stamped returns whether the API server stamps who writes and who approves
 	// exceptions. While it does not, no approval is taken note of.
 	Stamped func(context.Context) (bool, error)
+
+	// versions are those of exceptions.
+	versions versions
+}
+
+// exceptions returns the client of exceptions.
+func (r *ExceptionReconciler) exceptions() client.Client {
+	return ownWrites{r.Client, r.APIReader, &r.versions}
 }
 
 var exceptionPatchOptions = []patch.Option{
@@ -58,9 +66,10 @@ func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
 	obj := &v1alpha1.GateException{}
-	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
+	if err := r.exceptions().Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	r.versions.reconciles(obj)
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
@@ -86,7 +95,7 @@ func (r *ExceptionReconciler) look(ctx context.Context, obj *v1alpha1.GateExcept
 	}
 	before := obj.DeepCopy()
 	if added := controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer); label(obj) || added {
-		if err := r.Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		if err := r.exceptions().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -154,13 +163,13 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	if len(approved)+len(voided) > 0 || before.Status.State != decision.State {
 		// With a lock, so that a cache that is behind forgets no approval and nothing is
 		// announced twice.
-		if err := r.Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		if err := r.exceptions().Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 			return time.Time{}, err
 		}
 		r.announce(obj, g, before.Status.State, decision, now)
 		r.announceApprovals(obj, g, approved, voided, now)
 	}
-	patcher := patch.NewSerialPatcher(obj, r.Client)
+	patcher := patch.NewSerialPatcher(obj, r.exceptions())
 	reportException(obj, decision)
 	if err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, exceptionPatchOptions...)...); err != nil {
 		return time.Time{}, err
@@ -294,7 +303,7 @@ func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateEx
 	if !controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer) {
 		return nil
 	}
-	if err := r.Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := r.exceptions().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if obj.Status.State == v1alpha1.ExceptionActive {

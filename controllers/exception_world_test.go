@@ -117,17 +117,25 @@ func (c withoutGates) Get(ctx context.Context, key client.ObjectKey, obj client.
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
-// behind is a cache that has an exception as it was.
+// behind is a cache that has an exception, or a Gate, as it was.
 type behind struct {
 	client.Client
-	stale *v1alpha1.GateException
+	stale client.Object
 }
 
 // Get implements client.Client.
 func (c behind) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if e, ok := obj.(*v1alpha1.GateException); ok {
-		c.stale.DeepCopyInto(e)
-		return nil
+	switch stale := c.stale.(type) {
+	case *v1alpha1.GateException:
+		if e, ok := obj.(*v1alpha1.GateException); ok {
+			stale.DeepCopyInto(e)
+			return nil
+		}
+	case *v1alpha1.Gate:
+		if g, ok := obj.(*v1alpha1.Gate); ok {
+			stale.DeepCopyInto(g)
+			return nil
+		}
 	}
 	return c.Client.Get(ctx, key, obj, opts...)
 }

@@ -68,6 +68,7 @@ func (r *ExceptionReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) e
 		For(&v1alpha1.GateException{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, approvalChanged(),
 		))).
+		Watches(&v1alpha1.GateException{}, r.versions.handler()).
 		Watches(&v1alpha1.GateException{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(countsDifferently())).
 		Watches(&v1alpha1.Gate{}, handler.EnqueueRequestsFromMapFunc(r.ofGate), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, recordsChanged(),

@@ -75,7 +75,12 @@ type GateReconciler struct {
 	releases sync.Map
 	// sightings has, by Gate, what was seen of the objects that it watches.
 	sightings sync.Map
+	// versions are those of Gates.
+	versions versions
 }
+
+// gates returns the client of the Gates that are reconciled.
+func (r *GateReconciler) gates() client.Client { return ownWrites{r.Client, r.APIReader, &r.versions} }
 
 // Reconcile brings the targets of a Gate to what the Gate says at this instant.
 func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -86,13 +91,14 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if req.Name == "" || !r.watches(req.Namespace) {
 		return r.reconcileMissing(ctx, req.NamespacedName, now)
 	}
-	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
+	if err := r.gates().Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
 			return r.reconcileMissing(ctx, req.NamespacedName, now)
 		}
 		return ctrl.Result{}, err
 	}
-	patcher := patch.NewSerialPatcher(obj, r.Client)
+	r.versions.reconciles(obj)
+	patcher := patch.NewSerialPatcher(obj, r.gates())
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
@@ -143,7 +149,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	v := r.decide(ctx, obj, exceptions, now)
 	report(obj, v.Decision)
 	gate.RecordExceptions(obj, exceptions, v.at)
-	changed, missed := stateChanged(before, obj), v.Reason != v1alpha1.TimeUnknownReason && missedEdges(before, v.State, v.at)
+	// What keeps a Gate from opening keeps it closed: that it was to open is no edge.
+	kept := v.Reason == v1alpha1.TimeUnknownReason || v.Reason == v1alpha1.DependencyNotReadyReason
+	changed, missed := stateChanged(before, obj), !kept && missedEdges(before, v.State, v.at)
 	if status := obj.Status.Machines; status != nil &&
 		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && v.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
@@ -219,7 +227,9 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 		return ctrl.Result{}, err
 	}
 	governed, _ := r.selectTargets(ctx, obj, &outcomes{})
-	nobodys := slices.DeleteFunc(slices.Clone(governed.targets), func(t *target.Object) bool { return !heldByNobody(&t.Unstructured) })
+	nobodys := slices.DeleteFunc(slices.Clone(governed.targets), func(t *target.Object) bool {
+		return !heldByNobody(&t.Unstructured) || slices.Contains(namedBy(&t.Unstructured), key.String())
+	})
 	outcome.merge(r.settleAll(ctx, nobodys, order{Want: target.Want{Gate: key.String()}, now: now}))
 	if err := outcome.err(); err != nil {
 		return ctrl.Result{}, err

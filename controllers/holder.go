@@ -106,7 +106,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
 	})
 	want.leaves, want.Closed, want.decision = want.Closed, false, nil
-	want.stands = func() bool { return r.isAsItWas(ctx, obj) }
+	want.stands = func() bool { return stands.holds(ctx) && r.isAsItWas(ctx, obj) }
 	result.merge(r.settleAll(ctx, held, want))
 	result.over = len(held) > 0 && want.isOver()
 	return result
@@ -203,6 +203,8 @@ type settled struct {
 	told bool
 	// awaits means that it waits for another Gate before it is let go.
 	awaits bool
+	// unnamed means that it has no room for the name of the Gate that holds it.
+	unnamed bool
 }
 
 // releases returns whether the step lets the target go.
@@ -321,20 +323,30 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 		}
 	}
 	if s.step.Write {
-		latest, err := r.apply(ctx, s.obj, s.step, plan.Lever)
-		if apierrors.IsInvalid(err) && s.step.Hold {
-			// Somebody left no room for the annotation. A hold in nobody's name is one.
-			latest, err = r.apply(ctx, s.obj, target.Step{Hold: true}, plan.Lever)
-		}
-		if err != nil {
+		if s, err = r.write(ctx, s, holders); err != nil {
 			return s, err
 		}
-		s.obj = latest
 	}
 	if s.told = s.releases(); s.told {
 		r.tell(s)
 	}
 	return s, nil
+}
+
+// write makes a step so. Somebody may have left no room for the annotation: then the names
+// stay that are there, or none if those do not fit. A hold in nobody's name is one.
+func (r *GateReconciler) write(ctx context.Context, s settled, holders []string) (settled, error) {
+	latest, err := r.apply(ctx, s.obj, s.step, s.plan.Lever)
+	for _, names := range [][]string{holders, nil} {
+		if apierrors.IsInvalid(err) && s.step.Hold {
+			s.unnamed = true
+			latest, err = r.apply(ctx, s.obj, target.Step{Hold: true, HeldBy: names}, s.plan.Lever)
+		}
+	}
+	if err == nil {
+		s.obj = latest
+	}
+	return s, err
 }
 
 // apply writes who holds the target, by server-side apply of nothing else. What others have

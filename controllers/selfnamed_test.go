@@ -291,3 +291,23 @@ func TestWhatIsHeldInNobodysNameIsLookedAtAgain(t *testing.T) {
 		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
 	}
 }
+
+// While a Gate goes, what names it is held for that. It is not what nobody holds.
+func TestWhatNamesAGateThatGoesIsNotReleasedForAMoment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.name(app, "production")
+	w.flux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13-len(v1alpha1.GatesAnnotation)-len("production"))+`"}}}`)
+	g := w.closedGate("production")
+	w.reconcile(g)
+	if l := w.look(app); l.suspend != true || l.heldBy != "" {
+		t.Fatalf("got %+v", l)
+	}
+	w.must(cluster.Client.Delete(w.ctx, g))
+	w.writes.take("")
+	w.reconcile(g)
+	if !w.gone(g) || !w.suspended(app) {
+		t.Errorf("held: %t, after %q", w.suspended(app), w.writes.take(""))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -115,11 +116,28 @@ func (s *standing) wouldDecide(ctx context.Context, now time.Time) bool {
 	return true
 }
 
-// remember writes what was requested into the status of a Gate, and nothing else.
+// remember writes what was requested into the status of a Gate, and nothing else. Flux may
+// have removed the annotation since it was read. What matters is that nobody else has
+// written what is remembered.
 func (r *GateReconciler) remember(ctx context.Context, before, obj *v1alpha1.Gate) error {
-	written := before.DeepCopy()
-	takeRequests(&written.Status, &obj.Status)
-	return r.Status().Patch(ctx, written, locked(before), client.FieldOwner(v1alpha1.FieldManager))
+	for retry := 0; ; retry++ {
+		written := before.DeepCopy()
+		takeRequests(&written.Status, &obj.Status)
+		err := r.gates().Status().Patch(ctx, written, locked(before), client.FieldOwner(v1alpha1.FieldManager))
+		if !apierrors.IsConflict(err) || retry == conflictRetries {
+			return err
+		}
+		latest := &v1alpha1.Gate{}
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), latest); err != nil {
+			return err
+		}
+		known := latest.DeepCopy()
+		takeRequests(&known.Status, &before.Status)
+		if changes, _ := client.MergeFrom(latest).Data(known); latest.UID != before.UID || string(changes) != "{}" {
+			return err
+		}
+		before = latest
+	}
 }
 
 // latestOf returns a Gate as the cache has it, nil if nobody is to go on with it.

@@ -74,6 +74,80 @@ func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
 	}
 }
 
+// Flux may do so between the look at it and the write.
+func TestWhatIsRequestedIsNotLostToAConflict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomizations(2 * writesAtOnce)
+	g := w.closedGate("production", all())
+	var mu sync.Mutex
+	told, targets, stripped := g.DeepCopy(), 0, false
+	w.writes.before = func(write string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if write == "patch-status Gate/production" && targets >= 2 && !stripped {
+			stripped = true
+			w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+		}
+		if strings.HasPrefix(write, "apply Kustomization/") {
+			if targets++; targets == 2 {
+				w.close(told, start)
+			}
+			w.in(time.Duration(targets) * standingFor)
+		}
+		return nil
+	}
+	w.reconcile(g)
+	w.writes.heal()
+	w.reconcile(g)
+	if last := g.Status.LastRequest; !stripped || last == nil || last.Action != v1alpha1.RequestClose {
+		t.Errorf("stripped %t, the last request is %v", stripped, last)
+	}
+	if events := w.events.take("Gate/production " + v1alpha1.RequestAcceptedReason); len(events) != 1 {
+		t.Errorf("told %q", events)
+	}
+}
+
+// What a Gate does not govern any more is let go last, which takes minutes, too.
+func TestWhatIsRequestedWhileTargetsLeaveIsNotLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := w.kustomization("web", nil)
+	w.kustomizations(2 * writesAtOnce)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
+		Windows: []v1alpha1.Period{dated("day", hours(1), hours(3))},
+	})
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{named("web")} })
+	w.in(hours(1))
+	var mu sync.Mutex
+	told, leave := g.DeepCopy(), 0
+	w.writes.before = func(write string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.HasPrefix(write, "apply Kustomization/") || strings.HasSuffix(write, "/web") {
+			return nil
+		}
+		leave++
+		w.in(hours(1) + time.Duration(leave)*standingFor)
+		switch leave {
+		case 2:
+			w.close(told, start.Add(hours(1)))
+		case 2*writesAtOnce - 2:
+			w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+		}
+		return nil
+	}
+	w.reconcile(g)
+	w.expectReleased(web, g)
+	w.reconcile(g)
+	w.expectHeld(web, g)
+	if last := g.Status.LastRequest; last == nil || last.Action != v1alpha1.RequestClose {
+		t.Errorf("the last request is %v", last)
+	}
+}
+
 // A planned request begins in a pass that does not change the state, so that nothing is
 // written before the targets. What is requested meanwhile comes on top of that, and others
 // know at once when the Gate closes by it.

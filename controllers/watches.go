@@ -97,6 +97,7 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
 		))).
+		Watches(&v1alpha1.Gate{}, r.versions.handler()).
 		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
 		// The queue is where events of targets go, whose kinds come and go.
 		WatchesRawSource(source.Func(w.start)).

@@ -1,0 +1,122 @@
+package controllers
+
+import (
+	"slices"
+	"testing"
+
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// A cache may be behind by seconds. What is as it was before then looks as if there were
+// nothing to write.
+func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
+	t.Parallel()
+	t.Run("Gate", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		app := w.kustomization("apps", nil)
+		g := w.closedGate("production", named("apps"))
+		w.reconcile(g)
+		stale := g.DeepCopy()
+		w.resume(app)
+		w.writes.before = failing("apply Kustomization")
+		if _, err := w.try(g); err == nil || conditions.IsReady(g) {
+			t.Fatal("it is ready")
+		}
+		w.writes.heal()
+		w.Client = behind{w.Client, stale}
+		w.reconcile(g)
+		w.expectHeld(app, g)
+		if !conditions.IsReady(g) || conditions.IsReconciling(g) || len(g.Status.Failures) > 0 || g.Status.Targets.Failed > 0 {
+			t.Errorf("conditions %v, failures %q, %+v", g.Status.Conditions, failuresOf(g), g.Status.Targets)
+		}
+	})
+	t.Run("GateException", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		g := w.closedGate("production")
+		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hours(1))
+		r := w.reporter()
+		report := func(ready bool) {
+			t.Helper()
+			_, err := r.Reconcile(w.ctx, requestFor(e))
+			w.must(err)
+			w.must(w.readException(e))
+			if conditions.IsReady(e) != ready {
+				t.Errorf("ready is not to be %t: %v", !ready, e.Status.Conditions)
+			}
+		}
+		report(true)
+		stale := e.DeepCopy()
+		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+		report(false)
+		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
+		r.Client = behind{w.Client, stale}
+		report(true)
+	})
+}
+
+// A process that is no longer in charge may still write, and the one that is may not have
+// that in its cache until it is done.
+func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
+	w := newWorld(t)
+	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} })
+	g := w.closedGate("production", all())
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hours(1))
+	for _, obj := range []interface {
+		client.Object
+		conditions.Setter
+	}{g, e} {
+		ready := func() bool {
+			w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+			return conditions.IsReady(obj)
+		}
+		for range 3 {
+			soon(t, obj.GetName()+" is ready", ready)
+			before, ok := obj.DeepCopyObject().(client.Object)
+			if !ok {
+				t.Fatal("no object")
+			}
+			conditions.MarkFalse(obj, meta.ReadyCondition, "Other", "written by another process")
+			w.must(cluster.Client.Status().Patch(w.ctx, obj, client.MergeFrom(before)))
+		}
+		soon(t, obj.GetName()+" is ready", ready)
+	}
+}
+
+func TestVersionsOfAnObject(t *testing.T) {
+	t.Parallel()
+	v, g := &versions{}, &v1alpha1.Gate{}
+	g.SetName("production")
+	of := func(version string) *v1alpha1.Gate { g := g.DeepCopy(); g.SetResourceVersion(version); return g }
+	check := func(behind, foreign []string) {
+		t.Helper()
+		for _, version := range []string{"9", "10", "11", "12", "13", "14", "100"} {
+			if got := v.behind(of(version)); got != slices.Contains(behind, version) {
+				t.Errorf("%s is behind: %t", version, got)
+			}
+			if got := v.foreign(of(version)); got != slices.Contains(foreign, version) {
+				t.Errorf("%s is foreign: %t", version, got)
+			}
+		}
+	}
+	everything := []string{"9", "10", "11", "12", "13", "14", "100"}
+	check(nil, everything)
+	v.wrote(of("13"))
+	check(nil, everything)
+	v.reconciles(of("10"))
+	check([]string{"9"}, []string{"11", "12", "13", "14", "100"})
+	v.wrote(of("11"))
+	v.wrote(of("13"))
+	check([]string{"9", "10", "11", "12"}, []string{"12", "14", "100"})
+	v.reconciles(of("14"))
+	check([]string{"9", "10", "11", "12", "13"}, []string{"100"})
+	v.forget(client.ObjectKeyFromObject(g))
+	check(nil, everything)
+}
