@@ -1,5 +1,5 @@
-# The two commands for a fresh machine are "make demo" and "make test". They need Go, git and a
-# POSIX shell, and build everything else into .cache on their first run.
+# The two commands for a fresh machine are "make demo" and "make test". They need Linux, Go, git,
+# bash and the usual commands, and build everything else into .cache on their first run.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c

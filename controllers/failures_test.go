@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -241,4 +244,19 @@ func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
 	w.must(cluster.Client.Delete(w.ctx, g))
 	w.reconcile(g)
 	w.expectReleased(app, g)
+}
+
+// The next transition may come meanwhile.
+func TestAGateThatCannotBeWrittenIsTriedEachMinute(t *testing.T) {
+	t.Parallel()
+	limiter := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter}.gates().RateLimiter
+	var last time.Duration
+	for range 20 {
+		last = limiter.When(ctrl.Request{})
+	}
+	equal(t, last, time.Minute)
+	limiter.Forget(ctrl.Request{})
+	if first := limiter.When(ctrl.Request{}); first > time.Second {
+		t.Errorf("at first after %s", first)
+	}
 }

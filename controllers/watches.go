@@ -45,6 +45,26 @@ func (o Options) controller() controller.Options {
 	return controller.Options{RateLimiter: o.RateLimiter()}
 }
 
+// gates are the options of the controller of Gates.
+func (o Options) gates() controller.Options {
+	return controller.Options{RateLimiter: within{o.RateLimiter(), failureInterval}}
+}
+
+// failureInterval is how long a Gate waits at most whose own status cannot be read or
+// written: the next transition may come meanwhile, and nothing tells when that is over.
+const failureInterval = time.Minute
+
+// within bounds the delays of a limiter.
+type within struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
+	most time.Duration
+}
+
+// When implements workqueue.TypedRateLimiter.
+func (w within) When(item reconcile.Request) time.Duration {
+	return min(w.TypedRateLimiter.When(item), w.most)
+}
+
 // SetupWithManager registers the controller of Gates and that of the kinds of
 // targets with a manager.
 func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
@@ -103,7 +123,7 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 		WatchesRawSource(source.Func(w.start)).
 		WatchesRawSource(opts.ClockWatch.Source(allOf(r.Client, &v1alpha1.GateList{}))).
 		WatchesRawSource(opts.ClockWatch.Source(w.named)).
-		WithOptions(opts.controller()).
+		WithOptions(opts.gates()).
 		Complete(r)
 	if err != nil {
 		return err

@@ -51,8 +51,8 @@ const ActiveCondition = "Active"
 // GateNotFound and Expired. The first two of those are also reasons of its
 // condition Ready, as are GateNotReady and Overlapped.
 const (
-	// GateNotReadyReason means that the Gate is suspended or its spec is invalid, so
-	// that no exception changes anything.
+	// GateNotReadyReason means that the Gate is suspended, is being deleted or has an
+	// invalid spec, so that no exception changes anything.
 	GateNotReadyReason = "GateNotReady"
 	// InForceReason means that the exception applies.
 	InForceReason = "InForce"
@@ -108,7 +108,8 @@ const (
 	GateNotFoundReason = "GateNotFound"
 	// GateOpenedReason means that the target is released.
 	GateOpenedReason = "GateOpened"
-	// ResumedReason means that somebody resumed the target, and the Gate respects that.
+	// ResumedReason means that somebody resumed the target, and the Gate respects that, or
+	// that somebody suspended it thereafter.
 	ResumedReason = "Resumed"
 	// HeldAgainReason means that somebody resumed the target while it was held.
 	HeldAgainReason = "HeldAgain"

@@ -214,7 +214,8 @@ type TargetCounts struct {
 	Foreign int64 `json:"foreign"`
 
 	// Exempt objects: Certificates that may be renewed although the Gate is closed,
-	// because they are not issued yet, are being issued, or are about to expire.
+	// because they are not issued yet, are being issued, are about to expire, would not be
+	// renewed before their margin, cannot be held, or are activated instead.
 	// +optional
 	Exempt int64 `json:"exempt,omitempty"`
 
@@ -286,7 +287,7 @@ type GateStatus struct {
 	Release *ReleaseStatus `json:"release,omitempty"`
 
 	// Machines is how far the refresh of the certificates of Machines is, missing
-	// if the Gate governs none.
+	// if the Gate governs none or has no spec.machines.
 	// +optional
 	Machines *MachineStatus `json:"machines,omitempty"`
 
