@@ -33,8 +33,6 @@ func (r *GateReconciler) approve(ctx context.Context, s settled) (*target.Object
 		condition = nil // the condition Activated tells
 	case condition == nil, was == nil && condition.Status == metav1.ConditionTrue && len(step.HeldBy) == 0:
 		condition = was
-	case s.unnamed && was != nil && was.Reason == v1alpha1.GateClosedReason:
-		condition = was // each of several Gates would name itself in turn
 	case step.Hold && refusedFor(was, step.HeldBy, want.Gate):
 		condition = was // it says more than that this Gate is closed
 	case was != nil && was.Status == condition.Status && (step.Outcome == target.Untouched || was.Reason == condition.Reason && was.Message == condition.Message):
@@ -118,7 +116,10 @@ func exempted(obj *target.Object) bool {
 
 // waiting is the wording of the Flux RFC on gating.
 func waiting(gates []string) string {
-	if len(gates) == 1 {
+	switch len(gates) {
+	case 0: // there is no room for a name
+		return "Reconciliation is waiting approval, a gate is closed."
+	case 1:
 		return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' is closed.", gates[0])
 	}
 	return fmt.Sprintf("Reconciliation is waiting approval, gates '%s' are closed.", strings.Join(gates, "', '"))

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 func TestAFailingTargetDelaysNoEdge(t *testing.T) {
@@ -151,13 +152,23 @@ func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
 	}
 }
 
+// crowd leaves room for so many bytes in the annotations of an object.
+func (w *world) crowd(obj *target.Object, room int) {
+	w.Helper()
+	for key, value := range w.reload(obj).GetAnnotations() {
+		room += len(key) + len(value)
+	}
+	w.flux(obj, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-len("big")-room)+`"}}}`)
+}
+
 // Each of them would add itself, and take the others out because there is no room.
 func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 	for name, room := range map[string]int{"for none": 0, "for one of two": len(v1alpha1.HeldByAnnotation) + len("world-abcde/a")} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			w.flux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13-room)+`"}}}`)
+			w.crowd(app, room)
 			a, b := w.closedGate("a", all()), w.closedGate("b", all())
 			for range 2 {
 				w.reconcile(a)
@@ -172,16 +183,57 @@ func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 			w.open(a, start)
 			w.reconcile(a)
 			w.reconcile(b)
-			if !w.suspended(app) {
-				t.Error("released although a gate is closed")
+			w.reconcile(a)
+			if l := w.look(app); l.suspend != true || strings.Contains(l.approved, key(a)) || strings.Contains(l.heldBy, key(a)) || a.Status.Targets.Held > 0 {
+				t.Errorf("gate a is open: %+v, %+v", l, a.Status.Targets)
+			}
+			w.must(cluster.Client.Delete(w.ctx, a))
+			w.reconcile(a)
+			if !w.gone(a) || !w.suspended(app) {
+				t.Error("gate a is not gone, or the target is free")
 			}
 			w.open(b, start)
 			w.reconcile(b)
-			w.reconcile(a)
 			if w.suspended(app) {
 				t.Error("not released")
 			}
 		})
+	}
+}
+
+func TestAGateThatGoesDoesNotWaitForOneForWhichThereIsNoRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.crowd(app, len(v1alpha1.HeldByAnnotation)+len("world-abcde/a"))
+	a, b := w.closedGate("a", all()), w.closedGate("b", all())
+	w.reconcile(a)
+	w.reconcile(b)
+	w.must(cluster.Client.Delete(w.ctx, a))
+	w.reconcile(a)
+	w.reconcile(b)
+	w.expectHeld(app, b)
+	w.reconcile(a)
+	if !w.gone(a) {
+		t.Error("it waits")
+	}
+	w.expectHeld(app, b)
+}
+
+func TestGatesThatDoNotExistAndForWhichThereIsNoRoomSettle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.name(app, "x", "y")
+	w.crowd(app, 0)
+	settle := func() string {
+		w.missing(w.namespace, "x")
+		w.missing(w.namespace, "y")
+		return w.reload(app).GetResourceVersion()
+	}
+	settle()
+	if before := settle(); settle() != before || !w.suspended(app) {
+		t.Errorf("written again although nothing changed: %+v", w.look(app))
 	}
 }
 

@@ -146,6 +146,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		return &outcomes{}, 0, err
 	}
 	before := obj.DeepCopy()
+	stored := &before.Status
 	v := r.decide(ctx, obj, exceptions, now)
 	report(obj, v.Decision)
 	gate.RecordExceptions(obj, exceptions, v.at)
@@ -167,13 +168,14 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		if err := patcher.Patch(ctx, obj, options...); err != nil {
 			return &outcomes{}, 0, err
 		}
+		stored = &obj.Status
 	}
 	r.recordRequests(ctx, obj, v.handled)
 	if changed {
 		r.announce(ctx, obj, v.Decision, v.at)
 	}
 
-	stands := r.standing(obj, v.State)
+	stands := r.standing(obj, stored, v.State)
 	outcome := r.assert(ctx, obj, v.Decision, stands, changed || missed, now)
 	if outcome.over {
 		ctrl.LoggerFrom(ctx).Info("Gate is not to be " + string(v.State) + " any longer, although not every target is: it is decided anew")

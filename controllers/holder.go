@@ -203,8 +203,6 @@ type settled struct {
 	told bool
 	// awaits means that it waits for another Gate before it is let go.
 	awaits bool
-	// unnamed means that it has no room for the name of the Gate that holds it.
-	unnamed bool
 }
 
 // releases returns whether the step lets the target go.
@@ -331,22 +329,6 @@ func (r *GateReconciler) step(ctx context.Context, obj *target.Object, want orde
 		r.tell(s)
 	}
 	return s, nil
-}
-
-// write makes a step so. Somebody may have left no room for the annotation: then the names
-// stay that are there, or none if those do not fit. A hold in nobody's name is one.
-func (r *GateReconciler) write(ctx context.Context, s settled, holders []string) (settled, error) {
-	latest, err := r.apply(ctx, s.obj, s.step, s.plan.Lever)
-	for _, names := range [][]string{holders, nil} {
-		if apierrors.IsInvalid(err) && s.step.Hold {
-			s.unnamed = true
-			latest, err = r.apply(ctx, s.obj, target.Step{Hold: true, HeldBy: names}, s.plan.Lever)
-		}
-	}
-	if err == nil {
-		s.obj = latest
-	}
-	return s, err
 }
 
 // apply writes who holds the target, by server-side apply of nothing else. What others have

@@ -298,7 +298,7 @@ func TestWhatNamesAGateThatGoesIsNotReleasedForAMoment(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.name(app, "production")
-	w.flux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13-len(v1alpha1.GatesAnnotation)-len("production"))+`"}}}`)
+	w.crowd(app, 0)
 	g := w.closedGate("production")
 	w.reconcile(g)
 	if l := w.look(app); l.suspend != true || l.heldBy != "" {

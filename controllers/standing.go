@@ -29,10 +29,12 @@ type standing struct {
 	looked time.Time
 	// own is the Gate with the status that it got from us.
 	own *v1alpha1.Gate
+	// stored is the status that the API server has, which may lack what was decided.
+	stored *v1alpha1.GateStatus
 }
 
-func (r *GateReconciler) standing(obj *v1alpha1.Gate, state v1alpha1.State) *standing {
-	s := &standing{GateReconciler: r, state: state, stands: true, looked: r.Clock.Now(), own: obj.DeepCopy()}
+func (r *GateReconciler) standing(obj *v1alpha1.Gate, stored *v1alpha1.GateStatus, state v1alpha1.State) *standing {
+	s := &standing{GateReconciler: r, state: state, stands: true, looked: r.Clock.Now(), own: obj.DeepCopy(), stored: stored.DeepCopy()}
 	// What was decided by two clocks is not asked for again.
 	s.own.Status.ObservedGeneration = s.own.Generation
 	conditions.Delete(s.own, meta.ReadyCondition)
@@ -70,11 +72,10 @@ func takeRequests(to, from *v1alpha1.GateStatus) {
 	to.RequestedAt, to.ResetToDefaultAt = from.RequestedAt, from.ResetToDefaultAt
 }
 
-// wouldDecide returns whether the Gate would be brought to the state at an instant, as the
-// cache has it, with the status that it got from us. What is requested while that is so is
-// part of the status from then on: it is looked at once, and Flux may remove the
-// annotation before all targets are done. A Gate that closes does not wait for what has to
-// be read for that.
+// wouldDecide returns whether the Gate would be brought to the state at an instant, with
+// the status that it got from us. What is requested while that is so is part of the status
+// from then on: it is looked at once, and Flux may remove the annotation before all targets
+// are done. A Gate that closes does not wait for what has to be read for that.
 func (s *standing) wouldDecide(ctx context.Context, now time.Time) bool {
 	latest := s.latestOf(ctx, s.own)
 	if latest == nil {
@@ -94,7 +95,6 @@ func (s *standing) wouldDecide(ctx context.Context, now time.Time) bool {
 		defer cancel()
 	}
 	s.own.Status.DeepCopyInto(&latest.Status)
-	before := latest.DeepCopy()
 	v := s.decide(limited, latest, exceptions, now)
 	switch {
 	case v.State != s.state, v.err != nil && len(v.handled) > 0 && s.state == v1alpha1.StateOpened:
@@ -104,10 +104,13 @@ func (s *standing) wouldDecide(ctx context.Context, now time.Time) bool {
 			latest.Status.NextTransition = v.Next
 			latest.Status.RequestedAt, latest.Status.ResetToDefaultAt = v.RequestedAt, v.ResetToDefaultAt
 		}
+		before := latest.DeepCopy()
+		s.stored.DeepCopyInto(&before.Status)
 		if err := s.remember(ctx, before, latest); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "A request is not remembered yet")
 			return true // the annotation is looked at once more
 		}
+		takeRequests(s.stored, &latest.Status)
 		s.recordRequests(ctx, latest, v.handled)
 		latest.Status.DeepCopyInto(&s.own.Status)
 	case v.err == nil:
@@ -140,10 +143,10 @@ func (r *GateReconciler) remember(ctx context.Context, before, obj *v1alpha1.Gat
 	}
 }
 
-// latestOf returns a Gate as the cache has it, nil if nobody is to go on with it.
+// latestOf returns a Gate as it is, nil if nobody is to go on with it.
 func (r *GateReconciler) latestOf(ctx context.Context, own *v1alpha1.Gate) *v1alpha1.Gate {
 	latest := &v1alpha1.Gate{}
-	err := r.Get(ctx, client.ObjectKeyFromObject(own), latest)
+	err := r.gates().Get(ctx, client.ObjectKeyFromObject(own), latest)
 	if err != nil || latest.UID != own.UID || latest.Spec.Suspend || !latest.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -159,5 +162,5 @@ func (r *GateReconciler) isAsItWas(ctx context.Context, own *v1alpha1.Gate) bool
 // isSuspended returns whether nobody will go on with a Gate until it is resumed.
 func (r *GateReconciler) isSuspended(ctx context.Context, own *v1alpha1.Gate) bool {
 	latest := &v1alpha1.Gate{}
-	return own != nil && r.Get(ctx, client.ObjectKeyFromObject(own), latest) == nil && latest.Spec.Suspend
+	return own != nil && r.gates().Get(ctx, client.ObjectKeyFromObject(own), latest) == nil && latest.Spec.Suspend
 }

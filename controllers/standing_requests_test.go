@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -171,11 +172,15 @@ func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 
 	w.in(planned)
 	var mu sync.Mutex
-	told, targets, known := g.DeepCopy(), 0, false
+	told, targets, known, stripped := g.DeepCopy(), 0, false, false
 	w.writes.before = func(write string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if strings.HasSuffix(write, "Gate/production") {
+			if targets >= 2 && !stripped {
+				stripped = true
+				w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+			}
 			return nil
 		}
 		targets++
@@ -184,14 +189,14 @@ func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 		case 2:
 			w.close(told, start.Add(closes))
 		case 2*writesAtOnce - 4:
-			w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+			w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(told), told))
 			known = gate.IsOpen(told, start.Add(closes-1)) && !gate.IsOpen(told, start.Add(closes))
 		}
 		return nil
 	}
 	w.reconcile(g)
 	w.writes.heal()
-	if !known {
+	if !known || !stripped {
 		t.Errorf("it is not known when it closes: %v", told.Status.NextTransition)
 	}
 	w.reconcile(g)
@@ -201,6 +206,48 @@ func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 		t.Errorf("got %s %s", got.Status, got.Reason)
 	}
 	if events := w.events.take("Gate/production " + v1alpha1.RequestAcceptedReason); len(events) != 1 {
+		t.Errorf("told %q", events)
+	}
+}
+
+// The cache has still what was asked for before.
+func TestWhatIsHandledIsNotHandledAgainByACacheThatIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomizations(2 * writesAtOnce)
+	g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	w.close(g, start.Add(hours(1)))
+	w.reconcile(g)
+	stale := g.DeepCopy()
+	w.in(hours(1))
+	w.reconcile(g)
+	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{all()} })
+	stale.Spec, stale.Generation = g.Spec, g.Generation
+	w.close(g, start.Add(hours(1.5)))
+	w.in(hours(2))
+	w.events.take("")
+	w.Client = behind{w.Client, stale}
+	var mu sync.Mutex
+	targets := 0
+	w.writes.before = func(write string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasPrefix(write, "apply Kustomization/") {
+			targets++
+			w.in(hours(2) + time.Duration(targets)*standingFor)
+		}
+		return nil
+	}
+	w.reconcile(g)
+	if last := g.Status.LastRequest; last == nil || !last.RequestedAt.Equal(&metav1.Time{Time: start.Add(hours(1.5))}) {
+		t.Errorf("the last request is %v", last)
+	}
+	for _, m := range g.Status.Requests {
+		if m.LastHandled != start.Add(hours(1.5)).Format(time.RFC3339) {
+			t.Errorf("handled last: %s", m.LastHandled)
+		}
+	}
+	if events := w.events.take("Gate/production Request"); len(events) != 1 {
 		t.Errorf("told %q", events)
 	}
 }
@@ -215,7 +262,7 @@ func TestAnOpeningStopsAtTheInstantThatIsAskedForMeanwhile(t *testing.T) {
 	})
 	w.in(hours(1))
 	w.reconcile(g)
-	s, closes := w.standing(g, v1alpha1.StateOpened), hours(2)
+	s, closes := w.standing(g, &g.Status, v1alpha1.StateOpened), hours(2)
 	w.close(g.DeepCopy(), start.Add(closes))
 	for _, tc := range []struct {
 		at    time.Duration
