@@ -245,8 +245,11 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 			return s, untoldError{err}
 		}
 		obj, err := r.reread(ctx, s.obj, retry)
+		if err != nil {
+			return s, untoldError{err}
+		}
 		if obj == nil {
-			return settled{told: true}, err
+			return settled{told: true}, nil
 		}
 		if s, err = r.settle(ctx, obj, want); err != nil {
 			return s, err
@@ -254,7 +257,8 @@ func (r *GateReconciler) confirm(ctx context.Context, s settled, want order) (se
 	}
 }
 
-// untoldError is why a target does not tell what became of it.
+// untoldError is why a target does not tell what became of it. What somebody resumes is not
+// held anew because of it.
 type untoldError struct{ error }
 
 // Unwrap returns the error of the API server.

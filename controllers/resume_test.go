@@ -1,9 +1,12 @@
 package controllers
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -96,6 +99,39 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 			w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, held by '" + key(g) + "' before."})
 		})
 	}
+}
+
+func TestRespectLeavesAResumedTargetThatCannotBeReadAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.gate("production", v1alpha1.GateSpec{
+		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+	})
+	w.reconcile(g)
+	w.resume(app)
+	w.APIReader = brokenGet{w.APIReader, "Kustomization"}
+	w.writes.before = once("patch-status Kustomization", conflict)
+	if _, err := w.try(g); err == nil {
+		t.Fatal("it was read")
+	}
+	w.APIReader = cluster.Client
+	w.reconcile(g)
+	w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, held by '" + key(g) + "' before."})
+}
+
+// brokenGet is a client that cannot get objects of a kind.
+type brokenGet struct {
+	client.Reader
+	kind string
+}
+
+// Get implements client.Reader.
+func (b brokenGet) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if obj.GetObjectKind().GroupVersionKind().Kind == b.kind {
+		return errBroken
+	}
+	return b.Reader.Get(ctx, key, obj, opts...)
 }
 
 func TestRespectThatBecomesEnforceHoldsAgain(t *testing.T) {
