@@ -137,7 +137,7 @@ const (
 	// target.
 	WriteFailedReason = "WriteFailed"
 	// StatusWriteFailedReason means that the target is as the Gate wants it, but that the
-	// API server refused the condition which says so.
+	// condition which says so could not be written, or the target not be read for it.
 	StatusWriteFailedReason = "StatusWriteFailed"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"
