@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -128,10 +127,8 @@ func (r *GateReconciler) refuses(ctx context.Context, name string, obj *unstruct
 func (r *GateReconciler) newer(ctx context.Context, g *v1alpha1.Gate, obj *unstructured.Unstructured) *v1alpha1.Gate {
 	cached := &v1alpha1.Gate{}
 	err := r.Get(ctx, client.ObjectKeyFromObject(g), cached)
-	if err != nil || cached.UID != g.UID || !cached.DeletionTimestamp.IsZero() || !governs(cached, obj, namedBy(obj)) {
-		return g
-	}
-	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, g.ResourceVersion); err != nil || order <= 0 {
+	if err != nil || cached.UID != g.UID || !older(g.ResourceVersion, cached.ResourceVersion) ||
+		!cached.DeletionTimestamp.IsZero() || !governs(cached, obj, namedBy(obj)) {
 		return g
 	}
 	return cached

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -106,6 +107,38 @@ func TestWhatIsRequestedIsNotLostToAConflict(t *testing.T) {
 	}
 	if events := w.events.take("Gate/production " + v1alpha1.RequestAcceptedReason); len(events) != 1 {
 		t.Errorf("told %q", events)
+	}
+}
+
+// A Gate of the same name may have taken its place meanwhile.
+func TestWhatIsRequestedOfAGateIsNotAskedOfItsSuccessor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomizations(2 * writesAtOnce)
+	g := w.closedGate("production", all())
+	successor := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}, Spec: *g.Spec.DeepCopy()}
+	var mu sync.Mutex
+	told, targets := g.DeepCopy(), 0
+	w.writes.before = func(write string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if write == "patch-status Gate/production" && targets >= 2 && successor.UID == "" {
+			w.must(cluster.Client.Delete(w.ctx, g.DeepCopy()))
+			w.must(cluster.Client.Patch(w.ctx, told, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+			w.must(cluster.Client.Create(w.ctx, successor))
+		}
+		if strings.HasPrefix(write, "apply Kustomization/") {
+			if targets++; targets == 2 {
+				w.close(told, start)
+			}
+			w.in(time.Duration(targets) * standingFor)
+		}
+		return nil
+	}
+	_, _ = w.try(g) // what is gone cannot be written
+	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	if successor.UID == "" || g.UID != successor.UID || g.Status.LastRequest != nil || len(g.Status.Requests) > 0 {
+		t.Errorf("the successor %q has the status %+v", successor.UID, g.Status)
 	}
 }
 
