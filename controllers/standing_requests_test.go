@@ -76,20 +76,17 @@ func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
 	}
 }
 
-// Flux may do so between the look at it and the write.
-func TestWhatIsRequestedIsNotLostToAConflict(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.kustomizations(2 * writesAtOnce)
-	g := w.closedGate("production", all())
+// askedMeanwhile lets a Gate be asked to close at the second write to a target, and something
+// happen just before its status is written after that, once.
+func (w *world) askedMeanwhile(g *v1alpha1.Gate, then func(told *v1alpha1.Gate)) {
 	var mu sync.Mutex
-	told, targets, stripped := g.DeepCopy(), 0, false
+	told, targets := g.DeepCopy(), 0
 	w.writes.before = func(write string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if write == "patch-status Gate/production" && targets >= 2 && !stripped {
-			stripped = true
-			w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+		if write == "patch-status Gate/"+g.Name && targets >= 2 && then != nil {
+			then(told)
+			then = nil
 		}
 		if strings.HasPrefix(write, "apply Kustomization/") {
 			if targets++; targets == 2 {
@@ -99,6 +96,19 @@ func TestWhatIsRequestedIsNotLostToAConflict(t *testing.T) {
 		}
 		return nil
 	}
+}
+
+// Flux may do so between the look at it and the write.
+func TestWhatIsRequestedIsNotLostToAConflict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomizations(2 * writesAtOnce)
+	g := w.closedGate("production", all())
+	stripped := false
+	w.askedMeanwhile(g, func(told *v1alpha1.Gate) {
+		stripped = true
+		w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+	})
 	w.reconcile(g)
 	w.writes.heal()
 	w.reconcile(g)
@@ -117,24 +127,11 @@ func TestWhatIsRequestedOfAGateIsNotAskedOfItsSuccessor(t *testing.T) {
 	w.kustomizations(2 * writesAtOnce)
 	g := w.closedGate("production", all())
 	successor := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}, Spec: *g.Spec.DeepCopy()}
-	var mu sync.Mutex
-	told, targets := g.DeepCopy(), 0
-	w.writes.before = func(write string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if write == "patch-status Gate/production" && targets >= 2 && successor.UID == "" {
-			w.must(cluster.Client.Delete(w.ctx, g.DeepCopy()))
-			w.must(cluster.Client.Patch(w.ctx, told, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-			w.must(cluster.Client.Create(w.ctx, successor))
-		}
-		if strings.HasPrefix(write, "apply Kustomization/") {
-			if targets++; targets == 2 {
-				w.close(told, start)
-			}
-			w.in(time.Duration(targets) * standingFor)
-		}
-		return nil
-	}
+	w.askedMeanwhile(g, func(told *v1alpha1.Gate) {
+		w.must(cluster.Client.Delete(w.ctx, g.DeepCopy()))
+		w.must(cluster.Client.Patch(w.ctx, told, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		w.must(cluster.Client.Create(w.ctx, successor))
+	})
 	_, _ = w.try(g) // what is gone cannot be written
 	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
 	if successor.UID == "" || g.UID != successor.UID || g.Status.LastRequest != nil || len(g.Status.Requests) > 0 {

@@ -264,7 +264,12 @@ func (w *walk) content() error {
 	return nil
 }
 
+// still returns an error if anything has moved. cert-manager looks all the while: what it
+// does, and what the controller does because of it, are not to begin after that.
 func (w *walk) still(before checker.World) error {
+	if err := w.certManager(); err != nil {
+		return err
+	}
 	after, err := w.see()
 	if err != nil {
 		return err
