@@ -159,7 +159,7 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	}
 }
 
-// To release thousands of targets takes minutes, in which no other Gate takes this one for
+// To release thousands of targets may take minutes, in which no other Gate takes this one for
 // closed.
 func TestAGateThatOpensByANewSpecIsOpenBeforeItsTargetsAre(t *testing.T) {
 	t.Parallel()

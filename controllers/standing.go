@@ -19,7 +19,7 @@ import (
 const standingFor = 100 * time.Millisecond
 
 // standing is a decision while targets are brought to it. To hold or to release thousands
-// of them takes minutes, in which the Gate may be told otherwise.
+// of them may take minutes, in which the Gate may be told otherwise.
 type standing struct {
 	*GateReconciler
 	state v1alpha1.State

@@ -139,7 +139,7 @@ func TestWhatIsRequestedOfAGateIsNotAskedOfItsSuccessor(t *testing.T) {
 	}
 }
 
-// What a Gate does not govern any more is let go last, which takes minutes, too.
+// What a Gate does not govern any more is let go last, which may take minutes, too.
 func TestWhatIsRequestedWhileTargetsLeaveIsNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// A release or a hold of many targets takes minutes. What the Gate is told meanwhile
+// A release or a hold of many targets may take minutes. What the Gate is told meanwhile
 // counts for all targets that are left.
 func TestAGateThatIsToldOtherwiseDoesNotGoOn(t *testing.T) {
 	t.Parallel()
