@@ -101,16 +101,11 @@ func newsOfException(obj *v1alpha1.GateException, by string, now time.Time) news
 // announce says in an event and in the log that the Gate has another state, and
 // who requested it, when and why if a request did it.
 func (r *GateReconciler) announce(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, now time.Time) {
-	message, details := decision.Message, []any{"state", decision.State, "reason", decision.Reason}
+	details := []any{"state", decision.State, "reason", decision.Reason}
 	if request := decision.Request; request != nil {
 		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "by", request.By, "requestReason", request.Reason)
-		if message == fmt.Sprintf("Gate %s requested", request.Action) {
-			message = fmt.Sprintf("Gate %s", request)
-		} else {
-			message += fmt.Sprintf(", %s", request)
-		}
 	}
-	newsOf(client.ObjectKeyFromObject(obj).String(), decision, now).tell(r, obj, eventNormal, decision.Reason, "%s", message)
+	newsOf(client.ObjectKeyFromObject(obj).String(), decision, now).tell(r, obj, eventNormal, decision.Reason, "%s", decision.Message)
 	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
 }
 

@@ -128,6 +128,7 @@ func TestAGateThatClosesOnceGatesWereReadKeepsAMachineBack(t *testing.T) {
 			w.reconcile(g)
 			w.expectAsked([]*target.Object{m})
 			w.APIReader = cluster.Client
+			w.reconcile(other)
 			w.open(other, w.in(time.Second))
 			w.reconcile(other)
 			w.reconcile(g)

@@ -283,7 +283,7 @@ func TestWhichGatesPutTheirNameToTargets(t *testing.T) {
 		}, true},
 		"it is open and was asked to close": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Annotations = []metav1.Condition{opened}, map[string]string{v1alpha1.CloseRequestedAtAnnotation: "before"}
-			g.Status.Requests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestClose, LastHandled: "before"}}
+			g.Status.HandledRequests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestClose, LastHandled: "before"}}
 		}, false},
 		"it is due to close": {func(g *v1alpha1.Gate) {
 			g.Status.Conditions, g.Status.NextTransition = []metav1.Condition{opened}, at("closed", 0)

@@ -68,7 +68,7 @@ func (s *standing) remembered(status *v1alpha1.GateStatus) {
 // for closed from NextTransition on.
 func takeRequests(to, from *v1alpha1.GateStatus) {
 	from = from.DeepCopy()
-	to.Requests, to.LastRequest, to.NextTransition = from.Requests, from.LastRequest, from.NextTransition
+	to.Requests, to.HandledRequests, to.LastRequest, to.NextTransition = from.Requests, from.HandledRequests, from.LastRequest, from.NextTransition
 	to.RequestedAt, to.ResetToDefaultAt = from.RequestedAt, from.ResetToDefaultAt
 }
 

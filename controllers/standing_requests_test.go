@@ -134,7 +134,7 @@ func TestWhatIsRequestedOfAGateIsNotAskedOfItsSuccessor(t *testing.T) {
 	})
 	_, _ = w.try(g) // what is gone cannot be written
 	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
-	if successor.UID == "" || g.UID != successor.UID || g.Status.LastRequest != nil || len(g.Status.Requests) > 0 {
+	if successor.UID == "" || g.UID != successor.UID || g.Status.LastRequest != nil || len(g.Status.HandledRequests) > 0 {
 		t.Errorf("the successor %q has the status %+v", successor.UID, g.Status)
 	}
 }
@@ -272,7 +272,7 @@ func TestWhatIsHandledIsNotHandledAgainByACacheThatIsBehind(t *testing.T) {
 	if last := g.Status.LastRequest; last == nil || !last.RequestedAt.Equal(&metav1.Time{Time: start.Add(hours(1.5))}) {
 		t.Errorf("the last request is %v", last)
 	}
-	for _, m := range g.Status.Requests {
+	for _, m := range g.Status.HandledRequests {
 		if m.LastHandled != start.Add(hours(1.5)).Format(time.RFC3339) {
 			t.Errorf("handled last: %s", m.LastHandled)
 		}

@@ -166,7 +166,7 @@ func TestAHardFreezeAndACloseRequestSayWhyAGateIsClosed(t *testing.T) {
 	}
 	w.close(g, w.in(hours(3)))
 	w.reconcile(g)
-	if got := opened(g); got != "False CloseRequested: Gate close requested, "+because {
+	if got := opened(g); got != "False CloseRequested: Gate close requested at 2026-11-23T15:00:00Z, "+because {
 		t.Error(got)
 	}
 }

@@ -49,7 +49,7 @@ func TestStatusEventsAndLogSayWhoOpenedWhenAndWhy(t *testing.T) {
 		t.Errorf("events\ngot  %s\nwant %s", got, want)
 	}
 	line := strings.Join(*lines, "\n")
-	for _, part := range []string{`"msg"="Gate open requested"`, `"state"="opened"`, `"requestedAt"="2026-11-23T12:00:00Z"`, `"by"="alice"`, `"requestReason"="hotfix 1234"`} {
+	for _, part := range []string{`"msg"="Gate open requested at 2026-11-23T12:00:00Z by alice: hotfix 1234"`, `"state"="opened"`, `"requestedAt"="2026-11-23T12:00:00Z"`, `"by"="alice"`, `"requestReason"="hotfix 1234"`} {
 		if !strings.Contains(line, part) {
 			t.Errorf("no %s in the log:\n%s", part, line)
 		}

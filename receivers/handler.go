@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // Handler takes webhooks. Nothing that it logs or answers has a path, a token or a
@@ -252,6 +253,8 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 		result.code, result.text, result.err = http.StatusTooManyRequests, err.Error(), err
 	case errors.Is(err, errAway):
 		result.code, result.text, result.err = http.StatusServiceUnavailable, "not every gate could be asked, try again", err
+	case errors.Is(err, gate.ErrClosedByPeople):
+		result.code, result.text, result.err = http.StatusForbidden, err.Error(), err
 	case errors.Is(err, errNoGate):
 		result.code, result.text, result.err = http.StatusInternalServerError, err.Error(), err
 	default:

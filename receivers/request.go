@@ -8,9 +8,11 @@ import (
 	"time"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -41,6 +43,9 @@ type Gates struct {
 	// Client reads from the API server and writes to it. Its rate is bounded apart from
 	// that of the holds, so that senders keep nobody from being held.
 	client.Client
+	// Events tells of a webhook that is refused because people have closed the Gate, nil
+	// for nobody.
+	Events record.EventRecorder
 
 	// writing lets requests on one Gate wait for each other rather than for the
 	// conflict that they would cause.
@@ -100,6 +105,10 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 	}
 	before := obj.DeepCopy()
 	if err := write(obj, a, now); err != nil {
+		if errors.Is(err, gate.ErrClosedByPeople) {
+			g.refuse(obj, a, err)
+			return "", false, fmt.Errorf("gate '%s' stays closed, %w", key, err)
+		}
 		if errors.Is(err, gate.ErrAhead) {
 			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errAway, key, err)
 		}
@@ -111,6 +120,18 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 	}
 	err = g.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
 	return gate.Requested(obj, a.action), transient(err), err
+}
+
+// refuse tells on a Gate that the request of a receiver is not even written.
+func (g *Gates) refuse(obj *v1alpha1.Gate, a ask, cause error) {
+	if g.Events == nil {
+		return
+	}
+	prefix := v1alpha1.GroupVersion.Group + "/"
+	g.Events.AnnotatedEventf(obj, map[string]string{
+		prefix + "gate": client.ObjectKeyFromObject(obj).String(), prefix + "action": string(a.action),
+		prefix + "reason": v1alpha1.RequestRefusedReason, prefix + "by": a.by, prefix + "why": a.reason,
+	}, corev1.EventTypeWarning, v1alpha1.RequestRefusedReason, "%s requested by %s is refused, %s", a.action, a.by, cause)
 }
 
 // retried calls a function until it returns no error, or one that a retry cannot mend,

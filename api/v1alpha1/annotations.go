@@ -15,6 +15,12 @@ const (
 	// whatever the caller sets. Without, it is what the caller claims.
 	OpenRequestedByAnnotation = "open.gate.fluxcd.io/requestedBy"
 
+	// OpenReceivedAnnotation is the value of OpenRequestedAtAnnotation that a
+	// GateReceiver wrote. The request is that of the receiver in
+	// OpenRequestedByAnnotation only while both are the same: who asks by hand may
+	// leave the name of the last receiver behind. Only the controller writes it.
+	OpenReceivedAnnotation = "open.gate.fluxcd.io/received"
+
 	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339.
 	// At most 366 days away. It can have a duration as OpenRequestedAtAnnotation.
 	CloseRequestedAtAnnotation = "close.gate.fluxcd.io/requestedAt"
@@ -27,6 +33,10 @@ const (
 	// config/policies the API server stamps it with the name of the caller,
 	// whatever the caller sets. Without, it is what the caller claims.
 	CloseRequestedByAnnotation = "close.gate.fluxcd.io/requestedBy"
+
+	// CloseReceivedAnnotation is the value of CloseRequestedAtAnnotation that a
+	// GateReceiver wrote, as OpenReceivedAnnotation.
+	CloseReceivedAnnotation = "close.gate.fluxcd.io/received"
 
 	// ApproveRequestedAtAnnotation approves a GateException: a time in RFC 3339. It
 	// approves the spec as it is at that moment.

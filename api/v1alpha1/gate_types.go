@@ -267,11 +267,20 @@ type GateStatus struct {
 	// +optional
 	LastRequest *LastRequest `json:"lastRequest,omitempty"`
 
-	// Requests is what is remembered of open and close requests.
+	// Requests are the accepted requests that are in force, or that were last, those
+	// that they have ended, and those that are planned. Of several closes in force,
+	// the one that lasts longest is kept: one of people and one of webhooks.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Requests []AcceptedRequest `json:"requests,omitempty"`
+
+	// HandledRequests is what is remembered of the annotations for open and close
+	// requests.
 	// +listType=map
 	// +listMapKey=action
 	// +optional
-	Requests []RequestMemory `json:"requests,omitempty"`
+	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
 
 	// NextTransition is the next change of state, missing if none is in sight.
 	// +optional

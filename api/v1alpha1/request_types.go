@@ -50,9 +50,9 @@ type LastRequest struct {
 	Source string `json:"source"`
 }
 
-// RequestMemory is what the controller remembers of the requests for one
-// action. Requests are edge-triggered: they outlive their annotation, which
-// Flux removes from a Gate that is in Git.
+// RequestMemory is what the controller remembers of the annotation for one
+// action. Requests are edge-triggered: a value is looked at once, and one that is
+// older than the last is known for what Flux puts back from Git.
 type RequestMemory struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
@@ -61,36 +61,52 @@ type RequestMemory struct {
 	// or refused.
 	LastHandled string `json:"lastHandled"`
 
-	// RequestedAt is the time of the last request whose time had come.
+	// RequestedAt is the time in the last accepted value whose time has come.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 
-	// Window of that request, if it has one of its own.
+	// Window is the duration in that value, missing if it has none.
+	// +optional
+	Window *metav1.Duration `json:"window,omitempty"`
+}
+
+// AcceptedRequest is a request that counts. It outlives its annotation, which Flux
+// removes from a Gate that is in Git.
+type AcceptedRequest struct {
+	// Action requested.
+	Action RequestAction `json:"action"`
+
+	// RequestedAt is the time from which on the request is in force.
+	RequestedAt metav1.MicroTime `json:"requestedAt"`
+
+	// Window of the request, if it has one of its own. The request ends when that
+	// or spec.window is over, and with neither it lasts until an opposite request
+	// ends it.
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// By is who made that request.
+	// AcceptedAt is when the controller took note of the request. Requests count in
+	// this order.
+	AcceptedAt metav1.MicroTime `json:"acceptedAt"`
+
+	// Planned is true until the time of the request has come.
+	// +optional
+	Planned bool `json:"planned,omitempty"`
+
+	// EndedAt is the time from which on a request for the opposite action is in force
+	// in place of this one, missing if none has ended it.
+	// +optional
+	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
+
+	// By is who made the request, empty if that is not known.
 	// +optional
 	By string `json:"by,omitempty"`
 
-	// Reason given with that request.
+	// Reason given with the request.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// PlannedAt is the time of a request that is still to come.
-	// +optional
-	PlannedAt *metav1.MicroTime `json:"plannedAt,omitempty"`
-
-	// PlannedWindow is the window of the request that is still to come, if it has one of
-	// its own.
-	// +optional
-	PlannedWindow *metav1.Duration `json:"plannedWindow,omitempty"`
-
-	// PlannedBy is who made the request that is still to come.
-	// +optional
-	PlannedBy string `json:"plannedBy,omitempty"`
-
-	// PlannedReason is the reason given with the request that is still to come.
-	// +optional
-	PlannedReason string `json:"plannedReason,omitempty"`
+	// Source of the request: annotation, or webhook if a GateReceiver made it. Only
+	// people end what people have closed.
+	Source string `json:"source"`
 }

@@ -112,7 +112,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
 	}
-	return addReceivers(mgr, common, opts, o)
+	return addReceivers(mgr, recorder, common, opts, o)
 }
 
 // Scheme returns the scheme with all types that the controller reads or writes.

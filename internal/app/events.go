@@ -87,6 +87,10 @@ func newEventQueue(recorder kuberecorder.EventRecorder) *eventQueue {
 	return q
 }
 
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica takes webhooks,
+// and tells which it refuses.
+func (q *eventQueue) NeedLeaderElection() bool { return false }
+
 // Start implements manager.Runnable.
 func (q *eventQueue) Start(ctx context.Context) error {
 	for {

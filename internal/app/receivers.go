@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/rest"
+	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,7 @@ import (
 
 // addReceivers adds what takes webhooks and what answers Flagger, unless it has no
 // address.
-func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
+func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
 	if o.ReceiverAddr == "" && o.FlaggerAddr == "" {
 		return nil
 	}
@@ -35,6 +36,7 @@ func addReceivers(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers
 		return fmt.Errorf("unable to create the controller of receivers: %w", err)
 	}
 	gates, counted := receivers.NewGates(direct), receivers.MustMakeMetrics(ctrlmetrics.Registry)
+	gates.Events = recorder
 	if o.ReceiverAddr != "" {
 		handler := receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("receivers"), counted)
 		server := &receivers.Server{Addr: o.ReceiverAddr, Handler: handler, Table: table, Receivers: mgr.GetCache()}

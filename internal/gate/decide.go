@@ -43,8 +43,8 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 	}
 	counts := counting(g, exceptions, now)
 	config.Exceptions = compileExceptions(g, counts)
-	requests := requestsOf(g)
-	config.Open, config.Close = periods(requests, now)
+	requests := courseAt(g, now)
+	config.Open, config.Close = wholeCourse(g).periods(now)
 	plan := schedule.NewPlan(config)
 	s := plan.Decide(now)
 
@@ -55,18 +55,21 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 			Reason: string(s.Next.Reason), By: s.Next.By,
 		}
 	}
-	d.Message = message(s, d.Next, &g.Spec)
+	request := requests.deciding(s.Reason)
+	d.Message = message(s, d.Next, &g.Spec, request)
 	if why := waitsFor(g); why != "" {
-		d.wait(g, s, why)
+		d.wait(g, s, request, why)
 	}
 	d.Message += inForceToo(d.Reason, applying(counts, now), plan.Refused())
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = earlier(d.Recheck, next)
 	}
-	d.RequestedAt, d.ResetToDefaultAt = resetTimes(requests, now, func(at time.Time) v1alpha1.State {
+	d.RequestedAt, d.ResetToDefaultAt = requests.resetTimes(func(at time.Time) v1alpha1.State {
 		return byItself(g, config, exceptions, at)
 	})
-	d.Request = deciding(requests, schedule.Reason(d.Reason), now)
+	if d.Reason == string(s.Reason) {
+		d.Request = request
+	}
 	return d
 }
 
@@ -78,7 +81,7 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 		return nil, errs
 	}
 	config.Exceptions = compileExceptions(g, counting(g, exceptions, from))
-	config.Open, config.Close = periods(requestsOf(g), until)
+	config.Open, config.Close = wholeCourse(g).periods(until)
 	return schedule.NewPlan(config).Intervals(from, until), nil
 }
 
@@ -93,25 +96,23 @@ func byItself(g *v1alpha1.Gate, config schedule.Config, exceptions []*v1alpha1.G
 // resetTimes reports the request in force in the RFC's two fields. A request
 // that ended the opposite one early and asks for what the Gate is by itself
 // resets it at once.
-func resetTimes(requests []inForce, now time.Time, byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
-	i := latest(requests, now)
-	if i < 0 {
+func (c *course) resetTimes(byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
+	r := c.last()
+	if r == nil {
 		return nil, nil
 	}
-	r := requests[i]
-	state := v1alpha1.StateOpened
-	if r.action == v1alpha1.RequestClose {
+	state, end := v1alpha1.StateOpened, r.end
+	if r.Action == v1alpha1.RequestClose {
 		state = v1alpha1.StateClosed
 	}
-	endedOpposite := i > 0 && requests[i-1].action != r.action && requests[i-1].end.Equal(r.start)
-	if endedOpposite && byItself(r.start) == state {
-		r.end = r.start
+	if c.endedEarly(r) && byItself(r.RequestedAt.Time) == state {
+		end = r.RequestedAt.Time
 	}
-	requestedAt = &metav1.Time{Time: r.start}
-	if r.end.IsZero() {
+	requestedAt = &metav1.Time{Time: r.RequestedAt.Time}
+	if end.IsZero() {
 		return requestedAt, nil
 	}
-	return requestedAt, &metav1.Time{Time: r.end}
+	return requestedAt, &metav1.Time{Time: end}
 }
 
 // Withheld returns the decision to open a Gate as that to leave it closed, because
@@ -138,10 +139,11 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	if next := g.Status.NextTransition; next != nil && next.State == v1alpha1.StateClosed {
 		closing = next.At.Time
 	}
-	for _, r := range requestsOf(g) {
-		if r.action == v1alpha1.RequestClose && (r.end.IsZero() || now.Before(r.end)) {
-			if closing = earlier(closing, r.start); closing.Equal(r.start) {
-				d.Request = r.request()
+	for _, r := range wholeCourse(g).spans {
+		if r.Action == v1alpha1.RequestClose && r.lasts(now) {
+			if closing = earlier(closing, r.RequestedAt.Time); closing.Equal(r.RequestedAt.Time) {
+				request := requestOf(r.AcceptedRequest)
+				d.Request = &request
 			}
 		}
 	}

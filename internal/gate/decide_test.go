@@ -61,56 +61,56 @@ func TestEachRowOfTheDecisionTable(t *testing.T) {
 		},
 		"an open request for a window": {
 			accepted(t, closed(window(time.Hour)), open("2026-11-23T11:30:00Z")),
-			isOpened, "OpenRequested", "Gate scheduled for closing at 2026-11-23T12:30:00Z", next{"2026-11-23T12:30:00Z", isClosed, "Default", ""},
+			isOpened, "OpenRequested", "Gate scheduled for closing at 2026-11-23T12:30:00Z, open requested at 2026-11-23T11:30:00Z", next{"2026-11-23T12:30:00Z", isClosed, "Default", ""},
 		},
 		"an open request without a window": {
-			accepted(t, closed(), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested", next{},
+			accepted(t, closed(), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"an open request that is over": {
 			accepted(t, closed(window(time.Hour)), open("2026-11-23T11:00:00Z")), isClosed, "Default", "Gate closed by default", next{},
 		},
 		"a close request for a window": {
 			accepted(t, opened(window(24*time.Hour)), shut("2026-11-23T11:30:00Z")),
-			isClosed, "CloseRequested", "Gate scheduled for opening at 2026-11-24T11:30:00Z", next{"2026-11-24T11:30:00Z", isOpened, "Default", ""},
+			isClosed, "CloseRequested", "Gate scheduled for opening at 2026-11-24T11:30:00Z, close requested at 2026-11-23T11:30:00Z", next{"2026-11-24T11:30:00Z", isOpened, "Default", ""},
 		},
 		"a close request without a window": {
-			accepted(t, opened(), shut("2026-11-23T11:30:00Z")), isClosed, "CloseRequested", "Gate close requested", next{},
+			accepted(t, opened(), shut("2026-11-23T11:30:00Z")), isClosed, "CloseRequested", "Gate close requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"a close request that ends an open request": {
 			accepted(t, closed(window(time.Hour)), open("2026-11-23T11:30:00Z"), shut("2026-11-23T11:40:00Z")),
-			isClosed, "CloseRequested", "Gate close requested", next{},
+			isClosed, "CloseRequested", "Gate close requested at 2026-11-23T11:40:00Z", next{},
 		},
 		"an open request that ends before a planned close": {
 			accepted(t, closed(window(time.Hour)), open("2026-11-23T11:30:00Z"), shut("2026-11-23T15:00:00Z").seen("2026-11-23T11:31:00Z")),
-			isOpened, "OpenRequested", "Gate scheduled for closing at 2026-11-23T12:30:00Z", next{"2026-11-23T12:30:00Z", isClosed, "Default", ""},
+			isOpened, "OpenRequested", "Gate scheduled for closing at 2026-11-23T12:30:00Z, open requested at 2026-11-23T11:30:00Z", next{"2026-11-23T12:30:00Z", isClosed, "Default", ""},
 		},
 		"a close request that ends before a planned open": {
 			accepted(t, opened(window(time.Hour)), shut("2026-11-23T11:30:00Z"), open("2026-11-23T15:00:00Z").seen("2026-11-23T11:31:00Z")),
-			isClosed, "CloseRequested", "Gate scheduled for opening at 2026-11-23T12:30:00Z", next{"2026-11-23T12:30:00Z", isOpened, "Default", ""},
+			isClosed, "CloseRequested", "Gate scheduled for opening at 2026-11-23T12:30:00Z, close requested at 2026-11-23T11:30:00Z", next{"2026-11-23T12:30:00Z", isOpened, "Default", ""},
 		},
 		"a planned close that ends an open request": {
 			accepted(t, closed(window(time.Hour)), open("2026-11-23T11:30:00Z"), shut("2026-11-23T12:10:00Z").seen("2026-11-23T11:31:00Z")),
-			isOpened, "OpenRequested", "Gate scheduled for closing at 2026-11-23T12:10:00Z", next{"2026-11-23T12:10:00Z", isClosed, "CloseRequested", ""},
+			isOpened, "OpenRequested", "Gate scheduled for closing at 2026-11-23T12:10:00Z, open requested at 2026-11-23T11:30:00Z", next{"2026-11-23T12:10:00Z", isClosed, "CloseRequested", ""},
 		},
 		"a planned release": {
 			accepted(t, closed(window(time.Hour)), open("2026-11-23T18:00:00Z").seen("2026-11-23T11:00:00Z")),
 			isClosed, "Default", "Gate closed by default, scheduled for opening at 2026-11-23T18:00:00Z", next{"2026-11-23T18:00:00Z", isOpened, "OpenRequested", ""},
 		},
 		"a close request wins over a window that is open": {
-			accepted(t, closed(day), shut("2026-11-23T11:30:00Z")), isClosed, "CloseRequested", "Gate close requested", next{},
+			accepted(t, closed(day), shut("2026-11-23T11:30:00Z")), isClosed, "CloseRequested", "Gate close requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"a hard freeze wins over an open request": {
 			accepted(t, closed(freeze("Deny")), open("2026-11-23T11:30:00Z")), isClosed, "ClosePeriod",
 			"Gate closed by close period 'freeze', scheduled for opening at 2026-11-23T13:00:00Z", next{"2026-11-23T13:00:00Z", isOpened, "OpenRequested", ""},
 		},
 		"an open request lifts a close period": {
-			accepted(t, opened(freeze("Allow")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested", next{},
+			accepted(t, opened(freeze("Allow")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"manualOpen is Allow unless it says otherwise": {
-			accepted(t, opened(freeze("")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested", next{},
+			accepted(t, opened(freeze("")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"a close request wins over a hard freeze": {
-			accepted(t, opened(freeze("Deny")), shut("2026-11-23T11:30:00Z")), isClosed, "CloseRequested", "Gate close requested", next{},
+			accepted(t, opened(freeze("Deny")), shut("2026-11-23T11:30:00Z")), isClosed, "CloseRequested", "Gate close requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"before notBefore": {
 			opened(between("2026-12-01T00:00:00Z", "")), isClosed, "NotYetActive",
@@ -123,7 +123,7 @@ func TestEachRowOfTheDecisionTable(t *testing.T) {
 			opened(between("2026-11-23T12:00:00Z", "")), isOpened, "Default", "Gate opened by default", next{},
 		},
 		"an open request before notBefore": {
-			accepted(t, closed(between("2026-12-01T00:00:00Z", "")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested", next{},
+			accepted(t, closed(between("2026-12-01T00:00:00Z", "")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"before notAfter": {
 			opened(between("", "2026-11-23T12:00:01Z")), isOpened, "Default",
@@ -134,7 +134,7 @@ func TestEachRowOfTheDecisionTable(t *testing.T) {
 		},
 		"an open request after notAfter": {
 			accepted(t, closed(window(time.Hour), between("", "2026-11-01T00:00:00Z")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested",
-			"Gate scheduled for closing at 2026-11-23T12:30:00Z", next{"2026-11-23T12:30:00Z", isClosed, "Expired", ""},
+			"Gate scheduled for closing at 2026-11-23T12:30:00Z, open requested at 2026-11-23T11:30:00Z", next{"2026-11-23T12:30:00Z", isClosed, "Expired", ""},
 		},
 		"windows of an expired gate": {
 			closed(day, between("", "2026-11-01T00:00:00Z")), isClosed, "Expired", "Gate closed since 2026-11-01T00:00:00Z", next{},

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -93,9 +94,15 @@ type request struct {
 	now    string
 }
 
-func open(at string) request             { return request{v1alpha1.RequestOpen, at, at} }
-func shut(at string) request             { return request{v1alpha1.RequestClose, at, at} }
+// open and shut are seen at the time that they ask for.
+func open(at string) request             { return request{v1alpha1.RequestOpen, at, beforeSlash(at)} }
+func shut(at string) request             { return request{v1alpha1.RequestClose, at, beforeSlash(at)} }
 func (r request) seen(at string) request { r.now = at; return r }
+
+func beforeSlash(value string) string {
+	at, _, _ := strings.Cut(value, "/")
+	return at
+}
 
 func annotate(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) {
 	if g.Annotations == nil {

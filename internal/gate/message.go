@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/schedule"
@@ -24,9 +25,9 @@ func inForceToo(reason string, exception *v1alpha1.GateException, refused []stri
 	return text
 }
 
-// message says in a sentence what the Gate is and until when. The wording for
-// requests and the default is that of the Flux RFC on gating.
-func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec) string {
+// message says in a sentence what the Gate is, until when, and who asked for it. The
+// wording for requests and the default is that of the Flux RFC on gating.
+func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, request *Request) string {
 	then := ""
 	if next != nil {
 		verb := "opening"
@@ -38,13 +39,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	text := ""
 	switch s.Reason {
 	case schedule.OpenRequested, schedule.CloseRequested:
-		if then != "" {
-			return "Gate " + then
-		}
-		if s.Reason == schedule.CloseRequested {
-			return "Gate close requested"
-		}
-		return "Gate open requested"
+		return "Gate " + strings.TrimPrefix(then+", "+request.String(), ", ")
 	case schedule.ClosePeriod:
 		text = fmt.Sprintf("Gate closed by close period '%s'", s.By)
 	case schedule.NotYetActive:

@@ -34,7 +34,5 @@ func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 // CloseRequested returns whether somebody has asked a Gate to close and nobody has looked
 // at that yet.
 func CloseRequested(g *v1alpha1.Gate) bool {
-	value, requested := g.Annotations[v1alpha1.CloseRequestedAtAnnotation]
-	memory := memoryOf(g, v1alpha1.RequestClose)
-	return requested && (memory == nil || memory.LastHandled != value)
+	return annotationsOf(v1alpha1.RequestClose).unhandled(g) != nil
 }

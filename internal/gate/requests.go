@@ -26,7 +26,8 @@ const (
 	maxReason = 512
 )
 
-// A Request is an annotation that was not handled before.
+// A Request is an annotation that was not handled before, or a planned request whose time
+// has come and that is refused then.
 type Request struct {
 	Action v1alpha1.RequestAction
 	// Annotation that holds the request, and its value.
@@ -39,6 +40,8 @@ type Request struct {
 	By, Reason string
 	// Err says why the request was refused, nil if it was accepted.
 	Err error
+
+	source string
 }
 
 // String says what is requested, when, by whom and why.
@@ -57,112 +60,143 @@ func (r Request) String() string {
 }
 
 type requestAnnotation struct {
-	action                           v1alpha1.RequestAction
-	requestedAt, requestedBy, reason string
+	action                                     v1alpha1.RequestAction
+	requestedAt, requestedBy, reason, received string
 }
 
+// requestAnnotations has the close first: of two that are seen at once it counts first.
 var requestAnnotations = []requestAnnotation{
-	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation},
-	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation},
+	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation, v1alpha1.CloseReceivedAnnotation},
+	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation, v1alpha1.OpenReceivedAnnotation},
 }
 
-// HandleRequests looks for request annotations that were not handled before,
-// remembers them in the status of the Gate, and returns them. A value is looked
-// at once; a missing annotation changes nothing.
-func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
-	for i := range g.Status.Requests {
-		if m := &g.Status.Requests[i]; m.PlannedAt != nil && !m.PlannedAt.After(now) {
-			begin(g, m)
-		}
+func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
+	if action == v1alpha1.RequestClose {
+		return requestAnnotations[0]
 	}
-	var handled []Request
-	for _, a := range inOrder(g) {
-		value, ok := g.Annotations[a.requestedAt]
-		memory := memoryOf(g, a.action)
-		if !ok || (memory != nil && memory.LastHandled == value) {
-			continue
-		}
-		if memory == nil {
-			g.Status.Requests = append(g.Status.Requests, v1alpha1.RequestMemory{Action: a.action})
-			memory = &g.Status.Requests[len(g.Status.Requests)-1]
-		}
-		memory.LastHandled = value
-		r := Request{
-			Action: a.action, Annotation: a.requestedAt, Value: value,
-			By: oneLine(g.Annotations[a.requestedBy], maxBy), Reason: oneLine(g.Annotations[a.reason], maxReason),
-		}
-		if r.At, r.Window, r.Err = parseRequest(value, memory.RequestedAt, now); r.Err == nil {
-			if isAgain(memory, r) {
+	return requestAnnotations[1]
+}
+
+// HandleRequests looks for request annotations that were not handled before and begins the
+// planned requests whose time has come. It remembers them in the status of the Gate and
+// returns what is new: requests accepted or refused, and planned ones that are refused
+// although they were accepted. A value is looked at once; a missing annotation changes nothing.
+func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
+	c := courseOf(g)
+	begun, handled := c.advance(now)
+	for _, r := range begun {
+		memory := memoryOf(g, r.Action)
+		memory.RequestedAt, memory.Window = &r.RequestedAt, r.Window
+	}
+	acceptedAt := c.acceptedAt(now)
+	var last *Request
+	for _, r := range unhandled(g, now) {
+		memory := memoryOf(g, r.Action)
+		memory.LastHandled = r.Value
+		if r.Err == nil {
+			if c.knows(memory, r) {
 				continue // Flux has put it back, after another value that was refused
 			}
-			if !r.At.After(now) {
-				r.At = seamless(requestsOf(g), a.action, r.At)
-			}
-			accept(memory, r, now)
+			r.Err = c.accept(memory, r, acceptedAt, now)
 		}
-		handled = append(handled, r)
-	}
-	var last *Request
-	for i := range handled {
-		if r := &handled[i]; r.Err == nil && (last == nil || !r.At.Before(last.At)) {
+		handled = append(handled, *r)
+		if r.Err == nil && (last == nil || !r.At.Before(last.At)) {
 			last = r
 		}
 	}
 	if last != nil {
 		g.Status.LastRequest = &v1alpha1.LastRequest{
 			Action: last.Action, RequestedAt: metav1.NewTime(last.At), Window: last.Window,
-			By: last.By, Reason: last.Reason, Source: sourceOf(last),
+			By: last.By, Reason: last.Reason, Source: last.source,
 		}
+	}
+	if len(begun) > 0 || last != nil {
+		g.Status.Requests = c.save()
 	}
 	return handled
 }
 
-// isAgain returns whether a request is the very one that is in force, or planned, as it
-// was handled before.
-func isAgain(memory *v1alpha1.RequestMemory, r Request) bool {
-	same := func(at *metav1.MicroTime, window *metav1.Duration) bool {
-		return at != nil && at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window)
+// unhandled returns the requests of a Gate that were not handled before, in the order in
+// which they count: the close first, unless the open is certainly older.
+func unhandled(g *v1alpha1.Gate, now time.Time) []*Request {
+	var all []*Request
+	for _, a := range requestAnnotations {
+		if r := a.unhandled(g); r != nil {
+			r.At, r.Window, r.Err = parseRequest(r.Value, memoryOf(g, a.action), now)
+			all = append(all, r)
+		}
 	}
-	return same(memory.RequestedAt, memory.Window) || same(memory.PlannedAt, memory.PlannedWindow)
-}
-
-// inOrder returns the annotations in the order of their times: an open request goes on
-// seamlessly from one that is in force, but not from one that a close request which is
-// seen together with it has ended.
-func inOrder(g *v1alpha1.Gate) []requestAnnotation {
-	order := slices.Clone(requestAnnotations)
-	slices.SortStableFunc(order, func(a, b requestAnnotation) int {
-		x, _ := instantOf(g.Annotations[a.requestedAt])
-		y, _ := instantOf(g.Annotations[b.requestedAt])
-		return x.Compare(y)
-	})
-	return order
-}
-
-// accept notes a request. One that is planned does not end the one in force.
-func accept(memory *v1alpha1.RequestMemory, r Request, now time.Time) {
-	at := &metav1.MicroTime{Time: r.At}
-	if r.At.After(now) {
-		memory.PlannedAt, memory.PlannedWindow, memory.PlannedBy, memory.PlannedReason = at, r.Window, r.By, r.Reason
-		return
+	if len(all) == 2 && all[0].Err == nil && all[1].Err == nil && all[0].At.After(all[1].At.Add(slack(all[0].source, all[1].source))) {
+		slices.Reverse(all)
 	}
-	memory.RequestedAt, memory.Window, memory.By, memory.Reason = at, r.Window, r.By, r.Reason
+	return all
 }
 
-// begin has a planned request take the place of the one in force.
-func begin(g *v1alpha1.Gate, m *v1alpha1.RequestMemory) {
-	at := m.PlannedAt.Time
-	m.PlannedAt = nil
-	m.RequestedAt = &metav1.MicroTime{Time: seamless(requestsOf(g), m.Action, at)}
-	m.Window, m.By, m.Reason = m.PlannedWindow, m.PlannedBy, m.PlannedReason
-	m.PlannedWindow, m.PlannedBy, m.PlannedReason = nil, "", ""
+// slack returns how far two requests must be apart that their times tell which came first.
+// Webhooks write theirs with a view to each other.
+func slack(a, b string) time.Duration {
+	if a == v1alpha1.SourceWebhook && b == v1alpha1.SourceWebhook {
+		return 0
+	}
+	return maxSkew
 }
 
-func sourceOf(r *Request) string {
+// unhandled returns the request in an annotation of a Gate, nil if there is none that was
+// not handled before.
+func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
+	value, ok := g.Annotations[a.requestedAt]
+	if memory := handledOf(g, a.action); !ok || memory != nil && memory.LastHandled == value {
+		return nil
+	}
+	r := &Request{
+		Action: a.action, Annotation: a.requestedAt, Value: value, source: v1alpha1.SourceAnnotation,
+		By: oneLine(g.Annotations[a.requestedBy], maxBy), Reason: oneLine(g.Annotations[a.reason], maxReason),
+	}
 	if strings.HasPrefix(r.By, v1alpha1.ReceiverRequester) {
-		return v1alpha1.SourceWebhook
+		if g.Annotations[a.received] == value {
+			r.source = v1alpha1.SourceWebhook
+		} else {
+			r.By = "" // the receiver before has left its name
+		}
 	}
-	return v1alpha1.SourceAnnotation
+	return r
+}
+
+// knows returns whether a request is the very one that is in force, or planned, as it was
+// handled before.
+func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
+	same := func(at metav1.MicroTime, window *metav1.Duration) bool {
+		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window)
+	}
+	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window) ||
+		slices.ContainsFunc(c.planned, func(p v1alpha1.AcceptedRequest) bool {
+			return p.Action == r.Action && same(p.RequestedAt, p.Window)
+		})
+}
+
+// accept takes a request into the course of a Gate, or returns why not. One that is planned
+// does not end the one in force.
+func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.MicroTime, now time.Time) error {
+	accepted := v1alpha1.AcceptedRequest{
+		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, AcceptedAt: at,
+		By: r.By, Reason: r.Reason, Source: r.source,
+	}
+	if r.At.After(now) && r.source != v1alpha1.SourceWebhook {
+		return c.plan(accepted)
+	}
+	end := windowEnd(r.At, c.limit, r.Window)
+	oldest := now
+	if r.Action == v1alpha1.RequestClose {
+		oldest = now.Add(-maxSkew) // by the clock of another replica it may last still
+	}
+	if !end.IsZero() && !oldest.Before(end) {
+		return fmt.Errorf("is refused, it was over at %s, request it again", rfc3339(end))
+	}
+	if err := c.begin(accepted, now); err != nil {
+		return err
+	}
+	memory.RequestedAt, memory.Window = &accepted.RequestedAt, r.Window
+	return nil
 }
 
 // FormatRequest returns the value of an annotation that requests an action at a time,
@@ -194,22 +228,10 @@ func oneLine(text string, length int) string {
 	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }
 
-// seamless returns the time from which a request takes the place of the one that is in
-// force: of two open requests not rounded up, which would close the Gate until then.
-func seamless(requests []inForce, action v1alpha1.RequestAction, at time.Time) time.Time {
-	i := latest(requests, at)
-	if action != v1alpha1.RequestOpen || i < 0 || requests[i].action != v1alpha1.RequestOpen || (!requests[i].end.IsZero() && !at.Before(requests[i].end)) {
-		return at
-	}
-	if whole := at.Truncate(time.Second); whole.After(requests[i].start) {
-		return whole
-	}
-	return requests[i].start
-}
-
 // parseRequest refuses, besides nonsense, a time before that of a request which
-// was handled already: it is the old value that Flux puts back if one is in Git.
-func parseRequest(value string, before *metav1.MicroTime, now time.Time) (time.Time, *metav1.Duration, error) {
+// was handled already: it is the old value that Flux puts back if one is in Git. A close
+// may be of a clock that is behind.
+func parseRequest(value string, memory *v1alpha1.RequestMemory, now time.Time) (time.Time, *metav1.Duration, error) {
 	instant, duration, limited := strings.Cut(value, windowSeparator)
 	at, err := time.Parse(time.RFC3339Nano, instant)
 	if err != nil {
@@ -227,119 +249,33 @@ func parseRequest(value string, before *metav1.MicroTime, now time.Time) (time.T
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
 		return time.Time{}, nil, fmt.Errorf("must be at most 366 days away from now, %s", rfc3339(now))
 	}
-	if before != nil && at.Before(before.Time) && !before.After(now) {
+	behind := time.Duration(0)
+	if memory.Action == v1alpha1.RequestClose {
+		behind = maxSkew
+	}
+	if before := memory.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now) {
 		return time.Time{}, nil, fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
 	}
 	return at, window, nil
 }
 
+// handledOf returns what is remembered of the annotation for an action, nil for nothing.
+func handledOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.RequestMemory {
+	for i := range g.Status.HandledRequests {
+		if g.Status.HandledRequests[i].Action == action {
+			return &g.Status.HandledRequests[i]
+		}
+	}
+	return nil
+}
+
+// memoryOf returns what is remembered of the annotation for an action, to be changed.
 func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.RequestMemory {
-	for i := range g.Status.Requests {
-		if g.Status.Requests[i].Action == action {
-			return &g.Status.Requests[i]
-		}
+	if memory := handledOf(g, action); memory != nil {
+		return memory
 	}
-	return nil
-}
-
-// inForce is the time in which an accepted request is in force: for the window,
-// but not longer than to the next request. A zero end is never.
-type inForce struct {
-	action     v1alpha1.RequestAction
-	start, end time.Time
-	window     *metav1.Duration
-	by, reason string
-	// accepted says that it was in force once, by whatever clock.
-	accepted bool
-}
-
-// request returns the request without its annotation, which may be gone.
-func (r inForce) request() *Request {
-	return &Request{Action: r.action, At: r.start, Window: r.window, By: r.by, Reason: r.reason}
-}
-
-// requestsOf returns when the accepted requests of a Gate are in force, in
-// order. Of two for the same time, close wins.
-func requestsOf(g *v1alpha1.Gate) []inForce {
-	var all []inForce
-	for _, m := range g.Status.Requests {
-		if m.RequestedAt != nil {
-			all = append(all, inForce{action: m.Action, start: m.RequestedAt.Time, window: m.Window, by: m.By, reason: m.Reason, accepted: true})
-		}
-		if m.PlannedAt != nil {
-			all = append(all, inForce{action: m.Action, start: m.PlannedAt.Time, window: m.PlannedWindow, by: m.PlannedBy, reason: m.PlannedReason})
-		}
-	}
-	slices.SortFunc(all, func(a, b inForce) int {
-		if order := a.start.Compare(b.start); order != 0 {
-			return order
-		}
-		return -strings.Compare(string(a.action), string(b.action)) // open, then close
-	})
-	for i := range all {
-		for _, window := range []*metav1.Duration{g.Spec.Window, all[i].window} {
-			if window != nil {
-				all[i].end = earlier(all[i].end, all[i].start.Add(window.Duration))
-			}
-		}
-		if i+1 == len(all) {
-			continue
-		}
-		next := all[i+1].start
-		if all[i].action == v1alpha1.RequestOpen && all[i+1].action == v1alpha1.RequestOpen {
-			next = roundUp(next) // where the next one begins to open
-		}
-		all[i].end = earlier(all[i].end, next)
-	}
-	return all
-}
-
-// latest returns the index of the newest request whose time has come, -1 if
-// there is none.
-func latest(requests []inForce, now time.Time) int {
-	i := len(requests) - 1
-	for i >= 0 && requests[i].start.After(now) {
-		i--
-	}
-	return i
-}
-
-// deciding returns the request that decides if the reason of a decision is a
-// request, nil otherwise. A close request lasts for the rest of its second, in
-// which a newer open request may have begun.
-func deciding(requests []inForce, reason schedule.Reason, now time.Time) *Request {
-	action := v1alpha1.RequestOpen
-	switch reason {
-	case schedule.OpenRequested:
-	case schedule.CloseRequested:
-		action = v1alpha1.RequestClose
-	default:
-		return nil
-	}
-	for i := latest(requests, now); i >= 0; i-- {
-		if r := requests[i]; r.action == action {
-			return r.request()
-		}
-	}
-	return nil
-}
-
-// periods returns the requests as periods of a schedule at an instant. Fractions of a
-// second are rounded so that nothing opens early or closes late. A close request that was
-// in force already stays so if the clock is behind since: the one before it, whose place
-// it took, is forgotten.
-func periods(requests []inForce, now time.Time) (opened, closed []schedule.Period) {
-	for _, r := range requests {
-		switch {
-		case r.action == v1alpha1.RequestOpen:
-			opened = append(opened, span("", roundUp(r.start), r.end))
-		case r.accepted && now.Before(r.start):
-			closed = append(closed, span("", now.Truncate(time.Second), roundUp(r.end)))
-		default:
-			closed = append(closed, span("", r.start, roundUp(r.end)))
-		}
-	}
-	return opened, closed
+	g.Status.HandledRequests = append(g.Status.HandledRequests, v1alpha1.RequestMemory{Action: action})
+	return handledOf(g, action)
 }
 
 // span returns the period between two times, the empty one if there is no whole
@@ -360,9 +296,24 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 func roundUp(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
 	return t.Add(time.Second - 1).Truncate(time.Second)
+}
+
+// instantOf returns the time in the value of an annotation.
+func instantOf(value string) (time.Time, bool) {
+	instant, _, _ := strings.Cut(value, windowSeparator)
+	at, err := time.Parse(time.RFC3339Nano, instant)
+	return at.Truncate(time.Microsecond), err == nil
 }

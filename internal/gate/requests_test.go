@@ -13,15 +13,13 @@ func handle(g *v1alpha1.Gate, now time.Time) []gate.Request { return gate.Handle
 
 // inForce returns the time of the accepted request for an action.
 func inForce(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
-	for _, m := range g.Status.Requests {
-		if m.Action == action && m.PlannedAt != nil {
-			return stamp(m.PlannedAt.Time)
-		}
-		if m.Action == action && m.RequestedAt != nil {
-			return stamp(m.RequestedAt.Time)
+	at := ""
+	for _, r := range g.Status.Requests {
+		if r.Action == action {
+			at = stamp(r.RequestedAt.Time) // what is planned comes last
 		}
 	}
-	return ""
+	return at
 }
 
 func TestARequestIsAcceptedOrRefused(t *testing.T) {
@@ -181,11 +179,12 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 		state       v1alpha1.State
 		last        v1alpha1.RequestAction
 	}{
-		"the newer one decides: open":             {"2026-11-23T11:00:01Z", "2026-11-23T11:00:00Z", v1alpha1.StateOpened, v1alpha1.RequestOpen},
+		"the newer one decides: open":             {"2026-11-23T11:01:01Z", "2026-11-23T11:00:00Z", v1alpha1.StateOpened, v1alpha1.RequestOpen},
+		"clocks differ by less than a minute":     {"2026-11-23T11:01:00Z", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
 		"the newer one decides: close":            {"2026-11-23T11:00:00Z", "2026-11-23T11:00:01Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
 		"on a tie, close":                         {"2026-11-23T11:00:00Z", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
 		"on a tie in two zones, close":            {"2026-11-23T12:00:00+01:00", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
-		"open newer by a microsecond":             {"2026-11-23T11:00:00.000001Z", "2026-11-23T11:00:00Z", v1alpha1.StateOpened, v1alpha1.RequestOpen},
+		"open newer by a microsecond":             {"2026-11-23T11:00:00.000001Z", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
 		"a planned close does not close yet":      {"2026-11-23T11:00:00Z", "2026-11-23T13:00:00Z", v1alpha1.StateOpened, v1alpha1.RequestClose},
 		"a planned open does not end the close":   {"2026-11-23T13:00:00Z", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestOpen},
 		"a refused open leaves the close":         {"tomorrow", "2026-11-23T11:00:00Z", v1alpha1.StateClosed, v1alpha1.RequestClose},
@@ -213,7 +212,7 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 func TestAnOpenRequestAfterACloseThatWasSeenWithItOpens(t *testing.T) {
 	g := accepted(t, closed(), open("2026-11-23T11:00:00.1Z"))
 	annotate(g, v1alpha1.RequestClose, "2026-11-23T11:00:00.7Z")
-	annotate(g, v1alpha1.RequestOpen, "2026-11-23T11:00:00.9Z")
+	annotate(g, v1alpha1.RequestOpen, "2026-11-23T11:01:00.8Z")
 	if handled := handle(g, noon); len(handled) != 2 {
 		t.Fatalf("%d requests handled", len(handled))
 	}

@@ -215,10 +215,10 @@ func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.WatchReference) string) str
 
 // wait closes a Gate that waits for an object. What comes before that in the decision
 // table still says why it is closed. Nobody knows when the object will be ready.
-func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, why string) {
+func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *Request, why string) {
 	d.State, d.Next = v1alpha1.StateClosed, nil
 	if s.Reason == schedule.CloseRequested || s.Reason == schedule.ClosePeriod && isHard(g, s.By) {
-		d.Message = message(s, nil, &g.Spec) + ", " + why
+		d.Message = message(s, nil, &g.Spec, request) + ", " + why
 		return
 	}
 	d.Reason, d.By, d.Message = v1alpha1.DependencyNotReadyReason, "", "Gate closed, "+why

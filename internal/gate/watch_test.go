@@ -46,7 +46,7 @@ func TestWhereADependencyIsInTheDecisionTable(t *testing.T) {
 		reason, message, recheck string
 	}{
 		"after a close request": {
-			accepted(t, opened(window(time.Hour)), shut("2026-11-23T11:30:00Z")), "CloseRequested", "Gate close requested, " + because, "2026-11-23T12:30:00Z"},
+			accepted(t, opened(window(time.Hour)), shut("2026-11-23T11:30:00Z")), "CloseRequested", "Gate close requested at 2026-11-23T11:30:00Z, " + because, "2026-11-23T12:30:00Z"},
 		"after a hard freeze": {
 			opened(freeze("Deny")), "ClosePeriod", "Gate closed by close period 'freeze', " + because, "2026-11-23T13:00:00Z"},
 		"after a hard freeze in a soft one": {

@@ -2,88 +2,143 @@ package gate
 
 import (
 	"errors"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// maxSkew is how far ahead of ours the clock of another replica may be.
-const maxSkew = time.Minute
+// ErrUnhandled is returned for a Gate with a request by hand that the controller has not
+// seen yet: writing another one now would lose it.
+var ErrUnhandled = errors.New("has a request that is still to be taken note of")
 
-// ErrUnhandled is returned for a Gate with a planned request that the controller has
-// not seen yet: writing another one now would lose it.
-var ErrUnhandled = errors.New("has a planned request that is still to be taken note of")
-
-// ErrAhead is returned for a Gate with a handled request that is later than now: the
-// clocks differ by more than maxSkew, and the controller would refuse what we write.
+// ErrAhead is returned for a Gate with a handled open request that is later than now: the
+// clocks differ by more than maxSkew, and nothing opens early.
 var ErrAhead = errors.New("has handled a request of a time that is still to come")
 
-// WriteRequest puts a request into the annotations of a Gate as a person does it by
-// hand. Its time is now, or just after all requests before it: which of two came
-// later must not depend on whose clock is ahead.
+// WriteRequest puts the request of a GateReceiver into the annotations of a Gate. Its time
+// is now, or just after that of other webhooks: which of two came later must not depend on
+// whose clock is ahead. It writes nothing if the Gate is asked to close for longer already.
+// It returns ErrUnhandled, ErrAhead, or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
-	at := now.UTC().Truncate(time.Microsecond)
-	after := func(last time.Time) {
-		if !at.After(last) && !last.After(now.Add(maxSkew)) {
-			at = last.Add(time.Microsecond)
+	if r.Action == v1alpha1.RequestOpen {
+		if err := closedByPeople(g, now); err != nil {
+			return err
 		}
 	}
-	for _, m := range g.Status.Requests {
-		if m.RequestedAt != nil {
-			if m.RequestedAt.After(now.Add(maxSkew)) {
-				return ErrAhead
-			}
-			after(m.RequestedAt.Time)
-		}
-		// Its annotation may be gone, and the same value is not handled twice.
-		if last, ok := instantOf(m.LastHandled); ok {
-			after(last)
-		}
+	at, err := timeOfWebhook(g, r.Action, now)
+	if err != nil {
+		return err
 	}
-	for _, a := range requestAnnotations {
-		value := g.Annotations[a.requestedAt]
-		planned, ok := instantOf(value)
-		if !ok {
-			continue
+	a := annotationsOf(r.Action)
+	if before := a.unhandled(g); before != nil {
+		if done, err := covered(g, before, windowEnd(at, g.Spec.Window, r.Window), now); done || err != nil {
+			return err
 		}
-		memory := memoryOf(g, a.action)
-		unhandled := memory == nil || memory.LastHandled != value
-		if a.action == r.Action && unhandled && planned.After(now.Add(maxSkew)) && planned.Sub(now) <= maxRequestDistance {
-			return ErrUnhandled
-		}
-		after(planned)
 	}
 	if g.Annotations == nil {
 		g.Annotations = map[string]string{}
 	}
-	for _, a := range requestAnnotations {
-		if a.action != r.Action {
-			continue
-		}
-		g.Annotations[a.requestedAt] = FormatRequest(at, r.Window)
-		g.Annotations[a.requestedBy] = r.By
-		g.Annotations[a.reason] = r.Reason
-		if r.Reason == "" {
-			delete(g.Annotations, a.reason)
-		}
+	value := FormatRequest(at, r.Window)
+	g.Annotations[a.requestedAt], g.Annotations[a.received] = value, value
+	g.Annotations[a.requestedBy] = r.By
+	g.Annotations[a.reason] = r.Reason
+	if r.Reason == "" {
+		delete(g.Annotations, a.reason)
 	}
 	return nil
 }
 
-// Requested returns the value of the annotation that requests an action.
-func Requested(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
-	for _, a := range requestAnnotations {
-		if a.action == action {
-			return g.Annotations[a.requestedAt]
+// closedByPeople returns ErrClosedByPeople, and who it is, if somebody has closed a Gate by
+// hand, or has asked for it.
+func closedByPeople(g *v1alpha1.Gate, now time.Time) error {
+	refused := func(r Request) error { return fmt.Errorf("%w: %s", ErrClosedByPeople, r) }
+	for _, closed := range courseAt(g, now).closes {
+		if closed.Source != v1alpha1.SourceWebhook && closed.lasts(now) {
+			return refused(requestOf(closed.AcceptedRequest))
 		}
 	}
-	return ""
+	asked := annotationsOf(v1alpha1.RequestClose).unhandled(g)
+	if asked == nil || asked.source == v1alpha1.SourceWebhook {
+		return nil
+	}
+	if end, planned, ok := asked.valid(g, now); ok && !planned && (end.IsZero() || now.Before(end)) {
+		return refused(*asked)
+	}
+	return nil
 }
 
-// instantOf returns the time in the value of an annotation.
-func instantOf(value string) (time.Time, bool) {
-	instant, _, _ := strings.Cut(value, windowSeparator)
-	at, err := time.Parse(time.RFC3339Nano, instant)
-	return at.Truncate(time.Microsecond), err == nil
+// valid notes the time and the window of a request that was not handled yet. It returns
+// when it is over, zero for never, and whether it is planned; false if it will be refused.
+func (r *Request) valid(g *v1alpha1.Gate, now time.Time) (end time.Time, planned, ok bool) {
+	memory := handledOf(g, r.Action)
+	if memory == nil {
+		memory = &v1alpha1.RequestMemory{Action: r.Action}
+	}
+	var err error
+	if r.At, r.Window, err = parseRequest(r.Value, memory, now); err != nil {
+		return time.Time{}, false, false
+	}
+	return windowEnd(r.At, g.Spec.Window, r.Window), r.At.After(now.Add(maxSkew)), true
+}
+
+// timeOfWebhook returns the time for a request of a webhook that comes now: that of a value
+// that was not handled before, and later than that of a webhook for the opposite.
+func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
+	at := now.UTC().Truncate(time.Microsecond)
+	after := func(last time.Time) {
+		if !at.After(last) {
+			at = last.Add(time.Microsecond)
+		}
+	}
+	if m := handledOf(g, action); m != nil {
+		if last, ok := instantOf(m.LastHandled); ok && at.Equal(last) {
+			after(last)
+		}
+		if m.RequestedAt != nil {
+			if action == v1alpha1.RequestOpen && m.RequestedAt.After(now.Add(maxSkew)) {
+				return time.Time{}, ErrAhead
+			}
+			after(m.RequestedAt.Time)
+		}
+	}
+	if action == v1alpha1.RequestOpen {
+		for _, closed := range courseOf(g).closes {
+			after(closed.RequestedAt.Time)
+		}
+	}
+	for _, a := range requestAnnotations {
+		if r := a.unhandled(g); r != nil && r.source == v1alpha1.SourceWebhook {
+			if last, ok := instantOf(r.Value); ok {
+				after(last)
+			}
+		}
+	}
+	return at, nil
+}
+
+// covered returns whether a close that was not handled yet lasts as long as one that is over
+// at an instant, so that this one need not be written. It returns ErrUnhandled if a new
+// request must not take the place of the old one either: what people ask for is not lost.
+func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error) {
+	until, planned, ok := before.valid(g, now)
+	if !ok {
+		return false, nil
+	}
+	opensAfter := annotationsOf(v1alpha1.RequestOpen).unhandled(g) != nil
+	asLong := until.IsZero() || !end.IsZero() && !until.Before(end)
+	longer := asLong && !until.Equal(end)
+	webhook := before.source == v1alpha1.SourceWebhook
+	switch {
+	case webhook && (before.Action == v1alpha1.RequestOpen || !longer):
+		return false, nil
+	case before.Action == v1alpha1.RequestClose && asLong && !planned && !opensAfter:
+		return true, nil
+	}
+	return false, ErrUnhandled
+}
+
+// Requested returns the value of the annotation that requests an action.
+func Requested(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
+	return g.Annotations[annotationsOf(action).requestedAt]
 }

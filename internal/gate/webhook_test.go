@@ -29,23 +29,28 @@ func wrote(t *testing.T, g *v1alpha1.Gate, action v1alpha1.RequestAction, now ti
 func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 	later := func(d time.Duration) string { return stamp(noon.Add(d)) }
 	for name, tc := range map[string]struct {
-		annotations map[string]string
-		memory      v1alpha1.RequestMemory
-		want        string
-		err         error
+		// annotations of people, and those that webhooks wrote.
+		annotations, received map[string]string
+		memory                v1alpha1.RequestMemory
+		want                  string
+		err                   error
 	}{
 		"of none":                                    {want: later(0)},
-		"of an earlier one":                          {annotations: map[string]string{"close": later(-time.Second)}, want: later(0)},
-		"of one at the same time":                    {annotations: map[string]string{"close": later(0)}, want: later(time.Microsecond)},
-		"of one by a clock that is ahead":            {annotations: map[string]string{"close": later(time.Minute)}, want: later(time.Minute + time.Microsecond)},
-		"of one with nanoseconds":                    {annotations: map[string]string{"close": later(1999)}, want: later(2 * time.Microsecond)},
-		"of one with a window":                       {annotations: map[string]string{"close": later(time.Second) + "/30m"}, want: later(time.Second + time.Microsecond)},
-		"of one for the same action":                 {annotations: map[string]string{"open": later(time.Second)}, want: later(time.Second + time.Microsecond)},
-		"of the latest of two":                       {annotations: map[string]string{"open": later(2 * time.Second), "close": later(time.Second)}, want: later(2*time.Second + time.Microsecond)},
+		"of an earlier webhook":                      {received: map[string]string{"close": later(-time.Second)}, want: later(0)},
+		"of one at the same time":                    {received: map[string]string{"close": later(0)}, want: later(time.Microsecond)},
+		"of one by a clock that is ahead":            {received: map[string]string{"close": later(time.Minute)}, want: later(time.Minute + time.Microsecond)},
+		"of one with nanoseconds":                    {received: map[string]string{"close": later(1999)}, want: later(2 * time.Microsecond)},
+		"of one with a window":                       {received: map[string]string{"close": later(time.Second) + "/30m"}, want: later(time.Second + time.Microsecond)},
+		"of one for the same action":                 {received: map[string]string{"open": later(time.Second)}, want: later(time.Second + time.Microsecond)},
+		"of the latest of two":                       {received: map[string]string{"open": later(2 * time.Second), "close": later(time.Second)}, want: later(2*time.Second + time.Microsecond)},
+		"unless somebody has closed it by hand":      {annotations: map[string]string{"close": later(-time.Second)}, err: gate.ErrClosedByPeople},
+		"also by a clock that is ahead":              {annotations: map[string]string{"close": later(time.Minute)}, err: gate.ErrClosedByPeople},
+		"unless that is over":                        {annotations: map[string]string{"close": later(-time.Hour) + "/59m"}, want: later(0)},
+		"unless somebody has asked to open":          {annotations: map[string]string{"open": later(-time.Second)}, err: gate.ErrUnhandled},
 		"but not of a planned one":                   {annotations: map[string]string{"close": later(time.Hour)}, want: later(0)},
 		"but not of garbage":                         {annotations: map[string]string{"close": "now", "open": "/"}, want: later(0)},
 		"but not of the end of time":                 {annotations: map[string]string{"close": "9999-12-31T23:59:59.999999999Z", "open": "9999-12-31T23:59:59Z"}, want: later(0)},
-		"of one whose annotation is gone":            {memory: v1alpha1.RequestMemory{LastHandled: later(time.Second)}, want: later(time.Second + time.Microsecond)},
+		"of one whose annotation is gone":            {memory: v1alpha1.RequestMemory{LastHandled: later(0)}, want: later(time.Microsecond)},
 		"of one that was handled":                    {memory: v1alpha1.RequestMemory{RequestedAt: &metav1.MicroTime{Time: noon}}, want: later(time.Microsecond)},
 		"unless our clock is far behind":             {memory: v1alpha1.RequestMemory{RequestedAt: &metav1.MicroTime{Time: noon.Add(time.Minute + time.Second)}}, err: gate.ErrAhead},
 		"unless one is planned and not yet seen":     {annotations: map[string]string{"open": later(time.Hour)}, err: gate.ErrUnhandled},
@@ -59,8 +64,12 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 			for action, value := range tc.annotations {
 				annotate(g, v1alpha1.RequestAction(action), value)
 			}
+			for action, value := range tc.received {
+				annotate(g, v1alpha1.RequestAction(action), value)
+				by(g, v1alpha1.RequestAction(action), "GateReceiver apps/other", "")
+			}
 			tc.memory.Action = v1alpha1.RequestOpen
-			g.Status.Requests = []v1alpha1.RequestMemory{tc.memory}
+			g.Status.HandledRequests = []v1alpha1.RequestMemory{tc.memory}
 			before := gate.Requested(g, v1alpha1.RequestOpen)
 			err := gate.WriteRequest(g, hook(v1alpha1.RequestOpen), noon)
 			if !errors.Is(err, tc.err) {
@@ -79,6 +88,7 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 func TestARequestWithoutAReasonKeepsNoneOfTheOneBefore(t *testing.T) {
 	g := closed()
 	wrote(t, g, v1alpha1.RequestClose, noon)
+	handle(g, noon)
 	r := hook(v1alpha1.RequestClose)
 	r.Reason, r.Window = "", duration(90*time.Minute)
 	if err := gate.WriteRequest(g, r, noon.Add(time.Second)); err != nil {
@@ -98,7 +108,11 @@ func TestAPlannedRequestSurvivesAWebhook(t *testing.T) {
 	handle(g, noon)
 	wrote(t, g, v1alpha1.RequestOpen, noon.Add(time.Second))
 	handle(g, noon.Add(2*time.Second))
-	wrote(t, g, v1alpha1.RequestClose, noon.Add(3*time.Second))
+	r := hook(v1alpha1.RequestClose)
+	r.Window = duration(59 * time.Minute)
+	if err := gate.WriteRequest(g, r, noon.Add(3*time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	handle(g, noon.Add(4*time.Second))
 	for at, want := range map[time.Duration]v1alpha1.State{5 * time.Second: v1alpha1.StateClosed, time.Hour + time.Second: v1alpha1.StateOpened} {
 		later := g.DeepCopy()

@@ -14,6 +14,7 @@ import (
 func by(g *v1alpha1.Gate, action v1alpha1.RequestAction, who, reason string) {
 	g.Annotations[string(action)+".gate.fluxcd.io/requestedBy"] = who
 	g.Annotations[string(action)+".gate.fluxcd.io/reason"] = reason
+	g.Annotations[string(action)+".gate.fluxcd.io/received"] = g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]
 }
 
 func TestWhoMadeARequestIsKeptWithIt(t *testing.T) {

@@ -294,6 +294,34 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 	check("")
 }
 
+// What a person closes must not pass for the close of a webhook, which any webhook opens.
+func TestNobodyButTheControllerSaysThatAWebhookMadeARequest(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	account := w.as("system:serviceaccount:gating-system:gating-controller")
+	at := now()
+	w.must(account.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q,%q:"GateReceiver %s/ci"}}}`, v1alpha1.CloseReceivedAnnotation, at, closeAt, at, closeBy, w.namespace)))))
+	alice := w.as("alice", opener)
+	for _, p := range []*person{alice, w.as("edith", editor, viewer), w.clusterAdmin()} {
+		for _, annotations := range []string{
+			fmt.Sprintf(`{%q:"forged",%q:"forged"}`, v1alpha1.CloseReceivedAnnotation, v1alpha1.OpenReceivedAnnotation),
+			fmt.Sprintf(`{%q:null}`, v1alpha1.CloseReceivedAnnotation),
+		} {
+			w.must(p.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":`+annotations+`}}`))))
+			if got := w.get(g).Annotations; got[v1alpha1.CloseReceivedAnnotation] != at || got[v1alpha1.OpenReceivedAnnotation] != "" {
+				t.Errorf("%s makes of the annotations by %s: %v", p.name, annotations, got)
+			}
+		}
+	}
+	w.must(alice.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:"2026-11-23T12:00:00Z",%q:"2026-11-23T12:00:00Z",%q:"GateReceiver %s/ci"}}}`,
+			v1alpha1.CloseReceivedAnnotation, closeAt, closeBy, w.namespace)))))
+	if got := w.get(g).Annotations; got[closeBy] != "alice" || got[v1alpha1.CloseReceivedAnnotation] != at {
+		t.Errorf("the close of alice has %v", got)
+	}
+}
+
 func TestAReceiverInGitNeedsTheVerbsOfWhoAppliesIt(t *testing.T) {
 	r := newGit(t, receiverEditor, receiverViewer, editor, viewer)
 	commit := func(spec string) {

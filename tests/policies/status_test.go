@@ -14,7 +14,8 @@ import (
 
 // forgedStatus is what the controller remembers of an open request.
 func forgedStatus() string {
-	return `{"requests":[{"action":"open","lastHandled":"x","requestedAt":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}]}`
+	at := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	return `{"requests":[{"action":"open","source":"annotation","requestedAt":"` + at + `","acceptedAt":"` + at + `"}]}`
 }
 
 // forge puts an open request into the memory of a Gate.
@@ -27,7 +28,7 @@ func forge(w *world, g *v1alpha1.Gate) *v1alpha1.Gate {
 
 var statusWrites = []attack{
 	kubectl("merge patch", "patch gate GATE --subresource=status --type=merge -p "+`{"status":`+forgedStatus()+`}`),
-	kubectl("JSON patch", `patch gate GATE --subresource=status --type=json -p [{"op":"add","path":"/status/requests","value":[{"action":"open","lastHandled":"x"}]}]`),
+	kubectl("JSON patch", `patch gate GATE --subresource=status --type=json -p [{"op":"add","path":"/status/handledRequests","value":[{"action":"open","lastHandled":"x"}]}]`),
 	kubectl("the condition alone", `patch gate GATE --subresource=status --type=json -p [{"op":"replace","path":"/status/conditions/0/status","value":"True"}]`),
 	kubectl("an annotation by way of the status", `patch gate GATE --subresource=status --type=merge -p {"metadata":{"annotations":{"`+openAt+`":"NOW"}},"status":{"observedGeneration":9}}`),
 	{"update in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
@@ -92,7 +93,7 @@ func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 	g.Name = "production"
 	w.decided(g, metav1.ConditionFalse)
-	if g.Spec.Interval.Duration != 4*time.Minute || len(g.Status.Requests) > 0 {
+	if g.Spec.Interval.Duration != 4*time.Minute || len(g.Status.HandledRequests) > 0 {
 		t.Errorf("spec %+v, status %+v", g.Spec, g.Status)
 	}
 }

@@ -237,7 +237,7 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 				continue // the answer is on its way
 			}
 			obj := w.read("production")
-			obj.Status.Requests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
+			obj.Status.HandledRequests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
 			if err := w.client.Status().Update(t.Context(), obj); err != nil {
 				t.Fatal(err)
 			}

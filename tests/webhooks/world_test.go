@@ -35,6 +35,7 @@ type world struct {
 	client    client.Client
 	clock     *clocktesting.FakeClock
 	table     *receivers.Table
+	gates     *receivers.Gates
 	url       string
 	log       *recordedLog
 	metrics   *prometheus.Registry
@@ -78,8 +79,8 @@ func newWorld(t *testing.T, c client.Client) *world {
 func (w *world) replica(c client.Client) *world {
 	t, other := w.T, *w
 	w = &other
-	w.table, w.metrics = receivers.NewTable(c), prometheus.NewRegistry()
-	handler := receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, w.log.logger(), receivers.MustMakeMetrics(w.metrics))
+	w.table, w.gates, w.metrics = receivers.NewTable(c), receivers.NewGates(c), prometheus.NewRegistry()
+	handler := receivers.NewHandler(w.table, w.gates, w.clock, w.log.logger(), receivers.MustMakeMetrics(w.metrics))
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

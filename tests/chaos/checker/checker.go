@@ -89,12 +89,7 @@ func newCheck(world World, log *Log, history *History, now time.Time) *check {
 	c := &check{World: world, log: log, history: history, now: now, gates: map[string]*gate{}}
 	for i := range world.Gates {
 		g := &gate{Gate: world.Gates[i], exceptions: world.Exceptions}
-		for _, r := range log.Requests(g.UID) {
-			// What Flux or another request took away before anybody looked was never made.
-			if history.Handled(g.UID, r) || g.Annotations[string(r.Action)+".gate.fluxcd.io/requestedAt"] == r.Value {
-				g.requests = append(g.requests, r)
-			}
-		}
+		g.requests = history.memoryOf(g.UID).accepted
 		g.exceptions = slices.DeleteFunc(slices.Clone(world.Exceptions), func(e v1alpha1.GateException) bool {
 			return e.Spec.GateRef.Name != g.Name || e.Namespace != g.Namespace
 		})

@@ -34,6 +34,7 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 	hour := with(closed, func(s *v1alpha1.GateSpec) { s.Window = &metav1.Duration{Duration: time.Hour} })
 	open := func(at int) Request { return Request{Action: v1alpha1.RequestOpen, At: minute(at).Time} }
 	shut := func(at int) Request { return Request{Action: v1alpha1.RequestClose, At: minute(at).Time} }
+	seen := func(r Request, at int) Request { r.AcceptedAt = minute(at).Time; return r }
 	replace := v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{
 		Type: v1alpha1.ExceptionReplace, ValidFrom: minute(-10), ValidUntil: minute(10), Windows: []v1alpha1.Period{span(-5, 5)},
 	}}
@@ -41,16 +42,24 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 		gate gate
 		want string
 	}{
-		"nothing but the default":              {gate{Gate: v1alpha1.Gate{Spec: closed}}, "closed Default"},
-		"in a window":                          {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(0, 1)} })}}, "opened WindowOpen"},
-		"at the end of a window":               {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(-1, 0)} })}}, "closed OutsideWindows"},
-		"open was requested":                   {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-59)}}, "opened OpenRequested"},
-		"the window of the request is over":    {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-60)}}, "closed Default"},
-		"close wins on a tie":                  {gate{Gate: v1alpha1.Gate{Spec: opened}, requests: []Request{shut(-1), open(-1)}}, "closed CloseRequested"},
-		"a planned request has not begun":      {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{open(1)}}, "closed Default"},
-		"a hard freeze":                        {gate{Gate: v1alpha1.Gate{Spec: frozen}, requests: []Request{open(-1)}}, "closed ClosePeriod"},
-		"a request that ended does not return": {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{open(-9), {Action: v1alpha1.RequestClose, At: minute(-2).Time, Window: time.Minute}}}, "closed Default"},
-		"an exception decides":                 {gate{Gate: v1alpha1.Gate{Spec: closed}, exceptions: []v1alpha1.GateException{replace}}, "opened Exception"},
+		"nothing but the default":                            {gate{Gate: v1alpha1.Gate{Spec: closed}}, "closed Default"},
+		"in a window":                                        {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(0, 1)} })}}, "opened WindowOpen"},
+		"at the end of a window":                             {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(-1, 0)} })}}, "closed OutsideWindows"},
+		"open was requested":                                 {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-59)}}, "opened OpenRequested"},
+		"the window of the request is over":                  {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-60)}}, "closed Default"},
+		"close wins on a tie":                                {gate{Gate: v1alpha1.Gate{Spec: opened}, requests: []Request{shut(-1), open(-1)}}, "closed CloseRequested"},
+		"a planned request has not begun":                    {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{open(1)}}, "closed Default"},
+		"a hard freeze":                                      {gate{Gate: v1alpha1.Gate{Spec: frozen}, requests: []Request{open(-1)}}, "closed ClosePeriod"},
+		"a request that ended does not return":               {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{open(-9), {Action: v1alpha1.RequestClose, At: minute(-2).Time, Window: time.Minute}}}, "closed Default"},
+		"a short close does not end a long one":              {gate{Gate: v1alpha1.Gate{Spec: opened}, requests: []Request{shut(-9), {Action: v1alpha1.RequestClose, At: minute(-5).Time, Window: time.Minute}}}, "closed CloseRequested"},
+		"an open ends all closes":                            {gate{Gate: v1alpha1.Gate{Spec: opened}, requests: []Request{shut(-9), shut(-8), open(-7)}}, "opened OpenRequested"},
+		"a close that claims an earlier time than the open":  {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-9), -9), seen(shut(-10), -8)}}, "closed CloseRequested"},
+		"an open that claims an earlier time than the close": {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(shut(-9), -9), seen(open(-10), -8)}}, "closed CloseRequested"},
+		"an open that was planned before somebody closed":    {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-1), -9), seen(shut(-5), -5)}}, "closed CloseRequested"},
+		"an open that was planned after somebody closed":     {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-1), -4), seen(shut(-5), -5)}}, "opened OpenRequested"},
+		"both seen at once, a minute apart":                  {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-4), -1), seen(shut(-5), -1)}}, "closed CloseRequested"},
+		"both seen at once, two minutes apart":               {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-3), -1), seen(shut(-5), -1)}}, "opened OpenRequested"},
+		"an exception decides":                               {gate{Gate: v1alpha1.Gate{Spec: closed}, exceptions: []v1alpha1.GateException{replace}}, "opened Exception"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state, reason := c.gate.decide(noon)
@@ -255,7 +264,8 @@ func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			last := ask(v1alpha1.RequestClose, -1, 0)
 			g := gate{Gate: v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}, requests: []Request{c.before, last}}
-			if got := g.endsOpposite(last); got != c.want {
+			state := g.at(noon)
+			if got := g.endedEarly(state, last); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})

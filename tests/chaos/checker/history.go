@@ -24,8 +24,8 @@ type History struct {
 	// since is when the last versions were seen first.
 	since   map[types.UID]time.Time
 	pending []transition
-	// handled are the requests by Gate that its status ever named.
-	handled map[types.UID]map[string]bool
+	// memories are what the status of each Gate ever said of requests.
+	memories map[types.UID]*memory
 	// resumed is when somebody else than the controller resumed an object that is not
 	// held since.
 	resumed map[types.UID]time.Time
@@ -48,7 +48,7 @@ type transition struct {
 // NewHistory returns an empty one. Who wrote what is in the log.
 func NewHistory(log *Log) *History {
 	return &History{
-		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, handled: map[types.UID]map[string]bool{},
+		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, memories: map[types.UID]*memory{},
 		resumed: map[types.UID]time.Time{}, gates: map[string][]gateVersion{},
 	}
 }
@@ -83,14 +83,7 @@ func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time)
 	} else {
 		h.pending = append(h.pending, transition{before, obj, since, at, true})
 	}
-	requests, _, _ := unstructured.NestedSlice(obj.Object, "status", "requests")
-	for _, item := range requests {
-		memory, _ := item.(map[string]any)
-		if h.handled[uid] == nil {
-			h.handled[uid] = map[string]bool{}
-		}
-		h.handled[uid][fmt.Sprint(memory["action"], " ", memory["lastHandled"])] = true
-	}
+	h.requests(before, obj, listed, at)
 }
 
 // Version returns the last version of an object that was seen.
@@ -107,7 +100,7 @@ func (h *History) Version(uid types.UID) string {
 func (h *History) Handled(gate types.UID, r Request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.handled[gate][fmt.Sprint(r.Action, " ", r.Value)]
+	return h.memories[gate] != nil && h.memories[gate].handled[fmt.Sprint(r.Action, " ", r.Value)]
 }
 
 func (h *History) resumedAt(uid types.UID) (time.Time, bool) {

@@ -8,57 +8,19 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Request is one that somebody made of a Gate, in whole seconds.
-type Request struct {
-	Action v1alpha1.RequestAction
-	// Value of the annotation.
-	Value string
-	// At is when it begins to be in force, and Window how long it asks for, zero for as
-	// long as the Gate says.
-	At     time.Time
-	Window time.Duration
-}
-
 // gate is a Gate with all that decides on it.
 type gate struct {
 	v1alpha1.Gate
-	// requests are those that count, in the order in which they were made.
+	// requests are all that were ever accepted.
 	requests   []Request
 	exceptions []v1alpha1.GateException
 }
 
 func (g *gate) key() string { return g.Namespace + "/" + g.Name }
 
-// end returns when a request is over, a time in the far future if never.
-func (g *gate) end(r Request) time.Time {
-	end := r.At.Add(100 * 365 * 24 * time.Hour)
-	if g.Spec.Window != nil {
-		end = r.At.Add(g.Spec.Window.Duration)
-	}
-	if own := r.At.Add(r.Window); r.Window > 0 && own.Before(end) {
-		end = own
-	}
-	return end
-}
-
-// latest returns the newest request whose time has come: on a tie, close.
-func (g *gate) latest(at time.Time) (Request, bool) {
-	var found Request
-	for _, r := range g.requests {
-		switch {
-		case r.At.After(at):
-		case found.At.Before(r.At), found.At.Equal(r.At) && r.Action == v1alpha1.RequestClose:
-			found = r
-		case found.At.Equal(r.At) && r.Action == found.Action:
-			found = r // the value was put back, perhaps with another window
-		}
-	}
-	return found, !found.At.IsZero()
-}
-
 // decide returns the state of a Gate at an instant and the reason for it.
 func (g *gate) decide(at time.Time) (v1alpha1.State, string) {
-	r, asked := g.latest(at)
+	r, asked := g.last(g.at(at))
 	asked = asked && at.Before(g.end(r))
 	switch {
 	case asked && r.Action == v1alpha1.RequestClose:
@@ -108,15 +70,6 @@ func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
 func (g *gate) was(at time.Time) v1alpha1.State {
 	state, _ := g.byItself(at)
 	return state
-}
-
-// endsOpposite returns whether a request came while the newest one of the other action
-// would have been in force.
-func (g *gate) endsOpposite(r Request) bool {
-	other := *g
-	other.requests = slices.DeleteFunc(slices.Clone(g.requests), func(o Request) bool { return o.Action == r.Action })
-	opposite, ok := other.latest(r.At)
-	return ok && !g.end(opposite).Before(r.At)
 }
 
 // closePeriod returns whether an instant is in a close period, or in a hard one.

@@ -1,0 +1,219 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Request is one that somebody made of a Gate by hand, in whole seconds.
+type Request struct {
+	Action v1alpha1.RequestAction
+	// Value of the annotation.
+	Value string
+	// At is when it begins to be in force, and Window how long it asks for, zero for as
+	// long as the Gate says.
+	At     time.Time
+	Window time.Duration
+	// AcceptedAt is when the controller took note of it, zero if that was at its time.
+	AcceptedAt time.Time
+}
+
+// begins is when a request takes effect: a plan at its time, any other once it is seen.
+func (r Request) begins() time.Time {
+	if r.AcceptedAt.After(r.At) {
+		return r.AcceptedAt
+	}
+	return r.At
+}
+
+func (r Request) same(other Request) bool {
+	return r.Action == other.Action && r.At.Equal(other.At) && r.Window == other.Window
+}
+
+// apart is how far the times of two requests must be apart to tell which came first, if
+// both were seen at once.
+const apart = time.Minute
+
+// inForce is what is left of all requests at an instant: an open, or closes.
+type inForce struct {
+	open   *Request
+	closes []Request
+	// ended are those that the open, or the closes, took the place of.
+	ended []Request
+}
+
+// at plays all requests that were accepted, as if nothing of them was ever forgotten.
+func (g *gate) at(instant time.Time) inForce {
+	all := slices.Clone(g.requests)
+	slices.SortStableFunc(all, func(a, b Request) int {
+		return cmp.Or(a.begins().Compare(b.begins()), a.AcceptedAt.Compare(b.AcceptedAt), a.At.Compare(b.At), -cmp.Compare(a.Action, b.Action))
+	})
+	var s inForce
+	for _, r := range all {
+		if r.begins().After(instant) {
+			break
+		}
+		switch {
+		case r.Action == v1alpha1.RequestClose && s.open != nil:
+			s = inForce{closes: []Request{r}, ended: []Request{*s.open}}
+		case r.Action == v1alpha1.RequestClose:
+			s.closes = append(s.closes, r)
+		case slices.ContainsFunc(s.closes, func(c Request) bool { return r.begins().Before(g.end(c)) && outlives(c, r) }):
+		case s.open != nil:
+			s.open = &r
+		default:
+			s = inForce{open: &r, ended: s.closes}
+		}
+	}
+	return s
+}
+
+// outlives returns whether a close that is in force stays so although somebody opens.
+func outlives(closed, open Request) bool {
+	together := closed.AcceptedAt.Equal(open.AcceptedAt) && !closed.AcceptedAt.IsZero()
+	return !open.At.After(closed.At) || closed.AcceptedAt.After(open.AcceptedAt) || together && open.At.Sub(closed.At) <= apart
+}
+
+// end returns when a request is over, a time in the far future if never.
+func (g *gate) end(r Request) time.Time {
+	end := r.At.Add(100 * 365 * 24 * time.Hour)
+	if g.Spec.Window != nil {
+		end = r.At.Add(g.Spec.Window.Duration)
+	}
+	if own := r.At.Add(r.Window); r.Window > 0 && own.Before(end) {
+		end = own
+	}
+	return end
+}
+
+// last returns the request that is in force or was last: of several closes the one that
+// lasts longest.
+func (g *gate) last(s inForce) (Request, bool) {
+	if s.open != nil {
+		return *s.open, true
+	}
+	var last Request
+	for _, r := range s.closes {
+		if last.At.IsZero() || !g.end(r).Before(g.end(last)) {
+			last = r
+		}
+	}
+	return last, !last.At.IsZero()
+}
+
+// endedEarly returns whether a request took the place of one that would still be in force.
+func (g *gate) endedEarly(s inForce, r Request) bool {
+	return slices.ContainsFunc(s.ended, func(o Request) bool { return o.Action != r.Action && !g.end(o).Before(r.At) })
+}
+
+// memory is what the status of a Gate ever said of requests.
+type memory struct {
+	// handled are the values of annotations that it named, accepted the requests.
+	handled  map[string]bool
+	accepted []Request
+	// refused are those that it named and did not accept, and when.
+	refused map[string]time.Time
+}
+
+// requests takes note of what a version of a Gate says of requests. Of what happened
+// between two versions that were not seen one after the other, nobody knows what was refused.
+func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, at time.Time) {
+	g, was := &v1alpha1.Gate{}, &v1alpha1.Gate{}
+	if obj.GetKind() != v1alpha1.GateKind || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, g) != nil {
+		return
+	}
+	if before != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(before.Object, was) != nil {
+		return
+	}
+	t := h.memories[g.UID]
+	if t == nil {
+		t = &memory{handled: map[string]bool{}, refused: map[string]time.Time{}}
+		h.memories[g.UID] = t
+	}
+	for _, r := range g.Status.Requests {
+		accepted := Request{Action: r.Action, At: r.RequestedAt.Time, Window: lasting(r.Window), AcceptedAt: r.AcceptedAt.Time}
+		if !slices.ContainsFunc(t.accepted, func(o Request) bool { return o.same(accepted) && o.AcceptedAt.Equal(accepted.AcceptedAt) }) {
+			t.accepted = append(t.accepted, accepted)
+		}
+	}
+	for _, m := range g.Status.HandledRequests {
+		key := fmt.Sprint(m.Action, " ", m.LastHandled)
+		t.handled[key] = true
+		isNew := !slices.ContainsFunc(was.Status.HandledRequests, func(o v1alpha1.RequestMemory) bool {
+			return o.Action == m.Action && o.LastHandled == m.LastHandled
+		})
+		if isNew && !listed && !t.took(m) {
+			t.refused[key] = at
+		}
+	}
+}
+
+// took returns whether the value of an annotation that was handled last is that of an
+// accepted request.
+func (t *memory) took(m v1alpha1.RequestMemory) bool {
+	same := func(at metav1.MicroTime, window time.Duration) bool {
+		value := at.UTC().Format(time.RFC3339)
+		return m.LastHandled == value && window == 0 || window > 0 && m.LastHandled == value+"/"+window.String()
+	}
+	return m.RequestedAt != nil && same(*m.RequestedAt, lasting(m.Window)) || slices.ContainsFunc(t.accepted, func(r Request) bool {
+		return r.Action == m.Action && same(metav1.NewMicroTime(r.At), r.Window)
+	})
+}
+
+func lasting(window *metav1.Duration) time.Duration {
+	if window == nil {
+		return 0
+	}
+	return window.Duration
+}
+
+// memoryOf returns what the status of a Gate ever said of requests.
+func (h *History) memoryOf(uid types.UID) memory {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.memories[uid]; t != nil {
+		return memory{accepted: slices.Clone(t.accepted), refused: t.refused}
+	}
+	return memory{}
+}
+
+// answers checks what became of the requests that were made of a Gate: nobody made up one,
+// and none was refused without a cause.
+func (c *check) answers(g *gate, fail func(string, ...any)) {
+	asked, t := c.log.Requests(g.UID), c.history.memoryOf(g.UID)
+	for _, r := range t.accepted {
+		if !slices.ContainsFunc(asked, r.same) {
+			fail("it has accepted the request to %s at %s, which nobody made", r.Action, r.At)
+		}
+	}
+	for _, r := range asked {
+		at, refused := t.refused[fmt.Sprint(r.Action, " ", r.Value)]
+		if refused && !g.mayRefuse(r, t.accepted, at) {
+			fail("it has refused the request to %s of %s at %s, although %v", r.Action, r.Value, at, t.accepted)
+		}
+	}
+}
+
+// mayRefuse returns whether there was a cause to refuse a request: it was over or old, or,
+// to open, somebody had closed the Gate and not much earlier.
+func (g *gate) mayRefuse(r Request, accepted []Request, at time.Time) bool {
+	slack := time.Duration(0)
+	if r.Action == v1alpha1.RequestClose {
+		slack = apart
+	}
+	return g.end(r).Add(slack).Before(at.Add(time.Second)) || slices.ContainsFunc(accepted, func(o Request) bool {
+		if o.Action == r.Action {
+			return r.At.Before(o.At.Add(-slack))
+		}
+		return r.Action == v1alpha1.RequestOpen && !o.At.Add(apart).Before(r.At)
+	})
+}

@@ -1,0 +1,59 @@
+package webhooks
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// What a person has closed, no webhook opens: the sender is told, and so is whoever looks
+// at the Gate.
+func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
+	for name, handled := range map[string]bool{"the controller has seen the close": true, "nobody has seen the close yet": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, cluster.Client)
+			events := record.NewFakeRecorder(10)
+			w.gates.Events = events
+			obj := w.gate("production")
+			before := obj.DeepCopy()
+			closedAt := w.clock.Now().UTC().Format(time.RFC3339)
+			obj.Annotations = map[string]string{
+				v1alpha1.CloseRequestedAtAnnotation: closedAt, v1alpha1.CloseRequestedByAnnotation: "alice", v1alpha1.CloseReasonAnnotation: "incident",
+			}
+			if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+				t.Fatal(err)
+			}
+			if handled {
+				gate.HandleRequests(obj, w.clock.Now())
+				if err := w.client.Status().Update(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.clock.Step(time.Minute)
+			opens := w.receiver("smoke", v1alpha1.GenericReceiver)
+			closes := w.receiver("alerts", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Action = "close" })
+
+			got := w.post(opens, `{"reason":"smoke tests passed"}`)
+			want := "gate '" + w.namespace + "/production' stays closed, only people end what people have closed: close requested at " + closedAt + " by alice: incident\n"
+			if got.code != http.StatusForbidden || got.body != want {
+				t.Errorf("got %d %q, want %q", got.code, got.body, want)
+			}
+			if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != "" {
+				t.Errorf("an open is requested at %s", at)
+			}
+			if text := <-events.Events; !strings.HasPrefix(text, "Warning RequestRefused open requested by GateReceiver "+w.namespace+"/smoke is refused, only people end what people have closed: close requested") {
+				t.Errorf("told %q", text)
+			}
+			if got := w.post(closes, "{}"); got.code != http.StatusOK {
+				t.Errorf("a close gets %+v", got)
+			}
+		})
+	}
+}
