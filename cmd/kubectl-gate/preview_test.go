@@ -73,6 +73,22 @@ func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
 	}
 }
 
+func TestPreviewOfAClosePeriodOfEveryHourHasNoGapWhenClocksAreSetBack(t *testing.T) {
+	for schedule, closed := range map[string]bool{
+		`"* * * * *", duration: 1m`: true, `"0 * * * *", duration: 1h`: true, `"*/30 * * * *", duration: 30m`: true,
+		`"* 0-23 * * *", duration: 1m`: false,
+	} {
+		for zone, night := range map[string]string{"America/New_York": "2026-11-01", "Australia/Lord_Howe": "2026-04-04"} {
+			manifest, _, _ := strings.Cut(nights, "  windows")
+			manifest = strings.NewReplacer("closed", "opened", "Europe/Oslo", zone).Replace(manifest) + "  closePeriods: [{name: all, schedule: " + schedule + "}]\n"
+			code, out, errOut := execute(t, manifest, "-o", "json", "--from", night+"T00:00:00Z", "--until", night+"T23:00:00Z")
+			if got := len(opens(t, out, "flux-system/production")) == 0; code != 0 || got != closed {
+				t.Errorf("%s in %s: closed all the time is %t, want %t; exit %d\n%s%s", schedule, zone, got, closed, code, out, errOut)
+			}
+		}
+	}
+}
+
 func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *testing.T) {
 	manifest := strings.ReplaceAll(nights, "production", "zulu") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + nights +
 		"---\n- op: remove\n  path: /spec\n---\n\n---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateList\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"

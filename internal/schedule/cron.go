@@ -26,6 +26,9 @@ type ticks struct {
 	// eitherDay is cron's rule that a day matches by day of month or by day of
 	// week if both are restricted, see crontab(5).
 	eitherDay bool
+	// both is cron's rule that a job of every hour runs in both occurrences of an
+	// hour that clocks repeat, while one that names hours runs in the first only.
+	both bool
 	// gap is the longest time on the wall clock between two ticks while all days
 	// match.
 	gap int64
@@ -47,8 +50,8 @@ func ParseCron(expression string) (CronExpression, error) {
 	if strings.HasPrefix(strings.TrimSpace(expression), "@") {
 		return CronExpression{}, errors.New("descriptors such as @every or @daily are not supported, use the five fields minute, hour, day of month, month, day of week")
 	}
-	// robfig/cron reads this as a mere *, which may be more than is meant.
-	if strings.Contains(expression, "*-") {
+	// robfig/cron reads these as a mere *, which may be more than is meant.
+	if strings.Contains(expression, "*-") || strings.Contains(expression, "?-") {
 		return CronExpression{}, errors.New("is not a cron expression of five fields: a range needs a number before the dash")
 	}
 	parsed, err := cronParser.Parse(expression)
@@ -66,57 +69,80 @@ func ParseCron(expression string) (CronExpression, error) {
 		months:      spec.Month &^ starBit,
 		daysOfWeek:  spec.Dow &^ starBit,
 		eitherDay:   spec.Dom&starBit == 0 && spec.Dow&starBit == 0,
+		both:        beginsWithStar(strings.Fields(expression)[1]),
 	}
 	// robfig/cron takes a lone comma for a list of nothing.
 	if t.minutes == 0 || t.hours == 0 || t.daysOfMonth == 0 || t.months == 0 || t.daysOfWeek == 0 {
 		return CronExpression{}, errors.New("is not a cron expression of five fields: one of them is an empty list")
 	}
-	if t.nextWall(0) == never {
+	if t.nextWall(0, horizon) == never {
 		return CronExpression{}, errors.New("never fires")
 	}
 	t.gap = t.longestGap()
 	return CronExpression{ticks: t}, nil
 }
 
+// beginsWithStar is how cron daemons tell a field that means all from one that
+// names its values, see entry.c of Vixie cron: */2 and *,3 mean all, 0-23 and 3,*
+// do not. The question mark is a star to robfig/cron.
+func beginsWithStar(field string) bool { return field[0] == '*' || field[0] == '?' }
+
 // previous returns the last tick at or before t, or always if there is none.
 func (c *ticks) previous(z *Zone, t int64) int64 {
-	_, high := z.offsets(t-2*day, t+2*day)
-	best, low := always, int64(0)
-	for wall := c.previousWall(t + high); wall != always; wall = c.previousWall(wall - minute) {
-		if best != always && wall-low <= best {
-			break
+	limit := t - horizon
+	for i := z.at(t); i >= 0 && z.spans[i].end > limit; i-- {
+		s := &z.spans[i]
+		tick := c.previousIn(max(c.begin(s), limit), min(t, s.end-1), s.offset)
+		if end := s.gapEnd(); tick < end && s.start < end {
+			tick = max(tick, c.previousIn(s.start, min(t, end-1), s.before))
 		}
-		tick := z.resolve(wall)
-		if tick > t || tick <= best {
-			continue
-		}
-		best = tick
-		// Only near a transition can an earlier wall-clock time be a later instant.
-		if low, high = z.offsets(best-2*day, best+2*day); low == high {
-			break
+		if tick != always {
+			return tick
 		}
 	}
-	return best
+	return always
 }
 
 // next returns the first tick after t, or never if there is none.
 func (c *ticks) next(z *Zone, t int64) int64 {
-	low, high := z.offsets(t-2*day, t+2*day)
-	best := never
-	for wall := c.nextWall(t + low); wall != never; wall = c.nextWall(wall + minute) {
-		if best != never && wall-high >= best {
-			break
+	limit := t + horizon
+	for i := z.at(t); i < len(z.spans) && z.spans[i].start < limit; i++ {
+		s := &z.spans[i]
+		tick := c.nextIn(max(t+1, c.begin(s)), min(s.end, limit), s.offset)
+		if from, end := max(t+1, s.start), s.gapEnd(); from < end {
+			tick = min(tick, c.nextIn(from, end, s.before))
 		}
-		tick := z.resolve(wall)
-		if tick <= t || tick >= best {
-			continue
-		}
-		best = tick
-		if low, high = z.offsets(best-2*day, best+2*day); low == high {
-			break
+		if tick != never {
+			return tick
 		}
 	}
-	return best
+	return never
+}
+
+// begin returns the instant of a span from which on its wall clock counts.
+func (c *ticks) begin(s *offsetSpan) int64 {
+	if c.both {
+		return s.start
+	}
+	return s.repeatEnd()
+}
+
+// nextIn returns the first tick of [from, until) by a clock of a UTC offset, or never.
+func (c *ticks) nextIn(from, until, offset int64) int64 {
+	wall := c.nextWall(from+offset, until+offset)
+	if wall == never {
+		return never
+	}
+	return wall - offset
+}
+
+// previousIn returns the last tick of [from, last] by a clock of a UTC offset, or always.
+func (c *ticks) previousIn(from, last, offset int64) int64 {
+	wall := c.previousWall(from+offset, last+offset)
+	if wall == always {
+		return always
+	}
+	return wall - offset
 }
 
 // run returns the end of a stretch of time, from a tick on, in which ticks follow
@@ -142,25 +168,30 @@ func (c *ticks) everyDay() bool {
 	return c.months == 1<<13-1<<1 && c.daysOfMonth == 1<<32-1<<1 && c.daysOfWeek == uint64(everyDay)
 }
 
-// nextWall returns the first tick on the wall clock at or after wall.
-func (c *ticks) nextWall(wall int64) int64 {
-	wall = floorDiv(wall+minute-1, minute) * minute
-	d := floorDiv(wall, day)
-	last := d + horizon/day
-	from := wall - d*day
-	date := civil(d)
-	for d <= last {
+// everyHour returns whether nothing but the minute tells ticks from each other, so
+// that a clock that repeats an hour makes no difference.
+func (c *ticks) everyHour() bool { return c.both && c.hours == 1<<24-1 && c.everyDay() }
+
+// nextWall returns the first tick on the wall clock in [from, until), or never.
+func (c *ticks) nextWall(from, until int64) int64 {
+	from = floorDiv(from+minute-1, minute) * minute
+	d := floorDiv(from, day)
+	second := from - d*day
+	for date := civil(d); d*day < until; {
 		if c.months&(1<<date.month) == 0 {
 			d += int64(date.daysIn() - date.day + 1)
-			date, from = civil(d), 0
+			date, second = civil(d), 0
 			continue
 		}
 		if c.matches(d, date.day) {
-			if t, ok := c.firstFrom(from); ok {
-				return d*day + t
+			if t, ok := c.firstFrom(second); ok {
+				if t += d * day; t < until {
+					return t
+				}
+				return never
 			}
 		}
-		d, from = d+1, 0
+		d, second = d+1, 0
 		if date.day++; date.day > date.daysIn() {
 			date = civil(d)
 		}
@@ -168,24 +199,25 @@ func (c *ticks) nextWall(wall int64) int64 {
 	return never
 }
 
-// previousWall returns the last tick on the wall clock at or before wall.
-func (c *ticks) previousWall(wall int64) int64 {
-	d := floorDiv(wall, day)
-	first := d - horizon/day
-	until := wall - d*day
-	date := civil(d)
-	for d >= first {
+// previousWall returns the last tick on the wall clock in [from, last], or always.
+func (c *ticks) previousWall(from, last int64) int64 {
+	d := floorDiv(last, day)
+	second := last - d*day
+	for date := civil(d); (d+1)*day > from; {
 		if c.months&(1<<date.month) == 0 {
 			d -= int64(date.day)
-			date, until = civil(d), day-1
+			date, second = civil(d), day-1
 			continue
 		}
 		if c.matches(d, date.day) {
-			if t, ok := c.lastUntil(until); ok {
-				return d*day + t
+			if t, ok := c.lastUntil(second); ok {
+				if t += d * day; t >= from {
+					return t
+				}
+				return always
 			}
 		}
-		d, until = d-1, day-1
+		d, second = d-1, day-1
 		if date.day--; date.day == 0 {
 			date = civil(d)
 		}

@@ -43,6 +43,7 @@ var refusedCrons = []struct {
 	{"the last day of the month", "0 0 L * *", "five fields"},
 	{"a weekday that no language has", "0 0 * * XXX", "five fields"},
 	{"a range from everything, which robfig/cron reads as everything", "0 0 * * *-5", "before the dash"},
+	{"a range from a question mark, which robfig/cron reads as everything", "0 ?-5 * * *", "before the dash"},
 	{"a negative minute", "-1 * * * *", "five fields"},
 	{"a number that no integer holds", "99999999999999999999 * * * *", "five fields"},
 }

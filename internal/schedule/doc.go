@@ -9,7 +9,8 @@ generator, so that status, preview and metrics can never disagree.
 
 Wall-clock times follow RFC 5545 section 3.3.5: one that occurs twice means its
 first occurrence, one that does not exist is read with the UTC offset in use
-before the gap. The standard library guarantees neither, see [time.Date].
+before the gap. The standard library guarantees neither, see [time.Date]. A cron
+whose hour field begins with a star ticks in both occurrences, as in cron daemons.
 
 Instants have a resolution of one second; an instant within a second counts as
 that second.

@@ -183,7 +183,7 @@ func (r *random) span() [2]time.Time {
 // cron is an expression that fires.
 func (r *random) cron() string {
 	for {
-		fields := []string{r.field(0, 59, 10), r.field(0, 23, 25), "*", "*", "*"}
+		fields := []string{r.field(0, 59, 10), r.hours(), "*", "*", "*"}
 		if r.chance(25) {
 			fields[2] = r.field(1, 31, 20)
 		}
@@ -201,6 +201,14 @@ func (r *random) cron() string {
 			return expression
 		}
 	}
+}
+
+// hours is a field whose star tells whether an hour that is repeated counts twice.
+func (r *random) hours() string {
+	if r.chance(10) {
+		return pick(r, "0-23", "1-23", "0/1", "*,3", "3,*", "?,0-4", "*/2,1")
+	}
+	return r.field(0, 23, 35)
 }
 
 // field is one of a cron expression.

@@ -14,6 +14,8 @@ import (
 type wallClock struct {
 	first    int64
 	instants []int64
+	// again has the minutes at which it showed what it had shown before.
+	again map[int64]int64
 }
 
 const unseen = -1 << 62
@@ -21,7 +23,7 @@ const unseen = -1 << 62
 // watch looks at the wall clock at every minute of [from, until).
 func watch(loc *time.Location, from, until int64) *wallClock {
 	const margin = 24 * 60
-	c := &wallClock{first: from - margin, instants: make([]int64, until-from+2*margin)}
+	c := &wallClock{first: from - margin, instants: make([]int64, until-from+2*margin), again: map[int64]int64{}}
 	for i := range c.instants {
 		c.instants[i] = unseen
 	}
@@ -33,6 +35,8 @@ func watch(loc *time.Location, from, until int64) *wallClock {
 		shown[m-from] = wall
 		if c.at(wall) == unseen {
 			c.instants[wall-c.first] = m
+		} else {
+			c.again[m] = wall
 		}
 	}
 	for i := 1; i < len(shown); i++ {
@@ -86,10 +90,11 @@ func (p periodSpec) mark(l *timeline, clock *wallClock) {
 		l.mark(p.from.Unix()/60, p.until.Unix()/60)
 		return
 	}
-	fires := weeklyMatcher(p)
 	if p.schedule != "" {
-		fires = cronMatcher(p.schedule)
+		p.markCron(l, clock)
+		return
 	}
+	fires := weeklyMatcher(p)
 	length := int64(minutesOf(p.end) - minutesOf(p.start))
 	if length <= 0 {
 		length += 24 * 60
@@ -99,12 +104,62 @@ func (p periodSpec) mark(l *timeline, clock *wallClock) {
 		if from == unseen || !fires(time.Unix(wall*60, 0).UTC()) {
 			continue
 		}
-		if p.schedule != "" {
-			l.mark(from, from+int64(p.duration/time.Minute))
-		} else if until := clock.at(wall + length); until != unseen {
+		if until := clock.at(wall + length); until != unseen {
 			l.mark(from, until)
 		}
 	}
+}
+
+func (p periodSpec) markCron(l *timeline, clock *wallClock) {
+	length := int64(p.duration / time.Minute)
+	if everyHour(p.schedule) && lasts(p.schedule, length) {
+		l.mark(l.first, l.first+int64(len(l.edges)))
+		return
+	}
+	fires := cronMatcher(p.schedule)
+	tick := func(wall, at int64) {
+		if fires(time.Unix(wall*60, 0).UTC()) {
+			l.mark(at, at+length)
+		}
+	}
+	for i, at := range clock.instants {
+		if at != unseen {
+			tick(clock.first+int64(i), at)
+		}
+	}
+	if doubles(p.schedule) {
+		for at, wall := range clock.again {
+			tick(wall, at)
+		}
+	}
+}
+
+// everyHour returns whether a cron fires alike in all hours of all days.
+func everyHour(expression string) bool {
+	f := strings.Fields(expression)
+	full := func(field string, low, high int) bool {
+		matches := cronField(field, low, high)
+		return !slices.Contains(matches[low:high+1], false)
+	}
+	return doubles(expression) && full(f[1], 0, 23) && full(f[2], 1, 31) && full(f[3], 1, 12) && full(f[4], 0, 6)
+}
+
+// doubles returns whether a cron fires in both occurrences of an hour.
+func doubles(expression string) bool {
+	return strings.ContainsAny(strings.Fields(expression)[1][:1], "*?")
+}
+
+// lasts returns whether ticks of an ordinary hour, of a length each, leave no minute
+// of the next hour out.
+func lasts(expression string, length int64) bool {
+	l := &timeline{edges: make([]int, 2*60+1)}
+	for m, fires := range cronField(strings.Fields(expression)[0], 0, 59) {
+		if fires {
+			l.mark(int64(m), int64(m)+length)
+			l.mark(int64(m)+60, int64(m)+60+length)
+		}
+	}
+	return !slices.Contains(l.inside()[60:120], false)
 }
 
 func weeklyMatcher(p periodSpec) func(time.Time) bool {

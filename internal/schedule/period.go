@@ -95,15 +95,20 @@ func Cron(name string, expression CronExpression, duration time.Duration, zone *
 	if duration < MinDuration || duration > MaxDuration {
 		return Period{}, errors.New("must be from 1m to 8784h (366 days)")
 	}
-	// No clock is set back by more than a day. What outlasts that never ends, and
-	// a search need not follow it from year to year.
-	if seconds := int64(duration / time.Second); expression.ticks.everyDay() && seconds >= expression.ticks.gap+day {
+	p := Period{name: name, form: formCron, zone: zone, ticks: expression.ticks, duration: int64(duration / time.Second)}
+	if p.unending() {
+		// Said at once, a search need not follow it from year to year.
 		return Period{name: name, form: formDated, start: always, end: never}, nil
 	}
-	return Period{
-		name: name, form: formCron, zone: zone,
-		ticks: expression.ticks, duration: int64(duration / time.Second),
-	}, nil
+	return p, nil
+}
+
+// unending returns whether a cron period has no end, whatever clocks do: none is set
+// back by more than a day. Every hour for an hour has none either where they are set
+// back by half an hour, and two full hours are an hour and a half from each other.
+func (p *Period) unending() bool {
+	t := &p.ticks
+	return t.everyHour() && p.duration >= t.gap || t.everyDay() && p.duration >= t.gap+day
 }
 
 // find returns whether the period covers t. If so, edge is the end of the

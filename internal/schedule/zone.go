@@ -41,7 +41,17 @@ type Zone struct {
 // offsetSpan is a stretch [start, end) of the time line with one UTC offset.
 type offsetSpan struct {
 	start, end, offset int64
+	// before is the offset of the span before, in the first its own.
+	before int64
 }
+
+// repeatEnd returns the instant until which the wall clock shows what it has shown
+// in the span before: the start if it was not set back.
+func (s *offsetSpan) repeatEnd() int64 { return s.start + max(0, s.before-s.offset) }
+
+// gapEnd returns the instant until which a clock that was not set forward shows what
+// is missing on the wall: the start if nothing is.
+func (s *offsetSpan) gapEnd() int64 { return s.start + max(0, s.offset-s.before) }
 
 var (
 	zonesMu sync.RWMutex
@@ -93,10 +103,12 @@ func tabulate(loc *time.Location) []offsetSpan {
 		_, seconds := t.Zone()
 		offset := int64(seconds)
 		if n := len(spans); n == 0 || spans[n-1].offset != offset {
+			before := offset
 			if n > 0 {
 				spans[n-1].end = t.Unix()
+				before = spans[n-1].offset
 			}
-			spans = append(spans, offsetSpan{start: t.Unix(), end: never, offset: offset})
+			spans = append(spans, offsetSpan{start: t.Unix(), end: never, offset: offset, before: before})
 		}
 		_, next := t.ZoneBounds()
 		if next.IsZero() {

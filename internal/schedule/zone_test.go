@@ -191,3 +191,25 @@ func TestZonesOfOddOffsets(t *testing.T) {
 		t.Run(tt.name, tt.run)
 	}
 }
+
+// The engine looks at a gap or a repeat with the span behind it, and at no more.
+func TestNoZoneChangesItsClocksAgainBeforeAGapOrARepeatIsOver(t *testing.T) {
+	changes := 0
+	for _, name := range zoneNames(t) {
+		at := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC).In(location(t, name))
+		for over := at; at.Year() < 2040; changes++ {
+			_, before := at.Zone()
+			if _, at = at.ZoneBounds(); at.IsZero() {
+				break
+			}
+			_, offset := at.Zone()
+			if at.Before(over) {
+				t.Errorf("%s changes its clocks at %s, before what it changed until %s is over", name, at.UTC(), over.UTC())
+			}
+			over = at.Add(max(time.Duration(offset-before), time.Duration(before-offset)) * time.Second)
+		}
+	}
+	if changes < 10_000 {
+		t.Errorf("%d changes, want those of the whole database", changes)
+	}
+}
