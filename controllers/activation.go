@@ -31,7 +31,7 @@ func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object,
 	result := &outcomes{}
 	gates := r.liveOnce(ctx, want.gate)
 	all := make([]outcomes, len(targets))
-	r.several(len(targets), func(i int) {
+	r.each(len(targets), func(i int) {
 		if obj := targets[i]; isCertificate(obj) && obj.GetDeletionTimestamp().IsZero() && !want.isOver() {
 			all[i] = *r.activateOne(ctx, obj, gates, want)
 		}

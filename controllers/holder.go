@@ -7,10 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,12 +134,12 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 	result := &outcomes{}
 	all := make([]settled, len(targets))
 	errs := make([]error, len(targets))
-	r.several(len(targets), func(i int) {
+	r.each(len(targets), func(i int) {
 		if all[i].told = isMachine(&targets[i].Unstructured) || want.isOver(); !all[i].told {
 			all[i], errs[i] = r.settle(ctx, targets[i], want)
 		}
 	})
-	r.several(len(targets), func(i int) {
+	r.each(len(targets), func(i int) {
 		if errs[i] == nil && !all[i].told && (!want.isOver() || all[i].step.Write && r.isSuspended(ctx, want.gate)) {
 			all[i], errs[i] = r.confirm(ctx, all[i], want)
 		}
@@ -175,18 +174,25 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 	return result
 }
 
-// several calls do for each of n, up to WritesAtOnce at the same time.
-func (r *GateReconciler) several(n int, do func(i int)) {
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(n, cmp.Or(r.WritesAtOnce, writesAtOnce)) {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+// each calls do for each of n, up to WritesAtOnce at the same time. One that fails does not stop
+// the others. A goroutine for each would cost more than to look at a target that is settled.
+func (r *GateReconciler) each(n int, do func(i int)) {
+	var group errgroup.Group
+	atOnce := cmp.Or(r.WritesAtOnce, writesAtOnce)
+	next := make(chan int, atOnce)
+	for range min(n, atOnce) {
+		group.Go(func() error {
+			for i := range next {
 				do(i)
 			}
+			return nil
 		})
 	}
-	group.Wait()
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	_ = group.Wait()
 }
 
 // settled is what became of a target.
