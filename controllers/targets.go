@@ -74,11 +74,15 @@ const (
 // TargetCache is a TargetReader on informers of the kinds that the cluster has.
 type TargetCache struct {
 	cache   ctrlcache.Cache
+	mapper  meta.RESTMapper
 	reader  client.Reader
 	handler toolscache.ResourceEventHandler
 
+	// mu is never held during a request to the API server.
 	mu    sync.RWMutex
 	kinds map[schema.GroupKind]watchedKind
+	// syncing has a lock for each kind, which is held while that one is synced.
+	syncing map[schema.GroupKind]*sync.Mutex
 }
 
 type watchedKind struct {
@@ -104,10 +108,13 @@ func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, s
 
 // NewTargetCache returns a TargetCache without any kind, see Sync. The cache
 // must be one for targets alone: one kind that cannot be read would keep the
-// manager's from starting. The reader reads from the API server. The handler
-// gets the events of all targets.
-func NewTargetCache(cache ctrlcache.Cache, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
-	return &TargetCache{cache: cache, reader: reader, handler: handler, kinds: map[schema.GroupKind]watchedKind{}}
+// manager's from starting. The mapper is that of the cache. The reader reads from
+// the API server. The handler gets the events of all targets.
+func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
+	return &TargetCache{
+		cache: cache, mapper: mapper, reader: reader, handler: handler,
+		kinds: map[schema.GroupKind]watchedKind{}, syncing: map[schema.GroupKind]*sync.Mutex{},
+	}
 }
 
 // TrimTargets is the transform for the cache: targets are kept trimmed, and of Gates
@@ -126,34 +133,65 @@ func TrimTargets(obj any) (any, error) {
 // the cluster has no definition. It returns whether that changed anything. The
 // error is ErrNotInstalled if there is a definition that is not served yet.
 func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	alone := c.syncingOf(kind)
+	alone.Lock()
+	defer alone.Unlock()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := c.reader.Get(ctx, client.ObjectKey{Name: definitionOf(kind)}, crd)
 	if client.IgnoreNotFound(err) != nil {
 		return false, err
 	}
-	known, watched := c.kinds[kind]
+	known, watched := c.kind(kind)
 	gvk := kind.WithVersion(servedVersion(crd, known.Version))
 	switch {
-	case err == nil && gvk.Version == "":
+	case err != nil: // not found is an answer
+		if !watched {
+			return false, nil
+		}
+		c.put(kind, nil)
+		return true, c.cache.RemoveInformer(ctx, newTarget(known.GroupVersionKind))
+	case gvk.Version == "":
 		return false, fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
-	case err == nil && watched && known.GroupVersionKind == gvk:
+	case watched && known.GroupVersionKind == gvk:
 		before := known.definition
 		known.definition = definitionIn(crd, gvk.Version)
-		c.kinds[kind] = known
+		c.put(kind, &known)
 		return !reflect.DeepEqual(before, known.definition), nil
 	}
-	if watched {
-		delete(c.kinds, kind)
-		if err := c.cache.RemoveInformer(ctx, newTarget(known.GroupVersionKind)); err != nil {
-			return false, err
-		}
+	// The version before is there until then, so that nobody takes the kind for one that
+	// is not installed.
+	if err := c.watch(ctx, gvk, definitionIn(crd, gvk.Version)); err != nil || !watched {
+		return err == nil, err
 	}
-	if err != nil {
-		return watched, nil //nolint:nilerr // not found is an answer
+	return true, c.cache.RemoveInformer(ctx, newTarget(known.GroupVersionKind))
+}
+
+// syncingOf returns the lock that is held while a kind is synced.
+func (c *TargetCache) syncingOf(kind schema.GroupKind) *sync.Mutex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.syncing[kind] == nil {
+		c.syncing[kind] = &sync.Mutex{}
 	}
-	return true, c.watch(ctx, gvk, definitionIn(crd, gvk.Version))
+	return c.syncing[kind]
+}
+
+// kind returns what is known of a kind, and whether it is watched.
+func (c *TargetCache) kind(kind schema.GroupKind) (watchedKind, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	known, ok := c.kinds[kind]
+	return known, ok
+}
+
+// put replaces what is known of a kind. It is not watched any more if that is nil.
+func (c *TargetCache) put(kind schema.GroupKind, known *watchedKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.kinds, kind)
+	if known != nil {
+		c.kinds[kind] = *known
+	}
 }
 
 // definitionIn returns what adapters may ask of a definition.
@@ -171,9 +209,7 @@ func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string)
 
 // All returns the objects of a kind, none if they are not read yet.
 func (c *TargetCache) All(ctx context.Context, kind schema.GroupKind) ([]*target.Object, error) {
-	c.mu.RLock()
-	watched, ok := c.kinds[kind]
-	c.mu.RUnlock()
+	watched, ok := c.kind(kind)
 	if !ok {
 		return nil, nil
 	}
@@ -187,9 +223,8 @@ func (c *TargetCache) All(ctx context.Context, kind schema.GroupKind) ([]*target
 
 // Definition implements TargetReader.
 func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.kinds[kind].definition
+	known, _ := c.kind(kind)
+	return known.definition
 }
 
 // servedVersion returns the version to watch: the one before if it is still
@@ -214,10 +249,15 @@ func servedVersion(crd *apiextensionsv1.CustomResourceDefinition, before string)
 
 func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
 	obj := newTarget(gvk)
-	informer, err := c.cache.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
+	// The cache asks the mapper, too, but lets nobody read any kind meanwhile.
+	_, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("kind %s %w", gvk.GroupKind(), ErrNotInstalled)
 	}
+	if err != nil {
+		return err
+	}
+	informer, err := c.cache.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
@@ -232,6 +272,9 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 			return err
 		}
 	}
+	// The first event may be here at once, and who looks then has to find the kind.
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, err := informer.AddEventHandler(c.handler); err != nil {
 		return err
 	}
@@ -270,9 +313,7 @@ func (k watchedKind) readable(ctx context.Context) error {
 
 // Select implements TargetReader.
 func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
-	c.mu.RLock()
-	kind, ok := c.kinds[adapter.GroupKind()]
-	c.mu.RUnlock()
+	kind, ok := c.kind(adapter.GroupKind())
 	if !ok {
 		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
 	}
@@ -291,9 +332,7 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 
 // Read implements TargetReader.
 func (c *TargetCache) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	c.mu.RLock()
-	kind, ok := c.kinds[adapter.GroupKind()]
-	c.mu.RUnlock()
+	kind, ok := c.kind(adapter.GroupKind())
 	if !ok {
 		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
 	}

@@ -28,7 +28,7 @@ func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gvk := schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 				synced := make(chan struct{})
-				c := NewTargetCache(nil, nil, nil)
+				c := NewTargetCache(nil, nil, nil, nil)
 				c.kinds[gvk.GroupKind()] = newWatchedKind(gvk, target.Definition{}, synced)
 				if tc.fails >= 0 {
 					time.AfterFunc(tc.fails, func() { c.Failed(gvk.String()) })

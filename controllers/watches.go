@@ -101,7 +101,7 @@ func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 	}
 	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader(), Namespaces: r.Namespaces}
 	w.locks = r.Locks
-	w.targets = NewTargetCache(targets, mgr.GetAPIReader(), w.handler())
+	w.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), w.handler())
 	if r.Sharded {
 		r.AllGates = targets // it has no selector
 		w.allGates = targets
