@@ -175,24 +175,17 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 }
 
 // each calls do for each of n, up to WritesAtOnce at the same time. One that fails does not stop
-// the others. A goroutine for each would cost more than to look at a target that is settled.
+// the others.
 func (r *GateReconciler) each(n int, do func(i int)) {
 	var group errgroup.Group
-	atOnce := cmp.Or(r.WritesAtOnce, writesAtOnce)
-	next := make(chan int, atOnce)
-	for range min(n, atOnce) {
+	group.SetLimit(cmp.Or(r.WritesAtOnce, writesAtOnce))
+	for i := range n {
 		group.Go(func() error {
-			for i := range next {
-				do(i)
-			}
+			do(i)
 			return nil
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	_ = group.Wait()
+	_ = group.Wait() // what fails is in what do notes
 }
 
 // settled is what became of a target.
