@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -25,12 +24,9 @@ func (c *ControlPlane) StartCertManager(ctx context.Context) (*Process, error) {
 }
 
 func (c *ControlPlane) startCertManager(ctx context.Context, args ...string) (*Process, error) {
-	health, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
+	health := FreeAddress()
 	args = append([]string{"--kubeconfig=" + c.Kubeconfig, "--health-addr=" + health}, args...)
-	return startProcess(ctx, c.dir, health, nil, filepath.Join(Tools(), "bin", "cert-manager"), args...)
+	return c.run(ctx, tool("cert-manager"), health, nil, args...)
 }
 
 // CreateIssuer creates the issuer of NewCertificate in a namespace, with a root

@@ -19,10 +19,7 @@ const UnvalidatedLabel = "cert-manager.io/disable-validation"
 // StartCertManagerWebhook starts the real webhook and has the API server ask it
 // for the rest of its days.
 func (c *ControlPlane) StartCertManagerWebhook(ctx context.Context) (*Process, error) {
-	addr, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
+	addr := FreeAddress()
 	caFile := filepath.Join(c.dir, "cert-manager-webhook.pem")
 	process, err := c.startCertManager(ctx, "--webhook-addr="+addr, "--webhook-ca-file="+caFile)
 	if err != nil {

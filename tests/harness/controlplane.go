@@ -6,24 +6,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -40,6 +40,8 @@ func Root() string {
 // Tools returns the folder with what tests/tools/build.sh has built.
 func Tools() string { return filepath.Join(Root(), ".cache", "tools", "current") }
 
+func tool(name string) string { return filepath.Join(Tools(), "bin", name) }
+
 // ControlPlane is a running etcd and kube-apiserver.
 type ControlPlane struct {
 	// Config and Client have all permissions.
@@ -48,10 +50,10 @@ type ControlPlane struct {
 	// Kubeconfig is the path of a file with the same permissions.
 	Kubeconfig string
 
-	env       *envtest.Environment
-	dir       string
-	ready     *discovery.DiscoveryClient
-	restarted restarted
+	dir             string
+	pki             *pki
+	ready           rest.Interface
+	etcd, apiServer *Process
 }
 
 // CRDs are the folders with the definitions of the objects that Gates govern.
@@ -76,8 +78,7 @@ func CRDPath(project string) string {
 // StartControlPlane starts etcd and kube-apiserver with the definition of Gates
 // and those in the folders named by projects.
 func StartControlPlane(projects ...string) (*ControlPlane, error) {
-	bin := filepath.Join(Tools(), "bin")
-	if _, err := os.Stat(bin); err != nil {
+	if _, err := os.Stat(tool("kube-apiserver")); err != nil {
 		return nil, fmt.Errorf("the tools are not built, run make tools: %w", err)
 	}
 	paths := []string{filepath.Join(Root(), "config", "crd", "bases")}
@@ -88,21 +89,57 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &ControlPlane{dir: dir, restarted: restarted{}, env: &envtest.Environment{
-		BinaryAssetsDirectory: bin, CRDDirectoryPaths: paths, ErrorIfCRDPathMissing: true,
-	}}
-	if c.Config, err = c.env.Start(); err != nil {
+	c := &ControlPlane{dir: dir}
+	if err := c.start(context.Background()); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	// Tests are many clients in one.
-	c.Config.QPS, c.Config.Burst = 500, 1000
-	if err := c.connect(); err != nil {
+	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true})
+	if err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
 }
 
-func (c *ControlPlane) connect() error {
+// start starts both programs.
+func (c *ControlPlane) start(ctx context.Context) (err error) {
+	clients, host, port := "http://"+FreeAddress(), loopback(), freePort()
+	if c.pki, err = newPKI(c.dir, host); err != nil {
+		return err
+	}
+	if err := c.connect("https://" + net.JoinHostPort(host, port)); err != nil {
+		return err
+	}
+	etcd := program{path: tool("etcd"), ready: answers(clients + "/readyz"), args: []string{
+		"--data-dir=" + filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--listen-peer-urls=http://" + FreeAddress(),
+		"--listen-client-urls=" + clients, "--advertise-client-urls=" + clients,
+	}}
+	if c.etcd, err = etcd.start(ctx, c.dir); err != nil {
+		return err
+	}
+	apiServer := program{path: tool("kube-apiserver"), ready: c.answers, args: []string{
+		"--etcd-servers=" + clients, "--bind-address=" + host, "--secure-port=" + port,
+		"--tls-cert-file=" + c.pki.path("serving.crt"), "--tls-private-key-file=" + c.pki.path("serving.key"),
+		"--client-ca-file=" + c.pki.path("users.crt"), "--authorization-mode=RBAC",
+		"--service-account-issuer=" + c.Config.Host, "--service-account-key-file=" + c.pki.path("accounts.key"),
+		"--service-account-signing-key-file=" + c.pki.path("accounts.key"), "--service-cluster-ip-range=10.0.0.0/24",
+		// Nobody creates the service accounts of namespaces.
+		"--allow-privileged", "--disable-admission-plugins=ServiceAccount",
+	}}
+	if c.apiServer, err = apiServer.start(ctx, c.dir); err != nil {
+		return err
+	}
+	return Eventually(ctx, readyTimeout, "there are namespaces", func() error {
+		return c.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
+	})
+}
+
+// connect makes the clients for the API server at a URL.
+func (c *ControlPlane) connect(url string) (err error) {
+	// Tests are many clients in one.
+	c.Config = &rest.Config{Host: url, QPS: 500, Burst: 1000, TLSClientConfig: rest.TLSClientConfig{CAData: c.pki.serving}}
+	if c.Config.CertData, c.Config.KeyData, err = c.pki.user("admin", "system:masters"); err != nil {
+		return err
+	}
 	scheme, err := Scheme()
 	if err != nil {
 		return err
@@ -110,71 +147,44 @@ func (c *ControlPlane) connect() error {
 	if c.Client, err = client.NewWithWatch(c.Config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if c.ready, err = discovery.NewDiscoveryClientForConfig(c.Config); err != nil {
+	anywhere, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
 		return err
 	}
-	c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
-	return os.WriteFile(c.Kubeconfig, c.env.KubeConfig, 0o600)
+	c.ready = anywhere.RESTClient()
+	c.Kubeconfig, err = c.writeKubeconfig("kubeconfig", c.Config)
+	return err
+}
+
+// answers returns nil if the API server is ready.
+func (c *ControlPlane) answers(ctx context.Context) error {
+	_, err := c.ready.Get().AbsPath("/readyz").DoRaw(ctx)
+	return err
 }
 
 // KubeconfigFor writes a kubeconfig for another user and returns its path. What
 // the user may do is what RBAC says.
-func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (string, error) {
-	added, err := c.env.AddUser(envtest.User{Name: user, Groups: groups}, nil)
-	if err != nil {
+func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (path string, err error) {
+	config := rest.CopyConfig(c.Config)
+	if config.CertData, config.KeyData, err = c.pki.user(user, groups...); err != nil {
 		return "", err
 	}
-	content, err := added.KubeConfig()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(c.dir, strings.ReplaceAll(user, ":", "-")+".kubeconfig")
-	return path, os.WriteFile(path, content, 0o600)
+	return c.writeKubeconfig(strings.ReplaceAll(user, ":", "-")+".kubeconfig", config)
 }
 
-// PauseAPIServer stops the kube-apiserver in the middle of what it does, as if it were
-// cut off: connections stay, and nobody answers. It goes on after the function that
-// is returned.
-func (c *ControlPlane) PauseAPIServer() (func() error, error) {
-	address, err := url.Parse(c.Config.Host)
-	if err != nil {
-		return nil, err
-	}
-	pid, err := processWith("--secure-port=" + address.Port())
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		return nil, err
-	}
-	resume := func() error { return syscall.Kill(pid, syscall.SIGCONT) }
-	return resume, Eventually(context.Background(), readyTimeout, "the kube-apiserver is stopped", func() error {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err == nil && !strings.Contains(string(status), "\nState:\tT") {
-			err = errors.New("it runs")
-		}
-		return err
-	})
-}
-
-// processWith returns the process of this user that has an argument.
-func processWith(argument string) (int, error) {
-	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return 0, err
-	}
-	for _, path := range paths {
-		command, _ := os.ReadFile(path) //nolint:gosec // processes come and go
-		if slices.Contains(strings.Split(string(command), "\x00"), argument) {
-			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		}
-	}
-	return 0, fmt.Errorf("no process has %s", argument)
+func (c *ControlPlane) writeKubeconfig(name string, config *rest.Config) (string, error) {
+	path := filepath.Join(c.dir, name)
+	return path, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}, path)
 }
 
 // Kubectl runs kubectl with all permissions and returns what it printed.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(Tools(), "bin", "kubectl"), args...) //nolint:gosec // the arguments are those of tests
+	cmd := exec.CommandContext(ctx, tool("kubectl"), args...) //nolint:gosec // the arguments are those of tests
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -186,10 +196,9 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, err
 // Dir is a folder for files that are gone after Stop.
 func (c *ControlPlane) Dir() string { return c.dir }
 
-// Stop ends the processes and removes their files. A kube-apiserver without etcd would not
-// end in order, whoever started them.
+// Stop ends the processes and removes their files. Nobody needs them to end in order.
 func (c *ControlPlane) Stop() error {
-	return errors.Join(c.restarted["kube-apiserver"].Stop(), c.env.Stop(), c.restarted["etcd"].Stop(), os.RemoveAll(c.dir))
+	return errors.Join(c.apiServer.Kill(), c.etcd.Kill(), os.RemoveAll(c.dir))
 }
 
 // Scheme returns the scheme of the types that tests use; targets are

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // FaultProxy stands between one client and the API server and answers wrongly, late or
@@ -70,7 +68,7 @@ func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed ui
 		return nil, err
 	}
 	p := &FaultProxy{
-		Kubeconfig: filepath.Join(c.dir, name+".kubeconfig"), counts: map[string]int{}, watches: map[*http.Request]context.CancelFunc{},
+		counts: map[string]int{}, watches: map[*http.Request]context.CancelFunc{},
 		random: rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // dice that can be thrown again
 	}
 	p.proxy = &httputil.ReverseProxy{
@@ -87,12 +85,8 @@ func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed ui
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: readyTimeout, ErrorLog: log.New(discard{}, "", 0)}
 	go func() { _ = p.server.Serve(listener) }()
-	return p, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: "http://" + listener.Addr().String()}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	}, p.Kubeconfig)
+	p.Kubeconfig, err = c.writeKubeconfig(name+".kubeconfig", &rest.Config{Host: "http://" + listener.Addr().String()})
+	return p, err
 }
 
 type discard struct{}

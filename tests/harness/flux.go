@@ -20,29 +20,20 @@ var quick = []string{
 // StartKustomizeController starts the real one. It takes artifacts from
 // ExternalArtifacts, see ArtifactServer, and from source-controller.
 func (c *ControlPlane) StartKustomizeController(ctx context.Context) (*Process, error) {
-	health, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	return startProcess(ctx, c.dir, health, c.fluxEnv(), filepath.Join(Tools(), "bin", "kustomize-controller"),
+	health := FreeAddress()
+	return c.run(ctx, tool("kustomize-controller"), health, c.fluxEnv(),
 		append(quick, "--health-addr="+health, "--feature-gates=ExternalArtifact=true")...)
 }
 
 // StartSourceController starts the real one.
 func (c *ControlPlane) StartSourceController(ctx context.Context) (*Process, error) {
-	health, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	storage, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
+	health := FreeAddress()
+	storage := FreeAddress()
 	data := filepath.Join(c.dir, "source-controller")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
 	}
-	return startProcess(ctx, c.dir, health, c.fluxEnv(), filepath.Join(Tools(), "bin", "source-controller"),
+	return c.run(ctx, tool("source-controller"), health, c.fluxEnv(),
 		append(quick, "--health-addr="+health, "--storage-path="+data, "--storage-addr="+storage, "--storage-adv-addr="+storage)...)
 }
 
@@ -97,10 +88,7 @@ func (c *ControlPlane) StartGatingController(ctx context.Context, args ...string
 	if err != nil {
 		return nil, err
 	}
-	health, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
+	health := FreeAddress()
 	return c.startGatingController(ctx, []string{"KUBECONFIG=" + kubeconfig}, health, args...)
 }
 
@@ -124,16 +112,13 @@ func (c *ControlPlane) StartGatingControllerThrough(ctx context.Context, proxy *
 
 // startGatingController waits until it is ready if it has a health endpoint.
 func (c *ControlPlane) startGatingController(ctx context.Context, env []string, health string, args ...string) (*Process, error) {
-	webhooks, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
+	webhooks := FreeAddress()
 	env = append(env, "RUNTIME_NAMESPACE="+RuntimeNamespace)
 	args = append([]string{"--metrics-addr=0", "--receiver-addr=" + webhooks, "--interval-jitter-percentage=0"}, args...)
 	if health != "" {
 		args = append([]string{"--health-addr=" + health}, args...)
 	}
-	p, err := startProcess(ctx, c.dir, health, env, c.controllerBinary(), args...)
+	p, err := c.run(ctx, c.controllerBinary(), health, env, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -20,72 +21,116 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// Process is a controller that runs as a process of its own.
+// program is what a Process runs.
+type program struct {
+	path      string
+	args, env []string
+	// ready is asked until it returns nil. Nobody waits if there is none.
+	ready func(context.Context) error
+}
+
+// Process is a program that runs as a process of its own. It ends with this one, however
+// that ends.
 type Process struct {
 	// Log is the path of what it printed.
 	Log string
 	// Webhooks is the URL where it takes them, if it does.
 	Webhooks string
 
-	name   string
-	cmd    *exec.Cmd
-	exited chan struct{}
+	program program
+	name    string
+	cmd     *exec.Cmd
+	exited  chan struct{}
 }
 
-// startProcess starts a program and waits until its health endpoint is ready, if
-// there is one.
-func startProcess(ctx context.Context, dir, health string, env []string, program string, args ...string) (*Process, error) {
-	name := filepath.Base(program)
+// start starts a program, with its log in the folder dir, and waits until it is ready.
+func (p program) start(ctx context.Context, dir string) (*Process, error) {
+	name := filepath.Base(p.path)
 	log, err := os.CreateTemp(dir, name+"-*.log")
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()                                                                                            //nolint:errcheck // the process has its own descriptor
-	p := &Process{name: name, Log: log.Name(), cmd: exec.Command(program, args...), exited: make(chan struct{})} //nolint:gosec,noctx // a program of ours that outlives ctx
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	// Ctrl-C is for us: we end the processes in order. If we are killed they end, too.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
+	defer log.Close()                                                                                                               //nolint:errcheck // the process has its own descriptor
+	process := &Process{program: p, name: name, Log: log.Name(), cmd: exec.Command(p.path, p.args...), exited: make(chan struct{})} //nolint:gosec,noctx // a program of ours that outlives ctx
+	process.cmd.Env = append(os.Environ(), p.env...)
+	process.cmd.Stdout, process.cmd.Stderr = log, log
+	if err := fork(process.cmd); err != nil {
 		return nil, err
 	}
 	go func() {
-		_ = p.cmd.Wait()
-		close(p.exited)
+		_ = process.cmd.Wait()
+		close(process.exited)
 	}()
-	if health == "" {
-		return p, nil
+	if err := process.becomesReady(ctx); err != nil {
+		return nil, errors.Join(err, process.Stop())
 	}
-	err = Eventually(ctx, readyTimeout, name+" is ready", func() error {
+	return process, nil
+}
+
+// run runs a program and waits until its health endpoint is ready, if there is one.
+func (c *ControlPlane) run(ctx context.Context, path, health string, env []string, args ...string) (*Process, error) {
+	p := program{path: path, args: args, env: env}
+	if health != "" {
+		p.ready = answers("http://" + health + "/readyz")
+	}
+	return p.start(ctx, c.dir)
+}
+
+func (p *Process) becomesReady(ctx context.Context) error {
+	if p.program.ready == nil {
+		return nil
+	}
+	return Eventually(ctx, readyTimeout, p.name+" is ready", func() error {
 		select {
 		case <-p.exited:
 			return Permanent(fmt.Errorf("it exited, see %s", p.Log))
 		default:
 		}
-		return get(ctx, "http://"+health+"/readyz")
+		return p.program.ready(ctx)
 	})
-	if err != nil {
-		return nil, errors.Join(err, p.Stop())
-	}
-	return p, nil
 }
 
-func get(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
+// forks are what the thread has to do that forks.
+var forks = sync.OnceValue(func() chan<- func() {
+	forks := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for fork := range forks {
+			fork()
+		}
+	}()
+	return forks
+})
+
+// fork starts a command that is killed when this process ends. The kernel does that when
+// the thread ends that forked, so it is a thread that lives as long as the process.
+func fork(cmd *exec.Cmd) error {
+	// Ctrl-C is for us: we end the processes in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	forks() <- func() { started <- cmd.Start() }
+	return <-started
+}
+
+// answers asks a URL for 200.
+func answers(url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		if err := response.Body.Close(); err != nil {
+			return err
+		}
+		if response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		return nil
 	}
-	response, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	if err := response.Body.Close(); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return errors.New(response.Status)
-	}
-	return nil
 }
 
 // Stop ends the process and waits for its end.
@@ -125,13 +170,4 @@ func (p *Process) signal(signal syscall.Signal) error {
 	case <-time.After(stopTimeout):
 		return errors.Join(err, p.cmd.Process.Kill())
 	}
-}
-
-// freeAddress returns an address on loopback that nobody listens on.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,12 +25,27 @@ func RunTests(m interface{ Run() int }, cluster **ControlPlane, projects ...stri
 // RunTestsAfter is RunTests after a setup.
 func RunTestsAfter(setup Setup, m interface{ Run() int }, cluster **ControlPlane, projects ...string) int {
 	ctrl.SetLogger(logr.Discard())
+	endWithGo()
 	code, err := runTests(setup, m, cluster, projects...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
+}
+
+// endWithGo has this process killed when the go command is that runs it. It would go on
+// alone.
+func endWithGo() {
+	parent := os.Getppid()
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", parent))
+	if strings.TrimSpace(string(name)) != "go" {
+		return
+	}
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
+	if os.Getppid() != parent {
+		os.Exit(1)
+	}
 }
 
 func runTests(setup Setup, m interface{ Run() int }, cluster **ControlPlane, projects ...string) (code int, err error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -47,14 +46,7 @@ type replica struct {
 func (s *shard) fill(ctx context.Context) error {
 	s.replicas = slices.DeleteFunc(s.replicas, (*replica).exited)
 	for len(s.replicas) < 2 {
-		listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-		if err != nil {
-			return err
-		}
-		metrics := listener.Addr().String()
-		if err := listener.Close(); err != nil {
-			return err
-		}
+		metrics := harness.FreeAddress()
 		p, err := cluster.StartGatingController(ctx, append([]string{"--metrics-addr=" + metrics, "--watch-label-selector=" + s.selector}, ofReplicas...)...)
 		if err != nil {
 			return err

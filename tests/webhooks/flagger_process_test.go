@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -39,14 +38,8 @@ func startFlagger(t *testing.T, args ...string) *flaggerProcess {
 	if err := install(); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &flaggerProcess{T: t, address: listener.Addr().String()}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	p := &flaggerProcess{T: t, address: harness.FreeAddress()}
+	var err error
 	p.Process, err = cluster.StartGatingController(t.Context(), append([]string{"--flagger-addr=" + p.address, "--receiver-addr=", "--log-level=trace"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
