@@ -148,15 +148,25 @@ func TestAReceiverWithABadExpressionIsStalledUntilItsSpecChanges(t *testing.T) {
 	r := newReplica()
 	w.token("ci", map[string]string{"token": "t0"})
 	obj := w.receiver("ci", func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.a ==" })
-	_, err := w.loads(r, obj)
-	w.must(err)
-	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready False InvalidCELExpression", "Stalled True InvalidCELExpression")
-	before := obj.DeepCopy()
-	obj.Spec.Filter = "req.a == 1"
-	w.must(cluster.Client.Patch(w.ctx, obj, client.MergeFrom(before)))
-	_, err = w.loads(r, obj)
-	w.must(err)
-	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready True Succeeded")
+	looks := func(want ...string) {
+		t.Helper()
+		_, err := w.loads(r, obj)
+		w.must(err)
+		w.saysReceiver(obj, pathFor(obj, "t0"), want...)
+	}
+	change := func(spec string) {
+		t.Helper()
+		w.must(cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
+	}
+	for _, field := range []string{"filter", "actionExpr"} {
+		looks("Ready False InvalidCELExpression", "Stalled True InvalidCELExpression")
+		if message := conditions.GetMessage(obj, "Ready"); !strings.HasPrefix(message, field+": ") {
+			t.Errorf("the message does not say that %s is wrong: %q", field, message)
+		}
+		change(`{"filter":"req.a == 1","action":null,"actionExpr":"req.a"}`)
+	}
+	change(`{"actionExpr":"req.a == 1 ? 'open' : 'close'"}`)
+	looks("Ready True Succeeded")
 }
 
 func TestTwoReplicasReportTheSameAndDoNotFight(t *testing.T) {

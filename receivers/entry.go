@@ -2,6 +2,7 @@ package receivers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -39,7 +40,7 @@ type entry struct {
 	tokens   []string
 	verifier verifier
 	filter   *expression.Bool
-	// action is nil if spec.action is no expression.
+	// action is spec.actionExpr, nil if there is spec.action instead.
 	action  *expression.String
 	limiter *rate.Limiter
 	// broken says why the receiver takes nothing although it can verify a sender.
@@ -74,16 +75,21 @@ func (e *entry) compileExpressions() (err error) {
 			return fmt.Errorf("filter: %w", err)
 		}
 	}
-	if !isAction(e.spec.Action) {
-		if e.action, err = expression.NewString(e.spec.Action, bodyVariable, headersVariable, claimsVariable); err != nil {
-			return fmt.Errorf("action must be open, close or an expression: %w", err)
+	switch {
+	case (e.spec.Action == "") == (e.spec.ActionExpr == ""):
+		return errors.New("exactly one of action and actionExpr must be set")
+	case e.spec.ActionExpr != "":
+		if e.action, err = expression.NewString(e.spec.ActionExpr, bodyVariable, headersVariable, claimsVariable); err != nil {
+			return fmt.Errorf("actionExpr: %w", err)
 		}
+	case !isAction(e.spec.Action):
+		return errors.New("action must be open or close: an expression goes into actionExpr")
 	}
 	return nil
 }
 
-func isAction(text string) bool {
-	return text == string(v1alpha1.RequestOpen) || text == string(v1alpha1.RequestClose)
+func isAction(action v1alpha1.RequestAction) bool {
+	return action == v1alpha1.RequestOpen || action == v1alpha1.RequestClose
 }
 
 // takes returns whether an event is among those of the receiver.
@@ -103,17 +109,18 @@ func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (
 		}
 	}
 	if e.action == nil {
-		return v1alpha1.RequestAction(e.spec.Action), nil
+		return e.spec.Action, nil
 	}
-	action, err := e.action.Evaluate(ctx, data)
+	result, err := e.action.Evaluate(ctx, data)
 	if err != nil {
-		return "", wrapped("action", err)
+		return "", wrapped("actionExpr", err)
 	}
+	action := v1alpha1.RequestAction(result)
 	if action != "" && !isAction(action) {
 		// What it is instead may be anything of what was sent.
-		return "", fmt.Errorf("action is none of 'open', 'close' and ''")
+		return "", errors.New("actionExpr is none of 'open', 'close' and ''")
 	}
-	return v1alpha1.RequestAction(action), nil
+	return action, nil
 }
 
 func wrapped(what string, err error) error {

@@ -29,27 +29,30 @@ func receiverOf(name, namespace string, change ...func(*v1alpha1.GateReceiverSpe
 func TestAWebhookIsFilteredAndSaysWhatToRequest(t *testing.T) {
 	header := http.Header{"X-Event": {"deploy", "again"}, "Authorization": {"Bearer hidden"}, "X-Signature": {"sha256=hidden"}}
 	for name, tc := range map[string]struct {
-		filter, action, want, err string
+		filter, actionExpr, want, err string
+		action                        v1alpha1.RequestAction
 	}{
-		"a constant":                       {action: "close", want: "close"},
-		"an expression":                    {action: "req.ok ? 'open' : 'close'", want: "open"},
-		"an expression for nothing":        {action: "''", want: ""},
-		"another value":                    {action: "string(req.word)", err: "action is none of"},
-		"the right value with a blank":     {action: "'open '", err: "action is none of"},
-		"an absent key":                    {action: "string(req.nothing)", err: "no such key"},
-		"a key that may be absent":         {action: "req.?nothing.orValue('') == '' ? 'open' : 'close'", want: "open"},
+		"an action":                        {action: "close", want: "close"},
+		"an expression":                    {actionExpr: "req.ok ? 'open' : 'close'", want: "open"},
+		"an expression for nothing":        {actionExpr: "''", want: ""},
+		"another value":                    {actionExpr: "string(req.word)", err: "actionExpr is none of"},
+		"the right value with a blank":     {actionExpr: "'open '", err: "actionExpr is none of"},
+		"an absent key":                    {actionExpr: "string(req.nothing)", err: "actionExpr: "},
+		"a key that may be absent":         {actionExpr: "req.?nothing.orValue('') == '' ? 'open' : 'close'", want: "open"},
 		"a filter that passes":             {filter: "req.ok", action: "open", err: "filter"},
 		"a filter of type bool":            {filter: "req.ok == true", action: "open", want: "open"},
 		"a filter that does not pass":      {filter: "req.word == 'other'", action: "open", want: ""},
 		"a filter over an absent key":      {filter: "req.nothing == 1", action: "open", err: "filter: "},
-		"a filter before a broken action":  {filter: "false", action: "string(req.nothing)", want: ""},
+		"a filter before a failing action": {filter: "false", actionExpr: "string(req.nothing)", want: ""},
 		"headers by their lower case name": {filter: "headers['x-event'] == 'deploy, again'", action: "open", want: "open"},
 		"no secrets of headers":            {filter: "headers['authorization'] == '' && headers['x-signature'] == ''", action: "open", want: "open"},
 		"a header that must be there":      {filter: "'x-signature' in headers && !('x-hub-signature' in headers)", action: "open", want: "open"},
 		"claims that are not there":        {filter: "size(claims) == 0", action: "open", want: "open"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) { s.Filter, s.Action = tc.filter, tc.action }))
+			e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) {
+				s.Filter, s.Action, s.ActionExpr = tc.filter, tc.action, tc.actionExpr
+			}))
 			got := v1alpha1.RequestAction("")
 			if err == nil {
 				got, err = e.decide(t.Context(), header, &webhook{body: map[string]any{"ok": true, "word": "s3cret"}})
@@ -64,11 +67,16 @@ func TestAWebhookIsFilteredAndSaysWhatToRequest(t *testing.T) {
 	}
 }
 
+// expr has a receiver request what an expression says.
+func expr(text string) func(*v1alpha1.GateReceiverSpec) {
+	return func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", text }
+}
+
 func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
 	for _, change := range []func(*v1alpha1.GateReceiverSpec){
-		func(s *v1alpha1.GateReceiverSpec) { s.Action = "true" },
-		func(s *v1alpha1.GateReceiverSpec) { s.Action = "Open" },
-		func(s *v1alpha1.GateReceiverSpec) { s.Action = "req.action" }, // may be anything
+		expr("true"),
+		expr("open"),
+		expr("req.action"), // may be anything
 		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "'true'" },
 		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "vars.x == 1" },
 		func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.a ==" },
@@ -79,7 +87,26 @@ func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
 		obj := receiverOf("smoke", "apps", change)
 		e, err := compile(obj)
 		if err == nil || e == nil || e.broken == nil {
-			t.Errorf("%q, %.20q: %v", obj.Spec.Action, obj.Spec.Filter, err)
+			t.Errorf("%q, %.20q: %v", obj.Spec.ActionExpr, obj.Spec.Filter, err)
+		}
+	}
+}
+
+// The API server lets nothing of this in. What is stored since an older definition is
+// not judged once more.
+func TestAReceiverHasEitherAnActionOrAnExpression(t *testing.T) {
+	const one = "exactly one of action and actionExpr must be set"
+	for _, tc := range []struct {
+		action     v1alpha1.RequestAction
+		expr, want string
+	}{
+		{"", "", one},
+		{"open", "'open'", one},
+		{"req.ok ? 'open' : 'close'", "", "action must be open or close: an expression goes into actionExpr"},
+	} {
+		e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = tc.action, tc.expr }))
+		if err == nil || err.Error() != tc.want || e == nil || e.broken == nil {
+			t.Errorf("%q, %q: got %v", tc.action, tc.expr, err)
 		}
 	}
 }

@@ -63,6 +63,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || !has(self.secretRef)",message="secretRef cannot be set when type is generic-oidc"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || has(self.secretRef)",message="secretRef is required when type is not generic-oidc"
 // +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, flux-event and alertmanager only: use filter"
+// +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
 type GateReceiverSpec struct {
 	// Type of the sender: generic, generic-hmac, generic-oidc, github, gitlab,
 	// flux-event or alertmanager. It says how a request is verified.
@@ -120,12 +121,18 @@ type GateReceiverSpec struct {
 	// +optional
 	Filter string `json:"filter,omitempty"`
 
-	// Action to request: open, close, or a CEL expression of type string over the same
-	// as filter that is 'open', 'close', or '' for nothing.
+	// Action is what each webhook requests: open or close. Exactly one of action and
+	// actionExpr must be set.
+	// +optional
+	Action RequestAction `json:"action,omitempty"`
+
+	// ActionExpr is a CEL expression of type string that says what a webhook requests:
+	// 'open', 'close', or '' for nothing. It reads the same variables as filter.
+	// Example: req.status == 'firing' ? 'close' : 'open'
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +required
-	Action string `json:"action"`
+	// +optional
+	ActionExpr string `json:"actionExpr,omitempty"`
 
 	// Window is how long the request lasts, at most spec.window of the Gate. Omitted,
 	// it is that.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -17,12 +15,19 @@ const (
 	causeProvider         = "oidcProviders can only be set when type is generic-oidc"
 	causeOIDCSecret       = "secretRef cannot be set when type is generic-oidc"
 	causeSecret           = "secretRef is required when type is not generic-oidc"
+	causeAction           = "exactly one of action and actionExpr must be set"
+	causeActions          = `supported values: "open", "close"`
 	causeEvents           = "events are for types github, gitlab, flux-event and alertmanager only: use filter"
 )
 
 // receiver returns the spec of a receiver of a type that is good but for what is added.
 func receiver(kind, more string) string {
 	return `{type: ` + kind + `, secretRef: {name: s}, gates: [{name: production}], action: open` + more + `}`
+}
+
+// asking returns the spec of a receiver that is good except for what it requests.
+func asking(action string) string {
+	return `{type: generic, secretRef: {name: s}, gates: [{name: production}]` + action + `}`
 }
 
 // oidc returns the spec of a receiver with providers.
@@ -52,8 +57,13 @@ var badReceivers = []badSpec{
 	{"an empty list of gates", `{type: generic, secretRef: {name: s}, action: open, gates: []}`, "spec.gates", "at least 1"},
 	{"eleven gates", `{type: generic, secretRef: {name: s}, action: open, gates: ` + list(11, "{name: a%d}") + `}`, "spec.gates", "at most 10 items"},
 	{"a gate twice", `{type: generic, secretRef: {name: s}, action: open, gates: [{name: a}, {name: a}]}`, "spec.gates[1]", "Duplicate value"},
-	{"no action", `{type: generic, secretRef: {name: s}, gates: [{name: a}]}`, "spec.action", "Required value"},
-	{"an empty action", `{type: generic, secretRef: {name: s}, gates: [{name: a}], action: ""}`, "spec.action", "at least 1"},
+	{"neither action nor actionExpr", asking(""), "spec", causeAction},
+	{"both action and actionExpr", asking(`, action: open, actionExpr: "'open'"`), "spec", causeAction},
+	{"an empty action", asking(`, action: ""`), "spec.action", causeActions},
+	{"an expression as action", asking(`, action: "req.ok ? 'open' : 'close'"`), "spec.action", causeActions},
+	{"an action in upper case", asking(`, action: Open`), "spec.action", causeActions},
+	{"an empty actionExpr", asking(`, actionExpr: ""`), "spec.actionExpr", "at least 1"},
+	{"an actionExpr that is too long", asking(`, actionExpr: ` + long(4097)), "spec.actionExpr", "4096"},
 	{"a filter that is too long", receiver("generic", `, filter: `+long(4097)), "spec.filter", "4096"},
 	{"no Secret", `{type: generic, gates: [{name: a}], action: open}`, "spec", causeSecret},
 	{"a Secret for oidc", oidc("["+provider("https://a")+"]", `, secretRef: {name: s}`), "spec", causeOIDCSecret},
@@ -85,14 +95,20 @@ var goodReceivers = map[string]string{
 	"of flux-event":            receiver("flux-event", `, events: [HealthCheckFailed], window: 1s, suspend: true`),
 	"of alertmanager":          receiver("alertmanager", `, events: [resolved]`),
 	"of generic-oidc":          oidc("["+provider("https://a")+"]", ""),
+	"that closes":              asking(`, action: close`),
+	"with an expression":       asking(`, actionExpr: "req.ok ? 'open' : ''"`),
 	"with an empty list of it": receiver("github", `, oidcProviders: []`),
 }
 
 func TestEveryRuleOfAReceiverSaysWhatIsWrong(t *testing.T) {
 	for _, bad := range badReceivers {
 		err := admitKind(t, v1alpha1.GateReceiverKind, bad.spec)
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), bad.path) || !strings.Contains(err.Error(), bad.cause) {
-			t.Errorf("%s: %v, want %q at %s", bad.name, err, bad.cause, bad.path)
+		if err == nil {
+			t.Errorf("%s: accepted", bad.name)
+			continue
+		}
+		if all := causes(t, err); len(all) != 1 || !strings.HasPrefix(all[0], bad.path+": ") || !strings.Contains(all[0], bad.cause) {
+			t.Errorf("%s: got %q, want %q at %s and nothing else", bad.name, all, bad.cause, bad.path)
 		}
 	}
 	for name, spec := range goodReceivers {
@@ -108,7 +124,7 @@ func TestTheLargestReceiverIsTaken(t *testing.T) {
 	variables := list(32, `{name: v%d, expression: "`+long(4096)+`"}`)
 	validations := list(32, `{expression: "`+long(4096)+`", message: "m%d`+long(1000)+`"}`)
 	providers := list(4, `{issuerURL: "https://a%d`+long(2000)+`", audience: `+long(2048)+`, variables: `+strings.ReplaceAll(variables, "%", "%%")+`, validations: `+validations+`}`)
-	spec := `{type: generic-oidc, gates: ` + list(10, "{name: a%d}") + `, action: ` + long(4096) + `, filter: ` + long(4096) + `, window: 8784h, oidcProviders: ` + providers + `}`
+	spec := `{type: generic-oidc, gates: ` + list(10, "{name: a%d}") + `, actionExpr: ` + long(4096) + `, filter: ` + long(4096) + `, window: 8784h, oidcProviders: ` + providers + `}`
 	if err := admitKind(t, v1alpha1.GateReceiverKind, spec); err != nil {
 		t.Errorf("%.500s", err)
 	}

@@ -92,7 +92,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 	}
 	polly, err := cluster.KubeconfigFor("polly-of-pipelines", "pipelines")
 	w.must(err)
-	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+polly, "-n", w.namespace, "create", "-f", w.receive("staging", `{"gates":[{"name":"staging"}],"action":"req.ok ? 'open' : 'close'"}`))
+	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+polly, "-n", w.namespace, "create", "-f", w.receive("staging", `{"gates":[{"name":"staging"}],"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
 	w.must(err)
 	for cause, args := range map[string][]string{
 		"may not create a receiver that opens gate flux-system/production": {"create", "-f", w.receive("production", "")},

@@ -14,8 +14,17 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// A string literal, or the word with a blank, is an expression.
-var expressions = []string{`"open"`, `'close'`, " open", "open ", "Open", "close ", `req.ref == "main" ? "open" : ""`, `vars`}
+// A string literal is an expression as well.
+var expressions = []string{`"open"`, `'close'`, "close", `req.ref == "main" ? "open" : ""`, `vars`}
+
+// asks is what of a spec says what is requested, in place of the action.
+func asks(expression string) string {
+	content, err := json.Marshal(map[string]any{"action": nil, "actionExpr": expression})
+	if err != nil {
+		panic(err)
+	}
+	return string(content)
+}
 
 func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
 	w := newWorld(t)
@@ -46,13 +55,14 @@ func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
 		{nora, `{"gates":[{"name":"*"}]}`, opens(nora, "*")},
 		{tina, `{"gates":` + tenGates("staging") + `}`, opens(tina, "staging")},
 		{tina, `{"action":"close","gates":` + tenGates("staging") + `}`, closes(tina, "staging")},
-		{tina, `{"action":"'open'","gates":` + tenGates("staging") + `}`, either(tina, "staging")},
+		{tina, `{"action":null,"actionExpr":"'open'","gates":` + tenGates("staging") + `}`, either(tina, "staging")},
+		{carl, `{"action":"'close'"}`, `spec.action: Unsupported value: "'close'"`},
+		{carl, `{"action":"close","actionExpr":"'open'"}`, "exactly one of action and actionExpr must be set"},
+		{carl, `{"action":null}`, "exactly one of action and actionExpr must be set"},
 	}
 	for _, expression := range expressions {
-		action, err := json.Marshal(map[string]string{"action": expression})
-		w.must(err)
 		for _, p := range []*person{rita, carl, olga} {
-			attempts = append(attempts, attempt{p, string(action), either(p, "production")})
+			attempts = append(attempts, attempt{p, asks(expression), either(p, "production")})
 		}
 	}
 	for _, a := range attempts {
@@ -75,8 +85,8 @@ func TestWhoMayOpenAndCloseCreatesAReceiverForTenGates(t *testing.T) {
 	olga := w.as("olga", receiverEditor, receiverViewer, w.role([]string{"open"}, []string{"gates"}))
 	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
 	ten := `{"gates":` + tenGates("production") + `,`
-	w.allowed(tina, "create", "-f", w.receive("either", ten+`"action":"req.ok ? 'open' : 'close'"}`))
-	w.allowed(tina, "apply", "--server-side", "-f", w.receive("applied", ten+`"action":"req.ok ? 'open' : 'close'"}`))
+	w.allowed(tina, "create", "-f", w.receive("either", ten+`"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
+	w.allowed(tina, "apply", "--server-side", "-f", w.receive("applied", ten+`"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
 	w.allowed(tina, "patch", "gatereceiver", "either", "--type=merge", "-p", `{"spec":{"filter":"`+strings.Repeat("true && ", 500)+`true"}}`)
 	w.allowed(olga, "create", "-f", w.receive("opens", ten+`"action":"open"}`))
 	w.allowed(carl, "create", "-f", w.receive("closes", ten+`"action":"close"}`))
@@ -114,7 +124,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 			})
 		}
 		w.refusedReceiver(p, "ci", w.mayNot(p, "change the spec of", "opens and closes", "production", "verbs open and close"),
-			"patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":{"action":"'close'"}}`)
+			"patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":`+asks("'close'")+`}`)
 		w.refusedReceiver(p, "ci", w.mayNot(p, "change the spec of", "opens", "staging", "verb open"),
 			"patch", "gatereceiver", "ci", "--type=json", "-p", `[{"op":"replace","path":"/spec/gates/0/name","value":"staging"}]`)
 		w.refusedReceiver(p, "ci", cause, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"1"}},"spec":{"filter":""}}`)
@@ -138,14 +148,18 @@ func TestWhoMayOnlyCloseHasReceiversThatClose(t *testing.T) {
 	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
 	w.allowed(carl, "create", "-f", w.receive("ci", `{"action":"close"}`))
 	w.allowed(carl, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":{"filter":"req.failed","window":"1h"}}`)
-	for _, action := range []string{"open", `"open"`, `'close'`, " close", "close "} {
-		patch, err := json.Marshal(map[string]any{"spec": map[string]string{"action": action}})
-		w.must(err)
-		what, verbs := "opens and closes", "verbs open and close"
-		if action == "open" {
-			what, verbs = "opens", "verb open"
-		}
-		w.refusedReceiver(carl, "ci", w.mayNot(carl, "change the spec of", what, "production", verbs), "patch", "gatereceiver", "ci", "--type=merge", "-p", string(patch))
+	either := w.mayNot(carl, "change the spec of", "opens and closes", "production", "verbs open and close")
+	for change, cause := range map[string]string{
+		`{"action":"open"}`:                        w.mayNot(carl, "change the spec of", "opens", "production", "verb open"),
+		asks(`"open"`):                             either,
+		asks(`'close'`):                            either,
+		asks("close"):                              either,
+		`{"action":"close "}`:                      `spec.action: Unsupported value: "close "`,
+		`{"actionExpr":"'open'"}`:                  "exactly one of action and actionExpr must be set",
+		`{"action":null}`:                          "exactly one of action and actionExpr must be set",
+		`{"action":"close","actionExpr":"'open'"}`: "exactly one of action and actionExpr must be set",
+	} {
+		w.refusedReceiver(carl, "ci", cause, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":`+change+`}`)
 	}
 	w.allowed(clara, "create", "-f", w.receive("opens", ""))
 	w.allowed(carl, "patch", "gatereceiver", "opens", "--type=merge", "-p", `{"spec":{"action":"close"}}`)
@@ -355,7 +369,7 @@ func TestAReceiverInGitNeedsTheVerbsOfWhoAppliesIt(t *testing.T) {
 	if after := written(r.receiver("ci")); !reflect.DeepEqual(after, before) {
 		t.Error("kustomize-controller writes the receiver anew")
 	}
-	commit(`{"action":"req.ok ? 'open' : 'close'"}`)
+	commit(asks("req.ok ? 'open' : 'close'"))
 	if ready := r.sync(); ready.Status != "False" || !strings.Contains(ready.Message, r.mayNot(tenant, "change the spec of", "opens and closes", "production", "verbs open and close")) {
 		t.Errorf("Ready is %+v", ready)
 	}

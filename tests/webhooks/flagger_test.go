@@ -102,7 +102,7 @@ func (w *flaggerWorld) opened(g *v1alpha1.Gate) {
 }
 
 // of has a receiver request an action of some Gates.
-func of(action string, gates ...string) func(*v1alpha1.GateReceiverSpec) {
+func of(action v1alpha1.RequestAction, gates ...string) func(*v1alpha1.GateReceiverSpec) {
 	return func(s *v1alpha1.GateReceiverSpec) {
 		s.Action, s.Gates = action, nil
 		for _, name := range gates {
@@ -120,7 +120,9 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 		s.Filter = `!has(req.metadata) || !has(req.metadata.token) && !has(headers.authorization)`
 	})
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
-	w.receiver("undoer", v1alpha1.GenericReceiver, of("req.phase == 'Progressing' ? 'open' : 'close'", "rollback.podinfo"))
+	w.receiver("undoer", v1alpha1.GenericReceiver, of("", "rollback.podinfo"), func(s *v1alpha1.GateReceiverSpec) {
+		s.ActionExpr = "req.phase == 'Progressing' ? 'open' : 'close'"
+	})
 
 	for _, tc := range []struct {
 		path, gate, by string

@@ -50,10 +50,10 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 			func(*v1alpha1.GateReceiverSpec) {},
 			func(s *v1alpha1.GateReceiverSpec) { s.Gates[0].Name = "missing" },
 			func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true },
-			func(s *v1alpha1.GateReceiverSpec) { s.Action = "string(headers['authorization'])" },
-			func(s *v1alpha1.GateReceiverSpec) { s.Action = "string(headers['x-signature'])" },
+			func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['authorization'])" },
+			func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['x-signature'])" },
 			func(s *v1alpha1.GateReceiverSpec) {
-				s.Action = "headers.map(h, h + string(headers[h])).join(',')" // all that an expression can read
+				s.Action, s.ActionExpr = "", "headers.map(h, h + string(headers[h])).join(',')" // all that an expression can read
 			},
 		} {
 			send(w.receiver(fmt.Sprintf("r%d-%d", i, j), kind, change))

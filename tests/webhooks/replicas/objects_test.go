@@ -39,7 +39,7 @@ func (w *world) receiver(name, kind, gate string) string {
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}, StringData: map[string]string{v1alpha1.ReceiverTokenKey: token}})
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateReceiverSpec{
 		Type: kind, SecretRef: &meta.LocalObjectReference{Name: "token"},
-		Gates: []v1alpha1.GateReference{{Name: gate}}, Action: "string(req.action)",
+		Gates: []v1alpha1.GateReference{{Name: gate}}, ActionExpr: "string(req.action)",
 	}}
 	w.create(obj)
 	return obj.GetWebhookPath(token)
