@@ -52,7 +52,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.windows) || size(self.windows) == 0 || self.default == 'closed'",message="windows say when a gate that is closed by default is open: they need default: closed; use closePeriods with default: opened"
 // +kubebuilder:validation:XValidation:rule="!has(self.notBefore) || !has(self.notAfter) || self.notBefore < self.notAfter",message="notAfter must be later than notBefore"
 // +kubebuilder:validation:XValidation:rule="(has(self.windows) ? size(self.windows) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="a gate can have at most 100 windows and close periods together"
-// +kubebuilder:validation:XValidation:rule="!has(self.windows) || !has(self.closePeriods) || [self.windows.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="the names of windows and close periods must be unique among both"
+// +kubebuilder:validation:XValidation:rule="!has(self.windows) || !has(self.closePeriods) || [self.windows.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="a window and a close period must not have the same name"
 type GateSpec struct {
 	// Interval at which holds are asserted anew even if nothing changed.
 	// +kubebuilder:validation:Type=string
@@ -94,15 +94,15 @@ type GateSpec struct {
 
 	// Windows in which a Gate that is closed by default is open.
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule="[self.map(p, p.name)].all(names, names.all(n, names.indexOf(n) == names.lastIndexOf(n)))",message="the names of windows must be unique"
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +optional
 	Windows []Period `json:"windows,omitempty"`
 
 	// ClosePeriods in which the Gate is closed. They win over windows.
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule="[self.map(p, p.name)].all(names, names.all(n, names.indexOf(n) == names.lastIndexOf(n)))",message="the names of close periods must be unique"
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +optional
 	ClosePeriods []ClosePeriod `json:"closePeriods,omitempty"`
 

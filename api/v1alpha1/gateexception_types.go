@@ -83,8 +83,8 @@ type GateExceptionSpec struct {
 	// of the Gate. Needed but for type replace: without any, that keeps the Gate in
 	// its default state.
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule="[self.map(p, p.name)].all(names, names.all(n, names.indexOf(n) == names.lastIndexOf(n)))",message="the names of windows must be unique"
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +optional
 	Windows []Period `json:"windows,omitempty"`
 

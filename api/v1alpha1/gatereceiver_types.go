@@ -149,6 +149,7 @@ type GateReceiverSpec struct {
 
 // OIDCProvider is an OpenID Connect issuer, as in a Receiver of
 // notification-controller.
+// +structType=atomic
 type OIDCProvider struct {
 	// IssuerURL is where the keys of the issuer are discovered, and the claim iss of
 	// its tokens.

@@ -16,6 +16,7 @@ type DayOfWeek string
 // begins with * ticks in both occurrences of a repeated hour.
 // +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek), has(self.schedule) || has(self.duration), has(self.from) || has(self.until)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
+// +structType=atomic
 type Period struct {
 	// Name of the period, unique among all periods of the Gate. Conditions,
 	// events and previews name the period that decided.
@@ -95,12 +96,12 @@ const (
 )
 
 // ClosePeriod is a period in which a Gate is closed.
+// +structType=atomic
 type ClosePeriod struct {
 	Period `json:",inline"`
 
-	// ManualOpen says whether an open request lifts this close period: Allow, or
-	// Deny for a hard freeze.
-	// +kubebuilder:default=Allow
+	// ManualOpen says whether an open request opens the Gate in this period: Allow
+	// lets it, Deny makes the period a hard freeze. Defaults to Allow.
 	// +optional
 	ManualOpen ManualOpen `json:"manualOpen,omitempty"`
 }

@@ -65,7 +65,7 @@ var badExceptions = []badSpec{
 	{"suspend without windows", exception(`, type: suspend`), "spec", causeWindows},
 	{"suspend with an empty list of windows", exception(`, type: suspend, windows: []`), "spec", causeWindows},
 	{"101 windows", windowed(periods(101)), "spec.windows", "must have at most 100 items"},
-	{"two windows of one name", windowed(`[{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]`), "spec.windows", "the names of windows must be unique"},
+	{"two windows of one name", windowed(`[{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]`), "spec.windows[2]", causeTwice},
 	{"a window without a name", windowed(`[{start: "08:00", end: "09:00"}]`), "spec.windows[0].name", "Required value"},
 	{"a window whose name has a blank", windowed(`[{name: "No Friday", start: "08:00", end: "09:00"}]`), "spec.windows[0].name", causeName},
 	{"a window without a form", windowed(`[{name: a}]`), "spec.windows[0]", causeForm},

@@ -40,7 +40,8 @@ const (
 	causeWindow   = "window must be a duration from 1s to 8784h (366 days), such as 1h"
 	causeInterval = "interval must be a duration of at least 1s, such as 1m"
 	causeCount    = "a gate can have at most 100 windows and close periods together"
-	causeBoth     = "the names of windows and close periods must be unique among both"
+	causeTwice    = `Duplicate value: {"name":"a"}`
+	causeBoth     = "a window and a close period must not have the same name"
 	causeTTL      = "ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
 	causeLonger   = "ttl must be longer than within, or the certificates would be refreshed without end"
 	causeWithin   = "within must be a duration from 1m to 87600h (10 years), such as 720h"
@@ -107,8 +108,8 @@ var badSpecs = []badSpec{
 
 	{"101 windows", `{default: closed, windows: ` + periods(101) + `}`, "spec.windows", "must have at most 100 items"},
 	{"100 windows and a close period", `{default: closed, windows: ` + periods(100) + `, closePeriods: [{name: x, start: "08:00", end: "09:00"}]}`, "spec", causeCount},
-	{"two windows of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.windows", "the names of windows must be unique"},
-	{"two close periods of one name", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.closePeriods", "the names of close periods must be unique"},
+	{"two windows of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.windows[2]", causeTwice},
+	{"two close periods of one name", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.closePeriods[1]", causeTwice},
 	{"a window and a close period of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}], closePeriods: [{name: a, start: "10:00", end: "11:00"}]}`, "spec", causeBoth},
 	{"a period without a name", `{default: closed, windows: [{start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", "Required value"},
 	{"a period whose name has a blank", `{default: closed, windows: [{name: "No Friday", start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", causeName},

@@ -162,6 +162,54 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	r.stamped(g, openBy, "alice")
 }
 
+// The periods that a platform team applies stay, whatever Flux applies of the others.
+func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
+	r := newGit(t, editor, viewer)
+	const nights = `{"name":"nights","start":"22:00","end":"05:00"}`
+	const migration = `{"name":"migration","from":"2027-11-28T00:00:00Z","until":"2027-11-30T00:00:00Z"}`
+	manifest := func(spec string) string {
+		return fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"production","namespace":%q},"spec":{%s}}`, r.namespace, spec)
+	}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.namespace}}
+	has := func(want string) {
+		t.Helper()
+		var names []string
+		spec := r.get(g).Spec
+		for _, p := range spec.Windows {
+			names = append(names, p.Name)
+		}
+		for _, p := range spec.ClosePeriods {
+			names = append(names, p.Name+" until "+stamp(p.Until.Time))
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("has %q, want %q", got, want)
+		}
+	}
+	r.commitManifest(manifest(`"default":"closed","windows":[` + nights + `]`))
+	r.synced()
+	paula := r.as("paula", editor, viewer)
+	apply := func(spec string) []string {
+		return []string{"apply", "--server-side", "--field-manager=platform", "-f", r.file(manifest(spec))}
+	}
+	r.allowed(paula, apply(`"closePeriods":[`+migration+`]`)...)
+	has("nights, migration until 2027-11-30T00:00:00Z")
+	r.reconcile(g)
+	r.settled(g)
+	has("nights, migration until 2027-11-30T00:00:00Z")
+	if out, err := paula.kubectl(r.ctx, r.namespace, apply(`"windows":[`+strings.Replace(nights, "05:00", "06:00", 1)+`]`)...); err == nil ||
+		!strings.Contains(out, `conflict with "kustomize-controller": .spec.windows[name="nights"]`) {
+		t.Errorf("paula changes the window of Git: %s, %v", out, err)
+	}
+
+	r.commitManifest(manifest(`"default":"closed"`))
+	r.synced()
+	has("migration until 2027-11-30T00:00:00Z")
+	// Flux insists on what is in Git.
+	r.commitManifest(manifest(`"default":"closed","windows":[` + nights + `],"closePeriods":[` + strings.Replace(migration, "-30T", "-29T", 1) + `]`))
+	r.synced()
+	has("nights, migration until 2027-11-29T00:00:00Z")
+}
+
 func TestARequestInGitNeedsTheVerbOfWhoAppliesIt(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	r.commit(`{}`)

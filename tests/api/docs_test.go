@@ -1,0 +1,64 @@
+package api_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// shell runs a command of a page and returns all that it prints.
+func shell(t *testing.T, command string) (string, error) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
+	run.Dir = t.TempDir()
+	run.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	out, err := run.CombinedOutput()
+	return string(out), err
+}
+
+func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "spec", "v1alpha1", "gates.md"))
+	must(t, err)
+	block := func(pattern string) string {
+		found := regexp.MustCompile(pattern).FindStringSubmatch(string(content))
+		if found == nil {
+			t.Fatalf("the page has nothing like %s", pattern)
+		}
+		return found[1]
+	}
+	example := block("(?s)```yaml\n---\n(apiVersion.*?)```")
+	command := block("(?s)```sh\n(kubectl apply --server-side --field-manager=platform.*?)```")
+	conflict := block("(?s)```console\n(error: Apply failed.*?)\n```")
+
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system"}}
+	must(t, client.IgnoreAlreadyExists(cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.Namespace}})))
+	must(t, client.IgnoreNotFound(cluster.Client.Delete(t.Context(), g)))
+	for _, c := range []string{
+		"kubectl apply --server-side --field-manager=kustomize-controller -f - <<EOT\n" + example + "EOT\n", command,
+		"kubectl apply --server-side --field-manager=kustomize-controller -f - <<EOT\n" + example + "EOT\n", command,
+	} {
+		if out, err := shell(t, c); err != nil {
+			t.Fatalf("%s: %v: %s", c, err, out)
+		}
+	}
+	must(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
+	if len(g.Spec.Windows) != 1 || len(g.Spec.ClosePeriods) != 1 || g.Spec.ClosePeriods[0].Name != "migration" {
+		t.Errorf("got %+v", g.Spec)
+	}
+	command = strings.NewReplacer("closePeriods:", "windows:", "name: migration", "name: nights").Replace(command)
+	out, err := shell(t, command)
+	if err == nil || !slices.Contains(strings.Split(out, "\n"), conflict) {
+		t.Errorf("the page has %q, got %v: %s", conflict, err, out)
+	}
+}
