@@ -10,20 +10,20 @@ import (
 // none.
 const DefaultSafetyMargin = 24 * time.Hour
 
-// CertificatePolicy says how a closed Gate treats Certificates of cert-manager and
-// certificates of Machines that are about to expire.
+// CertificatePolicy says how a closed Gate treats Certificates of cert-manager
+// and certificates of Machines that are about to expire.
 type CertificatePolicy struct {
 	// SafetyMargin is how long before its expiry a certificate is renewed although
-	// the Gate is closed. The margin of a Certificate is at most a sixth of its
-	// lifetime. Defaults to 24h.
+	// the Gate is closed, from 1m to 8784h (366 days). For a Certificate of
+	// cert-manager it is at most a sixth of its lifetime. Defaults to 24h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="safetyMargin must be a duration from 1m to 8784h (366 days), such as 24h"
 	// +optional
 	SafetyMargin *metav1.Duration `json:"safetyMargin,omitempty"`
 
-	// Strict lets certificates expire rather than renew them while the Gate is
-	// closed.
+	// Strict keeps certificates from being renewed while the Gate is closed, even
+	// if they expire. Defaults to false.
 	// +optional
 	Strict bool `json:"strict,omitempty"`
 }

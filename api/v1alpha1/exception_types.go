@@ -7,39 +7,42 @@ const MaxExceptions = 10
 
 // ExceptionPolicy says which GateExceptions of a Gate count.
 type ExceptionPolicy struct {
-	// Approvals is how many people other than those who wrote an exception must have
-	// approved it. Omitted or 0 means none. Needs config/policies: without it no
-	// exception of this Gate counts.
+	// Approvals is how many people must have approved an exception before it
+	// counts, from 0 to 10. None of those who wrote it can approve it. Defaults to
+	// 0. A value above 0 needs config/policies: without it, no exception of this
+	// Gate counts.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	Approvals int32 `json:"approvals,omitempty"`
 }
 
-// ExceptionRecord is what a Gate knows of one of its GateExceptions, or of a stretch of
-// time in which that applied: one that was interrupted has a record for each.
+// ExceptionRecord is what a Gate knows of one of its GateExceptions, or of a
+// stretch of time in which that applied: one that was interrupted has a record
+// for each.
 type ExceptionRecord struct {
 	// Name of the GateException.
 	Name string `json:"name"`
 
-	// Type of the exception.
+	// Type of the exception: extend, suspend or replace.
 	Type ExceptionType `json:"type"`
 
-	// ValidFrom is the first instant at which it applies.
+	// ValidFrom is when the exception begins to apply.
 	ValidFrom metav1.Time `json:"validFrom"`
 
-	// ValidUntil is the first instant at which it applies no more.
+	// ValidUntil is when the exception stops applying.
 	ValidUntil metav1.Time `json:"validUntil"`
 
 	// State of the exception: Pending, Active or Expired.
 	State ExceptionState `json:"state"`
 
-	// AppliedAt is when the Gate first decided with it, missing if it never did.
+	// AppliedAt is when the Gate first decided with the exception. Missing if it
+	// never did.
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// ExpiredAt is when it ended: validUntil, or when it was interrupted, deleted or
-	// moved into the past before that.
+	// ExpiredAt is when the exception ended: at validUntil, or before that if it
+	// was interrupted, deleted or moved into the past.
 	// +optional
 	ExpiredAt *metav1.Time `json:"expiredAt,omitempty"`
 }

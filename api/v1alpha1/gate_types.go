@@ -54,7 +54,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="(has(self.windows) ? size(self.windows) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="a gate can have at most 100 windows and close periods together"
 // +kubebuilder:validation:XValidation:rule="!has(self.windows) || !has(self.closePeriods) || [self.windows.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="a window and a close period must not have the same name"
 type GateSpec struct {
-	// Interval at which holds are asserted anew even if nothing changed.
+	// Interval is how often the controller checks that every target is as the Gate
+	// wants it, even if nothing has changed. At least 1s, such as 5m. Defaults to
+	// 1m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 1m"
@@ -63,84 +65,92 @@ type GateSpec struct {
 	Interval metav1.Duration `json:"interval,omitzero"`
 
 	// Default is the state of the Gate while nothing else decides: closed or
-	// opened.
+	// opened. A closed Gate opens in windows and by open requests, an opened one
+	// closes in close periods and by close requests.
 	// +required
 	Default State `json:"default"`
 
-	// Window is how long an open or close request lasts. Omitted, a request
-	// lasts until the opposite request.
+	// Window is how long an open or close request lasts, from 1s to 8784h (366
+	// days), such as 1h. If omitted, a request lasts until the opposite request.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// TimeZone is the IANA name of the zone of all periods that name none.
-	// Defaults to UTC.
+	// TimeZone is the time zone of all periods that have none of their own: a name
+	// of the IANA database, such as Europe/Oslo. Defaults to UTC.
 	// +optional
 	TimeZone TimeZone `json:"timeZone,omitempty"`
 
-	// NotBefore is the instant before which the Gate is closed unless an open
-	// request is in force.
+	// NotBefore keeps the Gate closed before this time, unless an open request is
+	// in force. A time in RFC 3339, such as 2026-12-01T00:00:00Z.
 	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
-	// NotAfter is the instant from which on the Gate is closed unless an open
-	// request is in force. Must be later than notBefore.
+	// NotAfter keeps the Gate closed from this time on, unless an open request is
+	// in force. A time in RFC 3339, later than notBefore.
 	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
 
-	// Windows in which a Gate that is closed by default is open.
+	// Windows are the periods in which a Gate with default: closed is open. It is
+	// open in any of them. Only for default: closed; with default: opened, use
+	// closePeriods. At most 100 together with closePeriods.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Windows []Period `json:"windows,omitempty"`
 
-	// ClosePeriods in which the Gate is closed. They win over windows.
+	// ClosePeriods are the periods in which the Gate is closed. They win over
+	// windows. At most 100 together with windows.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	ClosePeriods []ClosePeriod `json:"closePeriods,omitempty"`
 
-	// Targets are the objects that the Gate governs.
+	// Targets are the objects that the Gate governs: they are held while it is
+	// closed and released when it opens. At most 256 entries. An object can also
+	// name its Gates itself, in the annotation gating.toolkit.fluxcd.io/gates.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
 	// +optional
 	Targets []TargetReference `json:"targets,omitempty"`
 
-	// ResumePolicy says what happens when somebody resumes a held target:
-	// Enforce holds it again at once, Respect leaves it until the Gate next
-	// closes.
+	// ResumePolicy says what happens when somebody resumes a target that is held:
+	// Enforce holds it again at once, Respect leaves it alone until the Gate next
+	// closes. Defaults to Enforce.
 	// +kubebuilder:default=Enforce
 	// +optional
 	ResumePolicy ResumePolicy `json:"resumePolicy,omitempty"`
 
-	// Release says how fast targets are released when the Gate opens. Omitted, all
-	// are released at once.
+	// Release limits how fast targets are released when the Gate opens. If
+	// omitted, all are released at once.
 	// +optional
 	Release *ReleasePolicy `json:"release,omitempty"`
 
-	// Certificates says what happens to certificates that are about to expire
-	// while the Gate is closed.
+	// Certificates says how a closed Gate treats certificates that are about to
+	// expire: Certificates of cert-manager and certificates of Machines. If
+	// omitted, the defaults of its fields apply.
 	// +optional
 	Certificates *CertificatePolicy `json:"certificates,omitempty"`
 
-	// Machines says how the certificates of Machines are refreshed while the Gate
-	// is open.
+	// Machines says how the certificates of Machines of Cluster API are refreshed
+	// while the Gate is open. If omitted, they are not refreshed.
 	// +optional
 	Machines *MachinePolicy `json:"machines,omitempty"`
 
-	// Exceptions says which GateExceptions of this Gate count. Omitted, all do.
+	// Exceptions says which GateExceptions of this Gate count. If omitted, all of
+	// them do.
 	// +optional
 	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
 
-	// Watch names objects that the Gate follows. While one of them is not ready or
-	// does not exist, the Gate is closed, whatever else decides but a close request and
-	// a close period with manualOpen: Deny, which close it, too.
+	// Watch lists objects that must be ready, or the Gate is closed: while one of
+	// them is not ready or does not exist, neither a window nor an open request
+	// opens the Gate. At most 16, each of them once.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be watched only once"
 	// +listType=atomic
@@ -148,6 +158,7 @@ type GateSpec struct {
 	Watch []WatchReference `json:"watch,omitempty"`
 
 	// Suspend stops the reconciliation of this Gate. What it holds stays held.
+	// Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -155,13 +166,13 @@ type GateSpec struct {
 // TargetReference names objects that a Gate governs.
 // +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) == 0 || self.name == '*'",message="matchLabels needs name: '*'"
 type TargetReference struct {
-	// APIVersion of the targets. Only its group counts. Needed only if the kind
-	// alone is ambiguous.
+	// APIVersion of the targets, such as kustomize.toolkit.fluxcd.io/v1. Only its
+	// group counts, and it is needed only if the kind alone is ambiguous.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind of the targets.
+	// Kind of the targets, such as Kustomization, HelmRelease or Certificate.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -178,7 +189,8 @@ type TargetReference struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// MatchLabels restricts name * to the objects that have all these labels.
+	// MatchLabels are labels that the targets must have, all of them, such as
+	// tier: critical. Only for name *. At most 32.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
@@ -186,41 +198,43 @@ type TargetReference struct {
 
 // Transition is a change of a Gate's state.
 type Transition struct {
-	// At is the instant of the change.
+	// At is when the state changes.
 	At metav1.Time `json:"at"`
 
-	// State from that instant on.
+	// State of the Gate from then on: closed or opened.
 	State State `json:"state"`
 
-	// Reason of that state, one of those of the condition Opened.
+	// Reason of that state, such as WindowOpen: one of those of the condition
+	// Opened.
 	Reason string `json:"reason"`
 
-	// By is the name of the period or of the GateException that will decide, if one
-	// does.
+	// By is the name of the period or GateException that decides from then on.
+	// Missing if something else does.
 	// +optional
 	By string `json:"by,omitempty"`
 }
 
 // TargetCounts has the number of targets by what became of them.
 type TargetCounts struct {
-	// Total number of objects that the Gate governs.
+	// Total is the number of objects that the Gate governs.
 	Total int64 `json:"total"`
 
-	// Held objects: those that the Gate keeps from being reconciled.
+	// Held is the number of objects that the Gate keeps from being reconciled.
 	Held int64 `json:"held"`
 
-	// Foreign objects: those that somebody else had suspended. The Gate neither
-	// holds nor resumes them.
+	// Foreign is the number of objects that somebody else has suspended. The Gate
+	// neither holds nor resumes them.
 	Foreign int64 `json:"foreign"`
 
-	// Exempt objects: Certificates that may be renewed although the Gate is closed,
-	// because they are not issued yet, are being issued, are about to expire, would not be
-	// renewed before their margin, cannot be held, or are activated instead.
+	// Exempt is the number of Certificates that may be renewed although the Gate
+	// is closed, because they are not issued yet, are being issued, are about to
+	// expire, would not be renewed before their safety margin, cannot be held, or
+	// are activated instead.
 	// +optional
 	Exempt int64 `json:"exempt,omitempty"`
 
-	// Failed is the number of objects and of target references that are not as
-	// the Gate wants them.
+	// Failed is the number of objects and of target references that are not as the
+	// Gate wants them. See status.failures.
 	Failed int64 `json:"failed"`
 }
 
@@ -235,10 +249,10 @@ type TargetFailure struct {
 	// Name of the target, or * as in the reference.
 	Name string `json:"name"`
 
-	// Reason of the failure in CamelCase.
+	// Reason of the failure in CamelCase, such as CRDNotFound.
 	Reason string `json:"reason"`
 
-	// Message for people.
+	// Message says what is wrong.
 	Message string `json:"message"`
 
 	// At is when the failure was first seen.
@@ -249,7 +263,8 @@ type TargetFailure struct {
 type GateStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 
-	// ObservedGeneration is the last generation that was reconciled.
+	// ObservedGeneration is the last generation of the Gate that the controller
+	// reconciled, -1 before the first.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -282,39 +297,42 @@ type GateStatus struct {
 	// +optional
 	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
 
-	// NextTransition is the next change of state, missing if none is in sight.
+	// NextTransition is the next change of the state of the Gate. Missing if none
+	// is in sight.
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
 
-	// Targets counts the objects that the Gate governs.
+	// Targets counts the objects that the Gate governs, by what became of them.
 	// +optional
 	Targets *TargetCounts `json:"targets,omitempty"`
 
-	// Release is how far the release of the targets is, or how far it came, if
-	// spec.release paces it.
+	// Release says how far the release of the targets has come, or had come when
+	// the Gate closed. Only with spec.release.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// Machines is how far the refresh of the certificates of Machines is, missing
-	// if the Gate governs none or has no spec.machines.
+	// Machines says how far the refresh of the certificates of Machines has come.
+	// Missing if the Gate governs no Machines or has no spec.machines.
 	// +optional
 	Machines *MachineStatus `json:"machines,omitempty"`
 
 	// Failures are the targets that are not as the Gate wants them, the newest
-	// first, at most 10.
+	// first. At most 10: status.targets.failed counts all.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	Failures []TargetFailure `json:"failures,omitempty"`
 
 	// Exceptions are the GateExceptions of this Gate: those that apply, those that
-	// will, and the last of those that did. At most 10; expired ones make room first.
+	// will, and the last of those that did. At most 10; expired ones make room
+	// first.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
-	// Watch is what was seen of the objects of spec.watch, in their order.
+	// Watch is what the controller saw of the objects of spec.watch, in their
+	// order.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -336,8 +354,9 @@ type GateStatus struct {
 // +kubebuilder:printcolumn:name="Next",type="string",JSONPath=".status.nextTransition.at"
 // +kubebuilder:printcolumn:name="Held",type="integer",JSONPath=".status.targets.held"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:printcolumn:name="Ready",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
-// +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
 type Gate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -39,49 +39,54 @@ const (
 	ExceptionReplace ExceptionType = "replace"
 )
 
-// GateExceptionSpec is a deviation from the schedule of one Gate. It expires by
-// itself.
+// GateExceptionSpec is a deviation from the schedule of one Gate. It expires
+// by itself.
 // +kubebuilder:validation:XValidation:rule="self.validFrom < self.validUntil",message="validUntil must be later than validFrom"
 // +kubebuilder:validation:XValidation:rule="self.validUntil - self.validFrom <= duration('2160h')",message="an exception lasts at most 90 days: validUntil must be at most 2160h after validFrom"
 // +kubebuilder:validation:XValidation:rule="!has(self.leadTime) || self.type == 'suspend'",message="leadTime is for type suspend only: the others start nothing before their windows"
-// +kubebuilder:validation:XValidation:rule="self.type == 'replace' || has(self.windows) && size(self.windows) > 0",message="an exception needs windows, but for one of type replace: without any it keeps the gate in its default state"
+// +kubebuilder:validation:XValidation:rule="self.type == 'replace' || has(self.windows) && size(self.windows) > 0",message="an exception needs windows, except one of type replace: without any it keeps the gate in its default state"
 type GateExceptionSpec struct {
-	// GateRef names the Gate, in the same namespace. It need not exist yet. Immutable.
+	// GateRef names the Gate, in the same namespace. The Gate need not exist yet.
+	// Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="gateRef is immutable: delete the exception and create another one"
 	// +required
 	GateRef GateReference `json:"gateRef"`
 
-	// Type says what the windows mean. Where the schedule is the time in which the
-	// windows and close periods of the Gate put it out of its default state: extend
-	// adds the windows to the schedule, suspend takes them away from it, replace has
-	// the windows instead of it.
+	// Type says how the windows change the schedule of the Gate: extend adds them
+	// to it, suspend takes them out of it, and replace uses them in its place. The
+	// schedule is when the windows and close periods of the Gate put it out of its
+	// default state. So a Gate with default: closed is opened in the windows by
+	// extend, and kept closed in them by suspend.
 	// +required
 	Type ExceptionType `json:"type"`
 
-	// ValidFrom is the first instant at which the exception applies, in whole seconds.
+	// ValidFrom is when the exception begins to apply: a time in RFC 3339 with
+	// whole seconds, such as 2026-12-19T00:00:00Z.
 	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z') && timestamp(int(self)) == self",message="must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
 	// +required
 	ValidFrom metav1.Time `json:"validFrom"`
 
-	// ValidUntil is the first instant at which the exception applies no more, in whole
-	// seconds. Must be later than validFrom and at most 2160h (90 days) after it.
+	// ValidUntil is when the exception stops applying: a time in RFC 3339 with
+	// whole seconds, later than validFrom, by at most 2160h (90 days).
 	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z') && timestamp(int(self)) == self",message="must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
 	// +required
 	ValidUntil metav1.Time `json:"validUntil"`
 
-	// LeadTime is for type suspend: what the schedule would start so short before a
-	// window starts does not start before that window ends. What runs already when
-	// the lead begins runs on until the window. From 1s to 2160h (90 days); omitted
-	// means none.
+	// LeadTime keeps the schedule from starting what a window would soon end. What
+	// would start less than this time before a window waits until that window is
+	// over; what runs already goes on until the window. Only for type suspend.
+	// From 1s to 2160h (90 days), such as 1h. If omitted, there is none.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
 	// +optional
 	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
 
-	// Windows are periods as in a Gate. Those that name no zone are in spec.timeZone
-	// of the Gate. Needed but for type replace: without any, that keeps the Gate in
-	// its default state.
+	// Windows are the periods in which the exception changes the schedule, as in a
+	// Gate. Those without a time zone are in spec.timeZone of the Gate. What is
+	// outside of validFrom and validUntil does not count. At most 100. Required
+	// for types extend and suspend; an exception of type replace without windows
+	// keeps the Gate in its default state.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
@@ -89,9 +94,9 @@ type GateExceptionSpec struct {
 	Windows []Period `json:"windows,omitempty"`
 
 	// TTLAfterExpired is how long after validUntil the controller deletes the
-	// exception, from 0s to 87600h (ten years). Omitted, it is kept for audit until
-	// somebody deletes it. One that is in Git comes back and expires at once: remove
-	// it there.
+	// exception, from 0s to 87600h (10 years), such as 720h. If omitted, it is
+	// kept for audit until somebody deletes it. Omit it for an exception that is
+	// in Git, and remove that there: Flux would create it again.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
@@ -131,7 +136,8 @@ type Approval struct {
 	// At is when the controller saw the approval.
 	At metav1.Time `json:"at"`
 
-	// Generation of the exception that was approved. It does not count for another.
+	// Generation of the exception that was approved. It does not count for
+	// another.
 	Generation int64 `json:"generation"`
 }
 
@@ -139,7 +145,8 @@ type Approval struct {
 type GateExceptionStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 
-	// ObservedGeneration is the last generation that was reconciled.
+	// ObservedGeneration is the last generation of the exception that the
+	// controller reconciled, -1 before the first.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -171,8 +178,8 @@ type GateExceptionStatus struct {
 // +kubebuilder:printcolumn:name="From",type="string",JSONPath=".spec.validFrom"
 // +kubebuilder:printcolumn:name="Until",type="string",JSONPath=".spec.validUntil"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
-// +kubebuilder:printcolumn:name="Ready",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
-// +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Active\")].message"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 type GateException struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

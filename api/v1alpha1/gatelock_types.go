@@ -13,24 +13,26 @@ const (
 )
 
 // GateLockSpec tells the admission policies of config/lock which objects of a
-// namespace are locked. A Gate is locked while it is closed and its resumePolicy
-// is Enforce. All is found by a look-up in a map, so that a request costs the
-// same however many Gates there are. The maps are atomic: nobody else owns a part,
-// and the managed fields of ten thousand entries would not fit into an object.
+// namespace are locked. A Gate is locked while it is closed and its
+// resumePolicy is Enforce. All is found by a look-up in a map, so that a
+// request costs the same however many Gates there are. The maps are atomic:
+// nobody else owns a part, and the managed fields of ten thousand entries
+// would not fit into an object.
 type GateLockSpec struct {
-	// Gates that objects of the namespace can name, as namespace/name, and whether
-	// each is locked. One that is missing here is taken for locked.
+	// Gates says for each Gate that objects of the namespace can name, as
+	// namespace/name, whether it is locked. One that is missing here counts as
+	// locked.
 	// +mapType=atomic
 	// +optional
 	Gates map[string]bool `json:"gates,omitempty"`
 
-	// Targets are the locked Gates of objects by their "Kind/name", or by "Kind/*"
-	// for all objects of a kind. Sorted.
+	// Targets has the locked Gates of objects, by "Kind/name", or by "Kind/*" for
+	// all objects of a kind. Sorted.
 	// +mapType=atomic
 	// +optional
 	Targets map[string][]string `json:"targets,omitempty"`
 
-	// Labels are the locked Gates of objects by "Kind/key=value" of one of the
+	// Labels has the locked Gates of objects, by "Kind/key=value" of one of the
 	// labels that the objects must have, the first in the alphabet.
 	// +mapType=atomic
 	// +optional

@@ -65,14 +65,15 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, flux-event and alertmanager only: use filter"
 // +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
 type GateReceiverSpec struct {
-	// Type of the sender: generic, generic-hmac, generic-oidc, github, gitlab,
-	// flux-event or alertmanager. It says how a request is verified.
+	// Type of the sender, which says how its webhooks are verified: generic,
+	// generic-hmac, generic-oidc, github, gitlab, flux-event or alertmanager.
 	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;flux-event;alertmanager
 	// +required
 	Type string `json:"type"`
 
-	// Interval at which the Secret is read anew even if nothing changed. A token that
-	// was taken out of the Secret is good for nothing at once.
+	// Interval is how often the Secret is read again even if nothing has changed.
+	// At least 1s, such as 1m. Defaults to 10m. A new token works once it is read;
+	// one that is removed from the Secret stops working at once.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
@@ -80,24 +81,28 @@ type GateReceiverSpec struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// SecretRef names the Secret in the same namespace whose key token is the secret of
-	// the sender. A second token in the key previousToken is good as well. Needed for
-	// all types but generic-oidc, which must not have it.
+	// SecretRef names the Secret of the sender, in the same namespace. Its key
+	// token has the token; a second token in the key previousToken is good as
+	// well. Required for all types except generic-oidc, which must not have it.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 
-	// OIDCProviders whose tokens are taken, for type generic-oidc only. The one whose
-	// issuerURL is the claim iss of a token verifies it.
+	// OIDCProviders are the issuers whose OpenID Connect tokens are accepted. A
+	// token is verified by the provider whose issuerURL is its claim iss. At most
+	// 10. Required for type generic-oidc, and only for that.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
 	// +listMapKey=issuerURL
 	// +optional
 	OIDCProviders []OIDCProvider `json:"oidcProviders,omitempty"`
 
-	// Events to take; others are refused. They are compared without regard to case
-	// with X-GitHub-Event (github), X-Gitlab-Event (gitlab), the reason of the event
-	// (flux-event), or the status firing or resolved (alertmanager). Omitted, all are
-	// taken.
+	// Events are the events to accept; a webhook with another one is refused. If
+	// omitted, all are accepted. They are compared without regard to case with
+	// X-GitHub-Event (github), X-Gitlab-Event (gitlab), the reason of the event
+	// (flux-event), or the status firing or resolved (alertmanager). At most 100.
+	// Other types must not have them: use filter.
+	//
+	// Example: [ping, workflow_run]
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
@@ -105,7 +110,8 @@ type GateReceiverSpec struct {
 	// +optional
 	Events []string `json:"events,omitempty"`
 
-	// Gates in the same namespace that a webhook requests the action of.
+	// Gates are the Gates in the same namespace that a webhook makes its request
+	// on. From 1 to 10.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -113,36 +119,44 @@ type GateReceiverSpec struct {
 	// +required
 	Gates []GateReference `json:"gates"`
 
-	// Filter is a CEL expression of type bool. A webhook for which it is false is
-	// taken, and nothing is requested. It reads the body as req (an empty object if it
-	// is not a JSON object), the headers as headers with names in lower case, and for
-	// generic-oidc the claims of the token as claims. Headers with secrets are empty.
+	// Filter is a CEL expression of type bool that says whether a webhook counts.
+	// If it is false, the sender gets 200 and nothing is requested. If omitted,
+	// all webhooks count. It reads the body as req (an empty object if it is not a
+	// JSON object), the headers as headers with names in lower case, and for
+	// generic-oidc the claims of the token as claims. Headers with secrets are
+	// empty.
+	//
+	// Example: req.workflow_run.head_branch == 'main'
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Filter string `json:"filter,omitempty"`
 
-	// Action is what each webhook requests: open or close. Exactly one of action and
-	// actionExpr must be set.
+	// Action is what each webhook requests: open or close. Exactly one of action
+	// and actionExpr must be set.
 	// +optional
 	Action RequestAction `json:"action,omitempty"`
 
-	// ActionExpr is a CEL expression of type string that says what a webhook requests:
-	// 'open', 'close', or '' for nothing. It reads the same variables as filter.
+	// ActionExpr is a CEL expression of type string that says what a webhook
+	// requests: 'open', 'close', or '' for nothing. It reads the same variables as
+	// filter. Exactly one of action and actionExpr must be set.
+	//
 	// Example: req.status == 'firing' ? 'close' : 'open'
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ActionExpr string `json:"actionExpr,omitempty"`
 
-	// Window is how long the request lasts, at most spec.window of the Gate. Omitted,
-	// it is that.
+	// Window is how long the request lasts, from 1s to 8784h (366 days), such as
+	// 30m, and at most as long as spec.window of the Gate. If omitted, it lasts as
+	// long as that says.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// Suspend has webhooks answered with 503, so that their senders may try again.
+	// Suspend answers webhooks with 503, so that their senders may try again.
+	// Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -151,27 +165,30 @@ type GateReceiverSpec struct {
 // notification-controller.
 // +structType=atomic
 type OIDCProvider struct {
-	// IssuerURL is where the keys of the issuer are discovered, and the claim iss of
-	// its tokens.
+	// IssuerURL is the URL where the keys of the issuer are discovered, such as
+	// https://token.actions.githubusercontent.com. The claim iss of its tokens
+	// must be the same.
 	// +kubebuilder:validation:Pattern="^https?://"
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
 	IssuerURL string `json:"issuerURL"`
 
-	// Audience that the claim aud of a token must have. Defaults to gating-controller.
+	// Audience that the claim aud of a token must have. Defaults to
+	// gating-controller.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Audience string `json:"audience,omitempty"`
 
-	// Variables are CEL expressions over claims and over the variables before them.
-	// They are evaluated in order and read as vars.<name>.
+	// Variables are CEL expressions over claims and over the variables before
+	// them. They are evaluated in order and read as vars.<name>. At most 32.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	Variables []OIDCVariable `json:"variables,omitempty"`
 
-	// Validations are CEL expressions of type bool over claims and vars, all of which
-	// must be true. At least one is needed: an issuer has tokens for anybody.
+	// Validations are CEL expressions of type bool over claims and vars. All of
+	// them must be true. From 1 to 32: at least one, because an issuer has tokens
+	// for anybody.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -189,13 +206,13 @@ func (in *OIDCProvider) GetAudience() string {
 
 // OIDCVariable is a named CEL expression over the claims of a token.
 type OIDCVariable struct {
-	// Name of the variable, a CEL identifier.
+	// Name of the variable, a CEL identifier such as workflow.
 	// +kubebuilder:validation:Pattern="^[A-Za-z_][A-Za-z0-9_]*$"
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Name string `json:"name"`
 
-	// Expression in CEL.
+	// Expression in CEL, such as claims.job_workflow_ref.split('@')[0].
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
@@ -204,14 +221,14 @@ type OIDCVariable struct {
 
 // OIDCValidation is a CEL expression that must be true of a token.
 type OIDCValidation struct {
-	// Expression in CEL, of type bool.
+	// Expression in CEL of type bool, such as claims.ref == 'refs/heads/main'.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Expression string `json:"expression"`
 
-	// Message for the log if the expression is false. The sender is not told, so that
-	// nobody learns what is missing.
+	// Message for the log if the expression is false. The sender does not get it,
+	// so that nobody learns what is missing.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
@@ -222,12 +239,13 @@ type OIDCValidation struct {
 type GateReceiverStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 
-	// ObservedGeneration is the last generation that was reconciled.
+	// ObservedGeneration is the last generation of the receiver that the
+	// controller reconciled, -1 before the first.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// WebhookPath is where webhooks are taken: /hook/ and the SHA-256 of token, name
-	// and namespace.
+	// WebhookPath is where webhooks are taken: /hook/ and the SHA-256 of token,
+	// name and namespace. Treat it as a secret. Empty while there is no token.
 	// +optional
 	WebhookPath string `json:"webhookPath,omitempty"`
 

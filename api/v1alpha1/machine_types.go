@@ -17,12 +17,13 @@ const (
 	DefaultMachineTimeout = time.Hour
 )
 
-// MachinePolicy says how an open Gate refreshes the certificates of the Machines
-// of Cluster API that it governs.
+// MachinePolicy says how an open Gate refreshes the certificates of the
+// Machines of Cluster API that it governs.
 // +kubebuilder:validation:XValidation:rule="!self.ttl.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$') || !self.within.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || (self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) > duration(self.within).getSeconds()",message="ttl must be longer than within, or the certificates would be refreshed without end"
 type MachinePolicy struct {
 	// Within is how long before their expiry the certificates of a Machine are
-	// refreshed while the Gate is open.
+	// refreshed while the Gate is open, from 1m to 87600h (10 years). Defaults to
+	// 720h (30 days).
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="within must be a duration from 1m to 87600h (10 years), such as 720h"
@@ -30,15 +31,17 @@ type MachinePolicy struct {
 	// +optional
 	Within metav1.Duration `json:"within,omitzero"`
 
-	// TTL is how long the new certificates are valid: a number and one of the units
-	// y, mo, d, h, m, s, as the provider Canonical Kubernetes understands it.
+	// TTL is how long the new certificates are valid: a whole number and one of
+	// the units y, mo, d, h, m, s, such as 6mo, as the provider Canonical
+	// Kubernetes understands it. Must be longer than within. Defaults to 1y.
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$')",message="ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
 	// +kubebuilder:default="1y"
 	// +optional
 	TTL string `json:"ttl,omitempty"`
 
-	// Timeout is how long the refresh of one Machine may take.
+	// Timeout is how long the refresh of one Machine may take before it has
+	// failed, from 1s to 24h. Defaults to 1h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be a duration from 1s to 24h, such as 1h"
@@ -82,8 +85,8 @@ type MachineStatus struct {
 	// +optional
 	Refreshing string `json:"refreshing,omitempty"`
 
-	// Stopped says that a refresh failed. No other is begun until the Gate opens
-	// anew or its spec changes.
+	// Stopped is a refresh that failed. No other begins until the Gate opens again
+	// or its spec changes.
 	// +optional
 	Stopped *MachineFailure `json:"stopped,omitempty"`
 }
@@ -93,10 +96,10 @@ type MachineFailure struct {
 	// Machine whose certificates were not refreshed, as namespace/name.
 	Machine string `json:"machine"`
 
-	// Message for people.
+	// Message says what went wrong.
 	Message string `json:"message"`
 
-	// At is when the refresh was given up.
+	// At is when the controller gave up the refresh.
 	At metav1.Time `json:"at"`
 }
 

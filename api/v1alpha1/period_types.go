@@ -6,9 +6,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type DayOfWeek string
 
-// Period is a set of half-open intervals [start, end) of time in exactly one of
-// three forms: weekly (start, end, optionally daysOfWeek), cron (schedule,
-// duration) or dated (from, until).
+// Period is a time in exactly one of three forms: weekly (start, end,
+// optionally daysOfWeek), cron (schedule, duration) or dated (from, until).
+// Its beginning belongs to it, its end does not.
 //
 // A wall-clock time that occurs twice, when clocks are set back, means its first
 // occurrence. One that does not exist, when they are set forward, is read with
@@ -18,63 +18,67 @@ type DayOfWeek string
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
 // +structType=atomic
 type Period struct {
-	// Name of the period, unique among all periods of the Gate. Conditions,
-	// events and previews name the period that decided.
+	// Name of the period, such as nights: lower case letters, digits and dashes,
+	// at most 63. No other period of the same object has it. Conditions, events
+	// and previews name the period that decides.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 	// +required
 	Name string `json:"name"`
 
-	// DaysOfWeek on which a weekly period starts. Defaults to all seven.
+	// DaysOfWeek are the days on which a weekly period starts, such as [Monday,
+	// Friday]. Defaults to all seven.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=7
 	// +listType=set
 	// +optional
 	DaysOfWeek []DayOfWeek `json:"daysOfWeek,omitempty"`
 
-	// Start of a weekly period, a time of day as HH:MM from 00:00 to 23:59.
+	// Start of a weekly period: a time of day as HH:MM from 00:00 to 23:59, such
+	// as "22:00".
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be a time of day from 00:00 to 23:59"
 	// +optional
 	Start *string `json:"start,omitempty"`
 
-	// End of a weekly period, a time of day as HH:MM from 00:00 to 24:00. If it
-	// is not later than start, the period ends on the next day.
+	// End of a weekly period: a time of day as HH:MM from 00:00 to 24:00, such as
+	// "05:00". If it is not later than start, the period ends on the next day.
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$')",message="end must be a time of day from 00:00 to 24:00"
 	// +optional
 	End *string `json:"end,omitempty"`
 
-	// Schedule is a cron expression of five fields (minute, hour, day of month,
-	// month, day of week). The period starts at each of its ticks. In an hour that
-	// clocks repeat it ticks both times if the hour field begins with * or ?, else
-	// the first time only. Time zones (TZ=, CRON_TZ=) and descriptors (@every,
-	// @daily) are refused.
+	// Schedule says when a cron period starts: a cron expression of five fields
+	// (minute, hour, day of month, month, day of week), such as 0 22 * * FRI. In an
+	// hour that clocks repeat it ticks both times if the hour field begins with * or
+	// ?, else the first time only. Time zones in it (TZ=, CRON_TZ=) and descriptors
+	// (@every, @daily) are refused.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Schedule *string `json:"schedule,omitempty"`
 
-	// Duration of a cron period after each tick, as elapsed time, from 1m to
-	// 8784h (366 days). It may exceed the distance of two ticks.
+	// Duration of a cron period after each tick, as elapsed time, from 1m to 8784h
+	// (366 days), such as 8h. It may be longer than the time between two ticks.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="duration must be from 1m to 8784h (366 days), such as 24h"
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// From is the first instant of a dated period.
+	// From is when a dated period starts: a time in RFC 3339, such as
+	// 2026-12-19T00:00:00Z.
 	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	From *metav1.Time `json:"from,omitempty"`
 
-	// Until is the first instant after a dated period. Must be later than from.
+	// Until is when a dated period ends: a time in RFC 3339, later than from.
 	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// TimeZone is the IANA name of the zone of start, end and schedule. Defaults
-	// to spec.timeZone of the Gate.
+	// TimeZone is the time zone of start, end and schedule: a name of the IANA
+	// database, such as Europe/Oslo. Defaults to spec.timeZone of the Gate.
 	// +optional
 	TimeZone TimeZone `json:"timeZone,omitempty"`
 }
@@ -95,13 +99,16 @@ const (
 	ManualOpenDeny ManualOpen = "Deny"
 )
 
-// ClosePeriod is a period in which a Gate is closed.
+// ClosePeriod is a period in which a Gate is closed. It has exactly one of
+// three forms: weekly (start, end, optionally daysOfWeek), cron (schedule,
+// duration) or dated (from, until).
 // +structType=atomic
 type ClosePeriod struct {
 	Period `json:",inline"`
 
-	// ManualOpen says whether an open request opens the Gate in this period: Allow
-	// lets it, Deny makes the period a hard freeze. Defaults to Allow.
+	// ManualOpen says whether an open request opens the Gate in this period:
+	// Allow, or Deny for a hard freeze, which no exception lifts either. Defaults
+	// to Allow.
 	// +optional
 	ManualOpen ManualOpen `json:"manualOpen,omitempty"`
 }

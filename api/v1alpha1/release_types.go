@@ -4,8 +4,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ReleasePolicy says how fast targets are released when a Gate opens.
 type ReleasePolicy struct {
-	// PerMinute is how many targets are released in a minute, spread evenly: in turn
-	// from each namespace, of each the Certificates that expire soonest first.
+	// PerMinute is how many targets are released in a minute, from 1 to 60000,
+	// spread evenly. The namespaces take turns, and in each the Certificates that
+	// expire soonest come first.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=60000
 	// +required
@@ -14,19 +15,19 @@ type ReleasePolicy struct {
 
 // ReleaseStatus is how far a paced release is.
 type ReleaseStatus struct {
-	// Total number of targets to release since the Gate opened last.
+	// Total is the number of targets to release since the Gate last opened.
 	Total int64 `json:"total"`
 
 	// Released is how many of them are released.
 	Released int64 `json:"released"`
 
-	// LastNamespace is the one that had the last turn. The next release goes on behind
-	// it.
+	// LastNamespace is the namespace that had the last turn. The next turn goes to
+	// one after it.
 	// +optional
 	LastNamespace string `json:"lastNamespace,omitempty"`
 
-	// NextAt is when the next target may be released, missing if all are released or
-	// the Gate has closed.
+	// NextAt is when the next target may be released. Missing if all are released
+	// or the Gate has closed.
 	// +optional
 	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
 }

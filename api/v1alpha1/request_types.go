@@ -33,8 +33,8 @@ type LastRequest struct {
 	RequestedAt metav1.Time `json:"requestedAt"`
 
 	// By is who made the request: the user whom the API server stamped into the
-	// annotation if config/policies is installed, else who the caller claims to be.
-	// Cut to 339 bytes.
+	// annotation if config/policies is installed, else who the caller claims to
+	// be. Cut to 339 bytes.
 	// +optional
 	By string `json:"by,omitempty"`
 

@@ -8,13 +8,14 @@ const MaxWatches = 16
 // WatchReference names an object that a Gate follows: the Gate is held closed
 // while the object is not ready.
 type WatchReference struct {
-	// APIVersion of the object. Only its group counts. Needed only if the kind alone
-	// is ambiguous.
+	// APIVersion of the object, such as kustomize.toolkit.fluxcd.io/v1. Only its
+	// group counts, and it is needed only if the kind alone is ambiguous.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind of the object, one of those that a Gate can hold.
+	// Kind of the object, such as Kustomization: one of those that a Gate can
+	// hold.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -31,10 +32,13 @@ type WatchReference struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// ReadyExpr is a CEL expression of type bool that says whether the object is ready.
-	// As in spec.dependsOn of a Kustomization it reads the object as dep and the Gate
-	// as self. Omitted, the object is ready while its condition Ready is True, and
-	// remains what it was while that is Unknown because it is being reconciled.
+	// ReadyExpr is a CEL expression of type bool that says whether the object is
+	// ready. As in spec.dependsOn of a Kustomization, it reads the object as dep
+	// and the Gate as self. If omitted, the object is ready while its condition
+	// Ready is True, and stays what it was while that is Unknown because the
+	// object is being reconciled.
+	//
+	// Example: dep.status.observedGeneration == dep.metadata.generation
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ReadyExpr string `json:"readyExpr,omitempty"`
@@ -42,7 +46,7 @@ type WatchReference struct {
 
 // WatchStatus is what the controller saw of an object that a Gate follows.
 type WatchStatus struct {
-	// APIVersion as in the spec.
+	// APIVersion of the object, as in the spec.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
@@ -55,7 +59,7 @@ type WatchStatus struct {
 	// Name of the object.
 	Name string `json:"name"`
 
-	// Ready says whether the Gate may be open as far as this object is concerned.
+	// Ready says whether this object lets the Gate be open.
 	Ready bool `json:"ready"`
 
 	// Message says why the object is not ready.

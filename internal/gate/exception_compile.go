@@ -97,7 +97,7 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 func (c *compiler) windows(path *field.Path, spec *v1alpha1.GateExceptionSpec, opens bool) []schedule.Period {
 	switch n := len(spec.Windows); {
 	case n == 0 && spec.Type != v1alpha1.ExceptionReplace:
-		c.add(field.Required(path, "an exception needs windows, but for one of type replace"))
+		c.add(field.Required(path, "an exception needs windows, except one of type replace"))
 	case n > v1alpha1.MaxPeriods:
 		c.add(field.TooMany(path, n, v1alpha1.MaxPeriods))
 		return nil

@@ -37,7 +37,7 @@ func definition(t *testing.T, resource string) *apiextensionsv1.CustomResourceDe
 }
 
 func TestNamesOfKinds(t *testing.T) {
-	for resource, short := range map[string]string{"gates": "gt", "gateexceptions": "gtex"} {
+	for resource, short := range map[string]string{"gates": "gt", "gateexceptions": "gtex", "gatereceivers": "gtrcv"} {
 		spec := definition(t, resource).Spec
 		if !slices.Equal(spec.Names.ShortNames, []string{short}) {
 			t.Errorf("%s: short names %q", resource, spec.Names.ShortNames)
@@ -48,45 +48,6 @@ func TestNamesOfKinds(t *testing.T) {
 		if spec.Scope != apiextensionsv1.NamespaceScoped {
 			t.Errorf("%s: scope %s", resource, spec.Scope)
 		}
-	}
-}
-
-func TestColumnsOfKinds(t *testing.T) {
-	for resource, want := range map[string][]string{
-		"gates":          {"Opened", "Reason", "Next", "Held", "Age"},
-		"gateexceptions": {"Gate", "Type", "State", "From", "Until", "Age"},
-	} {
-		var got []string
-		for _, column := range definition(t, resource).Spec.Versions[0].AdditionalPrinterColumns {
-			if column.Priority == 0 {
-				got = append(got, column.Name)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", resource, got, want)
-		}
-	}
-}
-
-// The cells are those of kubectl get: JSON paths that match nothing would be
-// blank.
-func TestCellsOfGates(t *testing.T) {
-	g := &v1alpha1.Gate{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "cells-", Namespace: metav1.NamespaceDefault},
-		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
-	}
-	must(t, cluster.Client.Create(t.Context(), g))
-	at := metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
-	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.DefaultReason, LastTransitionTime: at}}
-	g.Status.NextTransition = &v1alpha1.Transition{At: at, State: v1alpha1.StateOpened, Reason: v1alpha1.OpenRequestedReason}
-	g.Status.Targets = &v1alpha1.TargetCounts{Total: 5, Held: 3}
-	must(t, cluster.Client.Status().Update(t.Context(), g))
-
-	rows, err := tableOf(t, "gates", g.Name)
-	must(t, err)
-	want := []any{g.Name, "False", "Default", "2026-11-23T12:00:00Z", int64(3)}
-	if len(rows) != 1 || len(rows[0]) < len(want) || !slices.Equal(rows[0][:len(want)], want) {
-		t.Errorf("got %v, want %v and the age", rows, want)
 	}
 }
 
@@ -128,7 +89,7 @@ func TestAGateFromGoIsAccepted(t *testing.T) {
 // The control plane starts before Go begins to note what files a test reads,
 // so that its cache of results would not notice another definition.
 func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
-	for _, resource := range []string{"gates", "gateexceptions"} {
+	for _, resource := range []string{"gates", "gateexceptions", "gatereceivers"} {
 		file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_"+resource+".yaml"))
 		if err != nil {
 			t.Fatal(err)

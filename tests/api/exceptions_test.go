@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -24,22 +23,6 @@ func createException(t *testing.T, gate string) *v1alpha1.GateException {
 	}
 	must(t, cluster.Client.Create(t.Context(), e))
 	return e
-}
-
-func TestCellsOfExceptions(t *testing.T) {
-	e := createException(t, "cells")
-	if e.Status.ObservedGeneration != -1 {
-		t.Errorf("observedGeneration %d, want -1", e.Status.ObservedGeneration)
-	}
-	e.Status.State = v1alpha1.ExceptionPending
-	must(t, cluster.Client.Status().Update(t.Context(), e))
-
-	rows, err := tableOf(t, "gateexceptions", e.Name)
-	must(t, err)
-	want := []any{e.Name, "cells", "replace", "Pending", "2026-12-19T00:00:00Z", "2026-12-19T01:00:00Z"}
-	if len(rows) != 1 || len(rows[0]) < len(want) || !slices.Equal(rows[0][:len(want)], want) {
-		t.Errorf("got %v, want %v and the age", rows, want)
-	}
 }
 
 func TestExceptionsAreListedByTheirGate(t *testing.T) {

@@ -7,7 +7,7 @@ const (
 	causeTooLong  = "an exception lasts at most 90 days: validUntil must be at most 2160h after validFrom"
 	causeLead     = "leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
 	causeLeadType = "leadTime is for type suspend only: the others start nothing before their windows"
-	causeWindows  = "an exception needs windows, but for one of type replace: without any it keeps the gate in its default state"
+	causeWindows  = "an exception needs windows, except one of type replace: without any it keeps the gate in its default state"
 	causeSeconds  = "must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
 	causeKept     = "ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
 )

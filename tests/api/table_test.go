@@ -1,14 +1,21 @@
 package api_test
 
 import (
-	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 func must(t *testing.T, err error) {
@@ -18,36 +25,98 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// tableOf returns the cells that kubectl get shows of an object.
-func tableOf(t *testing.T, resource, name string) ([][]any, error) {
+// shown is an object with a status in YAML, and the page with what kubectl get shows of
+// it.
+type shown struct {
+	page, kind, name, spec, status string
+	// wide is what -o wide has besides, the columns and their cells.
+	wide []string
+}
+
+var allShown = []shown{
+	{"README.md", v1alpha1.GateKind, "production", `{default: closed}`, `
+conditions:
+- {type: Opened, status: "True", reason: OpenRequested, message: Gate open by request, lastTransitionTime: "2026-11-21T16:41:57Z"}
+- {type: Ready, status: "True", reason: Succeeded, message: 0 of 1 targets held, lastTransitionTime: "2026-11-21T16:41:57Z"}
+nextTransition: {at: "2026-11-21T17:41:57Z", state: closed, reason: OutsideWindows}
+targets: {total: 1, held: 0, foreign: 0, failed: 0}`, []string{"STATUS MESSAGE", "0 of 1 targets held Gate open by request"}},
+	{"docs/spec/v1alpha1/gates.md", v1alpha1.GateKind, "production", `{default: closed}`, `
+conditions:
+- {type: Opened, status: "False", reason: OutsideWindows, message: Gate closed, lastTransitionTime: "2026-11-23T16:41:57Z"}
+- {type: Ready, status: "True", reason: Succeeded, message: 1 of 1 targets held, lastTransitionTime: "2026-11-23T16:41:57Z"}
+nextTransition: {at: "2026-11-23T21:00:00Z", state: opened, reason: WindowOpen}
+targets: {total: 1, held: 1, foreign: 0, failed: 0}`, []string{"STATUS MESSAGE", "1 of 1 targets held Gate closed"}},
+	{"docs/spec/v1alpha1/gateexceptions.md", v1alpha1.GateExceptionKind, "hotfix", `
+gateRef: {name: production}
+type: extend
+validFrom: "2026-11-28T00:00:00+01:00"
+validUntil: "2026-11-29T00:00:00+01:00"
+windows: [{name: a, start: "00:00", end: "24:00"}]`, `
+state: Pending
+conditions:
+- {type: Active, status: "False", reason: Pending, message: later, lastTransitionTime: "2026-11-21T16:41:57Z"}
+- {type: Ready, status: "True", reason: Succeeded, message: Exception applies later, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
+		[]string{"STATUS", "Exception applies later"}},
+	{"docs/spec/v1alpha1/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gates: [{name: production}], action: open}`, `
+conditions:
+- {type: Ready, status: "True", reason: Succeeded, message: Webhooks are taken at the path of status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
+		[]string{"", ""}},
+}
+
+// create creates the object in a namespace of its own, which it returns.
+func (s *shown) create(t *testing.T) string {
 	t.Helper()
-	config := rest.CopyConfig(cluster.Config)
-	config.APIPath = "/apis"
-	config.GroupVersion = &v1alpha1.GroupVersion
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	api, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, err
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shown-"}}
+	must(t, cluster.Client.Create(t.Context(), namespace))
+	obj, spec, status := &unstructured.Unstructured{Object: map[string]any{}}, map[string]any{}, map[string]any{}
+	must(t, yaml.Unmarshal([]byte(s.spec), &spec))
+	must(t, yaml.Unmarshal([]byte(s.status), &status))
+	obj.Object["spec"] = spec
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(s.kind))
+	obj.SetNamespace(namespace.Name)
+	obj.SetName(s.name)
+	must(t, cluster.Client.Create(t.Context(), obj))
+	patch := client.MergeFrom(obj.DeepCopy())
+	obj.Object["status"] = status
+	must(t, cluster.Client.Status().Patch(t.Context(), obj, patch))
+	return namespace.Name
+}
+
+var age = regexp.MustCompile(`\b[0-9]+[smhd]\b`)
+
+// words are the lines of a table, with one blank between words and without the age.
+func words(table string) (lines []string) {
+	for line := range strings.Lines(table) {
+		lines = append(lines, age.ReplaceAllString(strings.Join(strings.Fields(line), " "), "<age>"))
 	}
-	raw, err := api.Get().Namespace(metav1.NamespaceDefault).Resource(resource).Name(name).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
-	if err != nil {
-		return nil, err
-	}
-	table := &metav1.Table{}
-	if err := json.Unmarshal(raw, table); err != nil {
-		return nil, err
-	}
-	var rows [][]any
-	for _, row := range table.Rows {
-		cells := make([]any, len(row.Cells))
-		for i, cell := range row.Cells {
-			if n, ok := cell.(float64); ok {
-				cell = int64(n)
+	return lines
+}
+
+func TestPagesShowWhatKubectlGetShows(t *testing.T) {
+	for _, s := range allShown {
+		t.Run(s.page, func(t *testing.T) {
+			content, err := os.ReadFile(filepath.Join(harness.Root(), filepath.FromSlash(s.page)))
+			must(t, err)
+			page := regexp.MustCompile(`(?m)^ *NAME .*\n.*\n`).FindString(string(content))
+			namespace := s.create(t)
+			resource := strings.ToLower(s.kind) + "s"
+			table, err := cluster.Kubectl(t.Context(), "--namespace="+namespace, "get", resource)
+			must(t, err)
+			want := words(page)
+			if got := words(table); !slices.Equal(got, want) {
+				t.Errorf("kubectl shows\n%s\nthe page has\n%s", table, page)
 			}
-			cells[i] = cell
-		}
-		rows = append(rows, cells)
+			if i := slices.IndexFunc(strings.Split(table, "\n"), func(line string) bool { return len(line) > 110 }); i >= 0 {
+				t.Errorf("too wide for a terminal of 120 columns with a longer name:\n%s", table)
+			}
+			table, err = cluster.Kubectl(t.Context(), "--namespace="+namespace, "get", resource, "-o=wide")
+			must(t, err)
+			for i := range want {
+				want[i] = strings.TrimSpace(want[i] + " " + s.wide[i])
+			}
+			if got := words(table); !slices.Equal(got, want) {
+				t.Errorf("kubectl -o wide shows\n%s\nwant\n%s", table, strings.Join(want, "\n"))
+			}
+		})
 	}
-	return rows, nil
 }

@@ -213,6 +213,9 @@ func (d *demo) becomes(ctx context.Context, opened metav1.ConditionStatus, suspe
 		if !meta.IsStatusConditionPresentAndEqual(g.Status.Conditions, v1alpha1.OpenedCondition, opened) {
 			return fmt.Errorf("conditions are %v", g.Status.Conditions)
 		}
+		if !meta.IsStatusConditionTrue(g.Status.Conditions, "Ready") || meta.IsStatusConditionTrue(g.Status.Conditions, "Reconciling") {
+			return fmt.Errorf("conditions are %v", g.Status.Conditions)
+		}
 		if err := d.client().Get(ctx, appKey, app); err != nil {
 			return err
 		}
