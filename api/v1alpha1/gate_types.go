@@ -282,9 +282,10 @@ type GateStatus struct {
 	// +optional
 	LastRequest *LastRequest `json:"lastRequest,omitempty"`
 
-	// Requests are the accepted requests that are in force, or that were last, those
-	// that they have ended, and those that are planned. Of several closes in force,
-	// the one that lasts longest is kept: one of people and one of webhooks.
+	// Requests are the accepted requests that are in force, or that were last,
+	// those that they have ended, and those that are planned. Of several closes in
+	// force, the one that lasts longest is kept: one of people and one of
+	// webhooks.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional

@@ -10,10 +10,10 @@ type DayOfWeek string
 // optionally daysOfWeek), cron (schedule, duration) or dated (from, until).
 // Its beginning belongs to it, its end does not.
 //
-// A wall-clock time that occurs twice, when clocks are set back, means its first
-// occurrence. One that does not exist, when they are set forward, is read with
-// the UTC offset in use before (RFC 5545, section 3.3.5). A cron whose hour field
-// begins with * ticks in both occurrences of a repeated hour.
+// A wall-clock time that occurs twice, when clocks are set back, means its
+// first occurrence. One that does not exist, when they are set forward, is
+// read with the UTC offset in use before (RFC 5545, section 3.3.5). A cron
+// whose hour field begins with * ticks in both occurrences of a repeated hour.
 // +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek), has(self.schedule) || has(self.duration), has(self.from) || has(self.until)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
 // +structType=atomic
@@ -50,10 +50,10 @@ type Period struct {
 	End *string `json:"end,omitempty"`
 
 	// Schedule says when a cron period starts: a cron expression of five fields
-	// (minute, hour, day of month, month, day of week), such as 0 22 * * FRI. In an
-	// hour that clocks repeat it ticks both times if the hour field begins with * or
-	// ?, else the first time only. Time zones in it (TZ=, CRON_TZ=) and descriptors
-	// (@every, @daily) are refused.
+	// (minute, hour, day of month, month, day of week), such as 0 22 * * FRI. In
+	// an hour that clocks repeat it ticks both times if the hour field begins with
+	// * or ?, else the first time only. Time zones in it (TZ=, CRON_TZ=) and
+	// descriptors (@every, @daily) are refused.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Schedule *string `json:"schedule,omitempty"`

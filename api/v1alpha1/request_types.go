@@ -20,8 +20,8 @@ const (
 	SourceWebhook = "webhook"
 )
 
-// ReceiverRequester is what the name of who made a request begins with if a webhook
-// did. The namespace and name of the GateReceiver follow.
+// ReceiverRequester is what the name of who made a request begins with if a
+// webhook did. The namespace and name of the GateReceiver follow.
 const ReceiverRequester = GateReceiverKind + " "
 
 // LastRequest is the request accepted last.
@@ -51,8 +51,8 @@ type LastRequest struct {
 }
 
 // RequestMemory is what the controller remembers of the annotation for one
-// action. Requests are edge-triggered: a value is looked at once, and one that is
-// older than the last is known for what Flux puts back from Git.
+// action. Requests are edge-triggered: a value is looked at once, and one that
+// is older than the last is known for what Flux puts back from Git.
 type RequestMemory struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
@@ -70,8 +70,8 @@ type RequestMemory struct {
 	Window *metav1.Duration `json:"window,omitempty"`
 }
 
-// AcceptedRequest is a request that counts. It outlives its annotation, which Flux
-// removes from a Gate that is in Git.
+// AcceptedRequest is a request that counts. It outlives its annotation, which
+// Flux removes from a Gate that is in Git.
 type AcceptedRequest struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
@@ -85,16 +85,16 @@ type AcceptedRequest struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// AcceptedAt is when the controller took note of the request. Requests count in
-	// this order.
+	// AcceptedAt is when the controller took note of the request. Requests count
+	// in this order.
 	AcceptedAt metav1.MicroTime `json:"acceptedAt"`
 
 	// Planned is true until the time of the request has come.
 	// +optional
 	Planned bool `json:"planned,omitempty"`
 
-	// EndedAt is the time from which on a request for the opposite action is in force
-	// in place of this one, missing if none has ended it.
+	// EndedAt is the time from which on a request for the opposite action is in
+	// force in place of this one, missing if none has ended it.
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
 
@@ -106,7 +106,7 @@ type AcceptedRequest struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Source of the request: annotation, or webhook if a GateReceiver made it. Only
-	// people end what people have closed.
+	// Source of the request: annotation, or webhook if a GateReceiver made it.
+	// Only people end what people have closed.
 	Source string `json:"source"`
 }
