@@ -143,7 +143,8 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	g := w.gate("production")
 	account := w.as("system:serviceaccount:gating-system:gating-controller")
 	ours := "GateReceiver " + w.namespace + "/ci"
-	w.allowed(account, "annotate", "gate", "production", openAt+"="+now(), openBy+"="+ours)
+	at := now()
+	w.allowed(account, "annotate", "gate", "production", openAt+"="+at, v1alpha1.OpenReceivedAnnotation+"="+at, openBy+"="+ours)
 	w.stamped(g, openBy, ours)
 	w.decided(g, metav1.ConditionTrue)
 	if last := g.Status.LastRequest; last.By != ours || last.Source != v1alpha1.SourceWebhook {
