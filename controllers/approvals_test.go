@@ -8,12 +8,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // twoApprovals creates a closed Gate that asks for two approvals, a target of it,
@@ -44,7 +46,7 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 		w.stamped(e, "alice", step.approvals)
 		w.reportOn(e)
 		w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
-		want := fmt.Sprintf("Exception waits for approval: gate '%s' asks for 2, %s", key(g), step.says)
+		want := fmt.Sprintf("Exception waits for approval: gate '%s' asks for 2, %s; %s", key(g), step.says, howTo(e))
 		if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); got != want {
 			t.Errorf("%q:\ngot  %q\nwant %q", step.approvals, got, want)
 		}
@@ -65,6 +67,12 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 	}
 	w.reconcile(g)
 	w.expectReleased(app, g)
+}
+
+// howTo is the command that approves the generation of an exception as it was read.
+func howTo(e *v1alpha1.GateException) string {
+	return fmt.Sprintf("to approve generation %[1]d, once you have read it: kubectl -n %[2]s annotate --overwrite gateexception/%[3]s "+
+		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%[1]d,uid=%[4]s", e.Generation, e.Namespace, e.Name, e.UID)
 }
 
 func TestAnEditVoidsApprovals(t *testing.T) {
@@ -131,7 +139,7 @@ func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
-	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight") {
+	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight; "+howTo(e)) {
 		t.Errorf("it says %q", got)
 	}
 	if stamped, err := StampedBy(cluster.Client)(w.ctx); err != nil || stamped {
@@ -162,7 +170,7 @@ func TestACacheThatIsBehindForgetsNoApproval(t *testing.T) {
 	w.stamped(e, "alice", "")
 	w.events.take("")
 	r := w.reporter()
-	stale.Annotations[v1alpha1.ApproveRequestedByAnnotation] = "1 bob"
+	stale.Annotations[v1alpha1.ApproveRequestedByAnnotation] = stampsOf(e, "1 bob")
 	r.Client = behind{w.Client, stale}
 	result, err := r.Reconcile(w.ctx, requestFor(e))
 	if err != nil || result.RequeueAfter != staleRetry {
@@ -198,4 +206,115 @@ func TestAPolicyThatTheControllerMayNotSeeIsNotThere(t *testing.T) {
 	if stamped, err := StampedBy(blind{})(t.Context()); err != nil || stamped {
 		t.Errorf("got %v, %v", stamped, err)
 	}
+}
+
+// unstamped is what is said as long as nobody stamps who approves.
+const unstamped = "the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight"
+
+// refusedApproval checks what an exception says of an approval that does not count, and
+// that it is told once, on the exception and on its Gate.
+func (w *world) refusedApproval(e *v1alpha1.GateException, g *v1alpha1.Gate, refused string) {
+	w.Helper()
+	w.events.take("")
+	for range 2 {
+		w.reportOn(e)
+	}
+	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+	if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), "; "+refused+"; "+howTo(e); !strings.HasSuffix(got, want) {
+		w.Errorf("\ngot  %q\nwant %q", got, want)
+	}
+	if got := w.events.take("ApprovalRefused: "); len(got) != 2 || !strings.Contains(got[0], "Exception is not approved: "+refused) {
+		w.Errorf("events %q, want %q", got, refused)
+	}
+	w.reconcile(g)
+}
+
+func TestAnApprovalThatDoesNotNameWhatIsThereIsToldAndDoesNotCount(t *testing.T) {
+	w := newWorld(t)
+	w.unstamped = true
+	app := w.kustomization("apps", nil)
+	g, e := w.twoApprovals()
+	read := gate.FormatApproval(e, w.clock.Now())
+	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) }) // while somebody reads
+	w.reportOn(e)
+	for _, tc := range []struct{ name, value, because string }{
+		{"what was read before the edit", read, "generation 1 is not the present one"},
+		{"a time alone", "2026-12-19T12:00:00Z", "it is not of the form <time>,generation=<number>,uid=<uid>"},
+		{"another time alone", "2026-12-19T12:00:01Z", "it is not of the form <time>,generation=<number>,uid=<uid>"},
+		{"a generation to come", strings.Replace(read, "generation=1", "generation=3", 1), "generation 3 is not the present one"},
+		{"another exception", strings.Replace(read, string(e.UID), string(g.UID), 1), string(g.UID) + " is the uid of another one"},
+	} {
+		w.asks(e, tc.value)
+		w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: %s; %s", tc.value, tc.because, unstamped))
+		w.expectHeld(app, g)
+	}
+	w.asks(e, gate.FormatApproval(e, w.clock.Now()))
+	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped who made it; %s", e.Annotations[v1alpha1.ApproveRequestedAtAnnotation], unstamped))
+	w.expectHeld(app, g)
+}
+
+// Its generation comes, and it is there already.
+func TestAnApprovalInAdvanceDoesNotCountOnceItsGenerationIsThere(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g, e := w.twoApprovals()
+	next := e.DeepCopy()
+	next.Generation++
+	w.asks(e, gate.FormatApproval(next, w.clock.Now()))
+	w.reportOn(e)
+	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) })
+	w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: the API server has not stamped who made it", gate.FormatApproval(e, w.clock.Now())))
+	if len(e.Status.Approvals) > 0 {
+		t.Errorf("the status has %+v", e.Status.Approvals)
+	}
+	w.expectHeld(app, g)
+}
+
+// The annotation of an approval that counted is still there after an edit. The event
+// tells that the approval is void, and what is void is not refused as well.
+func TestWhatAnEditVoidsIsNotRefusedAsWell(t *testing.T) {
+	w := newWorld(t)
+	_, e := w.twoApprovals()
+	w.stamped(e, "alice", "1 bob")
+	w.asks(e, gate.FormatApproval(e, w.clock.Now()))
+	w.reportOn(e)
+	w.events.take("")
+	for range 2 {
+		w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100*hour + time.Duration(e.Generation)*hour) })
+		w.reportOn(e)
+		if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), `" does not count: generation 1 is not the present one; `+howTo(e); !strings.HasSuffix(got, want) {
+			t.Errorf("\ngot  %q\nwant %q", got, want)
+		}
+	}
+	w.expectEvents("ApprovalsVoided")
+}
+
+// The older one has the same name, generation and approvals.
+func TestWhatIsDeletedAndCreatedAgainInheritsNoApproval(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g, e := w.twoApprovals()
+	w.stamped(e, "alice", "1 bob\n1 carol")
+	w.asks(e, gate.FormatApproval(e, w.clock.Now()))
+	w.reportOn(e)
+	w.reconcile(g)
+	w.expectReleased(app, g)
+	older := e.DeepCopy()
+	w.must(cluster.Client.Delete(w.ctx, e))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.reportOn(e)
+	w.reconcile(g)
+	newer := &v1alpha1.GateException{ // as from a backup, with all that the API server takes
+		ObjectMeta: metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace, Annotations: older.Annotations}, Spec: older.Spec, Status: older.Status,
+	}
+	w.must(cluster.Client.Create(w.ctx, newer))
+	if newer.Generation != older.Generation || newer.UID == older.UID {
+		t.Fatalf("generation %d of %s", newer.Generation, newer.UID)
+	}
+	w.refusedApproval(newer, g, fmt.Sprintf("the approval %q does not count: %s is the uid of another one", older.Annotations[v1alpha1.ApproveRequestedAtAnnotation], older.UID))
+	if len(newer.Status.Approvals) > 0 {
+		t.Errorf("the status has %+v", newer.Status.Approvals)
+	}
+	w.expectHeld(app, g)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -151,14 +152,16 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	}
 	exceptions = append(slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return e.Name == obj.Name }), obj)
 	before := obj.DeepCopy()
-	approved, voided, stamped, err := r.handleApprovals(ctx, obj, now)
+	approved, voided, stamped, err := r.handleApprovals(ctx, obj, g, now)
 	if err != nil {
 		return time.Time{}, err
 	}
 	decision := gate.DecideException(obj, g, exceptions, now)
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
-		decision.Message += "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight"
+		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight")
 	}
+	// What an edit has voided is told as that.
+	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
 	obj.Status.State = decision.State
 	if len(approved)+len(voided) > 0 || before.Status.State != decision.State {
 		// With a lock, so that a cache that is behind forgets no approval and nothing is
@@ -173,6 +176,9 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	reportException(obj, decision)
 	if err := patcher.Patch(ctx, obj, append([]patch.Option{patch.WithStatusObservedGeneration{}}, exceptionPatchOptions...)...); err != nil {
 		return time.Time{}, err
+	}
+	if refused {
+		r.tell(obj, g, newsOfException(obj, "", now), eventWarning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: "+decision.Refused)
 	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
@@ -190,11 +196,13 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 // sets the clock back.
 const clockDoubt = 24 * time.Hour
 
-// handleApprovals takes note of approvals, and returns false if there are some that
-// are worth nothing.
-func (r *ExceptionReconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateException, now time.Time) (approved, voided []v1alpha1.Approval, stamped bool, err error) {
+// handleApprovals takes note of approvals, and returns false if there are some in the
+// annotations and nobody stamps them.
+func (r *ExceptionReconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (approved, voided []v1alpha1.Approval, stamped bool, err error) {
 	stamped = true
-	if approved, _ := gate.HandleApprovals(obj.DeepCopy(), now, true); len(approved) > 0 {
+	_, asked := obj.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
+	waits := g != nil && gate.Missing(g, obj) > 0
+	if approved, _ := gate.HandleApprovals(obj.DeepCopy(), now, true); asked && waits || len(approved) > 0 {
 		if stamped, err = r.Stamped(ctx); err != nil {
 			return nil, nil, false, err
 		}
@@ -240,7 +248,7 @@ func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 	if d.Active {
 		mark = conditions.MarkTrue
 	}
-	mark(obj, v1alpha1.ActiveCondition, d.Reason, "%s", d.Message)
+	mark(obj, v1alpha1.ActiveCondition, d.Reason, "%s", joined(d.Message, d.Refused, d.Approve))
 	conditions.Delete(obj, meta.StalledCondition)
 	switch {
 	case len(d.Errors) > 0:
@@ -257,6 +265,11 @@ func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.Status.SetLastHandledReconcileRequest(v)
 	}
+}
+
+// joined returns those parts of a message that are not empty as one.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
 // announce says on the exception and on its Gate that the exception begins to

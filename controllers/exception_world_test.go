@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,11 +84,34 @@ func (w *world) editException(e *v1alpha1.GateException, change func(*v1alpha1.G
 	w.must(cluster.Client.Patch(w.ctx, e, client.MergeFrom(before)))
 }
 
-// stamped sets what the API server stamps with config/policies.
+// stamped sets what the API server stamps with config/policies, approvals as "1 bob" for
+// the first generation in a line each.
 func (w *world) stamped(e *v1alpha1.GateException, authors, approvals string) {
 	w.Helper()
 	w.editException(e, func(e *v1alpha1.GateException) {
-		e.Annotations = map[string]string{v1alpha1.AuthorsAnnotation: authors, v1alpha1.ApproveRequestedByAnnotation: approvals}
+		e.Annotations = map[string]string{v1alpha1.AuthorsAnnotation: authors, v1alpha1.ApproveRequestedByAnnotation: stampsOf(e, approvals)}
+	})
+}
+
+func stampsOf(e *v1alpha1.GateException, approvals string) string {
+	var lines []string
+	for _, line := range strings.Split(approvals, "\n") {
+		if number, by, ok := strings.Cut(line, " "); ok {
+			line = fmt.Sprintf("generation=%s,uid=%s %s", number, e.UID, by)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// asks sets the annotation by which somebody approves.
+func (w *world) asks(e *v1alpha1.GateException, value string) {
+	w.Helper()
+	w.editException(e, func(e *v1alpha1.GateException) {
+		if e.Annotations == nil {
+			e.Annotations = map[string]string{}
+		}
+		e.Annotations[v1alpha1.ApproveRequestedAtAnnotation] = value
 	})
 }
 

@@ -108,11 +108,13 @@ func (r *ExceptionReconciler) requests(ctx context.Context, gate types.Namespace
 	return requests
 }
 
-// approvalChanged lets updates pass that change who has approved an exception.
+// approvalChanged lets updates pass that change who has approved an exception, or that
+// try to.
 func approvalChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		return before[v1alpha1.ApproveRequestedByAnnotation] != after[v1alpha1.ApproveRequestedByAnnotation]
+		return before[v1alpha1.ApproveRequestedByAnnotation] != after[v1alpha1.ApproveRequestedByAnnotation] ||
+			before[v1alpha1.ApproveRequestedAtAnnotation] != after[v1alpha1.ApproveRequestedAtAnnotation]
 	}}
 }
 

@@ -38,13 +38,18 @@ const (
 	// GateReceiver wrote, as OpenReceivedAnnotation.
 	CloseReceivedAnnotation = "close.gate.fluxcd.io/received"
 
-	// ApproveRequestedAtAnnotation approves a GateException: a time in RFC 3339. It
-	// approves the spec as it is at that moment.
+	// ApproveRequestedAtAnnotation approves a GateException. The value names what the
+	// approver has read: a time in RFC 3339, the generation of the exception and its
+	// uid, as in
+	// 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55. The
+	// time decides nothing, it tells approvals apart. If the exception has another
+	// generation or uid by then, it approves nothing: config/policies refuses it, and
+	// the condition Active says so.
 	ApproveRequestedAtAnnotation = "approve.gate.fluxcd.io/requestedAt"
 
 	// ApproveRequestedByAnnotation says who approved a GateException, one in a line:
-	// the generation that was approved, a blank, and the name of the user. The API
-	// server writes it, see config/policies, whatever the caller sets.
+	// what was approved, as generation=3,uid=..., a blank, and the name of the user. The
+	// API server writes it, see config/policies, whatever the caller sets.
 	ApproveRequestedByAnnotation = "approve.gate.fluxcd.io/requestedBy"
 
 	// AuthorsAnnotation names all who ever created or changed the spec of a

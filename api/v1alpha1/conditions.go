@@ -79,6 +79,10 @@ const (
 	// ApprovalsVoidedReason means that the exception was edited after people had
 	// approved it.
 	ApprovalsVoidedReason = "ApprovalsVoided"
+	// ApprovalRefusedReason means that an approval does not count: it names no
+	// generation and uid of the exception, or other ones than the present, or nobody has
+	// stamped who made it.
+	ApprovalRefusedReason = "ApprovalRefused"
 )
 
 // Reasons of the condition Ready of a Gate besides those of

@@ -1,9 +1,10 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,11 +13,45 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Bounds of what is kept of approvals in the status.
+// Bounds of what is kept of approvals in the status, and of what is quoted of one that
+// is refused.
 const (
-	maxApprovals    = 32
-	maxApprovalName = 512
+	maxApprovals     = 32
+	maxApprovalName  = 512
+	maxApprovalQuote = 128
 )
+
+// approvalForm is that of an approval. The policy gate-exception-verb has the same.
+var approvalForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}),generation=[1-9][0-9]{0,18},uid=[0-9a-f-]{36}$`)
+
+// FormatApproval returns the value of the annotation that approves an exception as it
+// is.
+func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
+	return at.UTC().Format(time.RFC3339Nano) + "," + presentOf(e)
+}
+
+// presentOf returns how an approval names an exception as it is. One that was deleted
+// and created again has the same generation, but not the same uid.
+func presentOf(e *v1alpha1.GateException) string {
+	return fmt.Sprintf("generation=%d,uid=%s", e.Generation, e.UID)
+}
+
+// CheckApproval returns why the value of the annotation does not approve an exception
+// as it is, nil if it does.
+func CheckApproval(e *v1alpha1.GateException, value string) error {
+	if !approvalForm.MatchString(value) {
+		return errors.New("it is not of the form <time>,generation=<number>,uid=<uid>")
+	}
+	named := strings.Split(value, ",")
+	generation, uid := strings.TrimPrefix(named[1], "generation="), strings.TrimPrefix(named[2], "uid=")
+	switch {
+	case uid != string(e.UID):
+		return fmt.Errorf("%s is the uid of another one", uid)
+	case generation != fmt.Sprint(e.Generation):
+		return fmt.Errorf("generation %s is not the present one", generation)
+	}
+	return nil
+}
 
 // HandleApprovals takes the approvals of the present generation that the API server
 // has stamped into the annotations over into the status, which outlives them: Flux
@@ -38,13 +73,12 @@ func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (ap
 		return nil, voided
 	}
 	for line := range strings.Lines(e.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
-		number, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		generation, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || generation != e.Generation || !mayApprove(e, by) || len(e.Status.Approvals) == maxApprovals {
+		what, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if what != presentOf(e) || !mayApprove(e, by) || len(e.Status.Approvals) == maxApprovals {
 			continue
 		}
 		if !slices.ContainsFunc(e.Status.Approvals, func(a v1alpha1.Approval) bool { return a.By == by }) {
-			approval := v1alpha1.Approval{By: by, At: metav1.NewTime(now), Generation: generation}
+			approval := v1alpha1.Approval{By: by, At: metav1.NewTime(now), Generation: e.Generation}
 			approved = append(approved, approval)
 			e.Status.Approvals = append(e.Status.Approvals, approval)
 		}
@@ -95,4 +129,31 @@ func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 		text += " by " + names(approvers)
 	}
 	return text + "; its authors cannot approve it: " + names(authors)
+}
+
+// refusedApproval says why the approval in the annotation of an exception does not
+// count, empty if there is none or it counts.
+func refusedApproval(e *v1alpha1.GateException) string {
+	value, ok := e.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
+	if !ok {
+		return ""
+	}
+	err := CheckApproval(e, value)
+	if err == nil && !strings.Contains("\n"+e.Annotations[v1alpha1.ApproveRequestedByAnnotation], "\n"+presentOf(e)+" ") {
+		err = errors.New("the API server has not stamped who made it")
+	}
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("the approval %.*q does not count: %s", maxApprovalQuote, value, err)
+}
+
+// howToApprove returns the command that approves an exception as it is, empty if nobody
+// can.
+func howToApprove(e *v1alpha1.GateException) string {
+	if len(authorsOf(e)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("to approve generation %d, once you have read it: kubectl -n %s annotate --overwrite gateexception/%s %s=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),%s",
+		e.Generation, e.Namespace, e.Name, v1alpha1.ApproveRequestedAtAnnotation, presentOf(e))
 }

@@ -25,8 +25,20 @@ func written(authors ...string) edit {
 	return noted(v1alpha1.AuthorsAnnotation, strings.Join(authors, "\n"))
 }
 
-// lines are the approvals as the API server stamps them.
+// lines are the approvals as the API server stamps them: "1 alice" for the first
+// generation of this exception.
 func lines(lines ...string) edit {
+	lines = slices.Clone(lines)
+	for i, line := range lines {
+		if number, by, ok := strings.Cut(line, " "); ok {
+			lines[i] = "generation=" + number + ",uid=" + uid + " " + by
+		}
+	}
+	return raw(lines...)
+}
+
+// raw are lines as they are.
+func raw(lines ...string) edit {
 	return noted(v1alpha1.ApproveRequestedByAnnotation, strings.Join(lines, "\n"))
 }
 
@@ -49,6 +61,7 @@ func TestWhichApprovalsCount(t *testing.T) {
 		"none":                                   {written("mallory"), nil},
 		"one":                                    {all(written("mallory"), lines("1 alice")), []string{"alice"}},
 		"with a line break at the end":           {all(written("mallory"), lines("1 alice", "")), []string{"alice"}},
+		"as it is stamped":                       {all(written("mallory"), raw("generation=1,uid="+uid+" alice")), []string{"alice"}},
 		"two, in their order":                    {all(written("mallory"), lines("1 bob", "1 alice")), []string{"bob", "alice"}},
 		"one person twice":                       {all(written("mallory"), lines("1 alice", "1 alice")), []string{"alice"}},
 		"the author":                             {all(written("mallory"), lines("1 mallory", "1 alice")), []string{"alice"}},
@@ -62,7 +75,12 @@ func TestWhichApprovalsCount(t *testing.T) {
 		"an author with a blank":                 {all(written("Ann of Green"), lines("1 Ann of Green", "1 Ann")), []string{"Ann"}},
 		"no generation":                          {all(written("mallory"), lines("alice")), nil},
 		"no name":                                {all(written("mallory"), lines("1", "1 ")), nil},
-		"no number":                              {all(written("mallory"), lines("one alice", "1x alice", " 1 alice", "0x1 alice", "99999999999999999999 alice")), nil},
+		"no number":                              {all(written("mallory"), lines("one alice", "1x alice", "01 alice", "0x1 alice", "99999999999999999999 alice", "-1 alice")), nil},
+		"a number alone, as older policies have": {all(written("mallory"), raw("1 alice", "generation=1 alice")), nil},
+		"no uid":                                 {all(written("mallory"), raw("generation=1,uid= alice")), nil},
+		"the uid of another exception":           {all(written("mallory"), raw(strings.Replace("generation=1,uid="+uid+" alice", "6d", "7d", 1))), nil},
+		"more than that":                         {all(written("mallory"), raw(" generation=1,uid="+uid+" alice", "generation=1,uid="+uid+", alice", "2026-11-23T12:00:00Z,generation=1,uid="+uid+" alice")), nil},
+		"in another order":                       {all(written("mallory"), raw("uid="+uid+",generation=1 alice")), nil},
 		"malformed lines beside good ones":       {all(written("mallory"), lines("", "?", "1 alice", "1", "1 bob")), []string{"alice", "bob"}},
 		"the longest name":                       {all(written("mallory"), lines("1 "+long)), []string{long}},
 		"a name that is too long for the status": {all(written("mallory"), lines("1 "+long+"n")), nil},

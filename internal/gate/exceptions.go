@@ -121,6 +121,9 @@ type ExceptionDecision struct {
 	// Active is whether it applies, and Reason and Message say why or why not.
 	Active          bool
 	Reason, Message string
+	// Refused says which approvals do not count and why, and Approve how to approve the
+	// exception as it is. Both are empty unless it waits for approval.
+	Refused, Approve string
 	// Overlapped says which newer exception wins over it, empty if none does.
 	Overlapped string
 	// Errors of a spec that is invalid.
@@ -159,7 +162,7 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 		d.Message = fmt.Sprintf("Gate '%s' %s, and no exception changes that", name, p.notReady)
 		return d
 	case v1alpha1.WaitingApprovalReason:
-		d.Message = waiting(g, e)
+		d.Message, d.Refused, d.Approve = waiting(g, e), refusedApproval(e), howToApprove(e)
 		return d
 	case v1alpha1.PendingReason:
 		d.Message = fmt.Sprintf("Exception applies to gate '%s' %s", name, valid)

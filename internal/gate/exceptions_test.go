@@ -18,6 +18,9 @@ const (
 	replace = v1alpha1.ExceptionReplace
 )
 
+// uid is that of the exceptions of these tests.
+const uid = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
+
 // production gives a Gate the name that exceptions refer to.
 func production(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g.Namespace, g.Name = "flux-system", "production"
@@ -28,7 +31,7 @@ func production(g *v1alpha1.Gate) *v1alpha1.Gate {
 // noon, without windows.
 func exception(typ v1alpha1.ExceptionType, edits ...func(*v1alpha1.GateException)) *v1alpha1.GateException {
 	e := &v1alpha1.GateException{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "x", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "x", Generation: 1, UID: uid},
 		Spec: v1alpha1.GateExceptionSpec{
 			GateRef: v1alpha1.GateReference{Name: "production"}, Type: typ,
 			ValidFrom: *instant("2026-11-23T11:00:00Z"), ValidUntil: *instant("2026-11-23T13:00:00Z"),

@@ -86,7 +86,7 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 		w.allowed(p, "label", "gate", "production", role+"=b")
 		w.refused(p, g, openings[0], "user "+p.name+" may not open gate")
 		w.born(p, role, `{"gateRef":{"name":"`+role+`"}}`, nil)
-		w.refusedException(p, role, "user "+p.name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+now())
+		w.refusedException(p, role, "user "+p.name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+w.approvalOf(role))
 		w.noReceiver(p, "user "+p.name+" may not create a receiver that opens gate", "create", "-f", w.receive(role, ""))
 	}
 	member := w.as("member-view", "view")

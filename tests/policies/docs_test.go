@@ -152,3 +152,39 @@ func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
 		t.Errorf("the page lacks\n%s", out)
 	}
 }
+
+// docs/exceptions.md has what the controller and the API server say of approvals.
+func TestThePageOfExceptionsSaysHowToApprove(t *testing.T) {
+	w, g := documented(t)
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "exceptions.md"))
+	w.must(err)
+	page := strings.Join(strings.Fields(string(content)), " ")
+	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)
+	_, err = cluster.Kubectl(w.ctx, "-n", w.namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"exceptions":{"approvals":2}}}`)
+	w.must(err)
+	e := w.born(alice, "hotfix", opens(1), nil)
+	has := func(out string) {
+		w.Helper()
+		want := strings.ReplaceAll(strings.Join(strings.Fields(out), " "), string(e.UID), "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55")
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks\n%s", want)
+		}
+	}
+	w.allowed(bob, w.approval()...)
+	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "bob")
+	described := w.allowed(bob, "describe", "gateexception", "hotfix")
+	message := regexp.MustCompile(`Message: +Exception waits .* to approve .*`).FindString(described)
+	if !command.MatchString(message) {
+		t.Errorf("no command in\n%s", described)
+	}
+	has(message)
+	seen := w.approvalOf("hotfix")
+	w.allowed(alice, ttl("1h")...)
+	for p, value := range map[*person]string{bob: seen, w.as("alice", exceptionApprover): w.approvalOf("hotfix")} {
+		out, err := p.kubectl(w.ctx, w.namespace, annotated(value)...)
+		if err == nil {
+			t.Errorf("%s approves: %s", p.name, out)
+		}
+		has(out)
+	}
+}

@@ -71,13 +71,13 @@ func TestAnExceptionOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	w.born(ona, "hotfix", opens(1), nil)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	for range 3 { // one person, however often
-		w.allowed(alice, approval()...)
+		w.allowed(alice, w.approval()...)
 		w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "alice")
 	}
 	w.allowed(alice, "annotate", "gtex", "hotfix", approveAt+"-")
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "alice")
-	w.allowed(bob, approval()...)
+	w.allowed(bob, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice", "bob")
 }
 
@@ -95,7 +95,7 @@ func TestAnApprovalOutlivesFluxWhileTheControllerIsDown(t *testing.T) {
 		w.must(err)
 		w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	}()
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.allowed(flux, "patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedAt"},`+
 		`{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedBy"}]`)
 	w.stampedException("hotfix", "flux", "1 alice")
@@ -110,25 +110,25 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	edith := w.as("edith", exceptionEditor, viewer, exceptionApprover)
 	w.born(ona, "hotfix", opens(1), nil)
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	w.allowed(ona, "label", "gtex", "hotfix", "a=b")
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.allowed(ona, "annotate", "--overwrite", "gtex", "hotfix", approveBy+"=2 alice")
+	w.allowed(ona, "annotate", "--overwrite", "gtex", "hotfix", approveBy+"="+w.lines("2 alice"))
 	w.allowed(ona, ttl("1h")...) // and back
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":null}}`)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 
 	// An approver who edits is an author.
-	w.allowed(edith, approval()...)
+	w.allowed(edith, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "edith")
 	w.allowed(edith, ttl("2h")...)
-	w.refusedException(edith, "hotfix", "user edith wrote gate exception", approval()...)
+	w.refusedException(edith, "hotfix", "user edith wrote gate exception", w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
@@ -137,13 +137,14 @@ func TestWhatIsDeletedAndCreatedAgainIsNotApproved(t *testing.T) {
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.born(ona, "hotfix", opens(1), nil)
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
+	lines := w.exception("hotfix").Annotations[approveBy]
 	copied := w.allowed(ona, "get", "gtex", "hotfix", "-o=yaml")
 
 	w.allowed(ona, "delete", "gtex", "hotfix")
 	w.decided(g, metav1.ConditionFalse)
-	w.allowed(ona, "apply", "--server-side", "-f", w.except("hotfix", opens(1), map[string]string{authors: "bob", approveBy: "1 alice"}))
+	w.allowed(ona, "apply", "--server-side", "-f", w.except("hotfix", opens(1), map[string]string{authors: "bob", approveBy: lines}))
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 
@@ -171,13 +172,13 @@ func TestForgeriesApproveNothing(t *testing.T) {
 	beth := w.as("beth", exceptionEditor, exceptionApprover)
 	w.born(beth, "hotfix", opens(1), map[string]string{authors: "alice", approveBy: "1 alice"})
 	for _, args := range [][]string{
-		{"annotate", "--overwrite", "gtex", "hotfix", authors + "=alice", approveBy + "=1 alice"},
-		{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveBy + `":"1 alice\n1 bob"}},"status":{"state":"Active","approvals":[{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}]}}`},
-		{"replace", "-f", w.except("hotfix", opens(1), map[string]string{authors: "alice", approveBy: "1 alice"})},
-		{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", w.except("hotfix", opens(2), map[string]string{authors: "alice", approveBy: "3 alice"})},
+		{"annotate", "--overwrite", "gtex", "hotfix", authors + "=alice", approveBy + "=" + w.lines("1 alice")},
+		{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveBy + `":"` + strings.ReplaceAll(w.lines("1 alice\n1 bob"), "\n", `\n`) + `"}},"status":{"state":"Active","approvals":[{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}]}}`},
+		{"replace", "-f", w.except("hotfix", opens(1), map[string]string{authors: "alice", approveBy: w.lines("1 alice")})},
+		{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", w.except("hotfix", opens(2), map[string]string{authors: "alice", approveBy: w.lines("3 alice")})},
 	} {
 		w.allowed(beth, args...)
-		w.refusedException(beth, "hotfix", "user beth wrote gate exception "+w.namespace+"/hotfix", approval()...)
+		w.refusedException(beth, "hotfix", "user beth wrote gate exception "+w.namespace+"/hotfix", w.approval()...)
 		w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	}
 	if e := w.exception("hotfix"); e.Annotations[authors] != "beth" || e.Annotations[approveBy] != "" {
@@ -193,12 +194,12 @@ func TestOddNamesAreOnePersonEach(t *testing.T) {
 	ona := w.as("ona", exceptionEditor, viewer)
 	bob, odd, blank := w.as("bob", exceptionApprover), w.as("1 bob", exceptionApprover), w.as("bob ", exceptionApprover)
 	w.born(ona, "hotfix", opens(1), nil)
-	w.allowed(odd, approval()...)
-	w.allowed(odd, approval()...)
-	w.allowed(w.as("x\n1 carl", exceptionApprover), approval()...)
+	w.allowed(odd, w.approval()...)
+	w.allowed(odd, w.approval()...)
+	w.allowed(w.as("x\n1 carl", exceptionApprover), w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "1 bob", "x 1 carl")
-	w.allowed(bob, approval()...)
-	w.allowed(blank, approval()...)
+	w.allowed(bob, w.approval()...)
+	w.allowed(blank, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "1 bob", "x 1 carl", "bob", "bob ")
 }
 
@@ -209,8 +210,8 @@ func TestAnExceptionFromBeforeThePoliciesCountsForNoGateThatAsksForApprovals(t *
 	beth := w.as("beth", exceptionEditor, exceptionApprover)
 	unstamped(w, func() { w.bornUnstamped(beth, opens(1)) })
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.refusedException(beth, "hotfix", "nobody knows who wrote it", approval()...)
-	w.allowed(beth, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"`+authors+`":"alice","`+approveBy+`":"1 alice"}}}`)
+	w.refusedException(beth, "hotfix", "nobody knows who wrote it", w.approval()...)
+	w.allowed(beth, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"`+authors+`":"alice","`+approveBy+`":"`+w.lines("1 alice")+`"}}}`)
 	w.stampedException("hotfix", "", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 }

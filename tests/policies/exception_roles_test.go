@@ -17,7 +17,7 @@ func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.born(ona, "hotfix", "", nil)
 	manifest := func(annotations map[string]string) string { return w.except("hotfix", "", annotations) }
-	at := map[string]string{approveAt: now()}
+	at := map[string]string{approveAt: w.approvalOf("hotfix")}
 	for _, p := range []*person{
 		w.as("edith", editor, exceptionEditor, viewer),
 		w.as("patrick", w.role([]string{"get", "list", "patch", "update"}, []string{"gateexceptions"})),
@@ -25,11 +25,11 @@ func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
 	} {
 		cause := "user " + p.name + " may not approve gate exception " + w.namespace + "/hotfix: it needs the verb approve on gateexceptions.gating.toolkit.fluxcd.io"
 		for _, args := range [][]string{
-			approval(), approval(approveBy + "=1 bob"), approval("--dry-run=server"),
+			w.approval(), w.approval(approveBy + "=" + w.lines("1 bob")), w.approval("--dry-run=server"),
 			{"annotate", "gtex", "hotfix", approveAt + "="},
-			{"annotate", "gtex", "--all", approveAt + "=" + now()},
-			{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveAt + `":"x"}}}`},
-			{"patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"add","path":"/metadata/annotations","value":{"` + approveAt + `":"x"}}]`},
+			{"annotate", "gtex", "--all", approveAt + "=" + at[approveAt]},
+			{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveAt + `":"` + at[approveAt] + `"}}}`},
+			{"patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"add","path":"/metadata/annotations","value":{"` + approveAt + `":"` + at[approveAt] + `"}}]`},
 			{"patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"copy","from":"/metadata/creationTimestamp","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedAt"}]`},
 			{"apply", "--server-side", "--force-conflicts", "-f", manifest(at)},
 			{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", manifest(at)},
@@ -39,7 +39,7 @@ func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
 		}
 	}
 	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions"}))
-	w.refusedException(account, "hotfix", "user "+account.name+" may not approve", approval()...)
+	w.refusedException(account, "hotfix", "user "+account.name+" may not approve", w.approval()...)
 }
 
 func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
@@ -50,31 +50,31 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	wrote := func(p *person) string {
 		return "user " + p.name + " wrote gate exception " + w.namespace + "/hotfix: somebody else has to approve it"
 	}
-	w.refusedException(beth, "hotfix", wrote(beth), approval()...)
-	w.refusedException(beth, "hotfix", wrote(beth), approval(authors+"=carl")...)
-	w.refusedException(beth, "hotfix", wrote(beth), approval(authors+"-")...)
-	w.allowed(carl, approval()...)
+	w.refusedException(beth, "hotfix", wrote(beth), w.approval()...)
+	w.refusedException(beth, "hotfix", wrote(beth), w.approval(authors+"=carl")...)
+	w.refusedException(beth, "hotfix", wrote(beth), w.approval(authors+"-")...)
+	w.allowed(carl, w.approval()...)
 	w.stampedException("hotfix", "beth", "1 carl")
 
 	// Whoever edits it is an author from then on, and was not before.
 	w.allowed(carl, ttl("1h")...)
-	w.refusedException(carl, "hotfix", wrote(carl), approval()...)
+	w.refusedException(carl, "hotfix", wrote(carl), w.approval()...)
 	w.allowed(carl, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":null}}`)
-	w.refusedException(carl, "hotfix", wrote(carl), approval()...)
-	w.refusedException(beth, "hotfix", wrote(beth), approval()...)
+	w.refusedException(carl, "hotfix", wrote(carl), w.approval()...)
+	w.refusedException(beth, "hotfix", wrote(beth), w.approval()...)
 
 	// In one go: what is approved is the spec as it is.
-	edit := `{"metadata":{"annotations":{"` + approveAt + `":"x"}},"spec":{"ttlAfterExpired":"2h"}}`
+	edit := `{"metadata":{"annotations":{"` + approveAt + `":"` + w.approvalOf("hotfix") + `"}},"spec":{"ttlAfterExpired":"2h"}}`
 	for _, p := range []*person{beth, clara} {
 		w.refusedException(p, "hotfix", wrote(p), "patch", "gtex", "hotfix", "--type=merge", "-p", edit)
 	}
-	w.allowed(clara, approval()...)
+	w.allowed(clara, w.approval()...)
 	w.stampedException("hotfix", "beth\ncarl", "3 clara")
 
 	// Nor by deleting and creating it again.
-	w.allowed(beth, "replace", "--force", "-f", w.except("hotfix", "", map[string]string{authors: "carl", approveBy: "1 clara\n1 carl"}))
+	w.allowed(beth, "replace", "--force", "-f", w.except("hotfix", "", map[string]string{authors: "carl", approveBy: w.lines("1 clara\n1 carl")}))
 	w.stampedException("hotfix", "beth", "")
-	w.refusedException(beth, "hotfix", wrote(beth), approval()...)
+	w.refusedException(beth, "hotfix", wrote(beth), w.approval()...)
 }
 
 func TestNoExceptionIsBornApproved(t *testing.T) {
@@ -105,9 +105,9 @@ func TestTheVerbApproveIsThatOfOneException(t *testing.T) {
 	away.born(ona, "hotfix", "", nil)
 	nora := home.as("nora", home.role([]string{"get", "patch"}, []string{"gateexceptions"}), home.role([]string{"approve"}, []string{"gateexceptions"}, "hotfix", "production"))
 	away.as("nora", away.role([]string{"get", "patch"}, []string{"gateexceptions"}))
-	home.refusedException(nora, "other", "user nora may not approve gate exception "+home.namespace+"/other", "annotate", "gtex", "other", approveAt+"="+now())
-	away.refusedException(nora, "hotfix", "user nora may not approve gate exception "+away.namespace+"/hotfix", approval()...)
-	home.allowed(nora, approval()...)
+	home.refusedException(nora, "other", "user nora may not approve gate exception "+home.namespace+"/other", "annotate", "gtex", "other", approveAt+"="+home.approvalOf("other"))
+	away.refusedException(nora, "hotfix", "user nora may not approve gate exception "+away.namespace+"/hotfix", away.approval()...)
+	home.allowed(nora, home.approval()...)
 	home.stampedException("hotfix", "ona", "1 nora")
 }
 
@@ -119,7 +119,7 @@ func TestNobodyTakesBackAnApproval(t *testing.T) {
 	w.born(ona, "hotfix", "", nil)
 	for _, p := range []*person{ona, alice, patty, w.clusterAdmin()} {
 		for _, more := range [][]string{nil, {approveBy + "-"}, {approveBy + "-", authors + "-"}} {
-			w.allowed(alice, approval()...)
+			w.allowed(alice, w.approval()...)
 			w.allowed(p, append([]string{"annotate", "gtex", "hotfix", approveAt + "-"}, more...)...)
 			w.stampedException("hotfix", "ona", "1 alice")
 			w.allowed(p, "annotate", "--overwrite", "gtex", "hotfix", approveBy+"=")
@@ -134,8 +134,8 @@ func TestNobodyApprovesByAManifest(t *testing.T) {
 	w := newWorld(t)
 	ona, alice, bob := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover), w.as("bob", exceptionEditor, exceptionApprover)
 	flux := w.clusterAdmin()
-	at := map[string]string{approveAt: now()}
 	w.born(ona, "hotfix", "", nil)
+	at := map[string]string{approveAt: w.approvalOf("hotfix")}
 	part, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateExceptionKind,
 		"metadata": map[string]any{"name": "hotfix", "namespace": w.namespace, "annotations": at},
@@ -156,8 +156,8 @@ func TestNobodyApprovesByAManifest(t *testing.T) {
 	w.refusedException(bob, "hotfix", "by a manifest, together with its spec", "apply", "--server-side", "--force-conflicts",
 		"--field-manager=kustomize-controller", "-f", w.except("hotfix", "", at))
 	w.stampedException("hotfix", "ona", "")
-	w.allowed(alice, approval()...)
-	w.allowed(bob, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"x"}}}`)
+	w.allowed(alice, w.approval()...)
+	w.allowed(bob, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"`+approveAt+`":"`+w.approvalOf("hotfix")+`"}}}`)
 	w.stampedException("hotfix", "ona", "1 alice\n1 bob")
 }
 
@@ -192,10 +192,10 @@ func TestAnApproverChangesNothingElse(t *testing.T) {
 		w.refusedException(alice, "hotfix", tc.cause, strings.Fields(tc.command)...)
 	}
 	// The spec along with an approval, by one who may only approve.
-	edit := `{"metadata":{"annotations":{"` + approveAt + `":"x"}},"spec":{"ttlAfterExpired":"2h"}}`
+	edit := `{"metadata":{"annotations":{"` + approveAt + `":"` + w.approvalOf("hotfix") + `"}},"spec":{"ttlAfterExpired":"2h"}}`
 	w.refusedException(alice, "hotfix", "user alice ", "patch", "gtex", "hotfix", "--type=merge", "-p", edit)
 	w.allowed(alice, "annotate", "gtex", "hotfix", "reconcile.fluxcd.io/requestedAt=1")
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.allowed(alice, "get", "gtex")
 	w.allowed(ona, append(strings.Fields(merge), `{"metadata":{"finalizers":null}}`)...)
 }
@@ -331,7 +331,7 @@ func TestTheStatusRemembersOnlyWhatIsStamped(t *testing.T) {
 	const by = `{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}`
 	cause := "the status of gate exception " + w.namespace + "/hotfix has an approval that is not in approve.gate.fluxcd.io/requestedBy"
 	w.refusedException(account, "hotfix", cause, write(by)...)
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.refusedException(account, "hotfix", cause, write(strings.Replace(by, `alice`, `bob`, 1))...)
 	w.refusedException(account, "hotfix", cause, write(strings.Replace(by, `:1`, `:2`, 1))...)
 	w.allowed(account, write(by)...)

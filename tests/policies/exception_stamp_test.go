@@ -22,15 +22,6 @@ func ttl(value string) []string {
 	return []string{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"` + value + `"}}`}
 }
 
-// approval returns the arguments that approve the exception hotfix. Times differ,
-// or nothing would change.
-func approval(more ...string) []string {
-	approvals++
-	return append([]string{"annotate", "--overwrite", "gtex", "hotfix", fmt.Sprintf("%s=2026-11-21T16:%02d:%02dZ", approveAt, approvals/60, approvals%60)}, more...)
-}
-
-var approvals int
-
 func TestAnExceptionNamesAllWhoWroteIt(t *testing.T) {
 	w := newWorld(t)
 	ona, edith := w.as("ona", exceptionEditor, viewer), w.as("edith", exceptionEditor, viewer)
@@ -82,7 +73,7 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	both := w.as("beth", exceptionEditor, exceptionApprover)
 	w.born(ona, "hotfix", "", nil)
-	w.allowed(alice, approval(authors+"=alice", approveBy+"=1 bob")...)
+	w.allowed(alice, w.approval(authors+"=alice", approveBy+"="+w.lines("1 bob"))...)
 	w.stampedException("hotfix", "ona", "1 alice")
 
 	merge := "patch gtex hotfix --type=merge -p "
@@ -94,7 +85,8 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 			merge + `{"metadata":{"annotations":{"` + authors + `":null,"` + approveBy + `":null}}}`,
 			`patch gtex hotfix --type=json -p [{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1authors"}]`,
 			`patch gtex hotfix --type=json -p [{"op":"replace","path":"/metadata/annotations/approve.gate.fluxcd.io~1authors","value":"bob\nalice"}]`,
-			`patch gtex hotfix --type=json -p [{"op":"add","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedBy","value":"1\u0020alice\n1\u0020bob"}]`,
+			`patch gtex hotfix --type=json -p [{"op":"add","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedBy","value":"` +
+				strings.NewReplacer("\n", `\n`, " ", `\u0020`).Replace(w.lines("1 alice\n1 bob")) + `"}]`,
 		} {
 			w.allowed(p, strings.Fields(args)...)
 			w.stampedException("hotfix", "ona", "1 alice")
@@ -102,7 +94,7 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 	}
 	at := w.exception("hotfix").Annotations[approveAt]
 	// All annotations but the approval itself.
-	for _, annotations := range []string{`{"` + approveAt + `":"` + at + `"}`, `{"` + approveAt + `":"` + at + `","` + authors + `":"x","` + approveBy + `":"1 x"}`} {
+	for _, annotations := range []string{`{"` + approveAt + `":"` + at + `"}`, `{"` + approveAt + `":"` + at + `","` + authors + `":"x","` + approveBy + `":"` + w.lines("1 x") + `"}`} {
 		patch := []byte(`[{"op":"add","path":"/metadata/annotations","value":` + annotations + `}]`)
 		w.must(ona.client.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.JSONPatchType, patch)))
 		w.stampedException("hotfix", "ona", "1 alice")
@@ -111,7 +103,7 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 	e.Annotations = map[string]string{approveAt: at, authors: "x"}
 	w.must(ona.client.Update(w.ctx, e))
 	w.stampedException("hotfix", "ona", "1 alice")
-	for _, annotations := range []map[string]string{{approveAt: at, authors: "bob", approveBy: "1 bob"}, {approveAt: at}} {
+	for _, annotations := range []map[string]string{{approveAt: at, authors: "bob", approveBy: w.lines("1 bob")}, {approveAt: at}} {
 		for _, manager := range []string{"kustomize-controller", "gating-controller"} {
 			w.allowed(both, "apply", "--server-side", "--force-conflicts", "--field-manager="+manager, "-f", w.except("hotfix", "", annotations))
 			w.stampedException("hotfix", "ona", "1 alice")
@@ -135,7 +127,7 @@ func TestTheStampsOutliveServerSideApply(t *testing.T) {
 	apply(flux, "")
 	apply(flux, "")
 	w.stampedException("hotfix", "flux", "")
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.eventually("the controller is done, and what Flux applies changes nothing", func() error {
 		before := w.exception("hotfix").ResourceVersion
 		apply(flux, "")
@@ -147,7 +139,7 @@ func TestTheStampsOutliveServerSideApply(t *testing.T) {
 	w.stampedException("hotfix", "flux", "1 alice")
 	apply(flux, `{"ttlAfterExpired":"1h"}`)
 	w.stampedException("hotfix", "flux", "1 alice") // void, see the generation
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.stampedException("hotfix", "flux", "2 alice")
 }
 
@@ -157,12 +149,12 @@ func TestApprovalsAreAddedUp(t *testing.T) {
 	alice, bob := w.as("alice", exceptionApprover), w.as("bob", exceptionApprover)
 	odd := w.as("3 bob", exceptionApprover)
 	w.born(ona, "hotfix", "", nil)
-	w.allowed(alice, approval()...)
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
+	w.allowed(alice, w.approval()...)
 	w.stampedException("hotfix", "ona", "1 alice")
-	w.allowed(bob, approval()...)
-	w.allowed(odd, approval()...)
-	w.allowed(alice, approval()...)
+	w.allowed(bob, w.approval()...)
+	w.allowed(odd, w.approval()...)
+	w.allowed(alice, w.approval()...)
 	w.stampedException("hotfix", "ona", "1 alice\n1 bob\n1 3 bob")
 	w.allowed(bob, "annotate", "--overwrite", "gtex", "hotfix", "reconcile.fluxcd.io/requestedAt=1")
 	w.allowed(ona, "label", "gtex", "hotfix", "a=b")
@@ -170,7 +162,7 @@ func TestApprovalsAreAddedUp(t *testing.T) {
 
 	// An edit: those are of another generation, and gone with the next.
 	w.allowed(ona, ttl("1h")...)
-	w.allowed(bob, approval()...)
+	w.allowed(bob, w.approval()...)
 	w.stampedException("hotfix", "ona", "2 bob")
 	w.allowed(alice, "annotate", "gtex", "hotfix", approveAt+"-")
 	w.stampedException("hotfix", "ona", "2 bob")
@@ -181,9 +173,9 @@ func TestTheStatusAndDryRunsApproveNothing(t *testing.T) {
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
 	w.born(ona, "hotfix", "", nil)
-	w.allowed(alice, append(approval(), "--dry-run=server")...)
+	w.allowed(alice, append(w.approval(), "--dry-run=server")...)
 	w.stampedException("hotfix", "ona", "")
-	lies := `{"metadata":{"annotations":{"` + approveAt + `":"x","` + authors + `":"bob","` + approveBy + `":"1 alice"}},"status":{"observedGeneration":1}}`
+	lies := `{"metadata":{"annotations":{"` + approveAt + `":"` + w.approvalOf("hotfix") + `","` + authors + `":"bob","` + approveBy + `":"` + w.lines("1 alice") + `"}},"status":{"observedGeneration":1}}`
 	w.allowed(account, "patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", lies)
 	w.stampedException("hotfix", "ona", "")
 	if a := w.exception("hotfix").Annotations; len(a) != 1 {
@@ -197,13 +189,13 @@ func TestAUserNameForgesNoLine(t *testing.T) {
 	author := w.as("ona\nx", exceptionEditor, exceptionApprover)
 	w.born(author, "hotfix", "", nil)
 	w.stampedException("hotfix", "ona x", "")
-	w.refusedException(author, "hotfix", "user ona x wrote gate exception "+w.namespace+"/hotfix: somebody else has to approve it", approval()...)
-	forger := w.as("bob\n1 carl", exceptionApprover)
-	w.allowed(forger, approval()...)
-	w.allowed(forger, approval()...)
-	w.stampedException("hotfix", "ona x", "1 bob 1 carl")
+	w.refusedException(author, "hotfix", "user ona x wrote gate exception "+w.namespace+"/hotfix: somebody else has to approve it", w.approval()...)
+	forger := w.as("bob\n"+w.lines("1 carl"), exceptionApprover)
+	w.allowed(forger, w.approval()...)
+	w.allowed(forger, w.approval()...)
+	w.stampedException("hotfix", "ona x", "1 bob "+w.lines("1 carl"))
 	w.allowed(author, ttl("1h")...)
-	w.stampedException("hotfix", "ona x", "1 bob 1 carl")
+	w.stampedException("hotfix", "ona x", "1 bob "+w.lines("1 carl"))
 }
 
 // The other way to be stamped is none at all.
@@ -230,12 +222,12 @@ func TestWhatIsNotStampedIsRefused(t *testing.T) {
 		return nil
 	})
 	for _, args := range [][]string{
-		approval(), approval(approveBy + "=1 bob"), approval(approveBy+"=1 alice\n1 bob", authors+"=ona"),
+		w.approval(), w.approval(approveBy + "=" + w.lines("1 bob")), w.approval(approveBy+"="+w.lines("1 alice\n1 bob"), authors+"=ona"),
 		{"annotate", "--overwrite", "gtex", "hotfix", authors + "=bob"}, {"annotate", "gtex", "hotfix", authors + "-"},
 	} {
 		w.refusedException(alice, "hotfix", cause, args...)
 	}
-	w.refusedException(ona, "hotfix", cause, "annotate", "gtex", "hotfix", approveBy+"=1 alice")
+	w.refusedException(ona, "hotfix", cause, "annotate", "gtex", "hotfix", approveBy+"="+w.lines("1 alice"))
 	w.allowed(ona, "label", "gtex", "hotfix", "a=b")
 	w.allowed(ona, ttl("1h")...) // the author as before
 	w.stampedException("hotfix", "ona", "")
@@ -249,12 +241,12 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 	unstamped(w, func() { w.bornUnstamped(ona, "") })
 	w.stampedException("hotfix", "", "")
 	cause := "user alice may not approve gate exception " + w.namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it anew"
-	w.refusedException(alice, "hotfix", cause, approval()...)
+	w.refusedException(alice, "hotfix", cause, w.approval()...)
 	w.allowed(edith, ttl("1h")...) // of two authors, one would be known
 	w.stampedException("hotfix", "", "")
-	w.refusedException(alice, "hotfix", cause, approval()...)
+	w.refusedException(alice, "hotfix", cause, w.approval()...)
 	w.allowed(ona, "replace", "--force", "-f", w.except("hotfix", "", nil))
-	w.allowed(alice, approval()...)
+	w.allowed(alice, w.approval()...)
 	w.stampedException("hotfix", "ona", "1 alice")
 }
 
@@ -335,7 +327,7 @@ func TestManyAuthorsAndApproversAreStamped(t *testing.T) {
 			w.must(err)
 			patch := fmt.Sprintf(`{"spec":{"ttlAfterExpired":"%dh"}}`, i+1)
 			if kind == "approver" {
-				patch = fmt.Sprintf(`{"metadata":{"annotations":{"%s":"%d"}}}`, approveAt, i)
+				patch = fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, approveAt, w.approvalOf("hotfix"))
 				wantApprovals = append(wantApprovals, fmt.Sprintf("%d %s", many+1, config.Impersonate.UserName))
 			} else {
 				wantAuthors = append(wantAuthors, config.Impersonate.UserName)

@@ -2,14 +2,17 @@ package policies
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 const (
@@ -105,12 +108,43 @@ func sameAnnotations(a, b *v1alpha1.GateException) bool {
 	return true
 }
 
+// approvalOf returns the value that approves an exception as it is. Times differ, or
+// nothing would change.
+func (w *world) approvalOf(name string) string {
+	w.Helper()
+	return gate.FormatApproval(w.exception(name), time.Now())
+}
+
+// approval returns the arguments that approve the exception hotfix as it is.
+func (w *world) approval(more ...string) []string {
+	w.Helper()
+	return append([]string{"annotate", "--overwrite", "gtex", "hotfix", approveAt + "=" + w.approvalOf("hotfix")}, more...)
+}
+
+// stampsOf returns the lines of approvals "1 bob" as the API server stamps them.
+func stampsOf(e *v1alpha1.GateException, approvals string) string {
+	lines := strings.Split(approvals, "\n")
+	for i, line := range lines {
+		if number, by, ok := strings.Cut(line, " "); ok {
+			lines[i] = fmt.Sprintf("generation=%s,uid=%s %s", number, e.UID, by)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// lines is stampsOf the exception hotfix as it is.
+func (w *world) lines(approvals string) string {
+	w.Helper()
+	return stampsOf(w.exception("hotfix"), approvals)
+}
+
 // stampedException checks who is said to have written and approved one, each
-// with one in a line.
+// with one in a line, as "1 bob" for his approval of the first generation.
 func (w *world) stampedException(name, wantAuthors, wantApprovals string) {
 	w.Helper()
-	annotations := w.exception(name).Annotations
-	for key, want := range map[string]string{authors: wantAuthors, approveBy: wantApprovals} {
+	e := w.exception(name)
+	annotations := e.Annotations
+	for key, want := range map[string]string{authors: wantAuthors, approveBy: stampsOf(e, wantApprovals)} {
 		if got, ok := annotations[key]; got != want || ok != (want != "") {
 			w.Errorf("%s is %q, %t, want %q", key, got, ok, want)
 		}

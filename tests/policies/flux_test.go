@@ -251,7 +251,7 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	r.stampedException("hotfix", r.tenant, "")
 	r.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 
-	r.allowed(alice, approval()...)
+	r.allowed(alice, r.approval()...)
 	r.stampedException("hotfix", r.tenant, "1 alice")
 	r.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	r.synced() // strips the approval, but not its stamp
@@ -268,7 +268,7 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 		t.Error("kustomize-controller writes the exception anew")
 	}
 
-	commit(spec, map[string]string{approveAt: now(), authors: "bob", approveBy: "1 bob"})
+	commit(spec, map[string]string{approveAt: r.approvalOf("hotfix"), authors: "bob", approveBy: "1 bob"})
 	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" may not approve gate exception") {
 		t.Errorf("Ready is %+v", ready)
 	}

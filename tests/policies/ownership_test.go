@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,6 +34,15 @@ var bothKinds = []governed{
 // of returns the manifest of an object in a file.
 func (k governed) of(w *world, spec string) string {
 	return w.file(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"owned"},"spec":%s}`, v1alpha1.GroupVersion, k.kind, spec))
+}
+
+// value returns one for the annotation, another one each time.
+func (k governed) value(w *world) string {
+	w.Helper()
+	if k.annotation == approveAt {
+		return w.approvalOf("owned")
+	}
+	return time.Now().UTC().Format(time.RFC3339Nano)
 }
 
 // windows returns what the cluster has in spec.windows.
@@ -87,7 +97,7 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 				"another name":         {"patch", k.resource, "owned", "--type=json", "-p", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"evil"}]`},
 				"another version":      {"patch", k.resource, "owned", "--type=json", "-p", `[{"op":"replace","path":"/metadata/managedFields/0/apiVersion","value":"gating.toolkit.fluxcd.io/v0"}]`},
 				"reset along with an annotation": {"patch", k.resource, "owned", "--type=merge", "-p",
-					`{"metadata":{"annotations":{"` + k.annotation + `":"` + now() + `"},"managedFields":[{}]}}`},
+					`{"metadata":{"annotations":{"` + k.annotation + `":"` + k.value(w) + `"},"managedFields":[{}]}}`},
 			} {
 				out, err := alice.kubectl(w.ctx, w.namespace, args...)
 				want := cause
@@ -101,7 +111,7 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 					t.Fatalf("%s: the spec is owned by %s", name, owners)
 				}
 			}
-			w.allowed(alice, "annotate", k.resource, "owned", k.annotation+"="+now())
+			w.allowed(alice, "annotate", k.resource, "owned", k.annotation+"="+k.value(w))
 			w.allowed(flux, apply("kustomize-controller", k.small)...)
 			if windows := k.windows(w); windows != "" {
 				t.Errorf("Git has no windows, the cluster has %s", windows)
@@ -131,9 +141,8 @@ func TestWhoMayPatchAnnotatesWhoeverOwnsTheSpec(t *testing.T) {
 				}
 				w.allowed(flux, append(strings.Fields(command), "-f", k.of(w, spec))...)
 				for range 2 {
-					approvals++
-					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", fmt.Sprintf("%s=2026-11-21T16:%02d:%02dZ", k.annotation, approvals/60, approvals%60))
-					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", fmt.Sprintf("reconcile.fluxcd.io/requestedAt=%d", approvals))
+					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", k.annotation+"="+k.value(w))
+					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", "reconcile.fluxcd.io/requestedAt="+k.value(w))
 				}
 				w.allowed(alice, "annotate", k.resource, "owned", k.annotation+"-")
 				w.allowed(flux, "delete", k.resource, "owned") // once the controller has removed its finalizer
