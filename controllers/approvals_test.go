@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -317,4 +318,20 @@ func TestWhatIsDeletedAndCreatedAgainInheritsNoApproval(t *testing.T) {
 		t.Errorf("the status has %+v", newer.Status.Approvals)
 	}
 	w.expectHeld(app, g)
+}
+
+// Also where nobody stamps who did it.
+func TestWhoSetsAnApprovalHasTheExceptionLookedAt(t *testing.T) {
+	for key, want := range map[string]bool{v1alpha1.ApproveRequestedAtAnnotation: true, v1alpha1.ApproveRequestedByAnnotation: true, v1alpha1.AuthorsAnnotation: false, "a": false} {
+		before, after := &v1alpha1.GateException{}, &v1alpha1.GateException{}
+		after.Annotations = map[string]string{key: "x"}
+		for _, e := range []event.UpdateEvent{{ObjectOld: before, ObjectNew: after}, {ObjectOld: after, ObjectNew: before}} {
+			if got := approvalChanged().Update(e); got != want {
+				t.Errorf("%s: %t", key, got)
+			}
+		}
+		if approvalChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
+			t.Errorf("%s: it has not changed", key)
+		}
+	}
 }

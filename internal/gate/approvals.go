@@ -53,7 +53,7 @@ func CheckApproval(e *v1alpha1.GateException, value string) error {
 	return nil
 }
 
-// HandleApprovals takes the approvals of the present generation that the API server
+// HandleApprovals takes the approvals of an exception as it is that the API server
 // has stamped into the annotations over into the status, which outlives them: Flux
 // removes the annotations of kubectl from an object that is in Git. It returns those
 // that are new, and those that are void because the spec was edited since. It takes

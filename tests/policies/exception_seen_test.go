@@ -192,13 +192,61 @@ func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
 	e := w.born(ona, "hotfix", "", nil)
 	want := "denied request: user alice does not say what to approve of gate exception " + w.namespace + "/hotfix: approve.gate.fluxcd.io/requestedAt must be of the form " +
 		"<time>,generation=<number>,uid=<uid>" + again(e)
-	for _, value := range []string{now(), "", "yes", now() + "/3", now() + "/30m", now() + ",generation=1", now() + ",uid=" + string(e.UID), ",generation=1,uid=" + string(e.UID), strings.Repeat("x", 100_000)} {
+	right := gate.FormatApproval(e, time.Now())
+	for _, value := range []string{
+		now(), "", "yes", now() + "/3", now() + "/30m", now() + ",generation=1", now() + ",uid=" + string(e.UID), strings.TrimPrefix(right, "2"),
+		",generation=1,uid=" + string(e.UID), right + ",by=alice", right + ",", right + "\n", right + "\n" + right, "x\n" + right, strings.Repeat("x", 100_000), strings.Repeat("x", 100_000) + right,
+	} {
 		w.refusedException(alice, "hotfix", want, annotated(value)...)
 		out, _ := alice.kubectl(w.ctx, w.namespace, annotated(value)...)
 		if n := strings.Count(out, "denied request"); n != 1 || strings.Count(out, "\n") != 1 {
 			t.Errorf("%.50q: %d errors in %q", value, n, out)
 		}
 	}
+}
+
+// The stamps do not rely on the refusal, and the controller says what was not refused.
+func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
+	w := newWorld(t)
+	g := w.guarded(1)
+	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
+	w.born(ona, "hotfix", opens(1), nil)
+	seen := w.approvalOf("hotfix")
+	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
+	_, err := cluster.Kubectl(w.ctx, "delete", "validatingadmissionpolicybinding", "gate-exception-verb")
+	w.must(err)
+	refused := func() error {
+		out, err := alice.kubectl(w.ctx, w.namespace, append(annotated(now()), "--dry-run=server")...)
+		if err == nil {
+			return fmt.Errorf("allowed: %s", out)
+		}
+		return nil
+	}
+	defer func() {
+		_, err := cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_verb.yaml"))
+		w.must(err)
+		w.eventually("it is refused again", refused)
+	}()
+	w.eventually("nobody refuses it", func() error {
+		if refused() == nil {
+			return fmt.Errorf("it is refused")
+		}
+		return nil
+	})
+	for _, tc := range []struct{ value, because string }{
+		{seen, "generation 1 is not the present one"},
+		{now(), "it is not of the form <time>,generation=<number>,uid=<uid>"},
+		{strings.Replace(w.approvalOf("hotfix"), "uid=", "uid=0", 1), "it is not of the form <time>,generation=<number>,uid=<uid>"},
+	} {
+		w.allowed(alice, annotated(tc.value)...)
+		w.stampedException("hotfix", "ona", "")
+		w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
+		if want := fmt.Sprintf("; the approval %q does not count: %s; to approve generation 2", tc.value, tc.because); !strings.Contains(w.waiting(), want) {
+			t.Errorf("%q is not in %s", want, w.waiting())
+		}
+	}
+	w.allowed(alice, w.approval()...)
+	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
 // What the API server takes for an approval, the controller does as well, and the other
@@ -217,16 +265,16 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 	for i := range 400 {
 		value := []rune(gate.FormatApproval(e, time.Unix(random.Int64N(250_000_000_000), 0)))
 		for range i % 3 {
-			at := random.IntN(len(value))
+			at := random.IntN(len(value) + 1) // or at the end
 			one := []rune(characters)[random.IntN(len([]rune(characters)))]
-			switch random.IntN(3) {
-			case 0:
-				value[at] = one
-			case 1:
-				value = append(value[:at:at], append([]rune{one}, value[at:]...)...)
-			default:
-				value = append(value[:at:at], value[at+1:]...)
+			rest := value[at:]
+			if len(rest) > 0 && random.IntN(2) == 0 {
+				rest = rest[1:]
 			}
+			if len(rest) == len(value)-at || random.IntN(2) == 0 {
+				rest = append([]rune{one}, rest...)
+			}
+			value = append(value[:at:at], rest...)
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{approveAt: string(value)}}})
 		w.must(err)
