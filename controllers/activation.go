@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +32,8 @@ func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object,
 	result := &outcomes{}
 	gates := r.liveOnce(ctx, want.gate)
 	all := make([]outcomes, len(targets))
-	r.each(len(targets), func(i int) {
-		if obj := targets[i]; isCertificate(obj) && obj.GetDeletionTimestamp().IsZero() && !want.isOver() {
+	r.each(slices.All(targets), func(i int, obj *target.Object) {
+		if isCertificate(obj) && obj.GetDeletionTimestamp().IsZero() && !want.keeps(obj) && !want.isOver() {
 			all[i] = *r.activateOne(ctx, obj, gates, want)
 		}
 	})

@@ -224,7 +224,8 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 		return ctrl.Result{}, nil
 	}
 	key := client.ObjectKeyFromObject(obj)
-	_, outcome, err := r.settleWithout(ctx, key, nil, now)
+	want := order{now: now, locks: r.Locks.Put(ctx, key.String(), nil), Want: target.Want{Gate: key.String()}}
+	_, outcome, err := r.settleWithout(ctx, key, want)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -232,7 +233,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patch
 	nobodys := slices.DeleteFunc(slices.Clone(governed.targets), func(t *target.Object) bool {
 		return !heldByNobody(&t.Unstructured) || slices.Contains(namedBy(&t.Unstructured), key.String())
 	})
-	outcome.merge(r.settleAll(ctx, nobodys, order{Want: target.Want{Gate: key.String()}, now: now}))
+	outcome.merge(r.settleAll(ctx, nobodys, want))
 	if err := outcome.err(); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -51,6 +52,8 @@ type order struct {
 	stands func() bool
 	// leaves says that the targets are none that the Gate governs, which is closed.
 	leaves bool
+	// locks are the writes of GateLocks that come first, each before the targets of its namespace.
+	locks *LockWrites
 }
 
 // isOver returns whether the order is not to be carried out any further.
@@ -60,8 +63,9 @@ func (o order) isOver() bool { return o.stands != nil && !o.stands() }
 // stop the others. What somebody resumed before the Gate closed anew is held anew,
 // also if nobody saw it open in between, or it did not get to the target.
 //
-// The lock comes first: when a Gate closes, so that nobody resumes what is held;
-// when it opens, so that nobody holds what is released.
+// In each namespace the lock comes first: when a Gate closes, so that nobody resumes what is
+// held; when it opens, so that nobody holds what is released. Where it cannot be written, targets
+// are held all the same, and none is released.
 func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, stands *standing, anew bool, now time.Time) *outcomes {
 	result := &outcomes{}
 	want := order{gate: obj, decision: &decision, anew: anew, now: now, stands: func() bool { return stands.holds(ctx) }, Want: target.Want{
@@ -72,14 +76,7 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	governed, denied := r.selectTargets(ctx, obj, result)
 	machines, others := split(governed.targets)
 	result.machines = machines
-	lockErr := r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets))
-	if lockErr != nil {
-		result.fail(v1alpha1.GateLockKind, obj.Namespace, v1alpha1.GateLockName, v1alpha1.WriteFailedReason, lockErr.Error(), lockErr)
-		if !want.Closed {
-			result.total = int64(len(governed.targets)) // each stays as it is
-			return result
-		}
-	}
+	want.locks = r.Locks.Put(ctx, want.Gate, r.sharesOf(obj, want.Closed, governed.targets))
 	result.add(r.settleGoverned(ctx, obj, others, want))
 	result.total += int64(len(machines))
 	result.merge(r.activate(ctx, others, want))
@@ -88,27 +85,32 @@ func (r *GateReconciler) assert(ctx context.Context, obj *v1alpha1.Gate, decisio
 	}
 	refused := target.Want{Gate: want.Gate, Closed: true, Refusal: v1alpha1.AccessDeniedReason}
 	result.merge(r.settleAll(ctx, denied.targets, order{Want: refused, gate: obj, now: now}))
-
-	// What the Gate holds but does not govern is released, unless it is locked
-	// still, or the spec is broken: then nobody knows what it is meant to name.
-	// What a closed Gate names stays even if it was not selected, for a failure
-	// say.
-	if len(decision.Errors) > 0 || lockErr != nil {
-		return result
+	if len(decision.Errors) == 0 { // else nobody knows what it is meant to name
+		rest := want
+		rest.leaves, rest.Closed, rest.decision = want.Closed, false, nil
+		rest.stands = func() bool { return stands.holds(ctx) && r.isAsItWas(ctx, obj) }
+		result.over = r.letGo(ctx, result, rest, func(t *target.Object) bool {
+			return governed.uids[t.GetUID()] || denied.uids[t.GetUID()]
+		})
 	}
+	want.report(result, client.ObjectKeyFromObject(obj))
+	return result
+}
+
+// letGo releases what a Gate holds but does not govern, as long as that stands. What a closed
+// Gate names stays even if it was not selected, for a failure say. It returns whether the order
+// was over before all were released.
+func (r *GateReconciler) letGo(ctx context.Context, result *outcomes, want order, selected func(*target.Object) bool) bool {
 	held, err := r.Targets.HeldBy(ctx, want.Gate)
 	if err != nil {
-		result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
-		return result
+		result.fail("", want.gate.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+		return false
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
-		return governed.uids[t.GetUID()] || denied.uids[t.GetUID()] || want.Closed && governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
+		return selected(t) || want.leaves && governs(want.gate, &t.Unstructured, namedBy(&t.Unstructured))
 	})
-	want.leaves, want.Closed, want.decision = want.Closed, false, nil
-	want.stands = func() bool { return stands.holds(ctx) && r.isAsItWas(ctx, obj) }
 	result.merge(r.settleAll(ctx, held, want))
-	result.over = len(held) > 0 && want.isOver()
-	return result
+	return len(held) > 0 && want.isOver()
 }
 
 // settleGoverned settles the targets of a Gate, as many as are due if they are
@@ -119,27 +121,31 @@ func (r *GateReconciler) settleGoverned(ctx context.Context, obj *v1alpha1.Gate,
 		r.endRelease(obj)
 		result = r.settleAll(ctx, targets, want)
 	} else {
+		want.locks.wait(want.isOver) // whose turn it is depends on who can be released
 		result = r.settlePaced(ctx, obj, targets, want)
 	}
 	result.total = int64(len(targets))
 	return result
 }
 
-// settleAll settles targets, several at once: first all are held or released, then
-// the conditions of those that are held are written, so that no target waits for the
-// condition of another. Machines are passed over: they are not held, see
-// refreshMachines.
+// settleAll settles targets, several at once: first all are held or released, each as soon
+// as the GateLock of its namespace lets it be, then the conditions of those that are held are
+// written, so that no target waits for the condition of another. Machines are passed over:
+// they are not held, see refreshMachines.
 func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object, want order) *outcomes {
 	want.live = r.liveOnce(ctx, nil)
 	result := &outcomes{}
 	all := make([]settled, len(targets))
 	errs := make([]error, len(targets))
-	r.each(len(targets), func(i int) {
-		if all[i].told = isMachine(&targets[i].Unstructured) || want.isOver(); !all[i].told {
-			all[i], errs[i] = r.settle(ctx, targets[i], want)
+	for i := range all {
+		all[i].told = true // those that it does not get to
+	}
+	r.each(want.turns(targets), func(i int, obj *target.Object) {
+		if all[i].told = isMachine(&obj.Unstructured) || want.isOver(); !all[i].told {
+			all[i], errs[i] = r.settle(ctx, obj, want)
 		}
 	})
-	r.each(len(targets), func(i int) {
+	r.each(slices.All(targets), func(i int, _ *target.Object) {
 		if errs[i] == nil && !all[i].told && (!want.isOver() || all[i].step.Write && r.isSuspended(ctx, want.gate)) {
 			all[i], errs[i] = r.confirm(ctx, all[i], want)
 		}
@@ -148,6 +154,9 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 		result.again(all[i].plan.Recheck)
 		if all[i].awaits {
 			result.awaiting++
+			result.held++
+		}
+		if want.keeps(obj) && slices.Contains(heldBy(&obj.Unstructured), want.Gate) {
 			result.held++
 		}
 		if err := errs[i]; err != nil {
@@ -174,14 +183,14 @@ func (r *GateReconciler) settleAll(ctx context.Context, targets []*target.Object
 	return result
 }
 
-// each calls do for each of n, up to WritesAtOnce at the same time. One that fails does not stop
-// the others.
-func (r *GateReconciler) each(n int, do func(i int)) {
+// each calls do for all targets with their indexes, up to WritesAtOnce at the same time. One
+// that fails does not stop the others.
+func (r *GateReconciler) each(targets iter.Seq2[int, *target.Object], do func(int, *target.Object)) {
 	var group errgroup.Group
 	group.SetLimit(cmp.Or(r.WritesAtOnce, writesAtOnce))
-	for i := range n {
+	for i, obj := range targets {
 		group.Go(func() error {
-			do(i)
+			do(i, obj)
 			return nil
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 func TestHowManyTargetsOfAGateAreWrittenAtOnce(t *testing.T) {
@@ -28,7 +30,7 @@ func TestHowManyTargetsOfAGateAreWrittenAtOnce(t *testing.T) {
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
-					(&GateReconciler{WritesAtOnce: tc.atOnce}).each(tc.targets, func(i int) {
+					(&GateReconciler{WritesAtOnce: tc.atOnce}).each(slices.All(make([]*target.Object, tc.targets)), func(i int, _ *target.Object) {
 						count(1)
 						<-release
 						count(-1)

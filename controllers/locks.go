@@ -1,18 +1,18 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +31,10 @@ const gateLocks = "gatelocks.gating.toolkit.fluxcd.io"
 // if they may not be read.
 const lockReadTimeout = 10 * time.Second
 
+// lockPatience is Locks.Patience by default. The Gates of other namespaces wait as long at most, if
+// those of one with a GateLock that is slow to be written keep all workers busy.
+const lockPatience = 2 * time.Second
+
 // Locks writes the GateLocks, which are there only if config/lock is installed.
 type Locks struct {
 	// Client reads from the cache and writes.
@@ -39,39 +43,13 @@ type Locks struct {
 	APIReader client.Reader
 	// Namespaces are those whose GateLocks are written, none means all.
 	Namespaces map[string]ctrlcache.Config
+	// Patience is how long a Gate waits for the write of a GateLock, 2s if zero.
+	Patience time.Duration
 
 	mu        sync.Mutex
 	installed bool
 	// books by namespace, nil until they are listed.
 	books map[string]*book
-}
-
-// book is what is known of the GateLock of a namespace. This process is its only
-// writer, or one of few shards: what it has written last is true until the API
-// server says otherwise.
-type book struct {
-	mu sync.Mutex
-	// lock as it was read or written last, nil if it has to be read. One that does
-	// not exist has no resource version.
-	lock   *v1alpha1.GateLock
-	shares map[string]lock.Share
-
-	// waiting are changes that the next write makes all at once: a write is of the
-	// whole object, and many Gates may close at the same time.
-	waitingMu sync.Mutex
-	waiting   []*change
-}
-
-// change is that of the share of a Gate in a GateLock. Without a share the Gate
-// is to have none.
-type change struct {
-	gate  string
-	share *lock.Share
-	// cached is the version of the GateLock that the cache had, empty for none.
-	cached string
-	// done says that it was made, or failed with err, by whoever wrote.
-	done bool
-	err  error
 }
 
 // Sync looks whether GateLocks are installed, and returns whether that changed.
@@ -93,25 +71,37 @@ func (l *Locks) Sync(ctx context.Context) (bool, error) {
 	return changed, nil
 }
 
-// Put makes the shares of a Gate, given as namespace/name, those by namespace
-// and removes all others that it has. It returns nil if GateLocks are not
+// Put begins to make the shares of a Gate, given as namespace/name, those by namespace
+// and to remove all others that it has. There is nothing to do if GateLocks are not
 // installed.
-func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Share) error {
+func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Share) *LockWrites {
 	books, cached, err := l.open(ctx, shares)
-	if err != nil {
-		return err
-	}
-	var errs []error
+	writes := &LockWrites{unread: err, pending: map[string]bool{}, failed: map[string]error{}}
+	changes := map[string]*change{}
 	for namespace, b := range books {
-		c := &change{gate: gate, cached: cached[namespace]}
+		c := newChange(gate, nil, cached[namespace])
 		if share, ok := shares[namespace]; ok {
 			c.share = &share
 		}
-		if err := l.put(ctx, namespace, b, c); err != nil {
-			errs = append(errs, fmt.Errorf("GateLock of namespace %s: %w", namespace, err))
+		if _, made := b.isKnown(c); !made {
+			changes[namespace], writes.pending[namespace] = c, true
 		}
 	}
-	return errors.Join(errs...)
+	if len(changes) == 0 {
+		return writes
+	}
+	writes.ended = make(chan lockWritten, len(changes)) // nobody may wait for them any more
+	go func() {
+		var group errgroup.Group
+		group.SetLimit(writesAtOnce)
+		for namespace, c := range changes {
+			group.Go(func() error {
+				writes.ended <- lockWritten{namespace, l.put(ctx, namespace, books[namespace], c)}
+				return nil
+			})
+		}
+	}()
+	return writes
 }
 
 // open returns the books of all namespaces, also of those that have none yet but
@@ -177,32 +167,68 @@ func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
 			return nil, err
 		}
 		for i := range list.Items {
-			obj := &list.Items[i]
-			books[obj.Namespace] = &book{lock: obj, shares: lock.Read(&obj.Spec)}
+			b := &book{}
+			b.learn(&list.Items[i], lock.Read(&list.Items[i].Spec))
+			books[list.Items[i].Namespace] = b
 		}
 	}
 	return books, nil
 }
 
+// put makes a change, or waits for who makes it.
 func (l *Locks) put(ctx context.Context, namespace string, b *book, c *change) error {
-	b.waitingMu.Lock()
-	b.waiting = append(b.waiting, c)
-	b.waitingMu.Unlock()
+	if known, _ := b.isKnown(c); !known {
+		if made, err := l.look(ctx, namespace, b, c); err != nil || made {
+			return err
+		}
+	}
+	asked, anew := b.ask(c)
+	if anew {
+		go l.flush(ctx, namespace, b)
+	}
+	return b.wait(ctx, asked, l.patience())
+}
 
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if c.done {
-		return c.err
+func (l *Locks) patience() time.Duration { return cmp.Or(l.Patience, lockPatience) }
+
+// look reads a GateLock and returns whether a change changes nothing. It does not wait for
+// who writes it.
+func (l *Locks) look(ctx context.Context, namespace string, b *book, c *change) (bool, error) {
+	alone := b.writing.TryLock()
+	if alone {
+		defer b.writing.Unlock()
 	}
-	b.waitingMu.Lock()
-	batch := b.waiting
-	b.waiting = nil
-	b.waitingMu.Unlock()
-	err := l.commit(ctx, namespace, b, batch)
-	for _, c := range batch {
-		c.done, c.err = true, err
+	obj, err := l.read(ctx, namespace)
+	if err != nil {
+		return false, err
 	}
-	return err
+	shares := lock.Read(&obj.Spec)
+	if alone {
+		b.learn(obj, shares)
+	}
+	return c.isIn(shares), nil
+}
+
+// read reads a GateLock. One that does not exist has no resource version.
+func (l *Locks) read(ctx context.Context, namespace string) (*v1alpha1.GateLock, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
+	obj := &v1alpha1.GateLock{}
+	err := l.APIReader.Get(ctx, key, obj)
+	obj.Namespace, obj.Name = key.Namespace, key.Name
+	return obj, client.IgnoreNotFound(err)
+}
+
+// flush makes all changes that wait. It goes on if nobody waits for it any more.
+func (l *Locks) flush(ctx context.Context, namespace string, b *book) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	w := b.begin()
+	if w == nil {
+		return // who wrote before has made them, too
+	}
+	late := time.AfterFunc(l.patience(), func() { b.isLate(w) })
+	defer late.Stop()
+	b.end(w, l.commit(ctx, namespace, b, w.changes))
 }
 
 // commit makes changes in one write, none if there is nothing to change.
@@ -211,16 +237,18 @@ func (l *Locks) commit(ctx context.Context, namespace string, b *book, batch []*
 		if err := l.refresh(ctx, namespace, b, batch); err != nil {
 			return err
 		}
-		if !b.enter(batch) {
+		changed := b.enter(batch)
+		if len(changed) == 0 {
 			return nil
 		}
 		anew := b.lock.ResourceVersion == ""
 		err := l.write(ctx, b.lock)
 		if err == nil {
+			b.written(changed)
 			return nil
 		}
-		b.lock, b.shares = nil, nil
 		raced := apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || !anew && apierrors.IsNotFound(err)
+		b.forget(raced)
 		switch {
 		case anew && apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return nil // there is no such namespace, so nothing to lock, or not for long
@@ -230,25 +258,26 @@ func (l *Locks) commit(ctx context.Context, namespace string, b *book, batch []*
 	}
 }
 
-// enter makes changes in the book and returns whether there were any.
-func (b *book) enter(batch []*change) bool {
-	changed := false
+// refresh reads a GateLock if it is not known, or if somebody else has written it.
+func (l *Locks) refresh(ctx context.Context, namespace string, b *book, batch []*change) error {
+	current := b.lock != nil
 	for _, c := range batch {
-		was, has := b.shares[c.gate]
-		if has == (c.share != nil) && (!has || was.Equal(*c.share)) {
-			continue
+		if !current {
+			break
 		}
-		changed = true
-		if has {
-			lock.Remove(&b.lock.Spec, c.gate, was)
-			delete(b.shares, c.gate)
-		}
-		if c.share != nil {
-			lock.Put(&b.lock.Spec, c.gate, *c.share)
-			b.shares[c.gate] = *c.share
+		var err error
+		if current, err = isCurrent(b.lock.ResourceVersion, c.cached); err != nil {
+			return err
 		}
 	}
-	return changed
+	if current {
+		return nil
+	}
+	obj, err := l.read(ctx, namespace)
+	if err == nil {
+		b.learn(obj, lock.Read(&obj.Spec))
+	}
+	return err
 }
 
 func (l *Locks) write(ctx context.Context, obj *v1alpha1.GateLock) error {
@@ -256,41 +285,6 @@ func (l *Locks) write(ctx context.Context, obj *v1alpha1.GateLock) error {
 		return l.Client.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
 	}
 	return l.Client.Update(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
-}
-
-// refresh reads a GateLock if it is not known, or if somebody else has written it.
-func (l *Locks) refresh(ctx context.Context, namespace string, b *book, batch []*change) error {
-	if b.lock != nil {
-		known, err := b.current(batch)
-		if err != nil || known {
-			return err
-		}
-	}
-	key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
-	obj := &v1alpha1.GateLock{}
-	if err := l.APIReader.Get(ctx, key, obj); client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	obj.Namespace, obj.Name = key.Namespace, key.Name
-	b.lock, b.shares = obj, lock.Read(&obj.Spec)
-	return nil
-}
-
-// current returns whether the cache knew of nothing newer.
-func (b *book) current(batch []*change) (bool, error) {
-	known := b.lock.ResourceVersion
-	for _, c := range batch {
-		if known == "" || c.cached == "" {
-			if known != c.cached {
-				return false, nil
-			}
-			continue
-		}
-		if newer, err := resourceversion.CompareResourceVersion(c.cached, known); err != nil || newer > 0 {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // sharesOf returns what a Gate has to have in the GateLocks of namespaces. The lock

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ func (w *world) restart() {
 	w.Helper()
 	w.releases.Clear()
 	w.sightings.Clear()
-	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client, Namespaces: w.Namespaces}
+	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client, Namespaces: w.Namespaces, Patience: time.Minute}
 	if w.Namespaces == nil { // all, but other tests have thousands of locks in theirs
 		w.Locks.Namespaces = map[string]ctrlcache.Config{}
 		for _, namespace := range w.namespaces {
@@ -49,6 +50,13 @@ func (w *world) lock(namespace string) *v1alpha1.GateLock {
 	obj := &v1alpha1.GateLock{}
 	w.must(client.IgnoreNotFound(cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)))
 	return obj
+}
+
+// put makes the shares of a Gate those that are given.
+func (w *world) put(l *Locks, gate string, shares map[string]lock.Share) error {
+	result := &outcomes{}
+	order{locks: l.Put(w.ctx, gate, shares)}.report(result, client.ObjectKey{})
+	return result.err()
 }
 
 func (w *world) expectLock(namespace string, want v1alpha1.GateLockSpec) {
@@ -295,11 +303,11 @@ func TestAShardRemovesWhatAnotherOneHasLockedForAGateThatItHasNow(t *testing.T) 
 	elsewhere := w.newNamespace()
 	w.restart()
 	shares := map[string]lock.Share{w.namespace: lock.NewShare(true)}
-	w.must(w.Locks.Put(w.ctx, "ops/mine", shares))
+	w.must(w.put(w.Locks, "ops/mine", shares))
 	ours := w.Locks
 	w.restart()
-	w.must(w.Locks.Put(w.ctx, "ops/moved", map[string]lock.Share{elsewhere: lock.NewShare(true, all())}))
-	w.must(ours.Put(w.ctx, "ops/moved", shares))
+	w.must(w.put(w.Locks, "ops/moved", map[string]lock.Share{elsewhere: lock.NewShare(true, all())}))
+	w.must(w.put(ours, "ops/moved", shares))
 	w.expectLock(elsewhere, v1alpha1.GateLockSpec{})
 	equal(t, w.lock(w.namespace).Spec.Gates, map[string]bool{"ops/mine": true, "ops/moved": true})
 }
@@ -333,7 +341,7 @@ func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
 	for i := range gates {
 		wg.Go(func() {
 			gate := fmt.Sprintf("%s/gate-%d", w.namespace, i)
-			errs[i] = w.Locks.Put(w.ctx, gate, map[string]lock.Share{w.namespace: lock.NewShare(true, named("apps"))})
+			errs[i] = w.put(w.Locks, gate, map[string]lock.Share{w.namespace: lock.NewShare(true, named("apps"))})
 		})
 	}
 	wg.Wait()

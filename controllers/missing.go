@@ -37,8 +37,9 @@ func (r *GateReconciler) reconcileMissing(ctx context.Context, key types.Namespa
 	stands := func() bool { // until somebody makes one of that name, which comes here then
 		return !r.watches(key.Namespace) || apierrors.IsNotFound(r.Get(ctx, key, &v1alpha1.Gate{}))
 	}
-	naming, outcome, err := r.settleWithout(ctx, key, stands, now)
-	if err != nil {
+	want := order{now: now, stands: stands, locks: r.Locks.Put(ctx, key.String(), nil), Want: target.Want{Gate: key.String()}}
+	naming, outcome, err := r.settleWithout(ctx, key, want)
+	if err := errors.Join(err, outcome.err()); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.lookAgain(outcome, naming > 0), nil
@@ -93,12 +94,10 @@ func (r *GateReconciler) watches(namespace string) bool {
 
 // settleWithout settles the targets of a Gate that is no more, or is out of
 // reach: those that name it are held rather than let through, and all others
-// that it holds are released as long as that stands. It returns how many name it.
-func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, stands func() bool, now time.Time) (int, *outcomes, error) {
+// that it holds are released as long as that stands. It returns how many name it, and an
+// error if they could not be read.
+func (r *GateReconciler) settleWithout(ctx context.Context, key types.NamespacedName, want order) (int, *outcomes, error) {
 	result := &outcomes{}
-	if err := r.Locks.Put(ctx, key.String(), nil); err != nil {
-		return 0, result, err
-	}
 	naming, err := r.Targets.Naming(ctx, key.String())
 	if err != nil {
 		return 0, result, err
@@ -117,12 +116,14 @@ func (r *GateReconciler) settleWithout(ctx context.Context, key types.Namespaced
 		}
 		byReason[reason] = append(byReason[reason], t)
 	}
-	r.refreshWithout(ctx, key.String(), result, now, naming, held)
+	r.refreshWithout(ctx, key.String(), result, want.now, naming, held)
 	for reason, targets := range byReason {
-		result.merge(r.settleAll(ctx, targets, order{now: now, Want: target.Want{Gate: key.String(), Closed: true, Refusal: reason}}))
+		refused := target.Want{Gate: key.String(), Closed: true, Refusal: reason}
+		result.merge(r.settleAll(ctx, targets, order{now: want.now, locks: want.locks, Want: refused}))
 	}
-	result.merge(r.activate(ctx, naming, order{now: now}))
+	result.merge(r.activate(ctx, naming, order{now: want.now}))
 	held = slices.DeleteFunc(held, func(t *target.Object) bool { return named[t.GetUID()] })
-	result.merge(r.settleAll(ctx, held, order{now: now, stands: stands, Want: target.Want{Gate: key.String()}}))
-	return len(naming), result, result.err()
+	result.merge(r.settleAll(ctx, held, want))
+	want.report(result, key)
+	return len(naming), result, nil
 }

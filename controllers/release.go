@@ -20,6 +20,8 @@ type release struct {
 	// turn are the targets whose turn it is, waiting those whose turn comes later,
 	// rest all others of the Gate.
 	turn, waiting, rest []*target.Object
+	// locked are how many wait until their GateLock is written.
+	locked int64
 	// next is when the next of those that wait has its turn, recheck when one of
 	// them must not wait any longer.
 	next, recheck time.Time
@@ -33,9 +35,11 @@ func (r *GateReconciler) settlePaced(ctx context.Context, obj *v1alpha1.Gate, ta
 	result := r.settleAll(ctx, due.rest, want)
 	turns := r.settleAll(ctx, due.turn, want)
 	result.add(turns)
-	result.held += int64(len(due.waiting))
+	result.held += int64(len(due.waiting)) + due.locked
 	result.again(due.recheck)
-	result.again(r.note(obj, due, turns.released, want.now))
+	if due.locked == 0 || len(due.turn)+len(due.waiting) > 0 { // else it stays as it is
+		result.again(r.note(obj, due, turns.released, want.now))
+	}
 	return result
 }
 
@@ -49,6 +53,10 @@ func (r *GateReconciler) due(obj *v1alpha1.Gate, targets []*target.Object, want 
 		state := target.Of(&t.Unstructured).Observe(t, us)
 		if state == target.Free || state == target.Foreign || !t.GetDeletionTimestamp().IsZero() || !slices.Contains(heldBy(&t.Unstructured), name) {
 			due.rest = append(due.rest, t)
+			continue
+		}
+		if want.keeps(t) {
+			due.locked++
 			continue
 		}
 		late, recheck := r.late(t, state, want)
@@ -106,7 +114,7 @@ func hasFailed(gate *v1alpha1.Gate, t *target.Object, reasons ...string) bool {
 // note writes into the status of a Gate how far a release is, and returns when to
 // go on with it.
 func (r *GateReconciler) note(gate *v1alpha1.Gate, due release, released int64, now time.Time) time.Time {
-	waiting := int64(len(due.turn)+len(due.waiting)) - released
+	waiting := int64(len(due.turn)+len(due.waiting)) + due.locked - released
 	if waiting == 0 && released == 0 && gate.Status.Release == nil {
 		return time.Time{} // there was nothing to release
 	}

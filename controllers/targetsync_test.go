@@ -2,11 +2,10 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,41 +17,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
-
-// jam is where requests wait: each one tells that it has arrived, and goes on once
-// it is free.
-type jam struct {
-	arrived, freed chan struct{}
-	free           func()
-}
-
-func newJam() jam {
-	j := jam{arrived: make(chan struct{}, 100), freed: make(chan struct{})}
-	j.free = sync.OnceFunc(func() { close(j.freed) })
-	return j
-}
-
-func (j jam) wait(ctx context.Context) {
-	j.arrived <- struct{}{}
-	select {
-	case <-j.freed:
-	case <-ctx.Done():
-	}
-}
-
-// jammedTransport has the requests for a path wait.
-type jammedTransport struct {
-	http.RoundTripper
-	jam
-	path string
-}
-
-func (s jammedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(r.URL.Path, s.path) {
-		s.wait(r.Context())
-	}
-	return s.RoundTripper.RoundTrip(r)
-}
 
 // jammedMapper has those wait who look for a kind.
 type jammedMapper struct {
@@ -75,13 +39,11 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at, mapper, config := newJam(), cluster.Client.RESTMapper(), rest.CopyConfig(cluster.Config)
-			defer at.free()
-			if asks.definition {
-				config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-					return jammedTransport{rt, at, "/customresourcedefinitions/" + definitionOf(bucket.GroupKind())}
-				})
-			}
+			at, mapper := newJam(), cluster.Client.RESTMapper()
+			defer at.end()
+			config := at.on(cluster.Config, func(r *http.Request) bool {
+				return asks.definition && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions/"+definitionOf(bucket.GroupKind()))
+			})
 			if asks.mapping {
 				mapper = jammedMapper{mapper, at, bucket.GroupKind()}
 			}
@@ -95,22 +57,18 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 				synced <- err
 			}()
 			<-at.arrived
-			others := make(chan error)
-			go func() {
-				defer close(others)
+			goesOn(t, "who reads another kind", func() {
 				_ = c.Definition(kustomization.GroupKind())
 				c.Failed("some other kind")
-				_, err := c.Select(t.Context(), kustomization, "nobodys", all())
-				others <- err
-				_, err = c.HeldBy(t.Context(), "some/gate")
-				others <- err
-				_, err = c.All(t.Context(), bucket.GroupKind())
-				others <- err
-				_, err = c.Sync(t.Context(), kustomization.GroupKind())
-				others <- err
-			}()
-			expectDone(t, others)
-			at.free()
+				_, err1 := c.Select(t.Context(), kustomization, "nobodys", all())
+				_, err2 := c.HeldBy(t.Context(), "some/gate")
+				_, err3 := c.All(t.Context(), bucket.GroupKind())
+				_, err4 := c.Sync(t.Context(), kustomization.GroupKind())
+				if err := errors.Join(err1, err2, err3, err4); err != nil {
+					t.Error(err)
+				}
+			})
+			at.end()
 			if err := <-synced; err != nil {
 				t.Error(err)
 			}
@@ -118,26 +76,6 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// expectDone waits until a channel is closed, and reports the errors from it. The deadline
-// is for who waits for good.
-func expectDone(t *testing.T, errs <-chan error) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for {
-		select {
-		case err, open := <-errs:
-			switch {
-			case !open:
-				return
-			case err != nil:
-				t.Error(err)
-			}
-		case <-deadline:
-			t.Fatal("somebody waits for what is stuck")
-		}
 	}
 }
 

@@ -138,7 +138,7 @@ const (
 	// an object that is held because it names a Gate in another namespace.
 	AccessDeniedReason = "AccessDenied"
 	// WriteFailedReason means that the API server refused to hold or to release the
-	// target.
+	// target, or to write a GateLock first.
 	WriteFailedReason = "WriteFailed"
 	// StatusWriteFailedReason means that the target is as the Gate wants it, but that the
 	// condition which says so could not be written, or the target not be read for it.

@@ -1,0 +1,72 @@
+package controllers
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// jam is where requests are stuck: each one tells that it has arrived, and goes on once
+// the jam is over.
+type jam struct {
+	arrived, over chan struct{}
+	end           func()
+}
+
+func newJam() jam {
+	j := jam{arrived: make(chan struct{}, 1000), over: make(chan struct{})}
+	j.end = sync.OnceFunc(func() { close(j.over) })
+	return j
+}
+
+func (j jam) wait(ctx context.Context) {
+	j.arrived <- struct{}{}
+	select {
+	case <-j.over:
+	case <-ctx.Done():
+	}
+}
+
+// on returns a configuration of clients of which some requests are stuck.
+func (j jam) on(config *rest.Config, stuck func(*http.Request) bool) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return jammed{rt, j, stuck} })
+	return config
+}
+
+type jammed struct {
+	http.RoundTripper
+	jam
+	stuck func(*http.Request) bool
+}
+
+func (j jammed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if j.stuck(r) {
+		j.wait(r.Context())
+	}
+	return j.RoundTripper.RoundTrip(r)
+}
+
+// goesOn runs what must not wait for what is stuck. The deadline is for what waits for good.
+func goesOn(t *testing.T, what string, run func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run()
+	}()
+	awaitEnd(t, what, done)
+}
+
+func awaitEnd(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s waits for what is stuck", what)
+	}
+}
