@@ -8,6 +8,9 @@ SHELL := /usr/bin/env bash
 # One setting for all, so that nothing is compiled twice.
 export CGO_ENABLED := 0
 
+# The Go modules of the repository, quick ones first. tests/tools has some as well, which build programs of others.
+MODULES := api tests/bench .
+
 TOOLS := .cache/tools/current/bin
 GEN := $(CURDIR)/$(TOOLS)/controller-gen
 LINT := $(CURDIR)/$(TOOLS)/golangci-lint
@@ -27,14 +30,14 @@ demo: ## Show the main job on a real control plane. KEEP=1 stays up.
 test: ## Run all tests: unit, on a real kube-apiserver, and end to end.
 	@tests/tools/build.sh gen crds controlplane flux certmanager >/dev/null
 	@echo "Building the product and its tests ..."
-	@go build -v ./... 2>&1 | awk 'NR % 100 == 0 {print "  " NR " packages"}'
-	cd api && go test ./...
-	go test -count=1 -timeout 30m ./...
+	@go build -v ./... 2>&1 | awk '/^go: downloading/ {next} /[: #\t]/ {print; next} ++n % 100 == 0 {print "  " n " packages"}'
+	@for module in $(MODULES); do \
+		(cd "$$module" && echo "go test ./... in $$module" && go test -count=1 -timeout 30m ./...); \
+	done
 
 .PHONY: verify
 verify: generate lint ## Regenerate and lint everything; fail on a dirty tree.
-	go mod tidy -diff
-	cd api && go mod tidy -diff
+	@for module in $(MODULES); do echo "go mod tidy -diff in $$module" && go -C "$$module" mod tidy -diff; done
 	@git diff --exit-code && test -z "$$(git status --porcelain)" || { git status --short; echo "The tree is dirty: commit what is generated."; exit 1; }
 
 .PHONY: generate
@@ -45,10 +48,11 @@ generate: ## Generate deep copies, the CRD and the RBAC role.
 	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
 
 .PHONY: lint
-lint: ## Lint both modules.
+lint: ## Lint all modules.
 	@tests/tools/build.sh lint >/dev/null
-	"$(LINT)" run ./...
-	cd api && "$(LINT)" run --config ../.golangci.yaml ./...
+	@for module in $(MODULES); do \
+		(cd "$$module" && echo "golangci-lint run ./... in $$module" && "$(LINT)" run --config "$(CURDIR)/.golangci.yaml" ./...); \
+	done
 
 .PHONY: build
 build: ## Build the controller and the kubectl plugin into bin.
@@ -57,7 +61,8 @@ build: ## Build the controller and the kubectl plugin into bin.
 .PHONY: bench
 bench: ## Measure everything and write docs/benchmarks.md. BENCH has flags, such as -quick.
 	@tests/tools/build.sh gen crds controlplane >/dev/null
-	go run ./tests/bench $(BENCH)
+	@go -C tests/bench build -o "$(CURDIR)/bin/bench" .
+	@exec bin/bench $(BENCH)
 
 STEPS ?= 3000
 .PHONY: chaos

@@ -10,8 +10,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 var (
@@ -63,7 +61,7 @@ var mayDo = map[string][]string{
 // roles returns the rules of the roles in files, by file.
 func roles(t *testing.T, pattern string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(harness.Root(), pattern))
+	paths, err := filepath.Glob(filepath.Join(root, pattern))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no files %s: %v", pattern, err)
 	}
@@ -112,7 +110,7 @@ func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", component, got, want)
 		}
 		for _, file := range []string{"config/default/kustomization.yaml", "config/rbac/kustomization.yaml"} {
-			content, err := os.ReadFile(filepath.Join(harness.Root(), file))
+			content, err := os.ReadFile(filepath.Join(root, file))
 			if err != nil || strings.Contains(string(content), component) {
 				t.Errorf("%s installs %s: %v", file, component, err)
 			}

@@ -8,17 +8,15 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // Who asks what the controller may read, and who may reach it, must find all of it.
 func TestThePageOnSecurityNamesAllThatLetsInAndAllThatReadsSecrets(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, policies, readers := filepath.Join(harness.Root(), "config"), 0, 0
+	config, policies, readers := filepath.Join(root, "config"), 0, 0
 	named := func(what string) {
 		if !strings.Contains(string(page), "`"+what+"`") {
 			t.Errorf("docs/security.md does not say %s", what)
