@@ -9,9 +9,16 @@ import (
 // version in the payload is not looked at.
 type alertmanager struct{}
 
-func (alertmanager) verify(_ context.Context, in *incoming) (*webhook, error) {
+func (alertmanager) prove(_ context.Context, in *incoming) error {
 	if !equalToAny(bearer(in.header), in.tokens) {
-		return nil, fmt.Errorf("%w: Authorization is not Bearer and the token", errUnverified)
+		return fmt.Errorf("%w: Authorization is not Bearer and the token", errUnverified)
+	}
+	return nil
+}
+
+func (a alertmanager) verify(ctx context.Context, in *incoming) (*webhook, error) {
+	if err := a.prove(ctx, in); err != nil {
+		return nil, err
 	}
 	body, err := mustObject(in.body)
 	if err != nil {

@@ -1,6 +1,7 @@
 package receivers
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -9,51 +10,191 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 var (
 	errReplayed = errors.New("this webhook was taken before")
-	errTooMany  = fmt.Errorf("more than %d webhooks in %s", maxDeliveries, replayWindow)
+	errTooMany  = fmt.Errorf("too many webhooks in %s to remember another one that opens", replayWindow)
 )
 
-// lengthOfDelivery is that of 16 bytes in base64.
-const lengthOfDelivery = 22
+const (
+	// lengthOfSender and lengthOfDelivery are those of 8 and 16 bytes in base64.
+	lengthOfSender   = 11
+	lengthOfDelivery = 22
+	// lengthOfNote is that of an item without an id, and its comma.
+	lengthOfNote = 13
+)
 
-// deliveryOf identifies a webhook among those that a Gate remembers. Two receivers of
-// one Gate may get the same body.
+// deliveryOf identifies a webhook among those that a Gate remembers, and first its
+// receiver: two of one Gate may get the same body.
 func deliveryOf(receiver, delivery string) string {
-	digest := sha256.Sum256([]byte(receiver + "\x00" + delivery))
-	return base64.RawURLEncoding.EncodeToString(digest[:16])
+	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
+	return base64.RawURLEncoding.EncodeToString(sender[:8]) + base64.RawURLEncoding.EncodeToString(digest[:16])
 }
 
-// remember adds a webhook to those in an annotation, and leaves out what is too old
-// to matter.
-func remember(annotation, id string, now time.Time) (string, error) {
-	kept := recent(annotation, now)
-	switch {
-	case remembers(annotation, id, now):
-		return "", errReplayed
-	case len(kept) >= maxDeliveries:
-		return "", errTooMany
-	}
-	return strings.Join(append(kept, fmt.Sprintf("%s=%d", id, now.Unix())), ","), nil
+// Kinds of items in the annotation.
+const (
+	opened = 'o'
+	closed = 'c'
+	// forgotten is for a webhook that closed, when it was taken, and is remembered no
+	// more. Its id is the receiver alone, or empty if it may be any.
+	forgotten = 'x'
+)
+
+// item of the annotation, as <id>=<kind><seconds>.
+type item struct {
+	id   string
+	kind byte
+	at   int64
 }
 
-// remembers returns whether a webhook is among those in an annotation.
-func remembers(annotation, id string, now time.Time) bool {
-	return slices.ContainsFunc(recent(annotation, now), func(item string) bool { return strings.HasPrefix(item, id+"=") })
-}
+func (i item) String() string { return i.id + "=" + string(i.kind) + strconv.FormatInt(i.at, 10) }
 
-// recent returns the items of an annotation that matter still. One that nobody of us
-// can have written is left out.
-func recent(annotation string, now time.Time) []string {
-	var items []string
-	for item := range strings.SplitSeq(annotation, ",") {
-		digest, seconds, _ := strings.Cut(item, "=")
-		unix, err := strconv.ParseInt(seconds, 10, 64)
-		if err == nil && len(digest) == lengthOfDelivery && now.Sub(time.Unix(unix, 0)).Abs() <= replayWindow {
-			items = append(items, item)
+// sender is the receiver in an id.
+func sender(id string) string { return id[:min(len(id), lengthOfSender)] }
+
+// memory is what a Gate remembers of the webhooks that it must not take twice, the
+// oldest first.
+type memory []item
+
+// recall reads what of an annotation matters still. What nobody of us can have written
+// is left out.
+func recall(annotation string, now time.Time) memory {
+	lengths := map[byte][]int{opened: {lengthOfSender + lengthOfDelivery}, closed: {lengthOfSender + lengthOfDelivery}, forgotten: {0, lengthOfSender}}
+	var m memory
+	for text := range strings.SplitSeq(annotation, ",") {
+		id, value, _ := strings.Cut(text, "=")
+		if value == "" || !slices.Contains(lengths[value[0]], len(id)) {
+			continue
+		}
+		unix, err := strconv.ParseInt(value[1:], 10, 64)
+		if err == nil && now.Sub(time.Unix(unix, 0)).Abs() <= replayWindow {
+			m = append(m, item{id, value[0], unix})
 		}
 	}
-	return items
+	return m
+}
+
+// size is the length of the annotation.
+func (m memory) size() int {
+	size := len(m) - 1
+	for _, i := range m {
+		size += len(i.String())
+	}
+	return size
+}
+
+func (m memory) String() string {
+	texts := make([]string, len(m))
+	for i, item := range m {
+		texts[i] = item.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// has returns whether a webhook was taken before.
+func (m memory) has(id string) bool {
+	return slices.ContainsFunc(m, func(i item) bool { return i.id == id })
+}
+
+// doubts returns whether a webhook may be one that closed and is forgotten. It could
+// open now: what a receiver makes of it may depend on headers that nobody signed.
+func (m memory) doubts(id string) bool {
+	return slices.ContainsFunc(m, func(i item) bool { return i.kind == forgotten && (i.id == "" || i.id == sender(id)) })
+}
+
+// fits returns whether a receiver has no more than its quota, and all have no more than
+// so many bytes.
+func (m memory) fits(id string, room int) bool {
+	mine := 0
+	for _, i := range m {
+		if i.kind != forgotten && sender(i.id) == sender(id) {
+			mine++
+		}
+	}
+	return mine <= maxDeliveries && m.size() <= room
+}
+
+// with returns the memory with another webhook. One that opens is refused if it cannot
+// be remembered, or if it may be a repetition. One that closes is not: it takes the
+// place of the oldest of its receiver that closed, and is itself forgotten if there is
+// none.
+func (m memory) with(id string, action v1alpha1.RequestAction, room int, now time.Time) (memory, error) {
+	kind := byte(closed)
+	if action != v1alpha1.RequestClose {
+		kind = opened
+	}
+	next := append(slices.Clone(m), item{id, kind, now.Unix()})
+	if kind == opened {
+		if m.doubts(id) || !next.fits(id, room) {
+			return nil, errTooMany
+		}
+		return next, nil
+	}
+	for !next.fits(id, room) {
+		oldest := slices.IndexFunc(next, func(i item) bool { return i.kind == closed && sender(i.id) == sender(id) })
+		if oldest < 0 {
+			break
+		}
+		next = next.forget(oldest, room)
+	}
+	return next, nil
+}
+
+// forget replaces an item by a note that there was one: of its receiver, or if there is
+// no room for that, of anybody.
+func (m memory) forget(index, room int) memory {
+	dropped := m[index]
+	rest := slices.Delete(slices.Clone(m), index, index+1)
+	if next := rest.note(item{sender(dropped.id), forgotten, dropped.at}); next.size() <= room {
+		return next
+	}
+	return rest.note(item{"", forgotten, dropped.at})
+}
+
+// note adds a note, or has the one that there is last as long.
+func (m memory) note(note item) memory {
+	for i := range m {
+		if m[i].kind == forgotten && m[i].id == note.id {
+			next := slices.Clone(m)
+			next[i].at = max(m[i].at, note.at)
+			return next
+		}
+	}
+	return append(slices.Clone(m), note)
+}
+
+// remember returns the annotation of a Gate once it has taken a webhook, empty if that
+// is not to be remembered.
+func remember(obj *v1alpha1.Gate, a ask, now time.Time) (string, error) {
+	known := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
+	id := cmp.Or(a.delivery, a.repeats)
+	switch {
+	case id == "":
+		return "", nil
+	case known.has(id):
+		return "", errReplayed
+	case a.delivery == "" && a.action == v1alpha1.RequestOpen && known.doubts(id):
+		return "", errTooMany
+	case a.delivery == "":
+		return "", nil
+	}
+	next, err := known.with(id, a.action, roomOf(obj), now)
+	return next.String(), err
+}
+
+// roomOf returns how many bytes the annotation may have beside the others of a Gate, and
+// a note.
+func roomOf(obj *v1alpha1.Gate) int {
+	room := validation.TotalAnnotationSizeLimitB - maxRequestBytes - len(v1alpha1.DeliveriesAnnotation)
+	for name, value := range obj.Annotations {
+		if name != v1alpha1.DeliveriesAnnotation {
+			room -= len(name) + len(value)
+		}
+	}
+	return min(room, maxDeliveriesBytes) - lengthOfNote
 }

@@ -2,6 +2,7 @@ package receivers
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -59,6 +60,28 @@ func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	}
 	e.broken = e.compileExpressions()
 	return e, e.broken
+}
+
+// paths returns the digests of the paths of the receiver.
+func (e *entry) paths() [][sha256.Size]byte { return digestsOf(pathsOf(e.key, e.tokens)) }
+
+// bearerTokens returns the digests of the tokens with which Flagger may speak for the
+// receiver.
+func (e *entry) bearerTokens() [][sha256.Size]byte {
+	if e.spec.Type != v1alpha1.GenericReceiver {
+		return nil
+	}
+	return digestsOf(e.tokens)
+}
+
+// digestsOf leaves out what is empty, which is no secret.
+func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
+	for _, secret := range secrets {
+		if secret != "" {
+			digests = append(digests, sha256.Sum256([]byte(secret)))
+		}
+	}
+	return digests
 }
 
 // before returns whether a path that both have is that of this one: the older one's.

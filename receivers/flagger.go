@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -78,10 +79,13 @@ func (f *Flagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		respond(w, http.StatusNotFound, "")
 		return
 	}
-	body, release, refused := f.Handler.read(w, r)
-	defer release()
-	if refused != nil {
-		respond(w, refused.code, refused.text)
+	if refused := acceptable(w, r, smallBodyBytes); refused != nil {
+		respond(w, refused.code, "")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, smallBodyBytes))
+	if err != nil {
+		respond(w, unreadable(err).code, "")
 		return
 	}
 	canary, err := canaryOf(body)
@@ -229,14 +233,9 @@ func (f *Flagger) ask(ctx context.Context, r *http.Request, c *canary, key types
 // seesClosed waits until checks say that a Gate is closed. Who was told that it is must
 // not be told otherwise by the next check.
 func (f *Flagger) seesClosed(ctx context.Context, key types.NamespacedName) bool {
-	for f.open(ctx, key) {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(cacheInterval):
-		}
-	}
-	return true
+	return wait.PollUntilContextCancel(ctx, cacheInterval, true, func(ctx context.Context) (bool, error) {
+		return !f.open(ctx, key), nil
+	}) == nil
 }
 
 // token returns what the sender proves to be right with, empty for nothing. Flagger has

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -213,7 +214,7 @@ func TestWhoHasATokenOfAGate(t *testing.T) {
 	} {
 		e.key = types.NamespacedName{Namespace: "test", Name: name}
 		e.spec.Gates = []v1alpha1.GateReference{{Name: "other"}, {Name: "podinfo"}}
-		table.entries[e.key] = e
+		table.put(e.key, e, false)
 	}
 	for _, tc := range []struct{ token, gate, want string }{
 		{"new", "test/podinfo", "one two"},
@@ -236,6 +237,76 @@ func TestWhoHasATokenOfAGate(t *testing.T) {
 	table.unsettled[types.NamespacedName{Name: "unread"}] = true
 	if _, certain := table.bearers("neu", types.NamespacedName{}); certain {
 		t.Error("nobody knows the token of a receiver")
+	}
+}
+
+func TestATokenIsForgottenWithItsReceiver(t *testing.T) {
+	table, s := newTable(map[string]map[string]string{"apps/one": {"token": "new", "previousToken": "old"}, "apps/two": {"token": "new"}})
+	one, two := receiverOf("one", "apps"), receiverOf("two", "apps")
+	names := func(token string) string {
+		found, _ := table.bearers(token, types.NamespacedName{Namespace: "apps", Name: "a"})
+		var names []string
+		for _, e := range found {
+			names = append(names, e.key.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	want := func(what, old, current string) {
+		t.Helper()
+		if names("old") != old || names("new") != current {
+			t.Errorf("%s: the old one is of %q, the new one of %q", what, names("old"), names("new"))
+		}
+	}
+	load := func(obj *v1alpha1.GateReceiver) {
+		t.Helper()
+		if _, err := table.Load(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(one)
+	load(two)
+	load(one)
+	want("at first", "one", "one two")
+	s.set("apps/one", map[string]string{"token": "new"})
+	load(one)
+	want("it is taken out", "", "one two")
+	load(receiverOf("one", "apps", func(s *v1alpha1.GateReceiverSpec) { s.Type = v1alpha1.GitLabReceiver }))
+	want("of another type", "", "two")
+	table.Forget(client.ObjectKeyFromObject(two))
+	want("gone", "", "")
+	table.Forget(client.ObjectKeyFromObject(one))
+	if len(table.holders)+len(table.paths)+len(table.entries) > 0 {
+		t.Error("something is left of them")
+	}
+}
+
+// With a hash for each, a stranger would keep the controller busy.
+func TestATokenCostsTheSameHoweverManyReceiversThereAre(t *testing.T) {
+	withReceivers := func(n int) *Table {
+		table := NewTable(nil)
+		for i := range n {
+			e := &entry{spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver, Gates: []v1alpha1.GateReference{{Name: "a"}}}}
+			e.key, e.tokens = types.NamespacedName{Namespace: "apps", Name: fmt.Sprint(i)}, []string{fmt.Sprint("token-", i)}
+			table.put(e.key, e, false)
+		}
+		return table
+	}
+	fastest := func(table *Table) time.Duration {
+		best := time.Hour
+		for range 50 {
+			began := time.Now()
+			for range 20 {
+				if found, _ := table.bearers("wrong", types.NamespacedName{Namespace: "apps", Name: "a"}); len(found) > 0 {
+					t.Fatal("a wrong token is somebody's")
+				}
+			}
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	few, many := fastest(withReceivers(1)), fastest(withReceivers(5000))
+	if many > 50*few {
+		t.Errorf("%s with one receiver, %s with 5000", few, many)
 	}
 }
 

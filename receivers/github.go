@@ -13,7 +13,7 @@ type github struct{}
 
 func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 	header, algorithm := "X-Hub-Signature-256", "sha256"
-	if len(in.header.Values(header)) == 0 {
+	if len(in.header.Values(header)) == 0 && len(in.header.Values("X-Hub-Signature")) > 0 {
 		header, algorithm = "X-Hub-Signature", "sha1"
 	}
 	if !signed(only(in.header, header), in.body, in.tokens, algorithm) {

@@ -8,9 +8,16 @@ import (
 // gitlab takes webhooks of GitLab, which have the token as X-Gitlab-Token.
 type gitlab struct{}
 
-func (gitlab) verify(_ context.Context, in *incoming) (*webhook, error) {
+func (gitlab) prove(_ context.Context, in *incoming) error {
 	if !equalToAny(only(in.header, "X-Gitlab-Token"), in.tokens) {
-		return nil, fmt.Errorf("%w: X-Gitlab-Token is not the token", errUnverified)
+		return fmt.Errorf("%w: X-Gitlab-Token is not the token", errUnverified)
+	}
+	return nil
+}
+
+func (g gitlab) verify(ctx context.Context, in *incoming) (*webhook, error) {
+	if err := g.prove(ctx, in); err != nil {
+		return nil, err
 	}
 	event := only(in.header, "X-Gitlab-Event")
 	if event == "" {

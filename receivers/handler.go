@@ -2,18 +2,14 @@ package receivers
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -30,12 +26,12 @@ type Handler struct {
 	Log     logr.Logger
 	Metrics *Metrics
 
-	large *semaphore.Weighted
+	large room
 }
 
 // NewHandler returns a Handler for what is in a Table.
 func NewHandler(table *Table, gates *Gates, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Handler {
-	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: semaphore.NewWeighted(maxLargeBytes)}
+	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: room{of: map[share]int{}}}
 }
 
 // answer is what a sender gets. The text is empty unless the sender has proved who it
@@ -53,12 +49,7 @@ type answer struct {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recovered(w)
-	body, release, refused := h.read(w, r)
-	defer release()
-	a := refused
-	if a == nil {
-		a = h.handle(r, body)
-	}
+	a := h.answer(w, r)
 	h.Metrics.count(a.from, a.code)
 	h.log(r, a)
 	h.write(w, a)
@@ -73,64 +64,67 @@ func (h *Handler) recovered(w http.ResponseWriter) {
 	}
 }
 
-// read returns the body of a request, and what gives its memory back. It answers all
-// alike, whether there is such a path or not.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), refused *answer) {
-	release = func() {}
-	if r.ContentLength < 0 {
-		// It may have had a length besides its chunks, that a proxy before us went by:
-		// what comes next on the connection could be from anybody.
-		w.Header().Set("Connection", "close")
+// answer reads a request and answers it. The path is looked up first, so that only who
+// has one takes memory. To all others it looks the same whether there is such a path.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
+	if refused := acceptable(w, r, maxBodyBytes); refused != nil {
+		return refused
 	}
-	switch {
-	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
-		return nil, release, &answer{code: http.StatusMethodNotAllowed}
-	case !slices.Contains([]string{"", "identity"}, strings.ToLower(r.Header.Get("Content-Encoding"))):
-		return nil, release, &answer{code: http.StatusUnsupportedMediaType}
-	case r.ContentLength > maxBodyBytes:
-		return nil, release, &answer{code: http.StatusRequestEntityTooLarge}
+	e, certain := h.Table.find(r.URL.Path)
+	in := &incoming{path: r.URL.Path, header: r.Header, now: h.Clock.Now()}
+	proven, a := admit(r.Context(), e, in)
+	of := shareOf(in.path)
+	if proven {
+		of = shareOf(e.key.String())
 	}
-	limited := http.MaxBytesReader(w, r.Body, maxBodyBytes)
-	body, err := io.ReadAll(io.LimitReader(limited, smallBodyBytes))
-	if err == nil && len(body) == smallBodyBytes {
-		if !h.large.TryAcquire(maxBodyBytes) {
-			return nil, release, busy()
-		}
-		release = func() { h.large.Release(maxBodyBytes) }
-		var rest []byte
-		rest, err = io.ReadAll(limited)
-		body = append(body, rest...)
+	body, release, refused := h.read(w, r, of, a != nil)
+	defer release()
+	if refused != nil {
+		return refused
 	}
-	switch {
-	case errors.As(err, new(*http.MaxBytesError)):
-		return nil, release, &answer{code: http.StatusRequestEntityTooLarge}
-	case err != nil:
-		return nil, release, &answer{code: http.StatusBadRequest}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	// It counts as sent now: the receiver may have changed or gone while the body came.
+	in.body, in.now = body, h.Clock.Now()
+	if latest, _ := h.Table.find(in.path); a == nil && latest != e {
+		e = latest
+		_, a = admit(ctx, e, in)
 	}
-	return body, release, nil
+	if a != nil {
+		pretend(in)
+	} else {
+		a = h.handle(ctx, e, in)
+	}
+	if a.code == http.StatusNotFound && !certain {
+		a.code = http.StatusServiceUnavailable // as if there were no such path
+	}
+	return a
+}
+
+// admit looks at the headers of a request. It returns whether they prove who sent it,
+// and how a stranger is to be answered, nil if the sender may be the right one.
+func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *answer) {
+	if e == nil {
+		return false, &answer{code: http.StatusNotFound}
+	}
+	in.tokens = e.tokens
+	proof, ok := e.verifier.(headerVerifier)
+	if !ok {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if err := proof.prove(ctx, in); err != nil {
+		return false, unverified(e, err)
+	}
+	return true, nil
 }
 
 // handle answers a request that was read.
-func (h *Handler) handle(r *http.Request, body []byte) *answer {
-	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
-	defer cancel()
-	e, certain := h.Table.find(r.URL.Path)
-	in := &incoming{path: r.URL.Path, header: r.Header, body: body, now: h.Clock.Now()}
-	if e == nil {
-		pretend(in)
-		if !certain {
-			return busy()
-		}
-		return &answer{code: http.StatusNotFound}
-	}
-	in.tokens = e.tokens
-	hook, refused := hookOf(ctx, e, in)
-	if refused != nil && refused.code == http.StatusNotFound && !certain {
-		refused.code = http.StatusServiceUnavailable // as if there were no such path
-	}
-	if refused != nil {
-		return refused
+func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *answer {
+	hook, err := e.verifier.verify(ctx, in)
+	if err != nil {
+		return unverified(e, err)
 	}
 	hook.event, hook.reason = cut(hook.event), cut(hook.reason)
 	a := h.take(ctx, e, in, hook)
@@ -141,25 +135,20 @@ func (h *Handler) handle(r *http.Request, body []byte) *answer {
 
 // pretend takes as long as the verification of a signature that is wrong.
 func pretend(in *incoming) {
-	mac := hmac.New(sha256.New, []byte(in.path))
-	_, _ = mac.Write(in.body) // never fails
-	equal(string(mac.Sum(nil)), in.header.Get("X-Signature"))
+	_, _ = genericHMAC{}.verify(context.Background(), in) // nobody can sign without a token
 }
 
-// hookOf returns what a request says, or how to answer one that is not verified.
-func hookOf(ctx context.Context, e *entry, in *incoming) (*webhook, *answer) {
-	hook, err := e.verifier.verify(ctx, in)
+// unverified returns how to answer a request that is not verified.
+func unverified(e *entry, err error) *answer {
 	switch {
-	case err == nil:
-		return hook, nil
 	case errors.Is(err, errUnverified):
-		return nil, &answer{code: http.StatusNotFound, err: err, details: []any{"receiver", e.key.String()}}
+		return &answer{code: http.StatusNotFound, err: err, details: []any{"receiver", e.key.String()}}
 	case errors.Is(err, errMalformed):
-		return nil, &answer{code: http.StatusBadRequest, text: err.Error(), err: err, from: e.key}
+		return &answer{code: http.StatusBadRequest, text: err.Error(), err: err, from: e.key}
 	}
 	a := busy()
 	a.err, a.from = err, e.key
-	return nil, a
+	return a
 }
 
 // take does what a verified webhook asks for.

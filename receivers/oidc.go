@@ -87,25 +87,35 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 	return provider, nil
 }
 
-func (v *genericOIDC) verify(ctx context.Context, in *incoming) (*webhook, error) {
+func (v *genericOIDC) prove(ctx context.Context, in *incoming) error {
 	token := bearer(in.header)
 	// The claim decides only which keys must verify it. A URL that is not in the spec
 	// is never asked.
 	provider, ok := v.providers[unverifiedIssuer(token)]
 	if !ok {
-		return nil, fmt.Errorf("%w: Authorization is not Bearer and a token of a provider", errUnverified)
+		return fmt.Errorf("%w: Authorization is not Bearer and a token of a provider", errUnverified)
 	}
 	claims, err := provider.claimsOf(ctx, token, in.now)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := provider.validate(ctx, claims); err != nil {
-		return nil, err
+		return err
+	}
+	in.claims = claims
+	return nil
+}
+
+func (v *genericOIDC) verify(ctx context.Context, in *incoming) (*webhook, error) {
+	if in.claims == nil {
+		if err := v.prove(ctx, in); err != nil {
+			return nil, err
+		}
 	}
 	body := object(in.body)
-	hook := &webhook{reason: text(body, "reason", "message"), body: body, claims: claims}
-	if id := text(claims, "jti"); id != "" {
-		hook.delivery = digestOf([]byte(provider.issuer.url + "\x00" + id))
+	hook := &webhook{reason: text(body, "reason", "message"), body: body, claims: in.claims}
+	if id := text(in.claims, "jti"); id != "" {
+		hook.delivery = digestOf([]byte(text(in.claims, "iss") + "\x00" + id))
 	}
 	return hook, nil
 }

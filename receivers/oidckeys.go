@@ -48,16 +48,21 @@ type issuer struct {
 	url    string
 	flight singleflight.Group
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	keys   *keySet
+	failed time.Time
+	err    error
+}
+
+// keySet is what an issuer had when it was asked.
+type keySet struct {
 	keys    []jose.JSONWebKey
 	fetched time.Time
-	failed  time.Time
-	err     error
 }
 
 // youngerThan returns keys that are no older than maxAge, fetched if need be, by one
 // request at a time and not soon after one that failed.
-func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) ([]jose.JSONWebKey, error) {
+func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) (*keySet, error) {
 	if keys, ok, err := i.known(maxAge, now); ok {
 		return keys, err
 	}
@@ -75,24 +80,24 @@ func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time
 			i.failed, i.err = now, err
 			return nil, err
 		}
-		i.keys, i.fetched, i.err = keys, now, nil
-		return keys, nil
+		i.keys, i.err = &keySet{keys, now}, nil
+		return i.keys, nil
 	})
 	select {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w in time: %s", errKeys, i.url)
 	case result := <-done:
-		keys, _ := result.Val.([]jose.JSONWebKey)
+		keys, _ := result.Val.(*keySet)
 		return keys, result.Err
 	}
 }
 
 // known returns what needs no request.
-func (i *issuer) known(maxAge time.Duration, now time.Time) ([]jose.JSONWebKey, bool, error) {
+func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	// Abs, lest a clock that was set back keep them for ever.
-	if i.keys != nil && now.Sub(i.fetched).Abs() < maxAge {
+	if i.keys != nil && now.Sub(i.keys.fetched).Abs() < maxAge {
 		return i.keys, true, nil
 	}
 	if i.err != nil && now.Sub(i.failed).Abs() < oidcRetryInterval {
@@ -116,16 +121,25 @@ func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
+	var tried *keySet
 	for _, maxAge := range []time.Duration{oidcRefreshInterval, oidcRetryInterval} {
-		var keys []jose.JSONWebKey
-		if keys, k.err = k.issuer.youngerThan(ctx, maxAge, k.now); k.err != nil {
+		var set *keySet
+		if set, k.err = k.issuer.youngerThan(ctx, maxAge, k.now); k.err != nil {
 			return nil, k.err
 		}
-		for _, key := range keys {
+		if set == tried {
+			break
+		}
+		tried = set
+		for _, key := range set.keys {
 			if id := jws.Signatures[0].Header.KeyID; id != "" && id != key.KeyID {
 				continue
 			}
-			if payload, err := jws.Verify(&key); err == nil {
+			var payload []byte
+			if k.err = keyWork.do(ctx, func() { payload, err = jws.Verify(&key) }); k.err != nil {
+				return nil, k.err
+			}
+			if err == nil {
 				return payload, nil
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,26 +67,20 @@ func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, no
 	}
 	defer done()
 	perhaps := "" // what may have been written although the answer did not get through
-	for {
+	return until(ctx, func() (time.Duration, error) {
 		wrote, again, err := g.try(ctx, key, a, now, perhaps)
-		if err == nil || perhaps != "" && errors.Is(err, errReplayed) {
-			return nil
-		}
-		if !again {
-			return err
-		}
-		wait := retryInterval
-		if apierrors.IsConflict(err) {
-			wait = conflictInterval
-		} else if wrote != "" {
+		switch {
+		case err == nil || perhaps != "" && errors.Is(err, errReplayed):
+			return 0, nil
+		case !again:
+			return 0, err
+		case apierrors.IsConflict(err):
+			return conflictInterval, err
+		case wrote != "":
 			perhaps = wrote
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", errAway, err)
-		case <-time.After(wait):
-		}
-	}
+		return retryInterval, err
+	})
 }
 
 // try returns the time of the request that it wrote, and whether another try may help.
@@ -136,18 +131,30 @@ func (g *Gates) refuse(obj *v1alpha1.Gate, a ask, cause error) {
 
 // retried calls a function until it returns no error, or one that a retry cannot mend,
 // or the context is done.
-func retried[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	for {
-		value, err := f()
-		if err == nil || errors.As(err, new(*Refused)) {
-			return value, err
+func retried[T any](ctx context.Context, f func() (T, error)) (value T, err error) {
+	err = until(ctx, func() (time.Duration, error) {
+		var err error
+		if value, err = f(); errors.As(err, new(*Refused)) {
+			return 0, err
 		}
-		select {
-		case <-ctx.Done():
-			return value, fmt.Errorf("%w: %w", errAway, err)
-		case <-time.After(retryInterval):
-		}
+		return retryInterval, err
+	})
+	return value, err
+}
+
+// until tries until there is no error, or no time after which another try may help, or
+// the context is done.
+func until(ctx context.Context, try func() (again time.Duration, err error)) error {
+	var again time.Duration
+	var err error
+	delay := wait.DelayFunc(func() time.Duration { return again })
+	if over := delay.Until(ctx, true, true, func(context.Context) (bool, error) {
+		again, err = try()
+		return err == nil || again == 0, nil
+	}); over != nil {
+		return fmt.Errorf("%w: %w", errAway, err)
 	}
+	return err
 }
 
 // transient returns whether an error may be gone the next time.
@@ -158,15 +165,9 @@ func transient(err error) bool {
 
 // write changes the annotations of a Gate.
 func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
-	deliveries := ""
-	if a.repeats != "" && remembers(obj.Annotations[v1alpha1.DeliveriesAnnotation], a.repeats, now) {
-		return errReplayed
-	}
-	if a.delivery != "" {
-		var err error
-		if deliveries, err = remember(obj.Annotations[v1alpha1.DeliveriesAnnotation], a.delivery, now); err != nil {
-			return err
-		}
+	deliveries, err := remember(obj, a, now)
+	if err != nil {
+		return err
 	}
 	if err := gate.WriteRequest(obj, gate.Request{Action: a.action, Window: a.window, By: a.by, Reason: a.reason}, now); err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/net/netutil"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -69,22 +69,17 @@ func (s *Server) Start(ctx context.Context) error {
 // whoever goes on making new ones must not keep a replica from being ready.
 func (s *Server) awaitReceivers(ctx context.Context) error {
 	var first map[types.NamespacedName]bool
-	for {
-		if now, err := s.receivers(ctx); err == nil {
-			if first == nil {
-				first = maps.Clone(now)
-			}
-			maps.DeleteFunc(first, func(key types.NamespacedName, _ bool) bool { return s.Table.looked(key) || !now[key] })
-			if len(first) == 0 {
-				return nil
-			}
+	return wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
+		now, err := s.receivers(ctx)
+		if err != nil {
+			return false, nil //nolint:nilerr // asked again
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(retryInterval):
+		if first == nil {
+			first = maps.Clone(now)
 		}
-	}
+		maps.DeleteFunc(first, func(key types.NamespacedName, _ bool) bool { return s.Table.looked(key) || !now[key] })
+		return len(first) == 0, nil
+	})
 }
 
 // receivers returns those in the cache that stay.
@@ -102,9 +97,9 @@ func (s *Server) receivers(ctx context.Context) (map[types.NamespacedName]bool, 
 	return keys, nil
 }
 
-func newServer(handler http.Handler) *http.Server {
+func newServer(handler http.Handler, p pace) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           p.keep(handler),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		// What it logs is about connections of strangers.
@@ -115,7 +110,7 @@ func newServer(handler http.Handler) *http.Server {
 // Serve serves a handler within the limits of this package, until the context is done
 // and the requests that are being answered then are.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := newServer(handler)
+	server := newServer(handler, usualPace)
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	select {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +29,9 @@ type Table struct {
 	// paths has entries by the digest of a path, so that the time of a look-up says
 	// nothing about the paths that there are.
 	paths map[[sha256.Size]byte]*entry
+	// holders are the entries of type generic by the digest of a token, so that the time
+	// of a look-up says nothing about the tokens that there are, nor how many.
+	holders map[[sha256.Size]byte]map[*entry]bool
 	// unsettled are those of which it is not known whether they can be ready.
 	unsettled map[types.NamespacedName]bool
 	// settled are all that were looked at, those of unsettled as well.
@@ -39,7 +41,8 @@ type Table struct {
 // NewTable returns an empty Table.
 func NewTable(secrets client.Reader) *Table {
 	return &Table{
-		Secrets: secrets, entries: map[types.NamespacedName]*entry{}, paths: map[[sha256.Size]byte]*entry{},
+		Secrets: secrets, entries: map[types.NamespacedName]*entry{},
+		paths: map[[sha256.Size]byte]*entry{}, holders: map[[sha256.Size]byte]map[*entry]bool{},
 		unsettled: map[types.NamespacedName]bool{}, settled: map[types.NamespacedName]bool{},
 	}
 }
@@ -60,19 +63,19 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 	key := client.ObjectKeyFromObject(obj)
 	e, invalid := compile(obj)
 	if e == nil {
-		t.put(key, nil, nil, false)
+		t.put(key, nil, false)
 		return "", &Refused{v1alpha1.InvalidCELExpressionReason, invalid}
 	}
 	var err error
 	if e.tokens, err = t.tokens(ctx, e); err != nil {
 		refused := errors.As(err, new(*Refused))
 		if refused || !t.keep(e) {
-			t.put(key, nil, nil, !refused)
+			t.put(key, nil, !refused)
 		}
 		return "", err
 	}
 	paths := pathsOf(key, e.tokens)
-	if other := t.put(key, e, paths, false); other != "" {
+	if other := t.put(key, e, false); other != "" {
 		return "", &Refused{v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of GateReceiver %s: use another one", other)}
 	}
 	if invalid != nil {
@@ -91,12 +94,12 @@ func (t *Table) keep(e *entry) bool {
 		return false
 	}
 	e.tokens = before.tokens
-	return t.put(e.key, e, pathsOf(e.key, e.tokens), false) == ""
+	return t.put(e.key, e, false) == ""
 }
 
 // Forget removes a receiver.
 func (t *Table) Forget(key types.NamespacedName) {
-	t.put(key, nil, nil, false)
+	t.put(key, nil, false)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.settled, key)
@@ -104,7 +107,7 @@ func (t *Table) Forget(key types.NamespacedName) {
 
 // put replaces an entry, nil for none. It returns the receiver that has one of the
 // paths already.
-func (t *Table) put(key types.NamespacedName, e *entry, paths []string, unsettled bool) string {
+func (t *Table) put(key types.NamespacedName, e *entry, unsettled bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.settled[key] = true
@@ -112,36 +115,54 @@ func (t *Table) put(key types.NamespacedName, e *entry, paths []string, unsettle
 	if unsettled {
 		t.unsettled[key] = true
 	}
-	for path, known := range t.paths {
-		if known.key == key {
-			delete(t.paths, path)
-		}
-	}
 	before := t.entries[key]
-	delete(t.entries, key)
+	t.drop(before)
 	if e == nil {
 		return ""
 	}
 	// All replicas must agree on whose a path is, in whatever order they look.
-	for _, path := range paths {
-		if other := t.paths[sha256.Sum256([]byte(path))]; other != nil && !e.before(other) {
+	for _, digest := range e.paths() {
+		if other := t.paths[digest]; other != nil && !e.before(other) {
 			return other.key.String()
 		}
 	}
-	for _, path := range paths {
-		if other := t.paths[sha256.Sum256([]byte(path))]; other != nil {
-			maps.DeleteFunc(t.paths, func(_ [sha256.Size]byte, known *entry) bool { return known == other })
-			delete(t.entries, other.key)
-		}
+	for _, digest := range e.paths() {
+		t.drop(t.paths[digest])
 	}
 	if before != nil {
 		e.limiter = before.limiter
 	}
-	t.entries[key] = e
-	for _, path := range paths {
-		t.paths[sha256.Sum256([]byte(path))] = e
-	}
+	t.add(e)
 	return ""
+}
+
+func (t *Table) add(e *entry) {
+	t.entries[e.key] = e
+	for _, digest := range e.paths() {
+		t.paths[digest] = e
+	}
+	for _, digest := range e.bearerTokens() {
+		if t.holders[digest] == nil {
+			t.holders[digest] = map[*entry]bool{}
+		}
+		t.holders[digest][e] = true
+	}
+}
+
+// drop removes an entry, nil for none.
+func (t *Table) drop(e *entry) {
+	if e == nil {
+		return
+	}
+	delete(t.entries, e.key)
+	for _, digest := range e.paths() {
+		delete(t.paths, digest)
+	}
+	for _, digest := range e.bearerTokens() {
+		if delete(t.holders[digest], e); len(t.holders[digest]) == 0 {
+			delete(t.holders, digest)
+		}
+	}
 }
 
 // find returns the receiver of a path, nil if there is none. certain is false if
@@ -154,19 +175,18 @@ func (t *Table) find(path string) (e *entry, certain bool) {
 }
 
 // bearers returns the receivers of type generic that have a token and a Gate, in order
-// of their names. certain is false if there may be more. The token is compared with
-// those of all receivers, so that the time says nothing about who has the Gate.
+// of their names. certain is false if there may be more.
 func (t *Table) bearers(token string, gate types.NamespacedName) (found []*entry, certain bool) {
+	digest := sha256.Sum256([]byte(token))
 	t.mu.RLock()
-	entries, certain := slices.Collect(maps.Values(t.entries)), len(t.unsettled) == 0
-	t.mu.RUnlock()
-	for _, e := range entries {
-		if equalToAny(token, e.tokens) && e.spec.Type == v1alpha1.GenericReceiver && slices.Contains(e.wanted(&webhook{}), gate) {
+	defer t.mu.RUnlock()
+	for e := range t.holders[digest] {
+		if slices.Contains(e.wanted(&webhook{}), gate) {
 			found = append(found, e)
 		}
 	}
 	slices.SortFunc(found, func(a, b *entry) int { return strings.Compare(a.key.Name, b.key.Name) })
-	return found, certain
+	return found, len(t.unsettled) == 0
 }
 
 // looked returns whether a receiver was looked at.

@@ -23,6 +23,8 @@ type incoming struct {
 	tokens []string
 	// now is when the request was read.
 	now time.Time
+	// claims of the token, once generic-oidc has verified them.
+	claims map[string]any
 }
 
 // webhook is what a verified request says.
@@ -53,6 +55,14 @@ type verifier interface {
 	// anybody, and one that wraps errMalformed if it is from the right sender but
 	// makes no sense. Neither has a token, a signature, or part of the body in its text.
 	verify(ctx context.Context, in *incoming) (*webhook, error)
+}
+
+// A headerVerifier is a verifier that needs no more than the headers to know who sent a
+// request.
+type headerVerifier interface {
+	verifier
+	// prove returns an error as verify does unless the headers prove it.
+	prove(ctx context.Context, in *incoming) error
 }
 
 var (

@@ -58,7 +58,8 @@ const (
 	AuthorsAnnotation = "approve.gate.fluxcd.io/authors"
 
 	// DeliveriesAnnotation is on a Gate and has the digests of the webhooks that were
-	// taken of late, so that none is taken twice. Only the controller writes it.
+	// taken of late, so that none opens twice: at most 256 of each GateReceiver, and 96
+	// KiB of all. Only the controller writes it.
 	DeliveriesAnnotation = "gating.toolkit.fluxcd.io/deliveries"
 
 	// GatesAnnotation is on an object that names its Gates itself: at most 32,

@@ -161,31 +161,115 @@ func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
 	}
 }
 
-func TestAGateRemembersSoManyWebhooksAndNoMore(t *testing.T) {
+// quota is how many webhooks a Gate remembers of a receiver.
+const quota = 256
+
+// byHeader has a receiver do what a header says that nobody signs.
+func byHeader(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['x-action'])" }
+
+// ask sends a signed webhook that is taken once to a receiver whose action is that of
+// the header. The clock goes on, so that no rate is reached.
+func (w *world) ask(path, body string, action v1alpha1.RequestAction) int {
+	w.Helper()
+	w.clock.Step(100 * time.Millisecond)
+	return w.post(path, body, "X-Signature", sign(body), "X-Delivery-Id", "1", "X-Action", string(action)).code
+}
+
+func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
+	const opens, closes = v1alpha1.RequestOpen, v1alpha1.RequestClose
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	busy, other := w.receiver("busy", v1alpha1.GenericHMACReceiver, byHeader), w.receiver("other", v1alpha1.GenericHMACReceiver, byHeader)
+	body := func(n int) string { return fmt.Sprintf(`{"n":%d}`, n) }
+	for n := range quota {
+		if got := w.ask(busy, body(n), opens); got != http.StatusOK {
+			t.Fatalf("webhook %d: %d", n, got)
+		}
+	}
+	opened, _, _ := w.request("production", opens)
+	for _, refused := range []struct {
+		name, body string
+		action     v1alpha1.RequestAction
+		want       int
+	}{
+		{"one too many that opens", "{}", opens, http.StatusTooManyRequests},
+		{"the first one once more", body(0), opens, http.StatusConflict},
+		{"the first one, to close", body(0), closes, http.StatusConflict},
+		{"one too many that closes", `{"close":1}`, closes, http.StatusOK},
+		{"the one that closed, to open", `{"close":1}`, opens, http.StatusTooManyRequests},
+		{"another one that closes", `{"close":2}`, closes, http.StatusOK},
+		{"the last one once more", body(quota - 1), opens, http.StatusConflict},
+	} {
+		if got := w.ask(busy, refused.body, refused.action); got != refused.want {
+			t.Errorf("%s: %d, want %d", refused.name, got, refused.want)
+		}
+	}
+	if at, _, _ := w.request("production", opens); at != opened {
+		t.Errorf("opened at %s after it was at %s", at, opened)
+	}
+	closed, by, _ := w.request("production", closes)
+	if !strings.HasSuffix(by, "/busy") {
+		t.Errorf("closed by %q", by)
+	}
+	for _, action := range []v1alpha1.RequestAction{closes, opens} {
+		if got := w.ask(other, fmt.Sprintf(`{"other":%q}`, action), action); got != http.StatusOK {
+			t.Errorf("%s of another receiver: %d", action, got)
+		}
+	}
+	if at, by, _ := w.request("production", closes); at == closed || !strings.HasSuffix(by, "/other") {
+		t.Errorf("closed at %s by %s", at, by)
+	}
+	// The quota is over with the oldest, the doubt with the close that was forgotten.
+	w.clock.Step(10*time.Minute + time.Second)
+	if got := w.ask(busy, "{}", opens); got != http.StatusOK {
+		t.Errorf("after the window: %d", got)
+	}
+	if got := w.read("production").Annotations[v1alpha1.DeliveriesAnnotation]; strings.Contains(got, ",") {
+		t.Errorf("the old ones are still there: %.100s", got)
+	}
+}
+
+func TestGarbageWhereAGateRemembersWebhooksIsRemoved(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.gate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
-	annotate := func(value string) {
-		before := obj.DeepCopy()
-		obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: value}
-		if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-			t.Fatal(err)
-		}
+	before := obj.DeepCopy()
+	obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: strings.Repeat("garbage,", 30_000)}
+	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
 	}
-	annotate(strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%s=%d,", strings.Repeat("a", 22), w.clock.Now().Unix()), 1024), ","))
-	if got := w.signed(path, "{}", "1"); got != http.StatusTooManyRequests {
-		t.Errorf("got %d", got)
-	}
-	w.unasked()
-	if got := w.signed(path, `{}`, ""); got != http.StatusOK {
-		t.Errorf("one that is not remembered: %d", got)
-	}
-	annotate(strings.Repeat("garbage,", 30_000))
 	if got := w.signed(path, `{}`, "1"); got != http.StatusOK {
 		t.Errorf("over garbage: %d", got)
 	}
-	if got := len(w.read("production").Annotations[v1alpha1.DeliveriesAnnotation]); got > 40 {
+	if got := len(w.read("production").Annotations[v1alpha1.DeliveriesAnnotation]); got > 50 {
 		t.Errorf("%d bytes", got)
+	}
+}
+
+// Others may have filled the annotations.
+func TestAGateWithoutRoomClosesAndDoesNotOpen(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	obj := w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, byHeader)
+	before := obj.DeepCopy()
+	obj.Annotations = map[string]string{"example.com/full": strings.Repeat("x", 256<<10-1000)}
+	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.ask(path, "{}", v1alpha1.RequestOpen); got != http.StatusTooManyRequests {
+		t.Errorf("one that opens: %d", got)
+	}
+	if got := w.ask(path, "{}", v1alpha1.RequestClose); got != http.StatusOK {
+		t.Errorf("one that closes: %d", got)
+	}
+	if got := w.ask(path, "{}", v1alpha1.RequestOpen); got != http.StatusTooManyRequests {
+		t.Errorf("the one that closed, to open: %d", got)
+	}
+	if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != "" {
+		t.Errorf("opened at %s", at)
+	}
+	if at, _, _ := w.request("production", v1alpha1.RequestClose); at == "" {
+		t.Error("not closed")
 	}
 }
 

@@ -1,0 +1,75 @@
+package receivers
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// pace is how fast a sender has to send a body.
+type pace struct {
+	// interval is how long so many bytes may take, or the rest of the body.
+	interval time.Duration
+	bytes    int
+	// whole is for all of the body.
+	whole time.Duration
+}
+
+// usualPace is that of all servers.
+var usualPace = pace{interval: progressInterval, bytes: progressBytes, whole: readTimeout}
+
+// keep returns a handler whose senders are cut off if they are too slow, also while
+// net/http reads what the handler has left.
+func (p pace) keep(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A deadline would end the context of a request without a body.
+		if r.Body != http.NoBody {
+			now := clock.RealClock{}.Now()
+			body := &pacedBody{ReadCloser: r.Body, pace: p, conn: http.NewResponseController(w), end: now.Add(p.whole), came: p.bytes}
+			body.extend(now)
+			// net/http goes by the body of its own request.
+			paced := *r
+			paced.Body = body
+			r = &paced
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// pacedBody is a body that comes fast enough, or ends with os.ErrDeadlineExceeded.
+type pacedBody struct {
+	io.ReadCloser
+	pace
+
+	conn *http.ResponseController
+	end  time.Time
+	// came is how many bytes did since the deadline was set by a reader.
+	came int
+	err  error
+}
+
+// Read implements io.Reader.
+func (b *pacedBody) Read(into []byte) (int, error) {
+	// At the end of the body net/http takes the deadline away, and reads on.
+	if b.err != nil {
+		return 0, b.err
+	}
+	if b.came >= b.bytes {
+		b.came = 0
+		b.extend(clock.RealClock{}.Now())
+	}
+	n, err := b.ReadCloser.Read(into)
+	b.came, b.err = b.came+n, err
+	return n, err
+}
+
+// extend gives the sender another interval.
+func (b *pacedBody) extend(now time.Time) {
+	deadline := now.Add(b.interval)
+	if deadline.After(b.end) {
+		deadline = b.end
+	}
+	_ = b.conn.SetReadDeadline(deadline) // the recorder of a test has none
+}

@@ -1,0 +1,91 @@
+package receivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// faulty is an API server whose writes fail for a while.
+type faulty struct {
+	oneGate
+	faults []error
+	writes int
+}
+
+func (c *faulty) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	c.writes++
+	if c.writes <= len(c.faults) {
+		return c.faults[c.writes-1]
+	}
+	return nil
+}
+
+// times repeats an error.
+func times(n int, err error) []error {
+	all := make([]error, n)
+	for i := range all {
+		all[i] = err
+	}
+	return all
+}
+
+func TestAnotherTryWaitsAsLongAsItsFaultTakes(t *testing.T) {
+	gates := schema.GroupResource{Resource: "gates"}
+	conflict := apierrors.NewConflict(gates, "production", errors.New("changed"))
+	away := apierrors.NewServerTimeout(gates, "patch", 1)
+	for name, tc := range map[string]struct {
+		faults      []error
+		least, most time.Duration
+	}{
+		"none":           {nil, 0, time.Second},
+		"many conflicts": {times(200, conflict), 200 * conflictInterval, 200 * retryInterval / 2},
+		"a server away":  {times(3, away), 3 * retryInterval, time.Minute},
+		"both":           {[]error{conflict, away, conflict, away}, 2*retryInterval + 2*conflictInterval, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: tc.faults}
+			began := time.Now()
+			err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: opens}, testNow)
+			if took := time.Since(began); err != nil || c.writes != len(tc.faults)+1 || took < tc.least || took > tc.most {
+				t.Errorf("%d writes in %s: %v", c.writes, took, err)
+			}
+		})
+	}
+}
+
+func TestWhatNoOtherTryCanMendIsToldAtOnceAndTheRestWhenTheTimeIsOver(t *testing.T) {
+	gates := schema.GroupResource{Resource: "gates"}
+	forbidden := apierrors.NewForbidden(gates, "production", errors.New("no"))
+	away := apierrors.NewServerTimeout(gates, "patch", 1)
+	key := types.NamespacedName{Namespace: "apps", Name: "production"}
+	c := &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: []error{forbidden}}
+	if err := NewGates(c).request(t.Context(), key, ask{action: opens}, testNow); !apierrors.IsForbidden(err) || errors.Is(err, errAway) || c.writes != 1 {
+		t.Errorf("forbidden: %d writes, %v", c.writes, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*retryInterval)
+	defer cancel()
+	c = &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: times(1000, away)}
+	if err := NewGates(c).request(ctx, key, ask{action: opens}, testNow); !errors.Is(err, errAway) || !errors.Is(err, away) || c.writes > 3 {
+		t.Errorf("away: %d writes, %v", c.writes, err)
+	}
+	// One try is made all the same, as the answer may be there before anybody looks.
+	calls := 0
+	value, err := retried(ctx, func() (int, error) { calls++; return calls, away })
+	if value != 1 || calls != 1 || !errors.Is(err, errAway) || !errors.Is(err, away) {
+		t.Errorf("without time: %d calls, %v", calls, err)
+	}
+	refused := &Refused{"TokenNotFound", fmt.Errorf("no token")}
+	if _, err := retried(t.Context(), func() (int, error) { calls++; return 0, refused }); !errors.Is(err, refused) || errors.Is(err, errAway) || calls != 2 {
+		t.Errorf("refused: %d calls, %v", calls, err)
+	}
+}

@@ -1,0 +1,121 @@
+package webhooks
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// largest is how long a body may be, and stalled is more of it than any body may have.
+const (
+	largest = 3 << 20
+	stalled = 64<<10 + 1
+)
+
+// stall sends the headers of a request and some of its body, and nothing more.
+func (w *world) stall(path string, body int, headers ...string) net.Conn {
+	w.Helper()
+	conn, err := new(net.Dialer).DialContext(w.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n", path, largest)
+	for i := 0; i+1 < len(headers); i += 2 {
+		head += headers[i] + ": " + headers[i+1] + "\r\n"
+	}
+	if _, err := io.WriteString(conn, head+"\r\n"+strings.Repeat(" ", body)); err != nil {
+		w.Fatal(err)
+	}
+	return conn
+}
+
+func TestStrangersWhoStallKeepNoLargeWebhookOut(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+	body := `{"reason":"a large one"}` + strings.Repeat(" ", 1<<20)
+	signature := sign(body)
+	for i := range 50 {
+		w.stall("/hook/"+strings.Repeat("0", i), stalled)
+		if got := w.post(path, body, "X-Signature", signature); got.code != http.StatusOK {
+			t.Fatalf("behind %d strangers: %+v", i+1, got)
+		}
+	}
+	if _, _, reason := w.request("production", v1alpha1.RequestOpen); reason != "a large one" {
+		t.Errorf("requested because %q", reason)
+	}
+}
+
+// Who knows a path by hearsay must not learn from a stall whether there is one.
+func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[string][]string{}
+	try := func(name, path string, headers ...string) {
+		for _, body := range []int{0, 1, stalled} {
+			conn := w.stall(path, body, headers...)
+			began := time.Now()
+			group.Go(func() {
+				answer, err := io.ReadAll(conn)
+				// The whole of a body may take 30 seconds.
+				if took := time.Since(began); err != nil || took > 25*time.Second {
+					t.Errorf("%s with %d bytes: after %s: %v", name, body, took, err)
+				}
+				before, date, _ := strings.Cut(string(answer), "Date: ")
+				_, after, _ := strings.Cut(date, "\r\n")
+				mu.Lock()
+				defer mu.Unlock()
+				seen[before+after] = append(seen[before+after], name)
+			})
+		}
+	}
+	for kind, attempt := range types {
+		try(kind, w.receiver(kind, kind), attempt.headers...)
+		try("no "+kind, "/hook/"+kind, attempt.headers...)
+	}
+	try("generic", w.receiver("generic", v1alpha1.GenericReceiver))
+	group.Wait()
+	if len(seen) != 1 {
+		t.Errorf("the answers differ: %v", seen)
+	}
+	for answer := range seen {
+		if !strings.HasPrefix(answer, "HTTP/1.1 408 ") || !strings.Contains(answer, "Connection: close\r\n") {
+			t.Errorf("got %q", answer)
+		}
+	}
+	w.unasked()
+}
+
+func TestWhoTricklesHoldsNoRoomForEver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cluster.Client)
+	w.gate("production")
+	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
+	conn := w.stall(path, stalled)
+	began := time.Now()
+	go func() {
+		for {
+			if _, err := conn.Write([]byte(" ")); err != nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	answer := make([]byte, len("HTTP/1.1 408 "))
+	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 408 " || time.Since(began) > 25*time.Second {
+		t.Errorf("got %q after %s: %v", answer, time.Since(began), err)
+	}
+	w.unasked()
+}
