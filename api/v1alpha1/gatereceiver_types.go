@@ -161,9 +161,10 @@ type GateReceiverSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
+// +structType=atomic
+
 // OIDCProvider is an OpenID Connect issuer, as in a Receiver of
 // notification-controller.
-// +structType=atomic
 type OIDCProvider struct {
 	// IssuerURL is the URL where the keys of the issuer are discovered, such as
 	// https://token.actions.githubusercontent.com. The claim iss of its tokens

@@ -6,6 +6,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type DayOfWeek string
 
+// +structType=atomic
+
 // Period is a time in exactly one of three forms: weekly (start, end,
 // optionally daysOfWeek), cron (schedule, duration) or dated (from, until).
 // Its beginning belongs to it, its end does not.
@@ -16,7 +18,6 @@ type DayOfWeek string
 // whose hour field begins with * ticks in both occurrences of a repeated hour.
 // +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek), has(self.schedule) || has(self.duration), has(self.from) || has(self.until)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
-// +structType=atomic
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
 	// at most 63. No other period of the same object has it. Conditions, events
@@ -99,10 +100,11 @@ const (
 	ManualOpenDeny ManualOpen = "Deny"
 )
 
+// +structType=atomic
+
 // ClosePeriod is a period in which a Gate is closed. It has exactly one of
 // three forms: weekly (start, end, optionally daysOfWeek), cron (schedule,
 // duration) or dated (from, until).
-// +structType=atomic
 type ClosePeriod struct {
 	Period `json:",inline"`
 

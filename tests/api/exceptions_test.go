@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -22,6 +23,11 @@ func createException(t *testing.T, gate string) *v1alpha1.GateException {
 		},
 	}
 	must(t, cluster.Client.Create(t.Context(), e))
+	t.Cleanup(func() {
+		if err := cluster.Client.Delete(context.Background(), e); err != nil {
+			t.Error(err)
+		}
+	})
 	return e
 }
 
