@@ -126,7 +126,6 @@ func (b *book) ask(c *change) (asked *change, anew bool) {
 }
 
 // begin takes all changes that wait for a write, which begins. It returns nil if there are none.
-// X
 func (b *book) begin() *lockWrite {
 	b.mu.Lock()
 	defer b.mu.Unlock()
