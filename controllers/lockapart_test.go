@@ -136,10 +136,10 @@ func TestALockThatIsRefusedInOneNamespaceStopsNothingInAnother(t *testing.T) {
 				tc.change(a.world, a.gate)
 				proxy.RefuseWrites("namespaces/" + a.bad.GetNamespace() + "/gatelocks")
 				if _, err := a.try(a.gate); err == nil || !strings.Contains(err.Error(), "GateLock "+a.bad.GetNamespace()+"/closed: ") {
-					t.Errorf("the error is %v", err)
+					a.Errorf("the error is %v", err)
 				}
 				if a.suspended(a.good) != tc.held || !a.suspended(a.bad) {
-					t.Errorf("held are %t, where the lock is refused %t", a.suspended(a.good), a.suspended(a.bad))
+					a.Errorf("held are %t, where the lock is refused %t", a.suspended(a.good), a.suspended(a.bad))
 				}
 				if !tc.gone {
 					a.expectLockFailure(tc.held)
@@ -181,11 +181,11 @@ func TestWhileALockIsStuckInOneNamespaceTheTargetsInAnotherGoOn(t *testing.T) {
 				done := a.goes(a.gate)
 				<-at.arrived
 				if name != "it opens at a pace" { // then it depends on all whose turn it is
-					soon(t, "the target is settled where the lock is not stuck", func() bool { return a.suspended(a.good) == tc.held })
+					soon(a.T, "the target is settled where the lock is not stuck", func() bool { return a.suspended(a.good) == tc.held })
 				}
 				// The lock comes first.
 				if a.suspended(a.bad) != tc.closed {
-					t.Errorf("where the lock is stuck, the target is held: %t", !tc.closed)
+					a.Errorf("where the lock is stuck, the target is held: %t", !tc.closed)
 				}
 				at.end()
 				<-done
