@@ -116,17 +116,12 @@ func TestThePageOnFlaggerWorksAsWritten(t *testing.T) {
 	if len(page.commands) != 6 || len(page.hooks) != 3 {
 		t.Fatalf("%d commands and %d webhooks on the page", len(page.commands), len(page.hooks))
 	}
-	for _, name := range []string{"test", "flux-system"} {
-		err := cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		if client.IgnoreAlreadyExists(err) != nil {
-			t.Fatal(err)
-		}
-	}
+	page.flaggerProcess = startFlagger(t)
+	cluster.Documented(t, "test", "flux-system")
 	production := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
 	if err := cluster.Client.Create(t.Context(), production); err != nil {
 		t.Fatal(err)
 	}
-	page.flaggerProcess = startFlagger(t)
 	mayReadSecrets(t, "test")
 
 	page.run(page.commands[0])
