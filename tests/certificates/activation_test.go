@@ -21,11 +21,11 @@ import (
 func (w *world) secret(name string) *corev1.Secret {
 	w.Helper()
 	secret := &corev1.Secret{}
-	err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, secret)
+	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	w.must(err)
+	w.Must(err)
 	return secret
 }
 
@@ -51,17 +51,17 @@ func TestACertificateIsIssuedAheadAndActivatedWhenTheGateOpens(t *testing.T) {
 	w := newWorld(t)
 	at := metav1.NewTime(time.Now().Add(25 * time.Second).Truncate(time.Second))
 	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateOpened, NotBefore: &at}, nil)
-	obj := harness.NewCertificate(w.key(), heldLifetime, 40*time.Second)
+	obj := harness.NewCertificate(w.Key("app"), heldLifetime, 40*time.Second)
 	obj.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: "live"})
-	w.must(unstructured.SetNestedSlice(obj.Object, []any{map[string]any{"type": "CombinedPEM"}}, "spec", "additionalOutputFormats"))
-	w.must(cluster.Client.Create(w.ctx, obj))
+	w.Must(unstructured.SetNestedSlice(obj.Object, []any{map[string]any{"type": "CombinedPEM"}}, "spec", "additionalOutputFormats"))
+	w.Create(obj)
 	first := w.issued()
-	w.must(harness.Throughout(w.ctx, time.Until(at.Time), "the live Secret is not there yet", func() error {
+	w.Throughout(time.Until(at.Time), "the live Secret is not there yet", func() error {
 		if w.secret("live") != nil {
 			return fmt.Errorf("it is")
 		}
 		return nil
-	}))
+	})
 	live := w.activated(1)
 	for _, key := range []string{"tls.crt", "tls.key", "ca.crt", "tls-combined.pem"} {
 		if len(live.Data[key]) == 0 {

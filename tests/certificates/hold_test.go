@@ -31,8 +31,8 @@ func (c certificate) deadline() time.Time {
 func (w *world) gate(spec v1alpha1.GateSpec, labels map[string]string) *v1alpha1.Gate {
 	w.Helper()
 	spec.Targets = []v1alpha1.TargetReference{{Kind: "Certificate", Name: "app"}}
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "nights", Namespace: w.namespace, Labels: labels}, Spec: spec}
-	w.must(cluster.Client.Create(w.ctx, g))
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "nights", Labels: labels}, Spec: spec}
+	w.Create(g)
 	return g
 }
 
@@ -41,18 +41,9 @@ func (w *world) closedGate() *v1alpha1.Gate {
 	return w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, nil)
 }
 
-// edit changes a Gate.
-func (w *world) edit(g *v1alpha1.Gate, change func(*v1alpha1.Gate)) {
-	w.Helper()
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
-	before := g.DeepCopy()
-	change(g)
-	w.must(cluster.Client.Patch(w.ctx, g, client.MergeFrom(before)))
-}
-
 func (w *world) open(g *v1alpha1.Gate) {
 	w.Helper()
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.EditGate(g, func(g *v1alpha1.Gate) {
 		g.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: time.Now().Format(time.RFC3339Nano)}
 	})
 }
@@ -60,8 +51,8 @@ func (w *world) open(g *v1alpha1.Gate) {
 // says returns the status and the reason of a condition of the Certificate.
 func (w *world) says(condition string) string {
 	w.Helper()
-	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
-	w.must(cluster.Client.Get(w.ctx, w.key(), obj))
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.Key("app"))
+	w.Read(obj)
 	status, reason := harness.Condition(obj, condition)
 	return string(status) + " " + reason
 }
@@ -84,12 +75,12 @@ func (w *world) held(c certificate, at time.Time) {
 // kept expects that a certificate is not renewed until some time.
 func (w *world) kept(c certificate, until time.Time) {
 	w.Helper()
-	w.must(harness.Throughout(w.ctx, time.Until(until), "the certificate is not renewed", func() error {
+	w.Throughout(time.Until(until), "the certificate is not renewed", func() error {
 		if got := w.read(); got.revision != c.revision {
 			return fmt.Errorf("it is %+v", got)
 		}
 		return nil
-	}))
+	})
 }
 
 // deferred creates a closed Gate and a Certificate whose first issue is not held,
@@ -145,13 +136,13 @@ func TestOpeningByHandRenewsAtOnce(t *testing.T) {
 func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, map[string]string{shard: w.namespace})
-	alone, err := cluster.StartGatingController(w.ctx, "--watch-label-selector="+shard+"="+w.namespace)
-	w.must(err)
+	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, map[string]string{shard: w.Namespace})
+	alone, err := cluster.StartGatingController(w.Context(), "--watch-label-selector="+shard+"="+w.Namespace)
+	w.Must(err)
 	w.create(heldLifetime, heldDue, nil)
 	first := w.issued()
 	w.held(first, first.deadline())
-	w.must(alone.Kill())
+	w.Must(alone.Kill())
 	w.kept(first, first.deadline())
 	second := w.renewed(first)
 	if second.notBefore.After(first.notAfter) {
@@ -164,9 +155,9 @@ func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing
 		}
 		return nil
 	})
-	alone, err = cluster.StartGatingController(w.ctx, "--watch-label-selector="+shard+"="+w.namespace)
-	w.must(err)
-	defer func() { w.must(alone.Stop()) }()
+	alone, err = cluster.StartGatingController(w.Context(), "--watch-label-selector="+shard+"="+w.Namespace)
+	w.Must(err)
+	defer func() { w.Must(alone.Stop()) }()
 	w.eventually("the renewal is held again", func(got certificate) error {
 		if !got.renewal.Equal(got.deadline()) || got.ready != "Ready" {
 			return fmt.Errorf("it is %+v", got)
@@ -181,8 +172,8 @@ func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
-	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
-	w.must(cluster.Client.Status().Patch(w.ctx, obj, client.RawPatch(types.MergePatchType,
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.Key("app"))
+	w.Must(cluster.Client.Status().Patch(w.Context(), obj, client.RawPatch(types.MergePatchType,
 		[]byte(`{"status":{"acme":{"ari":{"suggestedWindow":{"start":"2020-01-01T00:00:00Z","end":"2020-01-02T00:00:00Z"}}}}}`))))
 	w.held(first, time.Time{})
 	w.kept(first, first.deadline())
@@ -218,7 +209,7 @@ func TestRenewingByHandWorksWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
-	w.must(cluster.RenewCertificate(w.ctx, w.key()))
+	w.Must(cluster.RenewCertificate(w.Context(), w.Key("app")))
 	second := w.renewed(first)
 	w.held(second, second.deadline())
 	w.kept(second, second.notBefore.Add(heldDue+patience))
@@ -229,7 +220,7 @@ func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
-	w.must(w.patch(`{"spec":{"dnsNames":["new.example.com"]}}`))
+	w.Must(w.patch(`{"spec":{"dnsNames":["new.example.com"]}}`))
 	second := w.renewed(first)
 	w.held(second, second.deadline())
 }
@@ -239,7 +230,7 @@ func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	g, first := w.deferred()
 	never, hour := "0 0 30 2 *", &metav1.Duration{Duration: time.Hour}
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.EditGate(g, func(g *v1alpha1.Gate) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: &never, Duration: hour}}}
 	})
 	w.eventually("the Certificate tells", func(certificate) error {
@@ -260,8 +251,8 @@ func TestSomebodyElsesWindowsStay(t *testing.T) {
 	w.create(heldLifetime, heldDue, window(time.Now().AddDate(0, 6, 0)))
 	first := w.issued()
 	w.renewed(first)
-	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
-	w.must(cluster.Client.Get(w.ctx, w.key(), obj))
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.Key("app"))
+	w.Read(obj)
 	if windows, _, _ := unstructured.NestedSlice(obj.Object, "spec", "renewal", "windows"); len(windows) != 1 || obj.GetAnnotations()[v1alpha1.HeldByAnnotation] != "" {
 		t.Errorf("it is %v, %v", obj.Object["spec"], obj.GetAnnotations())
 	}
@@ -275,9 +266,9 @@ func TestTheWebhookAcceptsWhatTheControllerWrites(t *testing.T) {
 	w.create(3*time.Hour, time.Hour, nil)
 	first := w.issued()
 	w.held(first, first.deadline())
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.held(first, time.Time{})
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = nil })
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = nil })
 	w.held(first, first.deadline())
 	w.open(g)
 	w.eventually("the renewal is planned as before", func(got certificate) error {

@@ -14,10 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -81,7 +78,7 @@ func TestAWindowIsWhenACertificateIsRenewed(t *testing.T) {
 	w.create(2*lifetime, renewAfter, disabled)
 	first := w.issued()
 	start := time.Now().UTC().Add(3*renewAfter + time.Minute).Truncate(time.Minute)
-	w.must(w.patch(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"%s","windowDuration":"1s"}]}}}`, yearly(start)))
+	w.Must(w.patch(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"%s","windowDuration":"1s"}]}}}`, yearly(start)))
 	w.eventually("the renewal is planned for the window", func(state certificate) error {
 		if state.revision != 1 || !state.renewal.Equal(start) {
 			return fmt.Errorf("revision %d is to be renewed at %s, not at %s", state.revision, state.renewal, start)
@@ -116,13 +113,13 @@ func TestADisabledCertificateIsRenewedOnRequestOnly(t *testing.T) {
 	if !first.renewal.IsZero() {
 		t.Errorf("a renewal is planned for %s", first.renewal)
 	}
-	w.must(harness.Throughout(w.ctx, renewAfter+patience, "the certificate is not renewed", func() error {
+	w.Throughout(renewAfter+patience, "the certificate is not renewed", func() error {
 		if state := w.read(); state.revision != 1 || !state.renewal.IsZero() {
 			return fmt.Errorf("it is %+v", state)
 		}
 		return nil
-	}))
-	w.must(cluster.RenewCertificate(w.ctx, w.key()))
+	})
+	w.Must(cluster.RenewCertificate(w.Context(), w.Key("app")))
 	if second := w.renewed(first); !second.renewal.IsZero() {
 		t.Errorf("a renewal is planned for %s", second.renewal)
 	}
@@ -150,7 +147,7 @@ func TestTheWebhookAcceptsHowACertificateIsHeld(t *testing.T) {
 	w := newWorld(t, validated)
 	w.create(3*time.Hour, time.Hour, window(time.Now().Add(2*time.Hour)))
 	w.issued()
-	w.must(w.patch(`{"spec":{"renewal":{"policy":"Disabled","windows":null}}}`))
+	w.Must(w.patch(`{"spec":{"renewal":{"policy":"Disabled","windows":null}}}`))
 	w.eventually("no renewal is planned", func(state certificate) error {
 		if !state.renewal.IsZero() {
 			return fmt.Errorf("it is planned for %s", state.renewal)
@@ -182,53 +179,30 @@ func yearly(t time.Time) string {
 }
 
 // world is a namespace with an issuer.
-type world struct {
-	*testing.T
-	ctx       context.Context
-	namespace string
-}
+type world struct{ *harness.World }
 
 // newWorld returns one that the webhook does not validate unless it is told to.
-func newWorld(t *testing.T, opts ...func(*corev1.Namespace)) *world {
+func newWorld(t *testing.T, change ...func(*corev1.Namespace)) *world {
 	t.Helper()
-	w := &world{T: t, ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "certificates-", Labels: map[string]string{harness.UnvalidatedLabel: "true"},
-	}}
-	for _, opt := range opts {
-		opt(namespace)
-	}
-	w.must(cluster.Client.Create(w.ctx, namespace))
-	w.namespace = namespace.Name
-	w.must(cluster.CreateIssuer(w.ctx, w.namespace))
+	unvalidated := func(n *corev1.Namespace) { n.Labels = map[string]string{harness.UnvalidatedLabel: "true"} }
+	w := &world{harness.NewWorld(t, cluster, append([]func(*corev1.Namespace){unvalidated}, change...)...)}
+	w.Must(cluster.CreateIssuer(w.Context(), w.Namespace))
 	return w
 }
 
 func validated(namespace *corev1.Namespace) { namespace.Labels = nil }
 
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
-func (w *world) key() client.ObjectKey {
-	return client.ObjectKey{Namespace: w.namespace, Name: "app"}
-}
-
 func (w *world) create(lifetime, renewAfter time.Duration, renewal map[string]any) {
 	w.Helper()
-	obj := harness.NewCertificate(w.key(), lifetime, renewAfter)
+	obj := harness.NewCertificate(w.Key("app"), lifetime, renewAfter)
 	if renewal != nil {
-		w.must(unstructured.SetNestedMap(obj.Object, renewal, "spec", "renewal"))
+		w.Must(unstructured.SetNestedMap(obj.Object, renewal, "spec", "renewal"))
 	}
-	w.must(cluster.Client.Create(w.ctx, obj))
+	w.Create(obj)
 }
 
 func (w *world) patch(format string, args ...any) error {
-	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
-	return cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)))
+	return w.Merge(harness.Object("cert-manager.io/v1", "Certificate", w.Key("app")), format, args...)
 }
 
 // certificate is the status of a Certificate.
@@ -241,8 +215,8 @@ type certificate struct {
 
 func (w *world) read() certificate {
 	w.Helper()
-	obj := harness.Object("cert-manager.io/v1", "Certificate", w.key())
-	w.must(cluster.Client.Get(w.ctx, w.key(), obj))
+	obj := harness.Object("cert-manager.io/v1", "Certificate", w.Key("app"))
+	w.Read(obj)
 	state := certificate{}
 	state.revision, _, _ = unstructured.NestedInt64(obj.Object, "status", "revision")
 	_, state.ready = harness.Condition(obj, "Ready")
@@ -252,7 +226,7 @@ func (w *world) read() certificate {
 		if text, ok, _ := unstructured.NestedString(obj.Object, "status", name); ok {
 			var err error
 			*field, err = time.Parse(time.RFC3339, text)
-			w.must(err)
+			w.Must(err)
 		}
 	}
 	return state
@@ -260,7 +234,7 @@ func (w *world) read() certificate {
 
 func (w *world) eventually(what string, check func(certificate) error) {
 	w.Helper()
-	w.must(harness.Eventually(w.ctx, timeout, what, func() error { return check(w.read()) }))
+	w.Must(harness.Eventually(w.Context(), timeout, what, func() error { return check(w.read()) }))
 }
 
 // issued waits until the first revision is issued and its times are known.

@@ -28,18 +28,18 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	g := w.gate(v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Release: &v1alpha1.ReleasePolicy{PerMinute: 60 * perSecond},
 	}, nil)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets[0].Name = v1alpha1.AnyName })
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Spec.Targets[0].Name = v1alpha1.AnyName })
 	var group errgroup.Group
 	group.SetLimit(16)
 	for i := range count {
 		group.Go(func() error {
-			key := client.ObjectKey{Namespace: w.namespace, Name: fmt.Sprintf("app-%d", i)}
-			return cluster.Client.Create(w.ctx, harness.NewCertificate(key, time.Hour, due))
+			key := client.ObjectKey{Namespace: w.Namespace, Name: fmt.Sprintf("app-%d", i)}
+			return cluster.Client.Create(w.Context(), harness.NewCertificate(key, time.Hour, due))
 		})
 	}
-	w.must(group.Wait())
-	w.must(harness.Eventually(w.ctx, 4*timeout, "all are held", func() error {
-		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	w.Must(group.Wait())
+	w.Must(harness.Eventually(w.Context(), 4*timeout, "all are held", func() error {
+		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
 		if targets := g.Status.Targets; targets == nil || targets.Held != count+1 { // the root is one as well
 			return fmt.Errorf("%+v", targets)
 		}
@@ -47,17 +47,17 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	}))
 	// From then on nothing but the Gate keeps any of them from its renewal.
 	before, held := w.revisions(), time.Now()
-	w.must(harness.Throughout(w.ctx, time.Until(held.Add(due)), "nothing is renewed", func() error {
+	w.Throughout(time.Until(held.Add(due)), "nothing is renewed", func() error {
 		if now := w.revisions(); !maps.Equal(now, before) {
 			return fmt.Errorf("they were %v and are %v", before, now)
 		}
 		return nil
-	}))
+	})
 	seen := w.watchRenewals()
 	w.open(g)
 	var begun, most int
 	var took time.Duration
-	w.must(harness.Eventually(w.ctx, 2*timeout, "all renewals have begun", func() error {
+	w.Must(harness.Eventually(w.Context(), 2*timeout, "all renewals have begun", func() error {
 		if begun, most, took = seen(); begun < count {
 			return fmt.Errorf("%d have", begun)
 		}
@@ -70,8 +70,8 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 		t.Errorf("they began in %s, which is less than %s", took, least)
 	}
 	t.Logf("%d renewals began in %s, up to %d in a second", begun, took.Round(time.Second), most)
-	w.must(harness.Eventually(w.ctx, timeout, "the status tells that all are released", func() error {
-		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	w.Must(harness.Eventually(w.Context(), timeout, "the status tells that all are released", func() error {
+		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
 		if r := g.Status.Release; r == nil || r.Released != r.Total || r.NextAt != nil {
 			return fmt.Errorf("it has %+v", r)
 		}
@@ -79,8 +79,8 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	}))
 	// They are due again each minute, which would keep cert-manager from other tests.
 	all := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKey{})
-	w.must(harness.Eventually(w.ctx, 2*timeout, "all are deleted, which may take longer than a request", func() error {
-		err := cluster.Client.DeleteAllOf(w.ctx, all, client.InNamespace(w.namespace))
+	w.Must(harness.Eventually(w.Context(), 2*timeout, "all are deleted, which may take longer than a request", func() error {
+		err := cluster.Client.DeleteAllOf(w.Context(), all, client.InNamespace(w.Namespace))
 		if left := len(w.list()); left > 0 {
 			return fmt.Errorf("%d are left: %w", left, err)
 		}
@@ -93,7 +93,7 @@ func (w *world) list() []unstructured.Unstructured {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("cert-manager.io/v1")
 	list.SetKind("CertificateList")
-	w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
+	w.Must(cluster.Client.List(w.Context(), list, client.InNamespace(w.Namespace)))
 	return list.Items
 }
 
@@ -114,8 +114,8 @@ func (w *world) watchRenewals() func() (begun, most int, took time.Duration) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("cert-manager.io/v1")
 	list.SetKind("CertificateList")
-	watch, err := cluster.Client.Watch(w.ctx, list, client.InNamespace(w.namespace))
-	w.must(err)
+	watch, err := cluster.Client.Watch(w.Context(), list, client.InNamespace(w.Namespace))
+	w.Must(err)
 	w.Cleanup(watch.Stop)
 	began := map[string]time.Time{}
 	var mu sync.Mutex

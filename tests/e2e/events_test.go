@@ -9,10 +9,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -34,7 +34,7 @@ func sinkFor(w *world) *harness.EventSink {
 		}
 		sink.Close()
 	})
-	w.must(restart(w.ctx, "--events-addr="+sink.URL))
+	w.Must(restart(w.Context(), "--events-addr="+sink.URL))
 	return sink
 }
 
@@ -42,13 +42,13 @@ func sinkFor(w *world) *harness.EventSink {
 func (w *world) hears(sink *harness.EventSink, kind, reason string) eventv1.Event {
 	w.Helper()
 	var found eventv1.Event
-	w.eventually(fmt.Sprintf("an event %s on a %s", reason, kind), func() error {
+	w.Eventually(fmt.Sprintf("an event %s on a %s", reason, kind), func() error {
 		events, faults := sink.Take()
 		if len(faults) > 0 {
 			return harness.Permanent(fmt.Errorf("faults: %q", faults))
 		}
 		for _, event := range events {
-			if event.InvolvedObject.Namespace == w.namespace && event.InvolvedObject.Kind == kind && event.Reason == reason {
+			if event.InvolvedObject.Namespace == w.Namespace && event.InvolvedObject.Kind == kind && event.Reason == reason {
 				found = event
 				return nil
 			}
@@ -75,20 +75,20 @@ func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
 	w.publish("v1")
 	app := w.kustomization("app", "ExternalArtifact", "app")
 	w.arrives("v1")
-	w.eventually("the revision is in the status", func() error { return w.at(app, "v1") })
-	w.closedGate("production", "Kustomization", "app")
-	gate := w.namespace + "/production"
+	w.Eventually("the revision is in the status", func() error { return w.at(app, "v1") })
+	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
+	gate := w.Namespace + "/production"
 	closed := w.hears(sink, "Kustomization", "GateClosed")
 	w.says(closed, map[string]string{"gate": gate, "state": "closed", "reason": "Default", "revision": "v1", "by": ""})
 
 	w.publish("v2")
-	w.annotate("gate", "production", "open.gate.fluxcd.io/requestedBy=alice", "open.gate.fluxcd.io/reason=hotfix 1234",
-		"open.gate.fluxcd.io/requestedAt="+time.Now().UTC().Format(time.RFC3339))
+	w.Annotate(w.ReadGate("production"), "open.gate.fluxcd.io/requestedBy", "alice", "open.gate.fluxcd.io/reason", "hotfix 1234",
+		"open.gate.fluxcd.io/requestedAt", time.Now().UTC().Format(time.RFC3339))
 	w.says(w.hears(sink, "Kustomization", "GateOpened"), map[string]string{
 		"gate": gate, "state": "opened", "reason": "OpenRequested", "revision": "v1", "by": "alice", "why": "hotfix 1234"})
 	w.arrives("v2")
-	w.eventually("the revision is in the status", func() error { return w.at(app, "v2") })
-	w.opened("production", metav1.ConditionTrue)
+	w.Eventually("the revision is in the status", func() error { return w.at(app, "v2") })
+	w.Opened("production", metav1.ConditionTrue)
 
 	w.request("close", "production")
 	again := w.hears(sink, "Kustomization", "GateClosed")
@@ -97,7 +97,7 @@ func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
 		t.Errorf("they would be taken for the same: %+v, %+v", closed, again)
 	}
 
-	w.annotate("gate", "production", "open.gate.fluxcd.io/requestedAt=soon")
+	w.Annotate(w.ReadGate("production"), "open.gate.fluxcd.io/requestedAt", "soon")
 	refused := w.hears(sink, "Kustomization", "RequestRefused")
 	w.says(refused, map[string]string{"gate": gate, "action": "open", "revision": "v2", "reason": "RequestRefused"})
 	if refused.Severity != eventv1.EventSeverityError {
@@ -107,7 +107,7 @@ func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
 
 // at returns nil if kustomize-controller has applied a revision.
 func (w *world) at(app *unstructured.Unstructured, revision string) error {
-	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app); err != nil {
+	if err := w.TryRead(app); err != nil {
 		return err
 	}
 	if got, _, _ := unstructured.NestedString(app.Object, "status", "lastAppliedRevision"); got != revision {

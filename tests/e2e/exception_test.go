@@ -38,15 +38,15 @@ spec:
 // that waits for what it applies.
 func (w *world) commitException(from, until time.Time) {
 	w.Helper()
-	manifest := fmt.Sprintf(hotfix, w.namespace, from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
-	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("exceptions"), from.String(), map[string]string{"hotfix.yaml": manifest}))
+	manifest := fmt.Sprintf(hotfix, w.Namespace, from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
+	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("exceptions"), from.String(), map[string]string{"hotfix.yaml": manifest}))
 }
 
 func (w *world) exception(state v1alpha1.ExceptionState) *v1alpha1.GateException {
 	w.Helper()
 	e := &v1alpha1.GateException{}
-	w.eventually("the exception is "+string(state), func() error {
-		if err := cluster.Client.Get(w.ctx, w.key("hotfix"), e); err != nil {
+	w.Eventually("the exception is "+string(state), func() error {
+		if err := w.Client.Get(w.Context(), w.Key("hotfix"), e); err != nil {
 			return err
 		}
 		if e.Status.State != state {
@@ -66,10 +66,10 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	from := time.Now().Add(15 * time.Second).Truncate(time.Second)
 	w.commitException(from, from.Add(20*time.Second))
 	commits := w.kustomization("exceptions", "ExternalArtifact", "exceptions")
-	w.must(cluster.Client.Patch(w.ctx, commits, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"wait":true,"timeout":"10s"}}`))))
+	w.Must(w.Client.Patch(w.Context(), commits, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"wait":true,"timeout":"10s"}}`))))
 	w.exception(v1alpha1.ExceptionPending)
-	w.eventually("Flux does not wait for the time of the exception", func() error {
-		if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(commits), commits); err != nil {
+	w.Eventually("Flux does not wait for the time of the exception", func() error {
+		if err := w.TryRead(commits); err != nil {
 			return err
 		}
 		if status, reason := harness.Condition(commits, fluxmeta.ReadyCondition); status != metav1.ConditionTrue {
@@ -82,7 +82,7 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 		t.Errorf("released at %s, before %s", now, from)
 	}
 	e := w.exception(v1alpha1.ExceptionActive)
-	w.reconcileNow("kustomization", "exceptions")
+	w.reconcileNow(commits)
 	if e.Labels[v1alpha1.GateLabel] != "production" || len(e.Finalizers) != 1 {
 		t.Errorf("Flux took away labels or finalizers: %v %v", e.Labels, e.Finalizers)
 	}
@@ -90,7 +90,7 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	w.exception(v1alpha1.ExceptionExpired)
 	w.publish("v3")
 	w.stays("v2")
-	g := w.opened("production", metav1.ConditionFalse)
+	g := w.Opened("production", metav1.ConditionFalse)
 	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].AppliedAt == nil || g.Status.Exceptions[0].ExpiredAt == nil {
 		t.Errorf("the gate has noted %+v", g.Status.Exceptions)
 	}
@@ -102,16 +102,16 @@ func TestPruningAnExceptionEndsIt(t *testing.T) {
 	w.commitException(time.Now(), time.Now().Add(time.Hour))
 	w.kustomization("exceptions", "ExternalArtifact", "exceptions")
 	w.suspend(app, false)
-	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("exceptions"), "reverted", map[string]string{"other.yaml": strings.Replace(w.configMap("v1"), "name: app", "name: other", 1)}))
+	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("exceptions"), "reverted", map[string]string{"other.yaml": strings.Replace(w.configMap("v1"), "name: app", "name: other", 1)}))
 	w.suspend(app, true)
-	w.eventually("the exception is gone", func() error {
-		err := cluster.Client.Get(w.ctx, w.key("hotfix"), &v1alpha1.GateException{})
+	w.Eventually("the exception is gone", func() error {
+		err := w.Client.Get(w.Context(), w.Key("hotfix"), &v1alpha1.GateException{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return fmt.Errorf("it is still there: %w", err)
 	})
-	g := w.opened("production", metav1.ConditionFalse)
+	g := w.Opened("production", metav1.ConditionFalse)
 	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].State != v1alpha1.ExceptionExpired || meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
 		t.Errorf("the gate has noted %+v", g.Status.Exceptions)
 	}

@@ -28,25 +28,25 @@ func TestAClosedGateHoldsANewRevisionBackUntilItIsOpened(t *testing.T) {
 	app := w.kustomization("app", "ExternalArtifact", "app")
 	w.arrives("v1")
 
-	w.closedGate("production", "Kustomization", "app")
-	w.opened("production", metav1.ConditionFalse)
+	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
+	w.Opened("production", metav1.ConditionFalse)
 	w.suspend(app, true)
 	w.publish("v2")
-	w.reconcileNow("kustomization", "app")
+	w.reconcileNow(app)
 	w.stays("v1")
 
 	w.request("open", "production")
-	w.opened("production", metav1.ConditionTrue)
+	w.Opened("production", metav1.ConditionTrue)
 	w.suspend(app, false)
 	w.arrives("v2")
 
 	w.request("close", "production")
-	w.opened("production", metav1.ConditionFalse)
+	w.Opened("production", metav1.ConditionFalse)
 	w.suspend(app, true)
 	w.publish("v3")
 	w.stays("v2")
 
-	w.must(cluster.Client.Delete(w.ctx, &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.namespace}}))
+	w.Must(w.Client.Delete(w.Context(), &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.Namespace}}))
 	w.suspend(app, false)
 	w.arrives("v3")
 }
@@ -55,16 +55,16 @@ func TestAHoldOutlivesTheControllerAndRequestsReachItWhenItIsBack(t *testing.T) 
 	w := newWorld(t)
 	app := w.heldApp()
 
-	w.must(gating.Kill())
+	w.Must(gating.Kill())
 	w.publish("v2")
-	w.reconcileNow("kustomization", "app")
+	w.reconcileNow(app)
 	w.stays("v1")
 	w.request("open", "production")
 
 	var err error
-	gating, err = cluster.StartGatingController(w.ctx)
-	w.must(err)
-	w.opened("production", metav1.ConditionTrue)
+	gating, err = cluster.StartGatingController(w.Context())
+	w.Must(err)
+	w.Opened("production", metav1.ConditionTrue)
 	w.suspend(app, false)
 	w.arrives("v2")
 }
@@ -74,16 +74,16 @@ func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
 	app := w.heldApp()
 
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":null}}`))
-	w.must(cluster.Client.Patch(w.ctx, app, resume, client.FieldOwner("flux")))
+	w.Must(w.Client.Patch(w.Context(), app, resume, client.FieldOwner("flux")))
 	w.suspend(app, true)
-	w.eventually("a warning names the gate", func() error {
+	w.Eventually("a warning names the gate", func() error {
 		events := &corev1.EventList{}
-		if err := cluster.Client.List(w.ctx, events, client.InNamespace(w.namespace)); err != nil {
+		if err := w.Client.List(w.Context(), events, client.InNamespace(w.Namespace)); err != nil {
 			return err
 		}
 		for _, event := range events.Items {
 			if event.InvolvedObject.Kind == "Kustomization" && event.Reason == v1alpha1.HeldAgainReason &&
-				event.Type == corev1.EventTypeWarning && strings.Contains(event.Message, w.namespace+"/production") {
+				event.Type == corev1.EventTypeWarning && strings.Contains(event.Message, w.Namespace+"/production") {
 				return nil
 			}
 		}
@@ -94,47 +94,50 @@ func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
 func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
 	w := newWorld(t)
 	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata:\n  name: production\n  namespace: %s\n"+
-		"spec:\n  default: closed\n  window: 1h\n  targets:\n  - kind: Kustomization\n    name: app\n", w.namespace)
-	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("gates"), "v1", map[string]string{"gate.yaml": manifest}))
-	w.kustomization("gates", "ExternalArtifact", "gates")
+		"spec:\n  default: closed\n  window: 1h\n  targets:\n  - kind: Kustomization\n    name: app\n", w.Namespace)
+	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("gates"), "v1", map[string]string{"gate.yaml": manifest}))
+	gates := w.kustomization("gates", "ExternalArtifact", "gates")
 	w.publish("v1")
 	app := w.kustomization("app", "ExternalArtifact", "app")
-	w.opened("production", metav1.ConditionFalse)
+	w.Opened("production", metav1.ConditionFalse)
 	w.suspend(app, true)
 
+	states := w.transitions("production")
 	w.request("open", "production")
-	w.opened("production", metav1.ConditionTrue)
-	w.eventually("kustomize-controller strips the annotation", func() error {
-		w.reconcileNow("kustomization", "gates")
-		g := w.opened("production", metav1.ConditionTrue)
-		if value, ok := g.Annotations[v1alpha1.OpenRequestedAtAnnotation]; ok {
+	w.Opened("production", metav1.ConditionTrue)
+	w.Eventually("kustomize-controller strips the annotation", func() error {
+		w.reconcileNow(gates)
+		if value, ok := w.ReadGate("production").Annotations[v1alpha1.OpenRequestedAtAnnotation]; ok {
 			return fmt.Errorf("it is still there: %s", value)
 		}
 		return nil
 	})
-	w.must(harness.Throughout(w.ctx, patience, "the gate stays open", func() error {
-		if g := w.opened("production", metav1.ConditionTrue); g.Status.RequestedAt == nil {
-			return fmt.Errorf("status.requestedAt is gone")
-		}
-		return nil
-	}))
+	g := w.ReadGate("production")
+	if w.Decided(g); g.Status.RequestedAt == nil {
+		t.Error("status.requestedAt is gone")
+	}
 	w.suspend(app, false)
 	w.arrives("v1")
+	w.request("close", "production")
+	w.Opened("production", metav1.ConditionFalse)
+	if got := strings.Join(states(), ", "); got != "False Default, True OpenRequested, False CloseRequested" {
+		t.Errorf("the gate was %s", got)
+	}
 }
 
 func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 	w := newWorld(t)
 	for _, folder := range []string{"config/default", "config/policies", "config/activation", "config/webhooks", "config/samples"} {
-		rendered, err := cluster.Kubectl(w.ctx, "kustomize", filepath.Join(harness.Root(), folder))
-		w.must(err)
+		rendered, err := cluster.Kubectl(w.Context(), "kustomize", filepath.Join(harness.Root(), folder))
+		w.Must(err)
 		if folder == "config/samples" {
 			w.sound(rendered)
-			rendered = strings.ReplaceAll(rendered, "namespace: flux-system", "namespace: "+w.namespace)
+			rendered = strings.ReplaceAll(rendered, "namespace: flux-system", "namespace: "+w.Namespace)
 		}
 		file := filepath.Join(t.TempDir(), "manifests.yaml")
-		w.must(os.WriteFile(file, []byte(rendered), 0o600))
-		out, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", file)
-		w.must(err)
+		w.Must(os.WriteFile(file, []byte(rendered), 0o600))
+		out, err := cluster.Kubectl(w.Context(), "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", file)
+		w.Must(err)
 		if !strings.Contains(out, "serverside-applied") {
 			t.Errorf("%s: %s", folder, out)
 		}
@@ -147,12 +150,12 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	var docs []string
 	for _, pattern := range []string{"README.md", "docs/*.md", "docs/spec/v1alpha1/*.md"} {
 		matches, err := filepath.Glob(filepath.Join(harness.Root(), pattern))
-		w.must(err)
+		w.Must(err)
 		docs = append(docs, matches...)
 	}
 	for _, doc := range docs {
 		content, err := os.ReadFile(doc)
-		w.must(err)
+		w.Must(err)
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
 			kinds := regexp.MustCompile(`kind: (Gate|GateException|GateReceiver)\n`).FindAllStringSubmatch(block[1], -1)
 			if len(kinds) == 0 {
@@ -163,10 +166,10 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 			}
 			w.sound(unindent(block[1]))
 			file := filepath.Join(t.TempDir(), "gate.yaml")
-			manifest := regexp.MustCompile(`(?m)^( +)namespace: .*$`).ReplaceAllString(block[1], "${1}namespace: "+w.namespace)
-			w.must(os.WriteFile(file, []byte(manifest), 0o600))
-			_, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--dry-run=server", "-f", file)
-			w.must(err)
+			manifest := regexp.MustCompile(`(?m)^( +)namespace: .*$`).ReplaceAllString(block[1], "${1}namespace: "+w.Namespace)
+			w.Must(os.WriteFile(file, []byte(manifest), 0o600))
+			_, err := cluster.Kubectl(w.Context(), "apply", "--server-side", "--dry-run=server", "-f", file)
+			w.Must(err)
 		}
 	}
 	if found[v1alpha1.GateKind] < 5 || found[v1alpha1.GateExceptionKind] < 5 || found[v1alpha1.GateReceiverKind] < 1 {
@@ -196,21 +199,21 @@ func (w *world) sound(manifests string) {
 	w.Helper()
 	for _, document := range strings.Split(manifests, "\n---\n") {
 		kind := &metav1.TypeMeta{}
-		w.must(yaml.Unmarshal([]byte(document), kind))
+		w.Must(yaml.Unmarshal([]byte(document), kind))
 		var errs field.ErrorList
 		switch kind.Kind {
 		case v1alpha1.GateKind:
 			obj := &v1alpha1.Gate{}
-			w.must(yaml.UnmarshalStrict([]byte(document), obj))
+			w.Must(yaml.UnmarshalStrict([]byte(document), obj))
 			errs = gate.Validate(obj)
 		case v1alpha1.GateExceptionKind:
 			obj := &v1alpha1.GateException{}
-			w.must(yaml.UnmarshalStrict([]byte(document), obj))
+			w.Must(yaml.UnmarshalStrict([]byte(document), obj))
 			errs = gate.ValidateException(obj)
 		case v1alpha1.GateReceiverKind:
 			obj := &v1alpha1.GateReceiver{}
-			w.must(yaml.UnmarshalStrict([]byte(document), obj))
-			if _, err := receivers.NewTable(aToken{}).Load(w.ctx, obj); err != nil {
+			w.Must(yaml.UnmarshalStrict([]byte(document), obj))
+			if _, err := receivers.NewTable(aToken{}).Load(w.Context(), obj); err != nil {
 				w.Errorf("%v in\n%s", err, document)
 			}
 		}

@@ -20,18 +20,18 @@ var lockInstalled bool
 func installLock(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
-	w.must(cluster.InstallComponent(w.ctx, "lock"))
+	w.Must(cluster.InstallComponent(w.Context(), "lock"))
 	t.Cleanup(func() {
 		lockInstalled = false
-		if err := cluster.RemoveComponent(context.WithoutCancel(w.ctx), "lock"); err != nil {
+		if err := cluster.RemoveComponent(context.WithoutCancel(w.Context()), "lock"); err != nil {
 			t.Error(err)
 		}
 	})
-	w.closedGate("production", "Kustomization", "*")
-	w.eventually("the lock is in force", func() error {
+	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "*"})
+	w.Eventually("the lock is in force", func() error {
 		app := (&fleet{world: w}).app()
 		app.Object["spec"] = map[string]any{"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "none"}}
-		if err := cluster.Client.Create(w.ctx, app, client.DryRunAll); err != nil {
+		if err := w.Client.Create(w.Context(), app, client.DryRunAll); err != nil {
 			return err
 		}
 		if held, _, _ := unstructured.NestedBool(app.Object, "spec", "suspend"); !held {
@@ -78,9 +78,9 @@ func bornHeld(t *testing.T) {
 	w := prepareFleet(t)
 	w.newGate("production")
 	w.close("production")
-	w.eventually("the lock knows the gate", func() error {
+	w.Eventually("the lock knows the gate", func() error {
 		lock := &v1alpha1.GateLock{}
-		if err := cluster.Client.Get(w.ctx, w.key(v1alpha1.GateLockName), lock); err != nil {
+		if err := w.Client.Get(w.Context(), w.Key(v1alpha1.GateLockName), lock); err != nil {
 			return err
 		}
 		if len(lock.Spec.Targets["Kustomization/app"]) != 1 {
@@ -103,14 +103,14 @@ func bornHeld(t *testing.T) {
 func pruneWaits(t *testing.T) {
 	w := newFleet(t)
 	w.close("production")
-	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("fleet"), "nothing", map[string]string{"none.yaml": ""}))
-	w.eventually("fleet says that it cannot prune", w.fleetSays("is held by gate '"+w.namespace+"/production' and cannot be deleted until it opens"))
+	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("fleet"), "nothing", map[string]string{"none.yaml": ""}))
+	w.Eventually("fleet says that it cannot prune", w.fleetSays("is held by gate '"+w.Namespace+"/production' and cannot be deleted until it opens"))
 	w.is(held)
 	w.ask("production", v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
 	w.suspend(w.app(), false)
 	w.reconcileFleet() // as its retry interval would
 	w.isGone(w.app())
-	w.eventually("the workloads are pruned", func() error {
+	w.Eventually("the workloads are pruned", func() error {
 		if w.applied("v1")() == nil {
 			return errors.New("the ConfigMap is still there")
 		}

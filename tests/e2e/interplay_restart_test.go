@@ -116,7 +116,7 @@ func TestInterplayOfARestart(t *testing.T) {
 		return
 	}
 	w := newWorld(t)
-	w.must(gating.Kill())
+	w.Must(gating.Kill())
 	phase("while it is down", func(name string, w *fleet) {
 		w.down = true
 		if c, ok := downCases[name]; ok {
@@ -124,8 +124,8 @@ func TestInterplayOfARestart(t *testing.T) {
 		}
 	})
 	var err error
-	gating, err = cluster.StartGatingController(w.ctx)
-	w.must(err)
+	gating, err = cluster.StartGatingController(w.Context())
+	w.Must(err)
 	phase("after", func(name string, w *fleet) {
 		w.down = false
 		c, ok := downCases[name]

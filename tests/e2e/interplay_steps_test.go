@@ -49,7 +49,7 @@ func (w *fleet) gitFails(because string) {
 		w.note++
 		w.committed = true
 		w.publishFleet()
-		w.eventually("fleet fails", w.fleetSays(because))
+		w.Eventually("fleet fails", w.fleetSays(because))
 	})
 }
 
@@ -59,8 +59,8 @@ func (w *fleet) fluxWritesOwners(owners []metav1.ManagedFieldsEntry) {
 	w.Helper()
 	w.step("Flux writes old owners", false, func() {
 		patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/metadata/managedFields", "value": owners}})
-		w.must(err)
-		w.must(cluster.Client.Patch(w.ctx, w.app(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(inGit)))
+		w.Must(err)
+		w.Must(w.Client.Patch(w.Context(), w.app(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(inGit)))
 	})
 }
 
@@ -68,7 +68,7 @@ func (w *fleet) fluxWritesOwners(owners []metav1.ManagedFieldsEntry) {
 func (w *fleet) firstApplied() {
 	w.Helper()
 	w.step("fleet is created", false, func() {
-		parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet"))
+		parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("fleet"))
 		spec := map[string]any{
 			"interval": "1h", "prune": true, "path": "./",
 			"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "fleet"},
@@ -77,7 +77,7 @@ func (w *fleet) firstApplied() {
 			spec["ignore"] = []any{map[string]any{"paths": []any{"/spec/suspend"}}}
 		}
 		parent.Object["spec"] = spec
-		w.must(cluster.Client.Create(w.ctx, parent))
+		w.Create(parent)
 		w.published(fmt.Sprintf("commit-%d", w.commit))
 	})
 }
@@ -85,7 +85,7 @@ func (w *fleet) firstApplied() {
 // published waits until Flux has applied a revision by itself.
 func (w *fleet) published(revision string) {
 	w.Helper()
-	w.eventually("fleet applies "+revision, func() error {
+	w.Eventually("fleet applies "+revision, func() error {
 		parent, err := w.parent()
 		if err != nil {
 			return err
@@ -109,9 +109,8 @@ func (w *fleet) parentReconciles() {
 
 func (w *fleet) reconcileFleet() {
 	w.Helper()
-	token := w.token()
-	w.annotated(harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet")), "reconcile.fluxcd.io/requestedAt", token)
-	w.eventually("fleet reconciles", func() error {
+	token := w.reconcileNow(harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("fleet")))
+	w.Eventually("fleet reconciles", func() error {
 		parent, err := w.parent()
 		if err != nil {
 			return err
@@ -139,8 +138,8 @@ func (w *fleet) fleetSays(text string) func() error {
 }
 
 func (w *fleet) parent() (*unstructured.Unstructured, error) {
-	parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("fleet"))
-	return parent, cluster.Client.Get(w.ctx, w.key("fleet"), parent)
+	parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("fleet"))
+	return parent, w.Client.Get(w.Context(), w.Key("fleet"), parent)
 }
 
 // publishFleet makes app as it is in Git the next revision of fleet.
@@ -159,10 +158,10 @@ func (w *fleet) publishFleet() string {
 		suspend = "  suspend: " + w.model.git + "\n"
 	}
 	revision := fmt.Sprintf("commit-%d", w.commit)
-	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("fleet"), revision, map[string]string{"app.yaml": fmt.Sprintf(
+	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("fleet"), revision, map[string]string{"app.yaml": fmt.Sprintf(
 		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: app\n  namespace: %s\n  annotations:\n%s"+
 			"spec:\n  interval: 1h\n  prune: true\n  path: ./\n  sourceRef:\n    kind: ExternalArtifact\n    name: app\n%s",
-		w.namespace, annotations, suspend)}))
+		w.Namespace, annotations, suspend)}))
 	return revision
 }
 
@@ -181,7 +180,7 @@ func (w *fleet) fluxResume() { w.Helper(); w.patch("flux resume", "flux", "") }
 func (w *fleet) patch(what, manager, value string) {
 	w.Helper()
 	w.step(what, value != "true", func() {
-		w.must(cluster.Client.Patch(w.ctx, w.app(), client.RawPatch(types.MergePatchType, suspendPatch(value)), client.FieldOwner(manager)))
+		w.Must(w.Client.Patch(w.Context(), w.app(), client.RawPatch(types.MergePatchType, suspendPatch(value)), client.FieldOwner(manager)))
 		w.update(manager, value)
 	})
 }
@@ -197,9 +196,9 @@ func suspendPatch(value string) []byte {
 func (w *fleet) kubectlPatch(value string) {
 	w.Helper()
 	w.step("kubectl patch "+value, value != "true", func() {
-		_, err := cluster.Kubectl(w.ctx, "--namespace", w.namespace, "patch", "kustomization", "app", "--type=merge",
+		_, err := cluster.Kubectl(w.Context(), "--namespace", w.Namespace, "patch", "kustomization", "app", "--type=merge",
 			"--patch", string(suspendPatch(value)))
-		w.must(err)
+		w.Must(err)
 		w.update("kubectl-patch", value)
 	})
 }
@@ -212,7 +211,7 @@ func (w *fleet) kubectlEdit(value string) {
 		if value != "" {
 			script += `;s/^spec:$/spec:\n  suspend: ` + value + `/`
 		}
-		edit := exec.CommandContext(w.ctx, filepath.Join(harness.Tools(), "bin", "kubectl"), "--namespace", w.namespace, "edit", "kustomization", "app")
+		edit := exec.CommandContext(w.Context(), filepath.Join(harness.Tools(), "bin", "kubectl"), "--namespace", w.Namespace, "edit", "kustomization", "app")
 		edit.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "KUBE_EDITOR=sed -i '"+script+"'")
 		if out, err := edit.CombinedOutput(); err != nil {
 			w.Fatalf("kubectl edit: %v: %s", err, out)
@@ -226,10 +225,10 @@ func (w *fleet) applyAs(manager string) {
 	w.Helper()
 	w.step(manager+" applies suspend: true", false, func() {
 		file := filepath.Join(w.TempDir(), "app.yaml")
-		w.must(os.WriteFile(file, []byte("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"+
-			"metadata:\n  name: app\n  namespace: "+w.namespace+"\nspec:\n  suspend: true\n"), 0o600))
-		_, err := cluster.Kubectl(w.ctx, "apply", "--server-side", "--field-manager="+manager, "-f", file)
-		w.must(err)
+		w.Must(os.WriteFile(file, []byte("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"+
+			"metadata:\n  name: app\n  namespace: "+w.Namespace+"\nspec:\n  suspend: true\n"), 0o600))
+		_, err := cluster.Kubectl(w.Context(), "apply", "--server-side", "--field-manager="+manager, "-f", file)
+		w.Must(err)
 		w.apply(manager, "true")
 	})
 }
@@ -245,7 +244,7 @@ func (w *fleet) newGate(name string) {
 	if !w.names {
 		spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}}
 	}
-	w.gate(name, spec)
+	w.Gate(name, spec)
 }
 
 // close and open are requests by annotation.
@@ -253,7 +252,7 @@ func (w *fleet) close(name string) {
 	w.Helper()
 	w.step(name+" closes", false, func() {
 		w.ask(name, v1alpha1.CloseRequestedAtAnnotation, metav1.ConditionFalse)
-		w.model.close(w.namespace + "/" + name)
+		w.model.close(w.Namespace + "/" + name)
 	})
 }
 
@@ -261,15 +260,15 @@ func (w *fleet) open(name string) {
 	w.Helper()
 	w.step(name+" opens", false, func() {
 		w.ask(name, v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
-		w.model.open(w.namespace + "/" + name)
+		w.model.open(w.Namespace + "/" + name)
 	})
 }
 
 func (w *fleet) ask(name, annotation string, want metav1.ConditionStatus) {
 	w.Helper()
-	w.annotated(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, annotation, time.Now().UTC().Format(time.RFC3339Nano))
+	w.Annotate(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}, annotation, time.Now().UTC().Format(time.RFC3339Nano))
 	if !w.down {
-		w.opened(name, want)
+		w.Opened(name, want)
 	}
 }
 
@@ -277,14 +276,14 @@ func (w *fleet) ask(name, annotation string, want metav1.ConditionStatus) {
 func (w *fleet) deleteGate(name string) {
 	w.Helper()
 	w.step(name+" is deleted", false, func() {
-		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-		w.must(cluster.Client.Delete(w.ctx, g))
+		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+		w.Must(w.Client.Delete(w.Context(), g))
 		if !w.down {
 			w.isGone(g)
 		}
-		w.model.open(w.namespace + "/" + name)
+		w.model.open(w.Namespace + "/" + name)
 		if w.names { // one that does not exist holds
-			w.model.close(w.namespace + "/" + name)
+			w.model.close(w.Namespace + "/" + name)
 		}
 	})
 }
@@ -294,8 +293,8 @@ func (w *fleet) recreateGate(name string) {
 	w.Helper()
 	w.step(name+" is created anew", false, func() {
 		w.newGate(name)
-		w.opened(name, metav1.ConditionTrue)
-		w.model.open(w.namespace + "/" + name)
+		w.Opened(name, metav1.ConditionTrue)
+		w.model.open(w.Namespace + "/" + name)
 	})
 }
 
@@ -305,14 +304,14 @@ func (w *fleet) deleteApp() {
 	w.Helper()
 	w.step("app is deleted", true, func() {
 		app := w.app()
-		err := cluster.Client.Delete(w.ctx, app)
+		err := w.Client.Delete(w.Context(), app)
 		if w.withLock && (slices.Contains(w.owners, us) || w.byTheLock()) {
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "is held by gate '"+w.namespace+"/") {
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "is held by gate '"+w.Namespace+"/") {
 				w.Errorf("what is held can be deleted: %v", err)
 			}
 			return
 		}
-		w.must(err)
+		w.Must(err)
 		w.isGone(app)
 		w.vanish()
 	})
@@ -320,8 +319,8 @@ func (w *fleet) deleteApp() {
 
 func (w *fleet) isGone(obj client.Object) {
 	w.Helper()
-	w.eventually(obj.GetName()+" is gone", func() error {
-		err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj)
+	w.Eventually(obj.GetName()+" is gone", func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -332,9 +331,9 @@ func (w *fleet) isGone(obj client.Object) {
 // warned checks how many warnings tell that app was held again.
 func (w *fleet) warned(times int) {
 	w.Helper()
-	w.eventually("the warnings are there", func() error {
+	w.Eventually("the warnings are there", func() error {
 		events := &corev1.EventList{}
-		if err := cluster.Client.List(w.ctx, events, client.InNamespace(w.namespace)); err != nil {
+		if err := w.Client.List(w.Context(), events, client.InNamespace(w.Namespace)); err != nil {
 			return err
 		}
 		got := 0
@@ -353,7 +352,7 @@ func (w *fleet) warned(times int) {
 // forget removes the finalizer of a Gate.
 func (w *fleet) forget(gate string) {
 	w.Helper()
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: gate}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: gate}}
 	w.merge(g, "kubectl-patch", map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	w.isGone(g)
 }

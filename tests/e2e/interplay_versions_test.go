@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // sight is what matters of a target.
@@ -109,8 +110,8 @@ func watchVersions(w *world, name string) *versions {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1")
 	list.SetKind("KustomizationList")
-	watcher, err := cluster.Client.Watch(context.Background(), list, client.InNamespace(w.namespace), client.MatchingFields{"metadata.name": name})
-	w.must(err)
+	watcher, err := w.Client.Watch(context.Background(), list, client.InNamespace(w.Namespace), client.MatchingFields{"metadata.name": name})
+	w.Must(err)
 	w.Cleanup(watcher.Stop)
 	incoming := make(chan version, 1000)
 	go func() {
@@ -137,7 +138,7 @@ type promises struct {
 // review looks at the versions up to one, or up to the end of the object if it is
 // empty.
 func (v *versions) review(ctx context.Context, until string, p promises) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()
 	for v.last.resourceVersion != until && (until != "" || !v.last.gone) {
 		select {

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -74,7 +71,7 @@ func prepareFleet(t *testing.T, settings ...setting) *fleet {
 
 // on continues in another test.
 func (w *fleet) on(t *testing.T) *fleet {
-	w.world = &world{T: t, ctx: t.Context(), namespace: w.namespace}
+	w.world = &world{w.On(t)}
 	return w
 }
 
@@ -88,15 +85,15 @@ func (w *fleet) step(what string, resumes bool, do func()) {
 		w.settle()
 	}
 	w.Logf("%s: %s", what, w.sight().state())
-	w.eventually(what+": app is as the model says", w.asModelled)
+	w.Eventually(what+": app is as the model says", w.asModelled)
 	if !w.down {
 		w.allGatesLook()
-		w.must(w.asModelled())
+		w.Must(w.asModelled())
 		if w.exists && w.value != "true" {
 			w.arrives(fmt.Sprintf("v%d", w.revision))
 		}
 	}
-	w.must(w.versions.review(w.ctx, w.live().GetResourceVersion(), promises{
+	w.Must(w.versions.review(w.Context(), w.live().GetResourceVersion(), promises{
 		step: what, suspended: overlap(claimed, w.claims()), resumed: resumes,
 		free: len(closed)+len(w.closed) == 0, closed: overlap(closed, w.closed),
 	}))
@@ -110,8 +107,8 @@ func overlap(a, b []string) bool {
 func (w *fleet) live() *unstructured.Unstructured {
 	w.Helper()
 	app := w.app()
-	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app)
-	w.must(client.IgnoreNotFound(err))
+	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(app), app)
+	w.Must(client.IgnoreNotFound(err))
 	if apierrors.IsNotFound(err) {
 		return w.app()
 	}
@@ -119,7 +116,7 @@ func (w *fleet) live() *unstructured.Unstructured {
 }
 
 func (w *fleet) app() *unstructured.Unstructured {
-	return harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.key("app"))
+	return harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("app"))
 }
 
 // asModelled compares app with the model. Without the controller, only what
@@ -154,38 +151,20 @@ func (w *fleet) is(want state) {
 func (w *fleet) allGatesLook() {
 	w.Helper()
 	gates := &v1alpha1.GateList{}
-	w.must(cluster.Client.List(w.ctx, gates, client.InNamespace(w.namespace)))
+	w.Must(w.Client.List(w.Context(), gates, client.InNamespace(w.Namespace)))
 	for i := range gates.Items {
 		g := &gates.Items[i]
 		if !g.DeletionTimestamp.IsZero() {
 			continue
 		}
-		token := w.token()
-		w.annotated(g, fluxmeta.ReconcileRequestAnnotation, token)
-		w.eventually("gate "+g.Name+" reconciles", func() error {
-			if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g); err != nil {
-				return err
-			}
-			if g.Status.LastHandledReconcileAt != token {
-				return fmt.Errorf("it handled %q, not %q", g.Status.LastHandledReconcileAt, token)
-			}
-			return nil
-		})
+		w.Decided(g)
 	}
-}
-
-func (w *fleet) token() string { return time.Now().Format(time.RFC3339Nano) }
-
-// annotated sets an annotation.
-func (w *fleet) annotated(obj client.Object, name, value string) {
-	w.Helper()
-	w.merge(obj, "kubectl-annotate", map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}})
 }
 
 // merge is a merge patch by a field manager.
 func (w *fleet) merge(obj client.Object, manager string, patch map[string]any) {
 	w.Helper()
 	content, err := json.Marshal(patch)
-	w.must(err)
-	w.must(cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, content), client.FieldOwner(manager)))
+	w.Must(err)
+	w.Must(w.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, content), client.FieldOwner(manager)))
 }

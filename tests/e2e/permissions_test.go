@@ -14,28 +14,28 @@ import (
 func TestAKindThatMayNotBeReadStopsNoOther(t *testing.T) {
 	w := newWorld(t)
 	role := &rbacv1.ClusterRole{}
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKey{Name: "gating-controller"}, role))
+	w.Must(w.Client.Get(w.Context(), client.ObjectKey{Name: "gating-controller"}, role))
 	complete := slices.Clone(role.Rules)
 	restart := func(rules []rbacv1.PolicyRule) {
 		t.Helper()
 		role.Rules = rules
-		w.must(cluster.Client.Update(w.ctx, role))
-		w.must(gating.Stop())
+		w.Must(w.Client.Update(w.Context(), role))
+		w.Must(gating.Stop())
 		var err error
-		gating, err = cluster.StartGatingController(w.ctx)
-		w.must(err)
+		gating, err = cluster.StartGatingController(w.Context())
+		w.Must(err)
 	}
 	restart(slices.DeleteFunc(slices.Clone(complete), func(rule rbacv1.PolicyRule) bool {
 		return slices.Contains(rule.APIGroups, "helm.toolkit.fluxcd.io")
 	}))
 	app := w.kustomization("app", "ExternalArtifact", "app")
-	w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{
+	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{
 		{Kind: "HelmRelease", Name: "a"}, {Kind: "HelmRelease", Name: "b"}, {Kind: "Kustomization", Name: "app"},
 	}})
 	w.suspend(app, true)
-	w.eventually("the failure is in the status", func() error {
+	w.Eventually("the failure is in the status", func() error {
 		g := &v1alpha1.Gate{}
-		if err := cluster.Client.Get(w.ctx, w.key("production"), g); err != nil {
+		if err := w.Client.Get(w.Context(), w.Key("production"), g); err != nil {
 			return err
 		}
 		if n := len(g.Status.Failures); n != 2 || g.Status.Failures[0].Reason != v1alpha1.ReadFailedReason {
@@ -44,8 +44,8 @@ func TestAKindThatMayNotBeReadStopsNoOther(t *testing.T) {
 		return nil
 	})
 	g := &v1alpha1.Gate{}
-	g.Namespace, g.Name = w.namespace, "production"
-	w.must(cluster.Client.Delete(w.ctx, g))
+	g.Namespace, g.Name = w.Namespace, "production"
+	w.Must(w.Client.Delete(w.Context(), g))
 	w.suspend(app, false)
 	restart(complete)
 }

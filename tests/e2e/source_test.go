@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -15,32 +16,32 @@ func TestAGatedSourceHoldsNewRevisionsBackWhileDriftIsCorrected(t *testing.T) {
 	registry := harness.StartRegistry()
 	t.Cleanup(registry.Stop)
 	push := func(revision string) {
-		w.must(registry.Push("app", "latest", map[string]string{"app.yaml": w.configMap(revision)}))
+		w.Must(registry.Push("app", "latest", map[string]string{"app.yaml": w.configMap(revision)}))
 	}
 	push("v1")
-	source := harness.Object("source.toolkit.fluxcd.io/v1", "OCIRepository", w.key("app"))
+	source := harness.Object("source.toolkit.fluxcd.io/v1", "OCIRepository", w.Key("app"))
 	source.Object["spec"] = map[string]any{
 		"interval": "1h", "insecure": true, "url": registry.URL("app"), "ref": map[string]any{"tag": "latest"},
 	}
-	w.must(cluster.Client.Create(w.ctx, source))
-	w.kustomization("app", "OCIRepository", "app")
+	w.Create(source)
+	app := w.kustomization("app", "OCIRepository", "app")
 	w.arrives("v1")
 
-	w.closedGate("freeze", "OCIRepository", "*")
+	w.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "OCIRepository", Name: "*"})
 	w.suspend(source, true)
 	push("v2")
-	w.reconcileNow("ocirepository", "app")
+	w.reconcileNow(source)
 	w.stays("v1")
 
 	drift := client.RawPatch(types.MergePatchType, []byte(`{"data":{"revision":"drifted"}}`))
 	config := &corev1.ConfigMap{}
-	config.Namespace, config.Name = w.namespace, "app"
-	w.must(cluster.Client.Patch(w.ctx, config, drift))
-	w.reconcileNow("kustomization", "app")
+	config.Namespace, config.Name = w.Namespace, "app"
+	w.Must(w.Client.Patch(w.Context(), config, drift))
+	w.reconcileNow(app)
 	w.arrives("v1")
 
 	w.request("open", "freeze")
 	w.suspend(source, false)
-	w.reconcileNow("ocirepository", "app")
+	w.reconcileNow(source)
 	w.arrives("v2")
 }

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/apis/meta"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -22,38 +20,52 @@ import (
 func (w *world) stage(revision string, builds bool) {
 	w.Helper()
 	files := map[string]string{"config.yaml": fmt.Sprintf(
-		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: staging\n  namespace: %s\ndata:\n  revision: %s\n", w.namespace, revision)}
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: staging\n  namespace: %s\ndata:\n  revision: %s\n", w.Namespace, revision)}
 	if !builds {
 		files["kustomization.yaml"] = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- missing.yaml\n"
 	}
-	w.must(artifacts.Publish(w.ctx, cluster.Client, w.key("staging"), revision, files))
+	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("staging"), revision, files))
 }
 
 // transitions notes each state of a Gate from now on, as the status and reason of the
-// condition Opened. What it returns ends that.
+// condition Opened. What it returns ends that, once all of them are noted.
 func (w *world) transitions(name string) func() []string {
 	w.Helper()
-	ctx, cancel := context.WithCancel(w.ctx)
-	watcher, err := cluster.Client.Watch(ctx, &v1alpha1.GateList{}, client.InNamespace(w.namespace), client.MatchingFields{"metadata.name": name})
-	w.must(err)
+	ctx, cancel := context.WithCancel(w.Context())
+	watcher, err := w.Client.Watch(ctx, &v1alpha1.GateList{}, client.InNamespace(w.Namespace), client.MatchingFields{"metadata.name": name})
+	w.Must(err)
 	var mu sync.Mutex
 	var states []string
+	var version string
+	note := func(g *v1alpha1.Gate) {
+		mu.Lock()
+		defer mu.Unlock()
+		version = g.ResourceVersion
+		c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+		if c == nil {
+			return
+		}
+		if state := fmt.Sprintf("%s %s", c.Status, c.Reason); len(states) == 0 || states[len(states)-1] != state {
+			states = append(states, state)
+		}
+	}
 	go func() {
 		for event := range watcher.ResultChan() {
-			g, ok := event.Object.(*v1alpha1.Gate)
-			if !ok {
-				continue
-			}
-			if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); c != nil {
-				mu.Lock()
-				if state := fmt.Sprintf("%s %s", c.Status, c.Reason); len(states) == 0 || states[len(states)-1] != state {
-					states = append(states, state)
-				}
-				mu.Unlock()
+			if g, ok := event.Object.(*v1alpha1.Gate); ok {
+				note(g)
 			}
 		}
 	}()
 	return func() []string {
+		w.Helper()
+		w.Eventually("the watch has caught up", func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if now := w.ReadGate(name).ResourceVersion; version != now {
+				return fmt.Errorf("it is at %q, not %q", version, now)
+			}
+			return nil
+		})
 		cancel()
 		mu.Lock()
 		defer mu.Unlock()
@@ -64,10 +76,9 @@ func (w *world) transitions(name string) func() []string {
 // reconciled has Flux reconcile a Kustomization and waits until it has.
 func (w *world) reconciled(obj *unstructured.Unstructured) {
 	w.Helper()
-	token := time.Now().Format(time.RFC3339Nano)
-	w.annotate("kustomization", obj.GetName(), meta.ReconcileRequestAnnotation+"="+token)
-	w.eventually("kustomize-controller handles "+token, func() error {
-		if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+	token := w.reconcileNow(obj)
+	w.Eventually("kustomize-controller handles "+token, func() error {
+		if err := w.TryRead(obj); err != nil {
 			return err
 		}
 		if got, _, _ := unstructured.NestedString(obj.Object, "status", "lastHandledReconcileAt"); got != token {
@@ -83,12 +94,12 @@ func TestAStagingThatFailsClosesProductionUntilItIsMended(t *testing.T) {
 	staging := w.kustomization("staging", "ExternalArtifact", "staging")
 	w.publish("v1")
 	app := w.kustomization("app", "ExternalArtifact", "app")
-	w.gate("production", v1alpha1.GateSpec{
+	w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour},
 		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
 		Watch:   []v1alpha1.WatchReference{{Kind: "Kustomization", Name: "staging"}},
 	})
-	w.opened("production", metav1.ConditionTrue)
+	w.Opened("production", metav1.ConditionTrue)
 	w.arrives("v1")
 
 	states := w.transitions("production")
@@ -96,18 +107,18 @@ func TestAStagingThatFailsClosesProductionUntilItIsMended(t *testing.T) {
 		w.reconciled(staging)
 	}
 	w.stage("s2", false)
-	g := w.opened("production", metav1.ConditionFalse)
+	g := w.Opened("production", metav1.ConditionFalse)
 	w.suspend(app, true)
 	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); c.Reason != v1alpha1.DependencyNotReadyReason ||
-		!strings.Contains(c.Message, "Kustomization '"+w.namespace+"/staging' is not ready: BuildFailed: ") {
+		!strings.Contains(c.Message, "Kustomization '"+w.Namespace+"/staging' is not ready: BuildFailed: ") {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 	w.publish("v2")
-	w.reconcileNow("kustomization", "app")
+	w.reconcileNow(app)
 	w.stays("v1")
 
 	w.stage("s3", true)
-	w.opened("production", metav1.ConditionTrue)
+	w.Opened("production", metav1.ConditionTrue)
 	w.suspend(app, false)
 	w.arrives("v2")
 	if got := strings.Join(states(), ", "); got != "True Default, False DependencyNotReady, True Default" {

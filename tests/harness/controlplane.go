@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -54,6 +55,9 @@ type ControlPlane struct {
 	pki             *pki
 	ready           rest.Interface
 	etcd, apiServer *Process
+	people          people
+	// users is how many kubeconfigs there are.
+	users atomic.Int64
 }
 
 // CRDs are the folders with the definitions of the objects that Gates govern.
@@ -89,7 +93,7 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &ControlPlane{dir: dir}
+	c := &ControlPlane{dir: dir, people: people{known: map[string]*Person{}}}
 	if err := c.start(context.Background()); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -169,7 +173,7 @@ func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (path string
 	if config.CertData, config.KeyData, err = c.pki.user(user, groups...); err != nil {
 		return "", err
 	}
-	return c.writeKubeconfig(strings.ReplaceAll(user, ":", "-")+".kubeconfig", config)
+	return c.writeKubeconfig(fmt.Sprintf("%s-%d.kubeconfig", strings.ReplaceAll(user, ":", "-"), c.users.Add(1)), config)
 }
 
 func (c *ControlPlane) writeKubeconfig(name string, config *rest.Config) (string, error) {

@@ -53,13 +53,13 @@ func TestAHoldOfTheLockIsOursWhoeverCopiedTheAnnotation(t *testing.T) {
 		"the annotation is changed before the controller takes the hold over": func() *unstructured.Unstructured {
 			w.lock(w.locked())
 			app := w.apply(w.inGit("app"))
-			w.must(w.patch(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"a/b"}}}`))
+			w.Must(w.Flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"a/b"}}}`))
 			return app
 		},
 	} {
-		app := w.reload(arrange())
-		if got := stateOf(app); got != target.Locked || heldBy(app) != w.gate("production") {
-			t.Errorf("%s: state %d, held by %q", name, got, heldBy(app))
+		app := w.read(arrange())
+		if got := stateOf(app); got != target.Locked || harness.HeldBy(app) != w.gate("production") {
+			t.Errorf("%s: state %d, held by %q", name, got, harness.HeldBy(app))
 		}
 		w.lock(w.unlocked())
 		w.remove(app)
@@ -70,33 +70,33 @@ func TestASuspendedCopyIsNotClaimed(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.apply(w.copied(w.gate("production"), "true"))
-	w.must(w.patch(app, `{"metadata":{"labels":{"touched":"yes"}}}`))
-	if w.reload(app); stateOf(app) != target.Foreign {
+	w.Must(w.Flux(app, `{"metadata":{"labels":{"touched":"yes"}}}`))
+	if w.read(app); stateOf(app) != target.Foreign {
 		t.Errorf("state %d", stateOf(app))
 	}
-	w.must(cluster.Client.Delete(w.ctx, app))
+	w.Must(w.Client.Delete(w.Context(), app))
 }
 
 func TestAnObjectUnderDeletionOfItsNamespaceCanBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.apply(w.inGit("app"))
-	w.must(cluster.Client.Delete(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
-	w.must(harness.Eventually(w.ctx, timeout, "the object can be deleted", func() error {
-		return client.IgnoreNotFound(cluster.Client.Delete(w.ctx, app.DeepCopy()))
-	}))
+	w.Must(w.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
+	w.Eventually("the object can be deleted", func() error {
+		return client.IgnoreNotFound(w.Client.Delete(w.Context(), app.DeepCopy()))
+	})
 }
 
 func TestTheSpecCannotBeTakenAway(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
-	app := w.reload(w.apply(w.inGit("app")))
+	app := w.read(w.apply(w.inGit("app")))
 	delete(app.Object, "spec")
-	if err := cluster.Client.Update(w.ctx, app); err == nil && !suspended(app) {
+	if err := w.Client.Update(w.Context(), app); err == nil && !harness.Suspended(app) {
 		t.Error("without a spec it is not held")
 	}
 	w.expectHeld(w.inGit("app"), w.gate("production"))
-	if err := cluster.Client.Delete(w.ctx, w.inGit("app")); !apierrors.IsForbidden(err) {
+	if err := w.Client.Delete(w.Context(), w.inGit("app")); !apierrors.IsForbidden(err) {
 		t.Errorf("deleted: %v", err)
 	}
 }
@@ -109,8 +109,8 @@ func TestALongListOfGatesHoldsAndCostsNoMoreThanAShortOne(t *testing.T) {
 		app := w.inGit("long")
 		app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: value})
 		// Without a bound the policy runs out of its budget and refuses the object.
-		if err := cluster.Client.Create(w.ctx, app, client.DryRunAll); err != nil || heldBy(app) != w.gate("*") {
-			t.Errorf("%d bytes: held by %q, %.200v", len(value), heldBy(app), err)
+		if err := w.Client.Create(w.Context(), app, client.DryRunAll); err != nil || harness.HeldBy(app) != w.gate("*") {
+			t.Errorf("%d bytes: held by %q, %.200v", len(value), harness.HeldBy(app), err)
 		}
 	}
 }
@@ -126,11 +126,11 @@ func TestOddObjectsAreAccepted(t *testing.T) {
 	} {
 		for _, object := range []string{"app", "other"} {
 			obj := w.apply(w.inGit(object))
-			if err := w.patch(obj, patch); err != nil {
+			if err := w.Flux(obj, patch); err != nil {
 				t.Errorf("%s of %s: %v", name, object, err)
 			}
-			if w.reload(obj); suspended(obj) != (object == "app") {
-				t.Errorf("%s of %s: suspended %t", name, object, suspended(obj))
+			if w.read(obj); harness.Suspended(obj) != (object == "app") {
+				t.Errorf("%s of %s: suspended %t", name, object, harness.Suspended(obj))
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func BenchmarkCreate(b *testing.B) {
 			b.Run(fmt.Sprintf("gates=%d/governed=%t", gates, governed), func(b *testing.B) {
 				w := newWorld(b)
 				w.lock(many(w, gates))
-				locked := load{w, cluster, w.namespace, gates, governed, governed}
+				locked := load{w, cluster, w.Namespace, gates, governed, governed}
 				free := load{w, bare, "default", gates, governed, false}
 				locked.create()
 				free.create()
@@ -112,14 +112,14 @@ func (l load) create() time.Duration {
 	config := rest.CopyConfig(l.on.Config)
 	config.QPS = -1
 	c, err := client.New(config, client.Options{Scheme: l.on.Client.Scheme(), Mapper: l.on.Client.RESTMapper()})
-	l.must(err)
+	l.Must(err)
 	errs := make(chan error, clients)
 	begin := time.Now()
 	for range clients {
 		go func() { errs <- l.work(c, work) }()
 	}
 	for range clients {
-		l.must(<-errs)
+		l.Must(<-errs)
 	}
 	return time.Since(begin)
 }
@@ -127,7 +127,7 @@ func (l load) create() time.Duration {
 func (l load) work(c client.Client, work <-chan int) error {
 	for i := range work {
 		obj := l.inGit(fmt.Sprintf("created-%d", serial.Add(1)))
-		obj.SetNamespace(l.namespace)
+		obj.SetNamespace(l.Namespace)
 		labels := map[string]string{"tier": "critical", "app": "none"}
 		if l.governed {
 			labels["app"] = strconv.Itoa(i % l.gates / 2 * 2)
@@ -136,8 +136,8 @@ func (l load) work(c client.Client, work <-chan int) error {
 		if err := c.Create(context.Background(), obj); err != nil {
 			return err
 		}
-		if suspended(obj) != l.held {
-			return fmt.Errorf("%s: suspended is %t", obj.GetName(), suspended(obj))
+		if harness.Suspended(obj) != l.held {
+			return fmt.Errorf("%s: suspended is %t", obj.GetName(), harness.Suspended(obj))
 		}
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -27,17 +26,17 @@ func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
 	app, other := w.inGit("app"), w.inGit("other", "true")
 	w.apply(app)
 	w.apply(other)
-	err := cluster.Client.Delete(w.ctx, app.DeepCopy())
-	want := "Kustomization " + w.namespace + "/app is held by gate '" + w.gate("production") + "' and cannot be deleted until it opens"
+	err := w.Client.Delete(w.Context(), app.DeepCopy())
+	want := "Kustomization " + w.Namespace + "/app is held by gate '" + w.gate("production") + "' and cannot be deleted until it opens"
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if err := cluster.Client.DeleteAllOf(w.ctx, app.DeepCopy(), client.InNamespace(w.namespace)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+	if err := w.Client.DeleteAllOf(w.Context(), app.DeepCopy(), client.InNamespace(w.Namespace)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("deleted with all others: %v", err)
 	}
 	w.expectHeld(app, w.gate("production"))
-	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(other), other); err == nil {
-		w.must(cluster.Client.Delete(w.ctx, other)) // suspended by a person: none of our business
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(other), other); err == nil {
+		w.Must(w.Client.Delete(w.Context(), other)) // suspended by a person: none of our business
 	}
 	w.lock(w.unlocked())
 	w.remove(app)
@@ -47,32 +46,27 @@ func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
 func TestACopyOfWhatWasHeldCanBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	app := w.apply(w.copied("elsewhere/gone", "true"))
-	w.must(cluster.Client.Delete(w.ctx, app))
+	w.Must(w.Client.Delete(w.Context(), app))
 }
 
 func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
-	opened := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: v1alpha1.GateLockName}}
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(opened), opened))
+	opened := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: v1alpha1.GateLockName}}
+	w.Must(w.Client.Get(w.Context(), client.ObjectKeyFromObject(opened), opened))
 	opened.Spec = v1alpha1.GateLockSpec{}
 	other := newWorld(t)
-	for _, user := range []string{"", "system:serviceaccount:" + w.namespace + ":gating-controller", "gating-controller", "system:serviceaccount:flux-system:kustomize-controller"} {
-		config := rest.CopyConfig(cluster.Config)
-		if user != "" {
-			config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
-		}
-		c, err := client.New(config, client.Options{Scheme: cluster.Client.Scheme()})
-		w.must(err)
+	for _, user := range []string{"admin", "system:serviceaccount:" + w.Namespace + ":gating-controller", "gating-controller", "system:serviceaccount:flux-system:kustomize-controller"} {
+		c := w.Person(user, "system:masters").Client
 		for verb, write := range map[string]func() error{
 			"create": func() error {
-				return c.Create(w.ctx, &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: v1alpha1.GateLockName}})
+				return c.Create(w.Context(), &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: v1alpha1.GateLockName}})
 			},
-			"update": func() error { return c.Update(w.ctx, opened.DeepCopy()) },
+			"update": func() error { return c.Update(w.Context(), opened.DeepCopy()) },
 			"patch": func() error {
-				return c.Patch(w.ctx, opened.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":null}`)))
+				return c.Patch(w.Context(), opened.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":null}`)))
 			},
-			"delete": func() error { return c.Delete(w.ctx, opened.DeepCopy()) },
+			"delete": func() error { return c.Delete(w.Context(), opened.DeepCopy()) },
 		} {
 			if err := write(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the gating-controller writes GateLocks") {
 				t.Errorf("%s by %q: %v", verb, user, err)
@@ -87,17 +81,17 @@ func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {
 func TestANamespaceUnderDeletionTakesItsGateLockAlong(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
-	lock := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: v1alpha1.GateLockName}}
+	lock := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: v1alpha1.GateLockName}}
 	// No namespace controller runs here, so that the namespace stays under deletion.
-	w.must(cluster.Client.Delete(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}))
-	w.must(harness.Eventually(w.ctx, timeout, "the GateLock can be deleted", func() error {
-		return client.IgnoreNotFound(cluster.Client.Delete(w.ctx, lock))
-	}))
+	w.Must(w.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
+	w.Eventually("the GateLock can be deleted", func() error {
+		return client.IgnoreNotFound(w.Client.Delete(w.Context(), lock))
+	})
 }
 
 func TestAGateLockHasOneName(t *testing.T) {
 	w := newWorld(t)
-	err := w.controller.Create(w.ctx, &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "another"}})
+	err := w.controller.Create(w.Context(), &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}})
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the one GateLock of a namespace is named closed") {
 		t.Errorf("got %v", err)
 	}

@@ -47,7 +47,7 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 			if tc.gates != "" {
 				obj.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: tc.gates})
 			}
-			w := &world{TB: t, ctx: t.Context(), namespace: w.namespace, controller: w.controller}
+			w := &world{World: w.On(t), controller: w.controller}
 			w.apply(obj)
 			if tc.want == "" {
 				w.expectFree(obj)
@@ -67,23 +67,23 @@ func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
 	w.apply(app)
 	for name, write := range map[string]func(){
 		"flux resume":             func() { w.resume(app) },
-		"suspend false":           func() { w.must(w.patch(app, `{"spec":{"suspend":false}}`)) },
+		"suspend false":           func() { w.Must(w.Flux(app, `{"spec":{"suspend":false}}`)) },
 		"suspend false from Git":  func() { w.apply(w.inGit("app", "false")) },
 		"nothing from Git":        func() { w.apply(w.inGit("app")) },
-		"the annotation removed":  func() { w.must(w.patch(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)) },
-		"the annotation forged":   func() { w.must(w.patch(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"a/b"}}}`)) },
-		"all annotations removed": func() { w.must(w.patch(app, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`)) },
-		"a JSON patch":            func() { w.must(w.json(app, `[{"op":"remove","path":"/spec/suspend"}]`)) },
-		"a JSON patch to false":   func() { w.must(w.json(app, `[{"op":"replace","path":"/spec/suspend","value":false}]`)) },
+		"the annotation removed":  func() { w.Must(w.Flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)) },
+		"the annotation forged":   func() { w.Must(w.Flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"a/b"}}}`)) },
+		"all annotations removed": func() { w.Must(w.Flux(app, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`)) },
+		"a JSON patch":            func() { w.Must(w.json(app, `[{"op":"remove","path":"/spec/suspend"}]`)) },
+		"a JSON patch to false":   func() { w.Must(w.json(app, `[{"op":"replace","path":"/spec/suspend","value":false}]`)) },
 		"a replacement":           func() { w.replace(app, false) },
 		"a replacement from Git":  func() { w.replace(app, true) },
 		"managed fields wiped out": func() {
-			w.must(w.json(app, `[{"op":"replace","path":"/metadata/managedFields","value":[{}]},{"op":"remove","path":"/spec/suspend"}]`))
+			w.Must(w.json(app, `[{"op":"replace","path":"/metadata/managedFields","value":[{}]},{"op":"remove","path":"/spec/suspend"}]`))
 		},
 	} {
 		write()
-		if w.reload(app); !suspended(app) || heldBy(app) != gate {
-			t.Errorf("%s: suspended %t, held by %q", name, suspended(app), heldBy(app))
+		if w.read(app); !harness.Suspended(app) || harness.HeldBy(app) != gate {
+			t.Errorf("%s: suspended %t, held by %q", name, harness.Suspended(app), harness.HeldBy(app))
 		}
 	}
 }
@@ -98,8 +98,8 @@ func TestTheNamesOfAllGatesThatHoldAnObjectStay(t *testing.T) {
 	both := "ops/respecting," + w.gate("production")
 	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: both})
 	config.Object["spec"] = map[string]any{"suspend": true}
-	w.must(w.asController(config))
-	w.must(w.patch(app, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`))
+	w.Must(w.asController(config))
+	w.Must(w.Flux(app, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`))
 	w.expectHeld(app, both)
 }
 
@@ -126,12 +126,12 @@ func TestADryRunShowsThatGitBeginsAndCeasesToSuspend(t *testing.T) {
 	w.lock(w.locked())
 	app := w.inGit("app")
 	w.apply(app)
-	w.must(w.controllerHolds(app))
+	w.Must(w.controllerHolds(app))
 	for _, step := range []struct {
 		suspend []string
 		want    string
 	}{{[]string{"true"}, "kustomize-controller"}, {nil, ""}, {[]string{"true"}, "kustomize-controller"}, {[]string{"false"}, ""}} {
-		w.reload(app)
+		w.read(app)
 		if app.GetAnnotations()[suspendedBy] == step.want {
 			t.Fatalf("suspended by %q before", step.want)
 		}
@@ -140,7 +140,7 @@ func TestADryRunShowsThatGitBeginsAndCeasesToSuspend(t *testing.T) {
 			t.Errorf("Git says %q: the dry-run says suspended by %q, want %q", step.suspend, got, step.want)
 		}
 		w.apply(w.inGit("app", step.suspend...))
-		if got := w.reload(app).GetAnnotations()[suspendedBy]; got != step.want || heldBy(app) == "" {
+		if got := w.read(app).GetAnnotations()[suspendedBy]; got != step.want || harness.HeldBy(app) == "" {
 			t.Errorf("Git says %q: suspended by %q, want %q", step.suspend, got, step.want)
 		}
 	}
@@ -156,15 +156,15 @@ func TestWhatAPersonOrGitSuspendedIsNotClaimed(t *testing.T) {
 	w.lock(w.locked())
 	w.apply(git)
 	touch := func() {
-		w.must(w.patch(before, `{"metadata":{"labels":{"touched":"yes"}}}`))
-		w.must(w.patch(git, `{"metadata":{"labels":{"touched":"yes"}}}`))
+		w.Must(w.Flux(before, `{"metadata":{"labels":{"touched":"yes"}}}`))
+		w.Must(w.Flux(git, `{"metadata":{"labels":{"touched":"yes"}}}`))
 		w.apply(w.inGit("app"))
 	}
 	touch()
 	for obj, owner := range map[string]string{"app": "flux", "naming": "kustomize-controller"} {
-		obj := w.reload(w.inGit(obj))
-		if got := owners(obj); !suspended(obj) || heldBy(obj) != "" || len(got) != 1 || got[0] != owner {
-			t.Errorf("%s: suspended %t, held by %q, owned by %q", obj.GetName(), suspended(obj), heldBy(obj), got)
+		obj := w.read(w.inGit(obj))
+		if got := owners(obj); !harness.Suspended(obj) || harness.HeldBy(obj) != "" || len(got) != 1 || got[0] != owner {
+			t.Errorf("%s: suspended %t, held by %q, owned by %q", obj.GetName(), harness.Suspended(obj), harness.HeldBy(obj), got)
 		}
 	}
 	// Once resumed while the gate is closed, it is the gate's.
@@ -177,18 +177,18 @@ func TestTheControllerReleases(t *testing.T) {
 	w.lock(w.locked())
 	app := w.inGit("app")
 	w.apply(app)
-	w.must(w.controllerHolds(app))
-	if got := owners(w.reload(app)); len(got) != 1 || got[0] != v1alpha1.FieldManager {
+	w.Must(w.controllerHolds(app))
+	if got := owners(w.read(app)); len(got) != 1 || got[0] != v1alpha1.FieldManager {
 		t.Errorf("taken over, it is owned by %q", got)
 	}
 	// An API server may learn late that the lock is open.
-	w.must(w.controllerReleases(app))
+	w.Must(w.controllerReleases(app))
 	w.expectFree(app)
 	w.apply(w.inGit("app"))
 	w.expectHeld(app, w.gate("production"))
 	w.lock(w.unlocked())
-	w.must(w.controllerHolds(app))
-	w.must(w.controllerReleases(app))
+	w.Must(w.controllerHolds(app))
+	w.Must(w.controllerReleases(app))
 	w.apply(w.inGit("app", "false"))
 	w.expectFree(app)
 }
@@ -198,13 +198,13 @@ func TestWhatGitSuspendedDuringAHoldStaysSuspended(t *testing.T) {
 	w.lock(w.locked())
 	app := w.inGit("app")
 	w.apply(app)
-	w.must(w.controllerHolds(app))
+	w.Must(w.controllerHolds(app))
 	w.apply(w.inGit("app", "true"))
 	w.lock(w.unlocked())
-	w.must(w.controllerReleases(app))
-	w.reload(app)
-	if got := owners(app); !suspended(app) || heldBy(app) != "" || len(got) != 1 || got[0] != "kustomize-controller" {
-		t.Errorf("suspended %t, held by %q, owned by %q", suspended(app), heldBy(app), got)
+	w.Must(w.controllerReleases(app))
+	w.read(app)
+	if got := owners(app); !harness.Suspended(app) || harness.HeldBy(app) != "" || len(got) != 1 || got[0] != "kustomize-controller" {
+		t.Errorf("suspended %t, held by %q, owned by %q", harness.Suspended(app), harness.HeldBy(app), got)
 	}
 	if got, ok := app.GetAnnotations()[suspendedBy]; ok {
 		t.Errorf("still says suspended by %q", got)
@@ -217,12 +217,12 @@ func TestAnObjectUnderDeletionIsLetGo(t *testing.T) {
 	app := w.inGit("app")
 	app.SetFinalizers([]string{"finalizers.fluxcd.io"})
 	w.apply(app)
-	w.must(cluster.Client.Delete(w.ctx, app.DeepCopy()))
+	w.Must(w.Client.Delete(w.Context(), app.DeepCopy()))
 	w.lock(w.locked())
-	w.must(w.patch(app, `{"metadata":{"labels":{"touched":"yes"}}}`))
+	w.Must(w.Flux(app, `{"metadata":{"labels":{"touched":"yes"}}}`))
 	w.expectFree(app)
-	w.must(w.patch(app, `{"metadata":{"finalizers":null}}`))
-	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app); client.IgnoreNotFound(err) != nil || err == nil {
+	w.Must(w.Flux(app, `{"metadata":{"finalizers":null}}`))
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(app), app); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("still there: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // The policy and the controller are two programs in two languages that must
@@ -55,7 +56,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 			app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: value})
 
 			var want []string
-			for _, gate := range target.ParseGates(value, w.namespace) {
+			for _, gate := range target.ParseGates(value, w.Namespace) {
 				if is, known := locked[gate]; is || !known {
 					want = append(want, gate)
 				}
@@ -65,9 +66,9 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 					want = append(want, gate)
 				}
 			}
-			w.must(cluster.Client.Create(w.ctx, app, client.DryRunAll))
-			if got := heldBy(app); got != target.FormatHeldBy(want) || suspended(app) != (len(want) > 0) {
-				t.Errorf("%s with labels %v that names %q: suspended %t, held by %q, want %q", app.GetName(), app.GetLabels(), value, suspended(app), got, want)
+			w.Must(w.Client.Create(w.Context(), app, client.DryRunAll))
+			if got := harness.HeldBy(app); got != target.FormatHeldBy(want) || harness.Suspended(app) != (len(want) > 0) {
+				t.Errorf("%s with labels %v that names %q: suspended %t, held by %q, want %q", app.GetName(), app.GetLabels(), value, harness.Suspended(app), got, want)
 			}
 			if len(want) > 0 {
 				held++

@@ -10,13 +10,13 @@ import (
 )
 
 func (w *world) json(obj *unstructured.Unstructured, patch string) error {
-	return cluster.Client.Patch(w.ctx, obj.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
+	return w.Client.Patch(w.Context(), obj.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
 }
 
 // replace is kubectl replace, of the live object or of what is in Git.
 func (w *world) replace(obj *unstructured.Unstructured, fromGit bool) {
 	w.Helper()
-	live := w.reload(obj.DeepCopy())
+	live := w.read(obj.DeepCopy())
 	if fromGit {
 		fresh := w.inGit(obj.GetName())
 		fresh.SetResourceVersion(live.GetResourceVersion())
@@ -24,7 +24,7 @@ func (w *world) replace(obj *unstructured.Unstructured, fromGit bool) {
 	} else {
 		unstructured.RemoveNestedField(live.Object, "spec", "suspend")
 	}
-	w.must(cluster.Client.Update(w.ctx, live, client.FieldOwner("kubectl-replace")))
+	w.Must(w.Client.Update(w.Context(), live, client.FieldOwner("kubectl-replace")))
 }
 
 // controllerHolds is what the controller does to take a hold over.
@@ -41,15 +41,15 @@ func (w *world) controllerReleases(obj *unstructured.Unstructured) error {
 }
 
 func (w *world) asController(config *unstructured.Unstructured) error {
-	return w.controller.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	return w.controller.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 }
 
 // remove deletes an object that may be held: the controller releases it first.
 func (w *world) remove(obj *unstructured.Unstructured) {
 	w.Helper()
 	config := rawRelease()
-	w.must(w.controller.Patch(w.ctx, obj.DeepCopy(), config))
-	w.must(cluster.Client.Delete(w.ctx, obj.DeepCopy()))
+	w.Must(w.controller.Patch(w.Context(), obj.DeepCopy(), config))
+	w.Must(w.Client.Delete(w.Context(), obj.DeepCopy()))
 }
 
 func rawRelease() client.Patch {

@@ -19,7 +19,7 @@ import (
 // sorted.
 func (w *world) verbsOn(name string) (map[string][]string, error) {
 	role := &rbacv1.ClusterRole{}
-	if err := cluster.Client.Get(w.ctx, client.ObjectKey{Name: name}, role); err != nil {
+	if err := cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, role); err != nil {
 		return nil, err
 	}
 	verbs := map[string][]string{}
@@ -55,8 +55,8 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 // The real controller aggregates, as in any cluster.
 func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t *testing.T) {
 	w := newWorld(t)
-	manager, err := cluster.StartControllerManager(w.ctx, "clusterrole-aggregation-controller")
-	w.must(err)
+	manager, err := cluster.StartControllerManager(w.Context(), "clusterrole-aggregation-controller")
+	w.Must(err)
 	t.Cleanup(func() {
 		if err := manager.Stop(); err != nil {
 			t.Error(err)
@@ -68,7 +68,7 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 		if name != "view" { // the path of a generic receiver is all that opens
 			want["gatereceivers"] = verbs
 		}
-		w.eventually(name+" is aggregated", func() error {
+		w.Eventually(name+" is aggregated", func() error {
 			got, err := w.verbsOn(name)
 			if err == nil && !reflect.DeepEqual(got, want) {
 				err = errors.New("not yet")
@@ -82,17 +82,17 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 	g := w.gate("production")
 	for _, role := range []string{"edit", "admin"} {
 		p := w.as("member-"+role, role)
-		w.mayBy(p.name, "update", "gates", v1alpha1.GroupVersion.Group)
+		w.mayBy(p.Name, "update", "gates", v1alpha1.GroupVersion.Group)
 		w.allowed(p, "label", "gate", "production", role+"=b")
-		w.refused(p, g, openings[0], "user "+p.name+" may not open gate")
+		w.refused(p, g, openings[0], "user "+p.Name+" may not open gate")
 		w.born(p, role, `{"gateRef":{"name":"`+role+`"}}`, nil)
-		w.refusedException(p, role, "user "+p.name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+w.approvalOf(role))
-		w.noReceiver(p, "user "+p.name+" may not create a receiver that opens gate", "create", "-f", w.receive(role, ""))
+		w.refusedException(p, role, "user "+p.Name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+w.approvalOf(role))
+		w.noReceiver(p, "user "+p.Name+" may not create a receiver that opens gate", "create", "-f", w.receive(role, ""))
 	}
 	member := w.as("member-view", "view")
-	w.mayBy(member.name, "get", "gates", v1alpha1.GroupVersion.Group)
+	w.mayBy(member.Name, "get", "gates", v1alpha1.GroupVersion.Group)
 	w.refused(member, g, kubectl("label", "label gate GATE a=b"), `cannot patch resource "gates"`)
-	if out, err := member.kubectl(w.ctx, w.namespace, "get", "gatereceivers"); err == nil || !strings.Contains(out, `cannot list resource "gatereceivers"`) {
+	if out, err := member.kubectl(w.Context(), w.Namespace, "get", "gatereceivers"); err == nil || !strings.Contains(out, `cannot list resource "gatereceivers"`) {
 		t.Errorf("who may view sees where webhooks go: %s, %v", out, err)
 	}
 	w.refusedException(member, "edit", `cannot patch resource "gateexceptions"`, "label", "gtex", "edit", "a=b")

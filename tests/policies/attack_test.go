@@ -36,7 +36,7 @@ func kubectl(name, command string) attack {
 	return attack{name, func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		replacer := strings.NewReplacer("GATE", g.Name, "NOW", time.Now().UTC().Format(time.RFC3339Nano))
 		args := strings.Fields(replacer.Replace(command))
-		return p.kubectl(w.ctx, w.namespace, args...)
+		return p.kubectl(w.Context(), w.Namespace, args...)
 	}}
 }
 
@@ -44,7 +44,7 @@ func kubectl(name, command string) attack {
 func apply(name, command string, annotations map[string]string) attack {
 	return attack{name, func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		file := w.manifest("name: "+g.Name, annotations)
-		return p.kubectl(w.ctx, w.namespace, append(strings.Fields(command), "-f", file)...)
+		return p.kubectl(w.Context(), w.Namespace, append(strings.Fields(command), "-f", file)...)
 	}}
 }
 
@@ -70,7 +70,7 @@ var openings = []attack{
 	{"update by a client in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		g = w.get(g)
 		g.Annotations[openAt] = now()
-		return "", p.client.Update(w.ctx, g)
+		return "", p.Client.Update(w.Context(), g)
 	}},
 }
 
@@ -81,9 +81,9 @@ func TestNoPatchOpensAGateWithoutTheVerb(t *testing.T) {
 	patrick := w.as("patrick", w.role([]string{"get", "list", "patch", "update"}, []string{"gates"}))
 	for _, a := range openings {
 		for _, p := range []*person{edith, patrick} {
-			t.Run(a.name+" by "+p.name, func(t *testing.T) {
-				w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
-				w.refused(p, g, a, fmt.Sprintf("user %s may not open gate %s/production: a request to open needs the verb open", p.name, w.namespace))
+			t.Run(a.name+" by "+p.Name, func(t *testing.T) {
+				w := w.on(t)
+				w.refused(p, g, a, fmt.Sprintf("user %s may not open gate %s/production: a request to open needs the verb open", p.Name, w.Namespace))
 			})
 		}
 	}
@@ -110,7 +110,7 @@ func TestACloseRequestNeedsItsOwnVerb(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	olga := w.as("olga", w.role([]string{"get", "patch", "open"}, []string{"gates"}))
-	w.refused(olga, g, kubectl("close", "annotate gate GATE "+closeAt+"=NOW"), "user olga may not close gate "+w.namespace+"/production: a request to close needs the verb close")
+	w.refused(olga, g, kubectl("close", "annotate gate GATE "+closeAt+"=NOW"), "user olga may not close gate "+w.Namespace+"/production: a request to close needs the verb close")
 	w.refused(olga, g, kubectl("reason", "annotate gate GATE close.gate.fluxcd.io/reason=x"), "may not close")
 	w.allowed(olga, "annotate", "gate", "production", openAt+"="+now())
 	w.decided(g, metav1.ConditionTrue)
@@ -123,8 +123,8 @@ func TestTheVerbIsThatOfOneGateInOneNamespace(t *testing.T) {
 	nora := home.as("nora", home.role([]string{"open"}, []string{"gates"}, "production"), editor, viewer)
 	away.as("nora", editor, viewer)
 	open := kubectl("open", "annotate gate GATE "+openAt+"=NOW")
-	home.refused(nora, other, open, "user nora may not open gate "+home.namespace+"/staging")
-	away.refused(nora, foreign, open, "user nora may not open gate "+away.namespace+"/production")
+	home.refused(nora, other, open, "user nora may not open gate "+home.Namespace+"/staging")
+	away.refused(nora, foreign, open, "user nora may not open gate "+away.Namespace+"/production")
 	home.allowed(nora, "annotate", "gate", "production", openAt+"="+now())
 	home.decided(g, metav1.ConditionTrue)
 	away.decided(foreign, metav1.ConditionFalse)
@@ -141,9 +141,9 @@ func TestNoGateIsBornOpenWithoutTheVerb(t *testing.T) {
 		annotations   map[string]string
 		cause         string
 	}{
-		"create":                                {edith, "name: production", "create", request, "user edith may not open gate " + w.namespace + "/production"},
-		"create with a generated name":          {edith, "generateName: production-", "create", request, "user edith may not open gate " + w.namespace + "/production-"},
-		"the verb for another than the created": {nora, "generateName: production", "create", request, "user nora may not open gate " + w.namespace + "/production"},
+		"create":                                {edith, "name: production", "create", request, "user edith may not open gate " + w.Namespace + "/production"},
+		"create with a generated name":          {edith, "generateName: production-", "create", request, "user edith may not open gate " + w.Namespace + "/production-"},
+		"the verb for another than the created": {nora, "generateName: production", "create", request, "user nora may not open gate " + w.Namespace + "/production"},
 		"apply":                                 {edith, "name: production", "apply", request, "may not open"},
 		"server-side apply":                     {edith, "name: production", "apply --server-side", request, "may not open"},
 		"a forged requestedBy":                  {edith, "name: production", "create", map[string]string{openAt: now(), openBy: "alice"}, "user edith may not open"},
@@ -151,13 +151,13 @@ func TestNoGateIsBornOpenWithoutTheVerb(t *testing.T) {
 		"a close request":                       {edith, "name: production", "create", map[string]string{closeAt: now()}, "may not close"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
-			out, err := tc.p.kubectl(w.ctx, w.namespace, append(strings.Fields(tc.command), "-f", w.manifest(tc.name, tc.annotations))...)
+			w := w.on(t)
+			out, err := tc.p.kubectl(w.Context(), w.Namespace, append(strings.Fields(tc.command), "-f", w.manifest(tc.name, tc.annotations))...)
 			if err == nil || !strings.Contains(err.Error(), tc.cause) {
 				t.Errorf("got %s, %v", out, err)
 			}
 			gates := &v1alpha1.GateList{}
-			w.must(cluster.Client.List(w.ctx, gates, client.InNamespace(w.namespace)))
+			w.Must(cluster.Client.List(w.Context(), gates, client.InNamespace(w.Namespace)))
 			if len(gates.Items) > 0 {
 				t.Errorf("created: %+v", gates.Items)
 			}
@@ -192,7 +192,7 @@ func TestChangingRemovingAndAddingAgainOpensNothing(t *testing.T) {
 	w.refused(edith, g, kubectl("add again", "annotate gate GATE "+openAt+"="+at), "may not open")
 	w.refused(edith, g, kubectl("add another", "annotate gate GATE "+openAt+"=NOW"), "may not open")
 	w.refused(edith, g, attack{"remove and add in one patch", func(w *world, p *person, _ *v1alpha1.Gate) (string, error) {
-		return p.kubectl(w.ctx, w.namespace, "patch", "gate", "production", "--type=json", "-p",
+		return p.kubectl(w.Context(), w.Namespace, "patch", "gate", "production", "--type=json", "-p",
 			`[{"op":"remove","path":"/metadata/annotations/close.gate.fluxcd.io~1requestedAt"},`+
 				`{"op":"add","path":"/metadata/annotations/open.gate.fluxcd.io~1requestedAt","value":"`+now()+`"}]`)
 	}}, "may not open")
@@ -218,9 +218,9 @@ func TestOtherSpellingsOpenNothing(t *testing.T) {
 				value = time.Now().UTC().Format("2006-01-02T150405Z")
 			}
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{field: map[string]string{key: value}}})
-			w.must(err)
+			w.Must(err)
 			before := w.get(g)
-			if err := edith.client.Patch(w.ctx, before.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+			if err := edith.Client.Patch(w.Context(), before.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 				if w.get(g).ResourceVersion != before.ResourceVersion {
 					t.Errorf("%s %q is refused, but changed the gate", field, key)
 				}
@@ -228,7 +228,7 @@ func TestOtherSpellingsOpenNothing(t *testing.T) {
 		}
 	}
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+openAt+`":"x"}}}`))
-	w.must(edith.client.Patch(w.ctx, w.get(g), label))
+	w.Must(edith.Client.Patch(w.Context(), w.get(g), label))
 	g = w.get(g)
 	if len(g.Annotations) < 10 || len(g.Labels) < 10 {
 		t.Errorf("few spellings were accepted: %q, %q", slices.Collect(maps.Keys(g.Annotations)), slices.Collect(maps.Keys(g.Labels)))
@@ -245,7 +245,7 @@ func TestOtherSpellingsOpenNothing(t *testing.T) {
 // allowed runs kubectl, which must succeed.
 func (w *world) allowed(p *person, args ...string) string {
 	w.Helper()
-	out, err := p.kubectl(w.ctx, w.namespace, args...)
-	w.must(err)
+	out, err := p.kubectl(w.Context(), w.Namespace, args...)
+	w.Must(err)
 	return out
 }

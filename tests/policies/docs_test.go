@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -34,12 +32,9 @@ func blocks(t *testing.T, language string) (found []string, text string) {
 // documented returns the world of the docs: the Gate production in flux-system.
 func documented(t *testing.T) (*world, *v1alpha1.Gate) {
 	t.Helper()
-	w := &world{T: t, ctx: t.Context(), namespace: "flux-system"}
-	w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})))
-	for _, what := range [][]string{{"gateexceptions", "--all"}, {"--ignore-not-found", "gate", "production"}} {
-		_, err := cluster.Kubectl(w.ctx, append([]string{"--namespace=" + w.namespace, "delete"}, what...)...)
-		w.must(err)
-	}
+	w := newWorld(t)
+	w.Namespace = "flux-system"
+	cluster.Documented(t, w.Namespace, "docs-away")
 	return w, w.gate("production")
 }
 
@@ -50,7 +45,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 		t.Fatalf("%d commands", len(commands))
 	}
 	alice, err := cluster.KubeconfigFor("alice-of-sre", "sre")
-	w.must(err)
+	w.Must(err)
 	output := ""
 	for _, command := range commands {
 		if strings.Contains(command, "sed ") { // the tests go on with the account that they have
@@ -64,7 +59,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 			who = alice
 			w.reported(g, "hotfix-1234", v1alpha1.WaitingApprovalReason)
 		}
-		shell := exec.CommandContext(w.ctx, "bash", "-euo", "pipefail", "-c", command)
+		shell := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", command)
 		shell.Dir = harness.Root()
 		shell.Env = append(os.Environ(), "KUBECONFIG="+who, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 		out, err := shell.CombinedOutput()
@@ -74,36 +69,36 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 		output += string(out)
 	}
 	// What the docs take away, the tests go on with.
-	w.must(cluster.InstallComponent(w.ctx, "policies"))
-	_, err = cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
-	w.must(err)
+	w.Must(cluster.InstallComponent(w.Context(), "policies"))
+	_, err = cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
+	w.Must(err)
 	w.mayBy("system:serviceaccount:gating-system:gating-controller", "patch", "gates", v1alpha1.GroupVersion.Group)
 	if !strings.Contains(output, "\nyes\n") {
 		t.Errorf("alice may not open: %s", output)
 	}
 	w.reported(g, "hotfix-1234", v1alpha1.PendingReason, "alice-of-sre")
 	olaf, err := cluster.KubeconfigFor("olaf-on-call", "on-call")
-	w.must(err)
-	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+olaf, "-n", w.namespace, "create", "-f", w.except("olafs", "", nil))
-	w.must(err)
-	out, err := cluster.Kubectl(w.ctx, "--kubeconfig="+olaf, "-n", w.namespace, "label", "gate", "production", "a=b")
+	w.Must(err)
+	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+olaf, "-n", w.Namespace, "create", "-f", w.except("olafs", "", nil))
+	w.Must(err)
+	out, err := cluster.Kubectl(w.Context(), "--kubeconfig="+olaf, "-n", w.Namespace, "label", "gate", "production", "a=b")
 	if err == nil || !strings.Contains(out, `User "olaf-on-call" cannot patch resource "gates"`) {
 		t.Errorf("on-call edits gates: %s, %v", out, err)
 	}
 	polly, err := cluster.KubeconfigFor("polly-of-pipelines", "pipelines")
-	w.must(err)
-	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+polly, "-n", w.namespace, "create", "-f", w.receive("staging", `{"gates":[{"name":"staging"}],"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
-	w.must(err)
+	w.Must(err)
+	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+polly, "-n", w.Namespace, "create", "-f", w.receive("staging", `{"gates":[{"name":"staging"}],"action":null,"actionExpr":"req.ok ? 'open' : 'close'"}`))
+	w.Must(err)
 	for cause, args := range map[string][]string{
 		"may not create a receiver that opens gate flux-system/production": {"create", "-f", w.receive("production", "")},
 		"no": {"auth", "can-i", "patch", "gates.gating.toolkit.fluxcd.io/staging"},
 	} {
-		if out, err := cluster.Kubectl(w.ctx, append(args, "--kubeconfig="+polly, "-n", w.namespace)...); err == nil || !strings.Contains(out, cause) {
+		if out, err := cluster.Kubectl(w.Context(), append(args, "--kubeconfig="+polly, "-n", w.Namespace)...); err == nil || !strings.Contains(out, cause) {
 			t.Errorf("pipelines may %q: %s", args, out)
 		}
 	}
-	_, err = cluster.Kubectl(w.ctx, "--kubeconfig="+alice, "-n", w.namespace, "annotate", "gate/production", openAt+"="+now())
-	w.must(err)
+	_, err = cluster.Kubectl(w.Context(), "--kubeconfig="+alice, "-n", w.Namespace, "annotate", "gate/production", openAt+"="+now())
+	w.Must(err)
 	w.decided(g, metav1.ConditionTrue)
 }
 
@@ -113,20 +108,19 @@ func TestTheManifestsOfTheSecurityPageWork(t *testing.T) {
 	if len(manifests) != 2 {
 		t.Fatalf("%d manifests", len(manifests))
 	}
-	_, err := cluster.Kubectl(w.ctx, "apply", "-f", w.file(manifests[0]))
-	w.must(err)
-	w.must(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "docs-away"}}))
-	_, err = cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "rolebinding", "nils", "--role=open-production", "--user=nils")
-	w.must(err)
+	_, err := cluster.Kubectl(w.Context(), "apply", "-f", w.file(manifests[0]))
+	w.Must(err)
+	_, err = cluster.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", "nils", "--role=open-production", "--user=nils")
+	w.Must(err)
 	nils := w.as("nils")
 	w.mayBy("nils", "open", "gates", v1alpha1.GroupVersion.Group)
 	w.allowed(nils, "annotate", "--overwrite", "gate/production", openAt+"="+now())
 
 	dir := t.TempDir()
-	w.must(os.CopyFS(filepath.Join(dir, "config", "policies"), os.DirFS(filepath.Join(harness.Root(), "config", "policies"))))
-	w.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(manifests[1]), 0o600))
-	out, err := cluster.Kubectl(w.ctx, "kustomize", dir)
-	w.must(err)
+	w.Must(os.CopyFS(filepath.Join(dir, "config", "policies"), os.DirFS(filepath.Join(harness.Root(), "config", "policies"))))
+	w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(manifests[1]), 0o600))
+	out, err := cluster.Kubectl(w.Context(), "kustomize", dir)
+	w.Must(err)
 	found := false
 	for _, document := range strings.Split(out, "\n---\n") {
 		if strings.Contains(document, "kind: ClusterRole\n") && strings.Contains(document, "name: gate-editor\n") {
@@ -142,12 +136,12 @@ func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
 	w, _ := documented(t)
 	_, text := blocks(t, "sh")
 	edith := w.as("edith", editor, viewer)
-	out, err := edith.kubectl(w.ctx, w.namespace, "annotate", "--overwrite", "gate/production", openAt+"=2020-01-01T00:00:00Z")
+	out, err := edith.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate/production", openAt+"=2020-01-01T00:00:00Z")
 	if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
 		t.Errorf("the page lacks\n%s", out)
 	}
 	file := w.receive("ci", "")
-	out, err = w.as("rita", receiverEditor).kubectl(w.ctx, w.namespace, "create", "-f", file)
+	out, err = w.as("rita", receiverEditor).kubectl(w.Context(), w.Namespace, "create", "-f", file)
 	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "receiver.yaml")), " "); err == nil || !strings.Contains(text, want) {
 		t.Errorf("the page lacks\n%s", out)
 	}
@@ -157,11 +151,11 @@ func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
 func TestThePageOfExceptionsSaysHowToApprove(t *testing.T) {
 	w, g := documented(t)
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "exceptions.md"))
-	w.must(err)
+	w.Must(err)
 	page := strings.Join(strings.Fields(string(content)), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)
-	_, err = cluster.Kubectl(w.ctx, "-n", w.namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"exceptions":{"approvals":2}}}`)
-	w.must(err)
+	_, err = cluster.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"exceptions":{"approvals":2}}}`)
+	w.Must(err)
 	e := w.born(alice, "hotfix", opens(1), nil)
 	has := func(out string) {
 		w.Helper()
@@ -181,9 +175,9 @@ func TestThePageOfExceptionsSaysHowToApprove(t *testing.T) {
 	seen := w.approvalOf("hotfix")
 	w.allowed(alice, ttl("1h")...)
 	for p, value := range map[*person]string{bob: seen, w.as("alice", exceptionApprover): w.approvalOf("hotfix")} {
-		out, err := p.kubectl(w.ctx, w.namespace, annotated(value)...)
+		out, err := p.kubectl(w.Context(), w.Namespace, annotated(value)...)
 		if err == nil {
-			t.Errorf("%s approves: %s", p.name, out)
+			t.Errorf("%s approves: %s", p.Name, out)
 		}
 		has(out)
 	}

@@ -21,10 +21,10 @@ import (
 func (w *world) guarded(approvals int32) *v1alpha1.Gate {
 	w.Helper()
 	g := &v1alpha1.Gate{
-		ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.Namespace},
 		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Exceptions: &v1alpha1.ExceptionPolicy{Approvals: approvals}},
 	}
-	w.must(cluster.Client.Create(w.ctx, g))
+	w.Create(g)
 	w.decided(g, metav1.ConditionFalse)
 	return g
 }
@@ -40,10 +40,10 @@ func opens(hours int) string {
 func (w *world) reported(g *v1alpha1.Gate, name, reason string, approvers ...string) {
 	w.Helper()
 	token := time.Now().Format(time.RFC3339Nano)
-	w.must(cluster.Client.Patch(w.ctx, w.exception(name), client.RawPatch(types.MergePatchType,
+	w.Must(cluster.Client.Patch(w.Context(), w.exception(name), client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+fluxmeta.ReconcileRequestAnnotation+`":"`+token+`"}}}`))))
 	e := &v1alpha1.GateException{}
-	w.eventually("the controller has looked at "+name, func() error {
+	w.Eventually("the controller has looked at "+name, func() error {
 		if e = w.exception(name); e.Status.LastHandledReconcileAt != token || e.Status.ObservedGeneration != e.Generation {
 			return fmt.Errorf("status %+v", e.Status)
 		}
@@ -88,13 +88,7 @@ func TestAnApprovalOutlivesFluxWhileTheControllerIsDown(t *testing.T) {
 	flux, alice := w.as("flux", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.born(flux, "hotfix", opens(1), nil)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.must(gating.Stop())
-	defer func() {
-		var err error
-		gating, err = cluster.StartGatingController(t.Context())
-		w.must(err)
-		w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
-	}()
+	start := w.stopController()
 	w.allowed(alice, w.approval()...)
 	w.allowed(flux, "patch", "gtex", "hotfix", "--type=json", "-p", `[{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedAt"},`+
 		`{"op":"remove","path":"/metadata/annotations/approve.gate.fluxcd.io~1requestedBy"}]`)
@@ -102,6 +96,8 @@ func TestAnApprovalOutlivesFluxWhileTheControllerIsDown(t *testing.T) {
 	if n := len(w.exception("hotfix").Status.Approvals); n > 0 {
 		t.Errorf("%d approvals are noted while the controller is down", n)
 	}
+	start()
+	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
 func TestAnEditVoidsApprovals(t *testing.T) {
@@ -157,7 +153,7 @@ func TestWhatIsDeletedAndCreatedAgainIsNotApproved(t *testing.T) {
 		}
 	}
 	text := strings.Join(restored, "\n")
-	out, err := ona.kubectl(w.ctx, w.namespace, "create", "-f", w.file(text))
+	out, err := ona.kubectl(w.Context(), w.Namespace, "create", "-f", w.file(text))
 	if err == nil || !strings.Contains(out, "while creating it") {
 		t.Errorf("restored with its approval: %s, %v", out, err)
 	}
@@ -178,7 +174,7 @@ func TestForgeriesApproveNothing(t *testing.T) {
 		{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", w.except("hotfix", opens(2), map[string]string{authors: "alice", approveBy: w.lines("3 alice")})},
 	} {
 		w.allowed(beth, args...)
-		w.refusedException(beth, "hotfix", "user beth wrote gate exception "+w.namespace+"/hotfix", w.approval()...)
+		w.refusedException(beth, "hotfix", "user beth wrote gate exception "+w.Namespace+"/hotfix", w.approval()...)
 		w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	}
 	if e := w.exception("hotfix"); e.Annotations[authors] != "beth" || e.Annotations[approveBy] != "" {

@@ -23,9 +23,9 @@ func (w *world) judged(name string) {
 	w.Helper()
 	e := w.exception(name)
 	e.Name, e.ResourceVersion = "judged", ""
-	w.eventually("the policy knows "+name, func() error {
-		err := cluster.Client.Create(w.ctx, e.DeepCopy(), client.DryRunAll)
-		if err == nil || !strings.Contains(err.Error(), "overlaps with gate exception "+w.namespace+"/"+name+" ") {
+	w.Eventually("the policy knows "+name, func() error {
+		err := cluster.Client.Create(w.Context(), e.DeepCopy(), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "overlaps with gate exception "+w.Namespace+"/"+name+" ") {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
@@ -35,8 +35,8 @@ func (w *world) judged(name string) {
 // free waits until nothing overlaps with a spec any more.
 func (w *world) free(spec string) {
 	w.Helper()
-	w.eventually("nothing overlaps", func() error {
-		_, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "--dry-run=server", "-f", w.except("free", spec, nil))
+	w.Eventually("nothing overlaps", func() error {
+		_, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "create", "--dry-run=server", "-f", w.except("free", spec, nil))
 		return err
 	})
 }
@@ -64,17 +64,17 @@ func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 		"of another gate":                     {`{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
-			out, err := ona.kubectl(w.ctx, w.namespace, "create", "--dry-run=server", "-f", w.except("second", tc.spec, nil))
+			w := w.on(t)
+			out, err := ona.kubectl(w.Context(), w.Namespace, "create", "--dry-run=server", "-f", w.except("second", tc.spec, nil))
 			cause := fmt.Sprintf("denied request: gate exception %[1]s/second overlaps with gate exception %[1]s/first of the same gate production, "+
-				"which lasts from 2099-01-10T00:00:00Z until 2099-01-20T00:00:00Z", w.namespace)
+				"which lasts from 2099-01-10T00:00:00Z until 2099-01-20T00:00:00Z", w.Namespace)
 			if tc.refused != (err != nil) || tc.refused && !strings.Contains(out, cause) {
 				t.Errorf("got %s, %v", out, err)
 			}
 		})
 	}
-	out, err := ona.kubectl(w.ctx, w.namespace, "create", "-f", w.except("generateName: second-", lasting("19T00", "21T00"), nil))
-	if err == nil || !strings.Contains(out, "gate exception "+w.namespace+"/second-") {
+	out, err := ona.kubectl(w.Context(), w.Namespace, "create", "-f", w.except("generateName: second-", lasting("19T00", "21T00"), nil))
+	if err == nil || !strings.Contains(out, "gate exception "+w.Namespace+"/second-") {
 		t.Errorf("a generated name: %s, %v", out, err)
 	}
 	away := newWorld(t)
@@ -94,7 +94,7 @@ func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
 		return []string{"patch", "gtex", name, "--type=merge", "-p", `{"spec":` + spec + `}`}
 	}
 	cause := func(name, other string) string {
-		return fmt.Sprintf("gate exception %[1]s/%[2]s overlaps with gate exception %[1]s/%[3]s of the same gate production, which lasts from 2099-01-", w.namespace, name, other)
+		return fmt.Sprintf("gate exception %[1]s/%[2]s overlaps with gate exception %[1]s/%[3]s of the same gate production, which lasts from 2099-01-", w.Namespace, name, other)
 	}
 	w.refusedException(ona, "first", cause("first", "second"), patch("first", `{"validUntil":"2099-01-20T00:00:01Z"}`)...)
 	w.allowed(ona, patch("third", `{"validUntil":"2099-01-30T00:00:00Z"}`)...) // of another gate
@@ -111,6 +111,13 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.Eventually("the controller has reported on it", func() error {
+		if e := w.exception("first"); e.Status.ObservedGeneration != e.Generation {
+			return fmt.Errorf("status %+v", e.Status)
+		}
+		return nil
+	})
+	w.stopController()
 	w.judged("first")
 	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
 	state := func(state string) {
@@ -147,18 +154,13 @@ func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.born(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
-	w.eventually("it is expired", func() error {
+	w.Eventually("it is expired", func() error {
 		if s := w.exception("first").Status; s.State != v1alpha1.ExceptionExpired {
 			return fmt.Errorf("status %+v", s)
 		}
 		return nil
 	})
-	w.must(gating.Stop())
-	defer func() {
-		var err error
-		gating, err = cluster.StartGatingController(t.Context())
-		w.must(err)
-	}()
+	w.stopController()
 	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"spec":`+lasting("10T00", "20T00")+`}`)
 	w.judged("first")
 }
@@ -178,7 +180,7 @@ func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
 		w.allowed(account, "patch", "gtex", name, "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1,"state":"Pending"}}`)
 		w.allowed(ona, "label", "gtex", name, "a=b")
 	}
-	w.refusedException(ona, "first", "overlaps with gate exception "+w.namespace+"/second", "patch", "gtex", "first", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"}}`)
+	w.refusedException(ona, "first", "overlaps with gate exception "+w.Namespace+"/second", "patch", "gtex", "first", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"}}`)
 	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"spec":`+lasting("01T00", "02T00")+`}`)
 	for _, name := range []string{"first", "second"} {
 		w.allowed(account, "patch", "gtex", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
@@ -189,15 +191,15 @@ func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
 // bound.
 func (w *world) overlapping(p *person, names ...string) {
 	w.Helper()
-	_, err := cluster.Kubectl(w.ctx, "delete", "validatingadmissionpolicybinding", "gate-exception-overlap")
-	w.must(err)
+	_, err := cluster.Kubectl(w.Context(), "delete", "validatingadmissionpolicybinding", "gate-exception-overlap")
+	w.Must(err)
 	defer func() {
-		_, err := cluster.Kubectl(w.ctx, "apply", "-f", harness.Root()+"/config/policies/exception_overlap.yaml")
-		w.must(err)
+		_, err := cluster.Kubectl(w.Context(), "apply", "-f", harness.Root()+"/config/policies/exception_overlap.yaml")
+		w.Must(err)
 	}()
 	for _, name := range names {
-		w.eventually("nobody judges "+name, func() error {
-			_, err := p.kubectl(w.ctx, w.namespace, "create", "-f", w.except(name, lasting("10T00", "20T00"), nil))
+		w.Eventually("nobody judges "+name, func() error {
+			_, err := p.kubectl(w.Context(), w.Namespace, "create", "-f", w.except(name, lasting("10T00", "20T00"), nil))
 			return err
 		})
 	}

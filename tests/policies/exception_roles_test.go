@@ -23,7 +23,7 @@ func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
 		w.as("patrick", w.role([]string{"get", "list", "patch", "update"}, []string{"gateexceptions"})),
 		w.as("alice", opener, exceptionEditor, viewer), // opens Gates, and may do all but approve
 	} {
-		cause := "user " + p.name + " may not approve gate exception " + w.namespace + "/hotfix: it needs the verb approve on gateexceptions.gating.toolkit.fluxcd.io"
+		cause := "user " + p.Name + " may not approve gate exception " + w.Namespace + "/hotfix: it needs the verb approve on gateexceptions.gating.toolkit.fluxcd.io"
 		for _, args := range [][]string{
 			w.approval(), w.approval(approveBy + "=" + w.lines("1 bob")), w.approval("--dry-run=server"),
 			{"annotate", "gtex", "hotfix", approveAt + "="},
@@ -39,7 +39,7 @@ func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
 		}
 	}
 	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions"}))
-	w.refusedException(account, "hotfix", "user "+account.name+" may not approve", w.approval()...)
+	w.refusedException(account, "hotfix", "user "+account.Name+" may not approve", w.approval()...)
 }
 
 func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
@@ -48,7 +48,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	clara := w.clusterAdmin()
 	w.born(beth, "hotfix", "", nil)
 	wrote := func(p *person) string {
-		return "user " + p.name + " wrote gate exception " + w.namespace + "/hotfix: somebody else has to approve it"
+		return "user " + p.Name + " wrote gate exception " + w.Namespace + "/hotfix: somebody else has to approve it"
 	}
 	w.refusedException(beth, "hotfix", wrote(beth), w.approval()...)
 	w.refusedException(beth, "hotfix", wrote(beth), w.approval(authors+"=carl")...)
@@ -85,10 +85,10 @@ func TestNoExceptionIsBornApproved(t *testing.T) {
 				if strings.HasPrefix(name, "generate") && command != "create" {
 					continue
 				}
-				out, err := p.kubectl(w.ctx, w.namespace, append(strings.Fields(command), "-f", w.except(name, "", map[string]string{approveAt: now(), approveBy: "1 bob"}))...)
-				if err == nil || !strings.Contains(out, "user "+p.name+" may not approve gate exception "+w.namespace+"/hotfix") ||
+				out, err := p.kubectl(w.Context(), w.Namespace, append(strings.Fields(command), "-f", w.except(name, "", map[string]string{approveAt: now(), approveBy: "1 bob"}))...)
+				if err == nil || !strings.Contains(out, "user "+p.Name+" may not approve gate exception "+w.Namespace+"/hotfix") ||
 					!strings.Contains(out, " while creating it: create it without approve.gate.fluxcd.io/requestedAt, somebody else has to approve it") {
-					t.Errorf("%s by %s: %s, %v", command, p.name, out, err)
+					t.Errorf("%s by %s: %s, %v", command, p.Name, out, err)
 				}
 			}
 		}
@@ -105,8 +105,8 @@ func TestTheVerbApproveIsThatOfOneException(t *testing.T) {
 	away.born(ona, "hotfix", "", nil)
 	nora := home.as("nora", home.role([]string{"get", "patch"}, []string{"gateexceptions"}), home.role([]string{"approve"}, []string{"gateexceptions"}, "hotfix", "production"))
 	away.as("nora", away.role([]string{"get", "patch"}, []string{"gateexceptions"}))
-	home.refusedException(nora, "other", "user nora may not approve gate exception "+home.namespace+"/other", "annotate", "gtex", "other", approveAt+"="+home.approvalOf("other"))
-	away.refusedException(nora, "hotfix", "user nora may not approve gate exception "+away.namespace+"/hotfix", away.approval()...)
+	home.refusedException(nora, "other", "user nora may not approve gate exception "+home.Namespace+"/other", "annotate", "gtex", "other", approveAt+"="+home.approvalOf("other"))
+	away.refusedException(nora, "hotfix", "user nora may not approve gate exception "+away.Namespace+"/hotfix", away.approval()...)
 	home.allowed(nora, home.approval()...)
 	home.stampedException("hotfix", "ona", "1 nora")
 }
@@ -138,11 +138,11 @@ func TestNobodyApprovesByAManifest(t *testing.T) {
 	at := map[string]string{approveAt: w.approvalOf("hotfix")}
 	part, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateExceptionKind,
-		"metadata": map[string]any{"name": "hotfix", "namespace": w.namespace, "annotations": at},
+		"metadata": map[string]any{"name": "hotfix", "namespace": w.Namespace, "annotations": at},
 	})
-	w.must(err)
+	w.Must(err)
 	for _, p := range []*person{flux, bob} {
-		cause := "user " + p.name + " may not approve gate exception " + w.namespace + "/hotfix by a manifest, together with its spec: use kubectl annotate"
+		cause := "user " + p.Name + " may not approve gate exception " + w.Namespace + "/hotfix by a manifest, together with its spec: use kubectl annotate"
 		for _, args := range [][]string{
 			{"apply", "--server-side", "--field-manager=kustomize-controller", "-f", w.except("hotfix", "", at)},
 			{"apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller", "-f", w.except("hotfix", "", at)},
@@ -167,7 +167,7 @@ func TestAnApproverChangesNothingElse(t *testing.T) {
 	w.born(ona, "hotfix", "", map[string]string{"owner": "team-a"})
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/stay"],"labels":{"gating.toolkit.fluxcd.io/gate":"production"}}}`)
 	may := func(what string) string {
-		return "user alice may not change " + what + " of gate exception " + w.namespace + "/hotfix: it needs the verb update on gateexceptions.gating.toolkit.fluxcd.io"
+		return "user alice may not change " + what + " of gate exception " + w.Namespace + "/hotfix: it needs the verb update on gateexceptions.gating.toolkit.fluxcd.io"
 	}
 	merge := "patch gtex hotfix --type=merge -p "
 	for _, tc := range []struct{ cause, command string }{
@@ -183,7 +183,7 @@ func TestAnApproverChangesNothingElse(t *testing.T) {
 		{may("spec, labels"), merge + `{"metadata":{"labels":{"a":"b"}},"spec":{"ttlAfterExpired":"1h"}}`},
 		{may("annotations other than those of approvals"), "apply --server-side --force-conflicts -f " + w.except("hotfix", "", map[string]string{"a": "b"})},
 		{`cannot delete resource "gateexceptions"`, "delete gtex hotfix"},
-		{`cannot deletecollection resource "gateexceptions"`, "delete --raw /apis/gating.toolkit.fluxcd.io/v1alpha1/namespaces/" + w.namespace + "/gateexceptions"},
+		{`cannot deletecollection resource "gateexceptions"`, "delete --raw /apis/gating.toolkit.fluxcd.io/v1alpha1/namespaces/" + w.Namespace + "/gateexceptions"},
 		{`cannot update resource "gateexceptions"`, "replace -f " + w.except("hotfix", "", nil)},
 		{`cannot create resource "gateexceptions"`, "create -f " + w.except("another", "", nil)},
 		{`cannot create resource "gateexceptions"`, "apply --server-side -f " + w.except("another", "", nil)},
@@ -229,20 +229,20 @@ func TestWhoHasNoRoleForItMakesNoException(t *testing.T) {
 	for _, p := range []*person{
 		w.as("victor", viewer), w.as("olaf", opener), w.as("edgar", editor), w.as("alice", exceptionApprover), w.as("mallory"),
 	} {
-		cannot := func(verb string) string { return `User "` + p.name + `" cannot ` + verb + ` resource "gateexceptions"` }
+		cannot := func(verb string) string { return `User "` + p.Name + `" cannot ` + verb + ` resource "gateexceptions"` }
 		for _, command := range []string{"create", "apply --server-side"} {
-			out, err := p.kubectl(w.ctx, w.namespace, append(strings.Fields(command), "--validate=false", "-f", w.except("another", `{"gateRef":{"name":"staging"}}`, nil))...)
+			out, err := p.kubectl(w.Context(), w.Namespace, append(strings.Fields(command), "--validate=false", "-f", w.except("another", `{"gateRef":{"name":"staging"}}`, nil))...)
 			if err == nil || !strings.Contains(out, cannot("create")) && !strings.Contains(out, cannot("patch")) {
-				t.Errorf("%s by %s: %s, %v", command, p.name, out, err)
+				t.Errorf("%s by %s: %s, %v", command, p.Name, out, err)
 			}
 		}
-		if p.name != "alice" {
+		if p.Name != "alice" {
 			w.refusedException(p, "hotfix", cannot("patch"), "apply", "--server-side", "--force-conflicts", "--validate=false",
 				"-f", w.except("hotfix", `{"ttlAfterExpired":"1h"}`, nil))
 		}
 		w.refusedException(p, "hotfix", cannot("delete"), "delete", "gtex", "hotfix")
 		w.refusedException(p, "hotfix", cannot("update"), "replace", "--raw",
-			"/apis/gating.toolkit.fluxcd.io/v1alpha1/namespaces/"+w.namespace+"/gateexceptions/hotfix", "-f", w.except("hotfix", "", nil))
+			"/apis/gating.toolkit.fluxcd.io/v1alpha1/namespaces/"+w.Namespace+"/gateexceptions/hotfix", "-f", w.except("hotfix", "", nil))
 	}
 	w.allowed(w.as("victor"), "get", "gtex", "hotfix")
 	w.refusedException(w.as("mallory"), "hotfix", "cannot get", "get", "gtex", "hotfix")
@@ -255,14 +255,14 @@ func TestWhoAdministersANamespaceDoesNotMakeThemselvesAnApprover(t *testing.T) {
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"gateexceptions"}, Verbs: []string{"get", "list", "watch", "create", "delete", "deletecollection", "patch", "update"}},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}},
 	}}
-	w.must(cluster.Client.Create(w.ctx, admin))
+	w.Create(admin)
 	t.Cleanup(func() { _ = cluster.Client.Delete(context.Background(), admin) })
 	ada := w.as("ada", admin.Name)
 	for _, args := range [][]string{
 		{"create", "rolebinding", "mine", "--clusterrole=" + exceptionApprover, "--user=ada"},
 		{"create", "role", "mine", "--verb=approve", "--resource=gateexceptions.gating.toolkit.fluxcd.io"},
 	} {
-		if out, err := ada.kubectl(w.ctx, w.namespace, args...); err == nil || !strings.Contains(out, "is attempting to grant RBAC permissions not currently held") {
+		if out, err := ada.kubectl(w.Context(), w.Namespace, args...); err == nil || !strings.Contains(out, "is attempting to grant RBAC permissions not currently held") {
 			t.Errorf("%q: %s, %v", args, out, err)
 		}
 	}
@@ -276,7 +276,7 @@ func TestTheControllerEditsFinalizersAndTheLabelOfExceptionsOnly(t *testing.T) {
 	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
 	w.born(ona, "hotfix", "", nil)
 	may := func(what string) string {
-		return "user " + account.name + " may not change " + what + " of gate exception " + w.namespace + "/hotfix: it needs the verb update"
+		return "user " + account.Name + " may not change " + what + " of gate exception " + w.Namespace + "/hotfix: it needs the verb update"
 	}
 	merge := "patch gtex hotfix --type=merge -p "
 	for _, tc := range []struct{ cause, command string }{
@@ -305,11 +305,11 @@ func TestNobodyButTheControllerWritesTheStatusOfAnException(t *testing.T) {
 	}
 	const by = `{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}`
 	for _, p := range []*person{stan, w.clusterAdmin()} {
-		w.refusedException(p, "hotfix", "user "+p.name+" may not write the status of gate exception "+w.namespace+
+		w.refusedException(p, "hotfix", "user "+p.Name+" may not write the status of gate exception "+w.Namespace+
 			"/hotfix: it remembers approvals, so that only the gating-controller writes it", write(by)...)
 	}
 	for _, p := range []*person{ona, alice, w.as("otto", viewer, editor, opener, exceptionEditor, exceptionApprover)} {
-		w.refusedException(p, "hotfix", `User "`+p.name+`" cannot`, write(by)...)
+		w.refusedException(p, "hotfix", `User "`+p.Name+`" cannot`, write(by)...)
 	}
 	// Along with a spec it is dropped.
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"},"status":{"state":"Active","approvals":[`+by+`]}}`)
@@ -329,7 +329,7 @@ func TestTheStatusRemembersOnlyWhatIsStamped(t *testing.T) {
 		return []string{"patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{"approvals":[` + approvals + `]}}`}
 	}
 	const by = `{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}`
-	cause := "the status of gate exception " + w.namespace + "/hotfix has an approval that is not in approve.gate.fluxcd.io/requestedBy"
+	cause := "the status of gate exception " + w.Namespace + "/hotfix has an approval that is not in approve.gate.fluxcd.io/requestedBy"
 	w.refusedException(account, "hotfix", cause, write(by)...)
 	w.allowed(alice, w.approval()...)
 	w.refusedException(account, "hotfix", cause, write(strings.Replace(by, `alice`, `bob`, 1))...)

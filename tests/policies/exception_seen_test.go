@@ -38,8 +38,8 @@ func (w *world) pasted(p *person, text string) {
 	if len(found) != 1 {
 		w.Fatalf("%d commands in %q", len(found), text)
 	}
-	shell := exec.CommandContext(w.ctx, "bash", "-euo", "pipefail", "-c", found[0])
-	shell.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	shell := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", found[0])
+	shell.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	if out, err := shell.CombinedOutput(); err != nil {
 		w.Errorf("%s: %v: %s", found[0], err, out)
 	}
@@ -69,7 +69,7 @@ func TestTheControllerSaysHowToApproveWhatIsThere(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	soon := time.Now().Truncate(time.Second).Add(time.Second) // in the same second, both would say the same
 	w.pasted(alice, w.waiting())
-	w.eventually("another second", func() error {
+	w.Eventually("another second", func() error {
 		if time.Now().Before(soon) {
 			return fmt.Errorf("not yet")
 		}
@@ -91,7 +91,7 @@ func TestAnApprovalOfWhatWasEditedMeanwhileIsRefused(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	seen, said := w.approvalOf("hotfix"), w.waiting()
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
-	cause := "user alice may not approve generation=1 of gate exception " + w.namespace + "/hotfix: the present one is generation=2" + again(w.exception("hotfix"))
+	cause := "user alice may not approve generation=1 of gate exception " + w.Namespace + "/hotfix: the present one is generation=2" + again(w.exception("hotfix"))
 	w.refusedException(alice, "hotfix", cause, annotated(seen)...)
 	if !command.MatchString(said) || !strings.Contains(said, "generation=1,") {
 		t.Errorf("before the edit it said %s", said)
@@ -99,7 +99,7 @@ func TestAnApprovalOfWhatWasEditedMeanwhileIsRefused(t *testing.T) {
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 
-	out, err := alice.kubectl(w.ctx, w.namespace, annotated(seen)...)
+	out, err := alice.kubectl(w.Context(), w.Namespace, annotated(seen)...)
 	if err == nil {
 		t.Errorf("it is allowed: %s", out)
 	}
@@ -111,7 +111,7 @@ func TestAnApprovalOfWhatWasEditedMeanwhileIsRefused(t *testing.T) {
 	// And back to what it was: that is another generation, which nobody has read.
 	w.allowed(ona, ttl("1h")...)
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":null}}`)
-	w.refusedException(alice, "hotfix", "user alice may not approve generation=2 of gate exception "+w.namespace+"/hotfix: the present one is generation=4", annotated(seen)...)
+	w.refusedException(alice, "hotfix", "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=4", annotated(seen)...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 }
 
@@ -123,7 +123,7 @@ func TestAnApprovalInAdvanceIsRefused(t *testing.T) {
 	e := w.born(ona, "hotfix", opens(1), nil)
 	e.Generation = 2
 	next := gate.FormatApproval(e, time.Now())
-	w.refusedException(alice, "hotfix", "user alice may not approve generation=2 of gate exception "+w.namespace+"/hotfix: the present one is generation=1", annotated(next)...)
+	w.refusedException(alice, "hotfix", "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=1", annotated(next)...)
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
@@ -144,7 +144,7 @@ func TestAnApprovalOfWhatWasDeletedIsNotOfWhatCameAfterIt(t *testing.T) {
 	if newer.Generation != older.Generation || newer.UID == older.UID {
 		t.Fatalf("generation %d of %s", newer.Generation, newer.UID)
 	}
-	cause := "user alice may not approve gate exception " + w.namespace + "/hotfix with uid=" + string(older.UID) + ": that is the uid of another one" + again(newer)
+	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix with uid=" + string(older.UID) + ": that is the uid of another one" + again(newer)
 	w.refusedException(alice, "hotfix", cause, annotated(seen)...)
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
@@ -169,20 +169,20 @@ func TestAnOlderApprovalThatIsPutBackIsRefused(t *testing.T) {
 
 	put := func(manager, value string) error {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{approveAt: value, approveBy: older[approveBy], authors: "somebody"}}})
-		w.must(err)
-		return robot.client.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager))
+		w.Must(err)
+		return robot.Client.Patch(w.Context(), w.exception("hotfix"), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(manager))
 	}
 	for _, manager := range []string{"kustomize-controller", "kubectl-annotate", "restore"} {
-		if err := put(manager, older[approveAt]); err == nil || !strings.Contains(err.Error(), "user robot may not approve generation=1 of gate exception "+w.namespace+"/hotfix: the present one is generation=2") {
+		if err := put(manager, older[approveAt]); err == nil || !strings.Contains(err.Error(), "user robot may not approve generation=1 of gate exception "+w.Namespace+"/hotfix: the present one is generation=2") {
 			t.Errorf("%s: %v", manager, err)
 		}
 	}
-	w.refusedException(robot, "hotfix", "user robot may not approve gate exception "+w.namespace+"/hotfix by a manifest",
+	w.refusedException(robot, "hotfix", "user robot may not approve gate exception "+w.Namespace+"/hotfix by a manifest",
 		"apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller", "-f", w.file(fmt.Sprintf(
 			`{"apiVersion":%q,"kind":"GateException","metadata":{"name":"hotfix","annotations":{%q:%q}}}`, v1alpha1.GroupVersion, approveAt, older[approveAt])), "--validate=false")
 	w.stampedException("hotfix", "ona", "1 alice") // void, see the generation
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.must(put("restore", w.approvalOf("hotfix"))) // the robot may approve what is there
+	w.Must(put("restore", w.approvalOf("hotfix"))) // the robot may approve what is there
 	w.stampedException("hotfix", "ona", "2 robot")
 }
 
@@ -190,7 +190,7 @@ func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	e := w.born(ona, "hotfix", "", nil)
-	want := "denied request: user alice does not say what to approve of gate exception " + w.namespace + "/hotfix: approve.gate.fluxcd.io/requestedAt must be of the form " +
+	want := "denied request: user alice does not say what to approve of gate exception " + w.Namespace + "/hotfix: approve.gate.fluxcd.io/requestedAt must be of the form " +
 		"<time>,generation=<number>,uid=<uid>" + again(e)
 	right := gate.FormatApproval(e, time.Now())
 	for _, value := range []string{
@@ -198,7 +198,7 @@ func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
 		",generation=1,uid=" + string(e.UID), right + ",by=alice", right + ",", right + "\n", right + "\n" + right, "x\n" + right, strings.Repeat("x", 100_000), strings.Repeat("x", 100_000) + right,
 	} {
 		w.refusedException(alice, "hotfix", want, annotated(value)...)
-		out, _ := alice.kubectl(w.ctx, w.namespace, annotated(value)...)
+		out, _ := alice.kubectl(w.Context(), w.Namespace, annotated(value)...)
 		if n := strings.Count(out, "denied request"); n != 1 || strings.Count(out, "\n") != 1 {
 			t.Errorf("%.50q: %d errors in %q", value, n, out)
 		}
@@ -213,21 +213,21 @@ func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 	w.born(ona, "hotfix", opens(1), nil)
 	seen := w.approvalOf("hotfix")
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":`+opens(48)+`}`)
-	_, err := cluster.Kubectl(w.ctx, "delete", "validatingadmissionpolicybinding", "gate-exception-verb")
-	w.must(err)
+	_, err := cluster.Kubectl(w.Context(), "delete", "validatingadmissionpolicybinding", "gate-exception-verb")
+	w.Must(err)
 	refused := func() error {
-		out, err := alice.kubectl(w.ctx, w.namespace, append(annotated(now()), "--dry-run=server")...)
+		out, err := alice.kubectl(w.Context(), w.Namespace, append(annotated(now()), "--dry-run=server")...)
 		if err == nil {
 			return fmt.Errorf("allowed: %s", out)
 		}
 		return nil
 	}
 	defer func() {
-		_, err := cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_verb.yaml"))
-		w.must(err)
-		w.eventually("it is refused again", refused)
+		_, err := cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_verb.yaml"))
+		w.Must(err)
+		w.Eventually("it is refused again", refused)
 	}()
-	w.eventually("nobody refuses it", func() error {
+	w.Eventually("nobody refuses it", func() error {
 		if refused() == nil {
 			return fmt.Errorf("it is refused")
 		}
@@ -277,9 +277,9 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 			value = append(value[:at:at], rest...)
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{approveAt: string(value)}}})
-		w.must(err)
+		w.Must(err)
 		after := e.DeepCopy()
-		err = alice.client.Patch(w.ctx, after, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+		err = alice.Client.Patch(w.Context(), after, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 		stamped := strings.HasSuffix("\n"+after.Annotations[approveBy], "\n"+stampsOf(e, "12 alice"))
 		if ours := gate.CheckApproval(e, string(value)); (err == nil) != (ours == nil) || stamped != (ours == nil) {
 			t.Errorf("%q: the API server says %v, stamped %t, the controller says %v", string(value), err, stamped, ours)
@@ -302,8 +302,8 @@ func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 	w.born(ona, "hotfix", "", nil)
 	patch := func(p *person, format string, args ...any) (*v1alpha1.GateException, error) {
 		e := &v1alpha1.GateException{}
-		e.Name, e.Namespace = "hotfix", w.namespace
-		return e, p.client.Patch(w.ctx, e, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)), client.FieldOwner(p.name))
+		e.Name, e.Namespace = "hotfix", w.Namespace
+		return e, p.Client.Patch(w.Context(), e, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)), client.FieldOwner(p.Name))
 	}
 	edits := make(chan int)
 	var editing, approving sync.WaitGroup
@@ -322,7 +322,7 @@ func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 			for round := range rounds {
 				edits <- 1 + i*rounds + round // begins as we read
 				read := &v1alpha1.GateException{}
-				if err := p.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "hotfix"}, read); err != nil {
+				if err := p.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "hotfix"}, read); err != nil {
 					t.Error(err)
 					return
 				}
@@ -332,7 +332,7 @@ func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 				case err == nil:
 					approved++
 					if after.Spec.TTLAfterExpired.String() != read.Spec.TTLAfterExpired.String() || after.Generation != read.Generation {
-						t.Errorf("%s has read %s of generation %d and approved %s of generation %d", p.name, read.Spec.TTLAfterExpired, read.Generation, after.Spec.TTLAfterExpired, after.Generation)
+						t.Errorf("%s has read %s of generation %d and approved %s of generation %d", p.Name, read.Spec.TTLAfterExpired, read.Generation, after.Spec.TTLAfterExpired, after.Generation)
 					}
 				case strings.Contains(err.Error(), "the present one is generation="):
 					refused++

@@ -96,12 +96,12 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 	// All annotations but the approval itself.
 	for _, annotations := range []string{`{"` + approveAt + `":"` + at + `"}`, `{"` + approveAt + `":"` + at + `","` + authors + `":"x","` + approveBy + `":"` + w.lines("1 x") + `"}`} {
 		patch := []byte(`[{"op":"add","path":"/metadata/annotations","value":` + annotations + `}]`)
-		w.must(ona.client.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.JSONPatchType, patch)))
+		w.Must(ona.Client.Patch(w.Context(), w.exception("hotfix"), client.RawPatch(types.JSONPatchType, patch)))
 		w.stampedException("hotfix", "ona", "1 alice")
 	}
 	e := w.exception("hotfix")
 	e.Annotations = map[string]string{approveAt: at, authors: "x"}
-	w.must(ona.client.Update(w.ctx, e))
+	w.Must(ona.Client.Update(w.Context(), e))
 	w.stampedException("hotfix", "ona", "1 alice")
 	for _, annotations := range []map[string]string{{approveAt: at, authors: "bob", approveBy: w.lines("1 bob")}, {approveAt: at}} {
 		for _, manager := range []string{"kustomize-controller", "gating-controller"} {
@@ -128,7 +128,7 @@ func TestTheStampsOutliveServerSideApply(t *testing.T) {
 	apply(flux, "")
 	w.stampedException("hotfix", "flux", "")
 	w.allowed(alice, w.approval()...)
-	w.eventually("the controller is done, and what Flux applies changes nothing", func() error {
+	w.Eventually("the controller is done, and what Flux applies changes nothing", func() error {
 		before := w.exception("hotfix").ResourceVersion
 		apply(flux, "")
 		if after := w.exception("hotfix").ResourceVersion; after != before {
@@ -189,7 +189,7 @@ func TestAUserNameForgesNoLine(t *testing.T) {
 	author := w.as("ona\nx", exceptionEditor, exceptionApprover)
 	w.born(author, "hotfix", "", nil)
 	w.stampedException("hotfix", "ona x", "")
-	w.refusedException(author, "hotfix", "user ona x wrote gate exception "+w.namespace+"/hotfix: somebody else has to approve it", w.approval()...)
+	w.refusedException(author, "hotfix", "user ona x wrote gate exception "+w.Namespace+"/hotfix: somebody else has to approve it", w.approval()...)
 	forger := w.as("bob\n"+w.lines("1 carl"), exceptionApprover)
 	w.allowed(forger, w.approval()...)
 	w.allowed(forger, w.approval()...)
@@ -203,20 +203,20 @@ func TestWhatIsNotStampedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.born(ona, "hotfix", "", nil)
-	_, err := cluster.Kubectl(w.ctx, "delete", "mutatingadmissionpolicybinding", "gate-exception-stamp")
-	w.must(err)
+	_, err := cluster.Kubectl(w.Context(), "delete", "mutatingadmissionpolicybinding", "gate-exception-stamp")
+	w.Must(err)
 	defer func() {
-		_, err := cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
-		w.must(err)
-		w.eventually("the stamps are back", func() error {
-			_, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "--dry-run=server", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
+		_, err := cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
+		w.Must(err)
+		w.Eventually("the stamps are back", func() error {
+			_, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "create", "--dry-run=server", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
 			return err
 		})
 	}()
 	const cause = " does not say who wrote and approved it: the MutatingAdmissionPolicy gate-exception-stamp has to be in force"
-	w.eventually("nobody stamps", func() error {
-		out, err := ona.kubectl(w.ctx, w.namespace, "create", "--dry-run=server", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
-		if err == nil || !strings.Contains(out, "gate exception "+w.namespace+"/other"+cause) {
+	w.Eventually("nobody stamps", func() error {
+		out, err := ona.kubectl(w.Context(), w.Namespace, "create", "--dry-run=server", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
+		if err == nil || !strings.Contains(out, "gate exception "+w.Namespace+"/other"+cause) {
 			return fmt.Errorf("got %s, %w", out, err)
 		}
 		return nil
@@ -240,7 +240,7 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 	edith := w.as("edith", exceptionEditor, viewer)
 	unstamped(w, func() { w.bornUnstamped(ona, "") })
 	w.stampedException("hotfix", "", "")
-	cause := "user alice may not approve gate exception " + w.namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it anew"
+	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it anew"
 	w.refusedException(alice, "hotfix", cause, w.approval()...)
 	w.allowed(edith, ttl("1h")...) // of two authors, one would be known
 	w.stampedException("hotfix", "", "")
@@ -253,8 +253,8 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 // bornUnstamped has a person create the exception hotfix before anybody stamps it.
 func (w *world) bornUnstamped(p *person, spec string) {
 	w.Helper()
-	w.eventually("nobody stamps", func() error {
-		_, err := p.kubectl(w.ctx, w.namespace, "create", "-f", w.except("hotfix", spec, nil))
+	w.Eventually("nobody stamps", func() error {
+		_, err := p.kubectl(w.Context(), w.Namespace, "create", "-f", w.except("hotfix", spec, nil))
 		if err == nil && w.exception("hotfix").Annotations[authors] != "" {
 			w.allowed(p, "delete", "gtex", "hotfix")
 			return errors.New("it is stamped")
@@ -267,14 +267,14 @@ func (w *world) bornUnstamped(p *person, spec string) {
 func unstamped(w *world, do func()) {
 	w.Helper()
 	for _, kind := range []string{"mutatingadmissionpolicybinding", "validatingadmissionpolicybinding"} {
-		_, err := cluster.Kubectl(w.ctx, "delete", kind, "gate-exception-stamp")
-		w.must(err)
+		_, err := cluster.Kubectl(w.Context(), "delete", kind, "gate-exception-stamp")
+		w.Must(err)
 	}
 	defer func() {
-		_, err := cluster.Kubectl(w.ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
-		w.must(err)
-		w.eventually("the stamps are back", func() error {
-			out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "create", "--dry-run=server", "-o=yaml", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
+		_, err := cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
+		w.Must(err)
+		w.Eventually("the stamps are back", func() error {
+			out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "create", "--dry-run=server", "-o=yaml", "-f", w.except("other", `{"gateRef":{"name":"x"}}`, nil))
 			if err == nil && !strings.Contains(out, authors) {
 				err = fmt.Errorf("got %s", out)
 			}
@@ -316,7 +316,7 @@ func TestManyAuthorsAndApproversAreStamped(t *testing.T) {
 	w := newWorld(t)
 	const many = 40
 	scheme, err := harness.Scheme()
-	w.must(err)
+	w.Must(err)
 	wantAuthors, wantApprovals := []string{"ona"}, []string{}
 	w.born(w.as("ona", exceptionEditor, viewer), "hotfix", "", nil)
 	for _, kind := range []string{"author", "approver"} {
@@ -324,7 +324,7 @@ func TestManyAuthorsAndApproversAreStamped(t *testing.T) {
 			config := rest.CopyConfig(cluster.Config)
 			config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("%s-%d-%s", kind, i, strings.Repeat("x", 300)), Groups: []string{"system:masters"}}
 			c, err := client.New(config, client.Options{Scheme: scheme, Mapper: cluster.Client.RESTMapper()})
-			w.must(err)
+			w.Must(err)
 			patch := fmt.Sprintf(`{"spec":{"ttlAfterExpired":"%dh"}}`, i+1)
 			if kind == "approver" {
 				patch = fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, approveAt, w.approvalOf("hotfix"))
@@ -332,7 +332,7 @@ func TestManyAuthorsAndApproversAreStamped(t *testing.T) {
 			} else {
 				wantAuthors = append(wantAuthors, config.Impersonate.UserName)
 			}
-			w.must(c.Patch(w.ctx, w.exception("hotfix"), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(kind)))
+			w.Must(c.Patch(w.Context(), w.exception("hotfix"), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(kind)))
 		}
 	}
 	w.stampedException("hotfix", strings.Join(wantAuthors, "\n"), strings.Join(wantApprovals, "\n"))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -76,8 +75,8 @@ func (w *world) born(p *person, name, spec string, annotations map[string]string
 // exception reads a GateException.
 func (w *world) exception(name string) *v1alpha1.GateException {
 	w.Helper()
-	e := &v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(e), e))
+	e := &v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
+	w.Read(e)
 	return e
 }
 
@@ -86,14 +85,14 @@ func (w *world) exception(name string) *v1alpha1.GateException {
 func (w *world) refusedException(p *person, name, cause string, args ...string) {
 	w.Helper()
 	before := w.exception(name)
-	out, err := p.kubectl(w.ctx, w.namespace, args...)
+	out, err := p.kubectl(w.Context(), w.Namespace, args...)
 	if err == nil {
-		w.Errorf("%q by %s is allowed: %s", args, p.name, out)
+		w.Errorf("%q by %s is allowed: %s", args, p.Name, out)
 	} else if !strings.Contains(out, cause) {
-		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.name, out, cause)
+		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.Name, out, cause)
 	}
 	if after := w.exception(name); after.Generation != before.Generation || after.UID != before.UID || !sameAnnotations(before, after) {
-		w.Errorf("%q by %s: the exception has changed\nfrom %+v\nto   %+v", args, p.name, before, after)
+		w.Errorf("%q by %s: the exception has changed\nfrom %+v\nto   %+v", args, p.Name, before, after)
 	}
 }
 

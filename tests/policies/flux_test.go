@@ -34,13 +34,13 @@ func newGit(t *testing.T, roles ...string) *git {
 	r := &git{world: newWorld(t), artifacts: harness.StartArtifactServer()}
 	t.Cleanup(r.artifacts.Stop)
 	flux, err := cluster.StartKustomizeController(context.Background())
-	r.must(err)
+	r.Must(err)
 	t.Cleanup(func() {
 		if err := flux.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	r.tenant = "system:serviceaccount:" + r.namespace + ":tenant"
+	r.tenant = "system:serviceaccount:" + r.Namespace + ":tenant"
 	r.as(r.tenant, roles...)
 	return r
 }
@@ -49,14 +49,14 @@ func newGit(t *testing.T, roles ...string) *git {
 func (r *git) commit(annotations string) {
 	r.Helper()
 	r.commitManifest(fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","spec":{"default":"closed"},`+
-		`"metadata":{"name":"production","namespace":%q,"annotations":%s}}`, r.namespace, annotations))
+		`"metadata":{"name":"production","namespace":%q,"annotations":%s}}`, r.Namespace, annotations))
 }
 
 func (r *git) commitManifest(manifest string) {
 	r.Helper()
 	r.revision++
-	key := client.ObjectKey{Namespace: r.namespace, Name: "gates"}
-	r.must(r.artifacts.Publish(r.ctx, cluster.Client, key, fmt.Sprintf("v%d", r.revision), map[string]string{"gate.yaml": manifest}))
+	key := client.ObjectKey{Namespace: r.Namespace, Name: "gates"}
+	r.Must(r.artifacts.Publish(r.Context(), cluster.Client, key, fmt.Sprintf("v%d", r.revision), map[string]string{"gate.yaml": manifest}))
 	if r.revision > 1 {
 		return
 	}
@@ -65,11 +65,11 @@ func (r *git) commitManifest(manifest string) {
 		"interval": "1h", "prune": true, "path": "./", "serviceAccountName": "tenant",
 		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "gates"},
 	}
-	r.must(cluster.Client.Create(r.ctx, obj))
+	r.Create(obj)
 	r.Cleanup(func() { // another kustomize-controller would ask for the artifact when it is gone
 		ctx := context.Background()
-		r.must(cluster.Client.Delete(ctx, obj))
-		r.must(harness.Eventually(ctx, timeout, "the Kustomization is gone", func() error {
+		r.Must(cluster.Client.Delete(ctx, obj))
+		r.Must(harness.Eventually(ctx, harness.Patience, "the Kustomization is gone", func() error {
 			if err := cluster.Client.Get(ctx, key, obj); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("got %w", err)
 			}
@@ -83,8 +83,8 @@ func (r *git) commitManifest(manifest string) {
 func (r *git) sync() *metav1.Condition {
 	r.Helper()
 	token := time.Now().Format(time.RFC3339Nano)
-	obj := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", client.ObjectKey{Namespace: r.namespace, Name: "gates"})
-	r.must(cluster.Client.Patch(r.ctx, obj, client.RawPatch(types.MergePatchType,
+	obj := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", client.ObjectKey{Namespace: r.Namespace, Name: "gates"})
+	r.Must(cluster.Client.Patch(r.Context(), obj, client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"`+token+`"}}}`))))
 	var status struct {
 		LastHandledReconcileAt string             `json:"lastHandledReconcileAt"`
@@ -92,8 +92,8 @@ func (r *git) sync() *metav1.Condition {
 		Conditions             []metav1.Condition `json:"conditions"`
 	}
 	var ready *metav1.Condition
-	r.eventually("kustomize-controller has reconciled", func() error {
-		r.must(cluster.Client.Get(r.ctx, client.ObjectKeyFromObject(obj), obj))
+	r.Eventually("kustomize-controller has reconciled", func() error {
+		r.Read(obj)
 		content, _, err := unstructured.NestedMap(obj.Object, "status")
 		if err == nil {
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status)
@@ -133,7 +133,7 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	r.commit(`{}`)
 	r.synced()
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.namespace}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.Namespace}}
 	r.decided(g, metav1.ConditionFalse)
 	alice := r.as("alice", opener)
 
@@ -155,7 +155,7 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 
 	// A client that is not kubectl keeps its annotations, and the stamp with them.
 	request := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+openAt+`":"`+now()+`"}}}`))
-	r.must(alice.client.Patch(r.ctx, r.get(g), request, client.FieldOwner("dashboard")))
+	r.Must(alice.Client.Patch(r.Context(), r.get(g), request, client.FieldOwner("dashboard")))
 	r.stamped(g, openBy, "alice")
 	r.decided(g, metav1.ConditionTrue)
 	r.settled(g)
@@ -168,9 +168,9 @@ func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 	const nights = `{"name":"nights","start":"22:00","end":"05:00"}`
 	const migration = `{"name":"migration","from":"2027-11-28T00:00:00Z","until":"2027-11-30T00:00:00Z"}`
 	manifest := func(spec string) string {
-		return fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"production","namespace":%q},"spec":{%s}}`, r.namespace, spec)
+		return fmt.Sprintf(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"production","namespace":%q},"spec":{%s}}`, r.Namespace, spec)
 	}
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.namespace}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.Namespace}}
 	has := func(want string) {
 		t.Helper()
 		var names []string
@@ -193,10 +193,10 @@ func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 	}
 	r.allowed(paula, apply(`"closePeriods":[`+migration+`]`)...)
 	has("nights, migration until 2027-11-30T00:00:00Z")
-	r.reconcile(g)
+	r.Decided(g)
 	r.settled(g)
 	has("nights, migration until 2027-11-30T00:00:00Z")
-	if out, err := paula.kubectl(r.ctx, r.namespace, apply(`"windows":[`+strings.Replace(nights, "05:00", "06:00", 1)+`]`)...); err == nil ||
+	if out, err := paula.kubectl(r.Context(), r.Namespace, apply(`"windows":[`+strings.Replace(nights, "05:00", "06:00", 1)+`]`)...); err == nil ||
 		!strings.Contains(out, `conflict with "kustomize-controller": .spec.windows[name="nights"]`) {
 		t.Errorf("paula changes the window of Git: %s, %v", out, err)
 	}
@@ -214,12 +214,12 @@ func TestARequestInGitNeedsTheVerbOfWhoAppliesIt(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	r.commit(`{}`)
 	r.synced()
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.namespace}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: r.Namespace}}
 	r.decided(g, metav1.ConditionFalse)
 
 	r.commit(`{"` + openAt + `":"` + now() + `","` + openBy + `":"alice"}`)
 	ready := r.sync()
-	if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" may not open gate "+r.namespace+"/production") {
+	if ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" may not open gate "+r.Namespace+"/production") {
 		t.Errorf("Ready is %+v", ready)
 	}
 	r.decided(g, metav1.ConditionFalse)
@@ -240,9 +240,9 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	commit := func(spec string, annotations map[string]string) {
 		r.Helper()
 		manifest := exceptionManifest("hotfix", spec, annotations)
-		manifest["metadata"].(map[string]any)["namespace"] = r.namespace
+		manifest["metadata"].(map[string]any)["namespace"] = r.Namespace
 		content, err := json.Marshal(manifest)
-		r.must(err)
+		r.Must(err)
 		r.commitManifest(string(content))
 	}
 	spec := opens(1)
@@ -274,12 +274,12 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	}
 	r.as(r.tenant, exceptionApprover)
 	r.mayBy(r.tenant, "approve", "gateexceptions", v1alpha1.GroupVersion.Group)
-	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" wrote gate exception "+r.namespace+"/hotfix: somebody else has to approve it") {
+	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "user "+r.tenant+" wrote gate exception "+r.Namespace+"/hotfix: somebody else has to approve it") {
 		t.Errorf("Ready is %+v", ready)
 	}
 	commit(opens(2), nil)
 	r.synced()
 	r.stampedException("hotfix", r.tenant, "1 alice") // void, see the generation
 	r.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	r.must(client.IgnoreNotFound(cluster.Client.Delete(r.ctx, r.exception("hotfix"))))
+	r.Must(client.IgnoreNotFound(cluster.Client.Delete(r.Context(), r.exception("hotfix"))))
 }

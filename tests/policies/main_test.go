@@ -19,9 +19,6 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// timeout for what must happen; two cores may be busy.
-const timeout = time.Minute
-
 // The parts that all tests share.
 var (
 	cluster *harness.ControlPlane
@@ -45,9 +42,11 @@ func setup(ctx context.Context) (func() error, error) {
 	if gating, err = cluster.StartGatingController(ctx); err != nil {
 		return stop, err
 	}
-	if probe, err = newPerson("probe"); err != nil {
+	someone, err := cluster.Person("probe")
+	if err != nil {
 		return stop, err
 	}
+	probe = &person{someone}
 	return stop, active(ctx)
 }
 
@@ -72,7 +71,7 @@ func active(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := harness.Eventually(ctx, timeout, "an exception is created", func() error {
+	if err := harness.Eventually(ctx, harness.Patience, "an exception is created", func() error {
 		_, err := cluster.Kubectl(ctx, "--namespace=probe", "create", "-f", exceptionFile(cluster.Dir(), "probe", "", nil))
 		return err
 	}); err != nil {
@@ -86,7 +85,7 @@ func active(ctx context.Context) error {
 		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gate-receiver-verb", "create -f " + receiverFile(cluster.Dir(), "probe", "")},
 	} {
-		if err := harness.Eventually(ctx, timeout, p.policy+" is in force", func() error {
+		if err := harness.Eventually(ctx, harness.Patience, p.policy+" is in force", func() error {
 			out, err := probe.kubectl(ctx, "probe", append(strings.Fields(p.args), "--dry-run=server")...)
 			if !strings.Contains(out, "ValidatingAdmissionPolicy '"+p.policy+"' with binding '"+p.policy+"' denied request: user probe may not") {
 				return fmt.Errorf("%s, %w", out, err)
@@ -105,7 +104,7 @@ func active(ctx context.Context) error {
 		{"gate-request-stamp", v1alpha1.OpenRequestedByAnnotation, annotate},
 		{"gate-exception-overlap", "gate exception probe/other overlaps with gate exception probe/probe", other},
 	} {
-		if err := harness.Eventually(ctx, timeout, p.policy+" is in force", func() error {
+		if err := harness.Eventually(ctx, harness.Patience, p.policy+" is in force", func() error {
 			out, err := cluster.Kubectl(ctx, append(p.args, "--namespace=probe", "--dry-run=server", "-o=yaml")...)
 			if !strings.Contains(out, p.want) {
 				return fmt.Errorf("%s, %w", out, err)
@@ -119,7 +118,7 @@ func active(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return harness.Eventually(ctx, timeout, "gate-exception-stamp is in force", func() error {
+	return harness.Eventually(ctx, harness.Patience, "gate-exception-stamp is in force", func() error {
 		out, err := cluster.Kubectl(ctx, append(other, "--namespace=probe", "--dry-run=server", "-o=yaml")...)
 		if !strings.Contains(out, v1alpha1.AuthorsAnnotation) {
 			return fmt.Errorf("%s, %w", out, err)

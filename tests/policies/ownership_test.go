@@ -48,18 +48,18 @@ func (k governed) value(w *world) string {
 // windows returns what the cluster has in spec.windows.
 func (k governed) windows(w *world) string {
 	w.Helper()
-	out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "get", k.resource, "owned", "-o=jsonpath={.spec.windows}")
-	w.must(err)
+	out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "get", k.resource, "owned", "-o=jsonpath={.spec.windows}")
+	w.Must(err)
 	return out
 }
 
 // owners returns who owns fields of the spec, in words.
 func (k governed) owners(w *world) string {
 	w.Helper()
-	out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "get", k.resource, "owned", "--show-managed-fields", "-o=jsonpath={.metadata.managedFields}")
-	w.must(err)
+	out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "get", k.resource, "owned", "--show-managed-fields", "-o=jsonpath={.metadata.managedFields}")
+	w.Must(err)
 	var fields []metav1.ManagedFieldsEntry
-	w.must(json.Unmarshal([]byte(out), &fields))
+	w.Must(json.Unmarshal([]byte(out), &fields))
 	var owners []string
 	for _, f := range fields {
 		if f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) {
@@ -79,14 +79,14 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 				return append([]string{"apply", "--server-side", "--field-manager=" + manager, "-f", k.of(w, spec)}, more...)
 			}
 			w.allowed(flux, apply("kustomize-controller", k.spec)...)
-			w.eventually("the controller has set its finalizer", func() error {
-				out, err := cluster.Kubectl(w.ctx, "-n", w.namespace, "get", k.resource, "owned", "-o=jsonpath={.metadata.finalizers}")
+			w.Eventually("the controller has set its finalizer", func() error {
+				out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "get", k.resource, "owned", "-o=jsonpath={.metadata.finalizers}")
 				if err == nil && out == "" {
 					err = fmt.Errorf("none")
 				}
 				return err
 			})
-			cause := "user alice may not change who owns the spec of " + k.what + " " + w.namespace + "/owned: it needs the verb update on "
+			cause := "user alice may not change who owns the spec of " + k.what + " " + w.Namespace + "/owned: it needs the verb update on "
 			for name, args := range map[string][]string{
 				"apply":                apply("evil", k.spec),
 				"apply by force":       apply("evil", k.spec, "--force-conflicts"),
@@ -99,7 +99,7 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 				"reset along with an annotation": {"patch", k.resource, "owned", "--type=merge", "-p",
 					`{"metadata":{"annotations":{"` + k.annotation + `":"` + k.value(w) + `"},"managedFields":[{}]}}`},
 			} {
-				out, err := alice.kubectl(w.ctx, w.namespace, args...)
+				out, err := alice.kubectl(w.Context(), w.Namespace, args...)
 				want := cause
 				if name == "apply as Flux a part" { // which takes the windows away
 					want = "user alice may not change spec of " + k.what

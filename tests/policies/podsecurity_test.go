@@ -18,12 +18,12 @@ import (
 // deployment returns that of config/default.
 func (w *world) deployment() *appsv1.Deployment {
 	w.Helper()
-	rendered, err := cluster.Kubectl(w.ctx, "kustomize", filepath.Join(harness.Root(), "config", "default"))
-	w.must(err)
+	rendered, err := cluster.Kubectl(w.Context(), "kustomize", filepath.Join(harness.Root(), "config", "default"))
+	w.Must(err)
 	for _, document := range strings.Split(rendered, "\n---\n") {
 		if strings.Contains(document, "\nkind: Deployment\n") {
 			d := &appsv1.Deployment{}
-			w.must(yaml.UnmarshalStrict([]byte(document), d))
+			w.Must(yaml.UnmarshalStrict([]byte(document), d))
 			return d
 		}
 	}
@@ -81,8 +81,8 @@ func TestTheContainerHasNothingToWriteOn(t *testing.T) {
 // here: that is the network plugin's.
 func TestThePodIsSelectedByEveryNetworkPolicy(t *testing.T) {
 	w := newWorld(t)
-	out, err := cluster.Kubectl(w.ctx, "--namespace="+harness.RuntimeNamespace, "get", "networkpolicies", "-o=jsonpath={range .items[*]}{.metadata.name} {.spec.podSelector.matchLabels.app\\.kubernetes\\.io/name} {.spec.policyTypes}{\"\\n\"}{end}")
-	w.must(err)
+	out, err := cluster.Kubectl(w.Context(), "--namespace="+harness.RuntimeNamespace, "get", "networkpolicies", "-o=jsonpath={range .items[*]}{.metadata.name} {.spec.podSelector.matchLabels.app\\.kubernetes\\.io/name} {.spec.policyTypes}{\"\\n\"}{end}")
+	w.Must(err)
 	app := w.deployment().Spec.Template.Labels["app.kubernetes.io/name"]
 	if app == "" {
 		t.Fatal("the Pod has no name to select it by")

@@ -107,14 +107,14 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 	for _, p := range []*person{rita, patty} {
 		cause := w.mayNot(p, "change the spec of", "opens", "production", "verb open")
 		for what, change := range map[string]string{
-			"secretRef": `{"secretRef":{"name":"known-to-` + p.name + `"}}`, "type": `{"type":"generic"}`, "filter": `{"filter":null}`,
+			"secretRef": `{"secretRef":{"name":"known-to-` + p.Name + `"}}`, "type": `{"type":"generic"}`, "filter": `{"filter":null}`,
 			"another filter": `{"filter":"true"}`, "a window": `{"window":"8784h"}`, "interval": `{"interval":"1s"}`, "suspend": `{"suspend":true}`,
 			"one gate more":  `{"gates":[{"name":"production"},{"name":"staging"}]}`,
 			"OIDC providers": `{"type":"generic-oidc","secretRef":null,"oidcProviders":[{"issuerURL":"https://x","validations":[{"expression":"true","message":"x"}]}]}`,
 			"events":         `{"type":"github","events":["push"]}`,
 		} {
-			t.Run(what+" by "+p.name, func(t *testing.T) {
-				w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
+			t.Run(what+" by "+p.Name, func(t *testing.T) {
+				w := w.on(t)
 				w.refusedReceiver(p, "ci", cause, "patch", "gatereceiver", "ci", "--type=merge", "-p", `{"spec":`+change+`}`)
 				if what == "OIDC providers" {
 					return // only together with the Secret, which is invalid
@@ -133,11 +133,11 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 	w.refusedReceiver(rita, "ci", w.mayNot(rita, "create", "opens", "production", "verb open"), "create", "--dry-run=server", "-f", w.receive("another", ""))
 	update := w.receiver("ci")
 	update.Spec.SecretRef.Name = "known"
-	if err := rita.client.Update(w.ctx, update); !apierrors.IsForbidden(err) {
+	if err := rita.Client.Update(w.Context(), update); !apierrors.IsForbidden(err) {
 		t.Errorf("an update in Go: %v", err)
 	}
 	w.refusedReceiver(patty, "ci", `cannot update resource "gatereceivers"`, "replace", "--raw",
-		"/apis/gating.toolkit.fluxcd.io/v1alpha1/namespaces/"+w.namespace+"/gatereceivers/ci", "-f", w.receive("ci", ""))
+		"/apis/gating.toolkit.fluxcd.io/v1alpha1/namespaces/"+w.Namespace+"/gatereceivers/ci", "-f", w.receive("ci", ""))
 	w.refusedReceiver(patty, "ci", `cannot delete resource "gatereceivers"`, "delete", "gatereceiver", "ci")
 }
 
@@ -225,13 +225,13 @@ func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
 			w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"ci"},"status":{"webhookPath":"/hook/of-mallory"}}`)}
 	}
 	for _, p := range []*person{stan, clara} {
-		cause := "user " + p.name + " may not write the status of gate receiver " + w.namespace + "/ci: it says where webhooks go, so that only the gating-controller writes it"
+		cause := "user " + p.Name + " may not write the status of gate receiver " + w.Namespace + "/ci: it says where webhooks go, so that only the gating-controller writes it"
 		w.refusedReceiver(p, "ci", cause, write...)
 		w.refusedReceiver(p, "ci", cause, status("gating-controller")...)
 		update := w.receiver("ci")
 		update.Status.WebhookPath = "/hook/of-mallory"
-		if err := p.client.Status().Update(w.ctx, update); err == nil || !strings.Contains(err.Error(), cause) {
-			t.Errorf("update by %s: %v", p.name, err)
+		if err := p.Client.Status().Update(w.Context(), update); err == nil || !strings.Contains(err.Error(), cause) {
+			t.Errorf("update by %s: %v", p.Name, err)
 		}
 	}
 	all := w.as("otto", viewer, editor, opener, receiverViewer, receiverEditor)
@@ -267,8 +267,8 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 		check("")
 	}
 	taken := strings.Repeat("0123456789abcdef ", 2500) // as long as it gets
-	w.must(account.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(
-		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q,%q:"GateReceiver %s/ci"}}}`, deliveries, taken, openAt, now(), openBy, w.namespace)))))
+	w.Must(account.Client.Patch(w.Context(), w.get(g), client.RawPatch("application/merge-patch+json", []byte(
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q,%q:"GateReceiver %s/ci"}}}`, deliveries, taken, openAt, now(), openBy, w.Namespace)))))
 	check(taken)
 	for _, p := range []*person{alice, edith, w.clusterAdmin()} {
 		for _, args := range [][]string{
@@ -279,10 +279,10 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 			{"patch", "gate", "production", "--type=json", "-p", `[{"op":"remove","path":"/metadata/annotations/gating.toolkit.fluxcd.io~1deliveries"}]`},
 			{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"production"}}`), "--validate=false"},
 		} {
-			_, err := p.kubectl(w.ctx, w.namespace, args...)
+			_, err := p.kubectl(w.Context(), w.Namespace, args...)
 			check(taken)
 			if err != nil && (p != edith || !strings.Contains(err.Error(), "may not close")) {
-				t.Errorf("%q by %s: %v", args, p.name, err)
+				t.Errorf("%q by %s: %v", args, p.Name, err)
 			}
 		}
 	}
@@ -304,7 +304,7 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 	if got := w.get(born).Annotations; len(got) != 1 {
 		t.Errorf("born with %v", got)
 	}
-	w.must(account.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+deliveries+`":null}}}`))))
+	w.Must(account.Client.Patch(w.Context(), w.get(g), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+deliveries+`":null}}}`))))
 	check("")
 }
 
@@ -314,23 +314,23 @@ func TestNobodyButTheControllerSaysThatAWebhookMadeARequest(t *testing.T) {
 	g := w.gate("production")
 	account := w.as("system:serviceaccount:gating-system:gating-controller")
 	at := now()
-	w.must(account.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(
-		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q,%q:"GateReceiver %s/ci"}}}`, v1alpha1.CloseReceivedAnnotation, at, closeAt, at, closeBy, w.namespace)))))
+	w.Must(account.Client.Patch(w.Context(), w.get(g), client.RawPatch("application/merge-patch+json", []byte(
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q,%q:"GateReceiver %s/ci"}}}`, v1alpha1.CloseReceivedAnnotation, at, closeAt, at, closeBy, w.Namespace)))))
 	alice := w.as("alice", opener)
 	for _, p := range []*person{alice, w.as("edith", editor, viewer), w.clusterAdmin()} {
 		for _, annotations := range []string{
 			fmt.Sprintf(`{%q:"forged",%q:"forged"}`, v1alpha1.CloseReceivedAnnotation, v1alpha1.OpenReceivedAnnotation),
 			fmt.Sprintf(`{%q:null}`, v1alpha1.CloseReceivedAnnotation),
 		} {
-			w.must(p.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":`+annotations+`}}`))))
+			w.Must(p.Client.Patch(w.Context(), w.get(g), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":`+annotations+`}}`))))
 			if got := w.get(g).Annotations; got[v1alpha1.CloseReceivedAnnotation] != at || got[v1alpha1.OpenReceivedAnnotation] != "" {
-				t.Errorf("%s makes of the annotations by %s: %v", p.name, annotations, got)
+				t.Errorf("%s makes of the annotations by %s: %v", p.Name, annotations, got)
 			}
 		}
 	}
-	w.must(alice.client.Patch(w.ctx, w.get(g), client.RawPatch("application/merge-patch+json", []byte(
+	w.Must(alice.Client.Patch(w.Context(), w.get(g), client.RawPatch("application/merge-patch+json", []byte(
 		fmt.Sprintf(`{"metadata":{"annotations":{%q:"2026-11-23T12:00:00Z",%q:"2026-11-23T12:00:00Z",%q:"GateReceiver %s/ci"}}}`,
-			v1alpha1.CloseReceivedAnnotation, closeAt, closeBy, w.namespace)))))
+			v1alpha1.CloseReceivedAnnotation, closeAt, closeBy, w.Namespace)))))
 	if got := w.get(g).Annotations; got[closeBy] != "alice" || got[v1alpha1.CloseReceivedAnnotation] != at {
 		t.Errorf("the close of alice has %v", got)
 	}
@@ -341,26 +341,24 @@ func TestAReceiverInGitNeedsTheVerbsOfWhoAppliesIt(t *testing.T) {
 	commit := func(spec string) {
 		r.Helper()
 		manifest := receiverManifest("ci", spec, nil)
-		manifest["metadata"].(map[string]any)["namespace"] = r.namespace
+		manifest["metadata"].(map[string]any)["namespace"] = r.Namespace
 		content, err := json.Marshal(manifest)
-		r.must(err)
+		r.Must(err)
 		r.commitManifest(string(content))
 	}
-	tenant, err := newPerson(r.tenant)
-	r.must(err)
+	tenant := r.as(r.tenant)
 	commit("")
 	if ready := r.sync(); ready.Status != "False" || !strings.Contains(ready.Message, r.mayNot(tenant, "create", "opens", "production", "verb open")) {
 		t.Errorf("Ready is %+v", ready)
 	}
 	list := &v1alpha1.GateReceiverList{}
-	r.must(cluster.Client.List(r.ctx, list, client.InNamespace(r.namespace)))
+	r.Must(cluster.Client.List(r.Context(), list, client.InNamespace(r.Namespace)))
 	if len(list.Items) > 0 {
 		t.Errorf("created %+v", list.Items)
 	}
 	r.as(r.tenant, r.role([]string{"open"}, []string{"gates"}, "production"))
 	r.synced()
-	r.as("rita", receiverEditor, receiverViewer)
-	r.allowed(people["rita"], "annotate", "gatereceiver", "ci", "reconcile.fluxcd.io/requestedAt=1")
+	r.allowed(r.as("rita", receiverEditor, receiverViewer), "annotate", "gatereceiver", "ci", "reconcile.fluxcd.io/requestedAt=1")
 	r.synced()
 	before := written(r.receiver("ci"))
 	for range 3 {
@@ -383,12 +381,12 @@ func TestFluxLeavesAloneWhatWebhooksWereTaken(t *testing.T) {
 	r.commit(`{}`)
 	r.synced()
 	g := &v1alpha1.Gate{}
-	g.Name, g.Namespace = "production", r.namespace
+	g.Name, g.Namespace = "production", r.Namespace
 	account := r.as("system:serviceaccount:gating-system:gating-controller")
 	take := func(value string) {
 		r.Helper()
-		r.must(account.client.Patch(r.ctx, r.get(g), client.RawPatch("application/merge-patch+json", []byte(
-			fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q,%q:"GateReceiver %s/ci"}}}`, deliveries, value, openAt, stamp(time.Now()), openBy, r.namespace)))))
+		r.Must(account.Client.Patch(r.Context(), r.get(g), client.RawPatch("application/merge-patch+json", []byte(
+			fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q,%q:"GateReceiver %s/ci"}}}`, deliveries, value, openAt, stamp(time.Now()), openBy, r.Namespace)))))
 	}
 	check := func(want string) {
 		r.Helper()

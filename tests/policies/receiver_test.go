@@ -70,8 +70,8 @@ func (w *world) receive(name, spec string) string {
 // receiver reads a GateReceiver.
 func (w *world) receiver(name string) *v1alpha1.GateReceiver {
 	w.Helper()
-	r := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(r), r))
+	r := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
+	w.Read(r)
 	return r
 }
 
@@ -79,16 +79,16 @@ func (w *world) receiver(name string) *v1alpha1.GateReceiver {
 func (w *world) noReceiver(p *person, cause string, args ...string) {
 	w.Helper()
 	before, after := &v1alpha1.GateReceiverList{}, &v1alpha1.GateReceiverList{}
-	w.must(cluster.Client.List(w.ctx, before, client.InNamespace(w.namespace)))
-	out, err := p.kubectl(w.ctx, w.namespace, args...)
+	w.Must(cluster.Client.List(w.Context(), before, client.InNamespace(w.Namespace)))
+	out, err := p.kubectl(w.Context(), w.Namespace, args...)
 	if err == nil {
-		w.Errorf("%q by %s is allowed: %s", args, p.name, out)
+		w.Errorf("%q by %s is allowed: %s", args, p.Name, out)
 	} else if !strings.Contains(out, cause) {
-		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.name, out, cause)
+		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.Name, out, cause)
 	}
-	w.must(cluster.Client.List(w.ctx, after, client.InNamespace(w.namespace)))
+	w.Must(cluster.Client.List(w.Context(), after, client.InNamespace(w.Namespace)))
 	if len(after.Items) > len(before.Items) {
-		w.Errorf("%q by %s: created %+v", args, p.name, after.Items)
+		w.Errorf("%q by %s: created %+v", args, p.Name, after.Items)
 	}
 }
 
@@ -98,7 +98,7 @@ func (w *world) refusedReceiver(p *person, name, cause string, args ...string) {
 	before := w.receiver(name)
 	w.noReceiver(p, cause, args...)
 	if after := w.receiver(name); !reflect.DeepEqual(written(after), written(before)) {
-		w.Errorf("%q by %s: the receiver has changed\nfrom %+v\nto   %+v", args, p.name, before, after)
+		w.Errorf("%q by %s: the receiver has changed\nfrom %+v\nto   %+v", args, p.Name, before, after)
 	}
 }
 
@@ -112,7 +112,7 @@ func written(r *v1alpha1.GateReceiver) *v1alpha1.GateReceiver {
 
 // mayNot is the refusal of what a person does with a receiver.
 func (w *world) mayNot(p *person, do, what, gate, verbs string) string {
-	return fmt.Sprintf("user %s may not %s a receiver that %s gate %s/%s: it needs the %s on gates.gating.toolkit.fluxcd.io", p.name, do, what, w.namespace, gate, verbs)
+	return fmt.Sprintf("user %s may not %s a receiver that %s gate %s/%s: it needs the %s on gates.gating.toolkit.fluxcd.io", p.Name, do, what, w.Namespace, gate, verbs)
 }
 
 // tenGates is spec.gates with as many as there may be, the last one named last.

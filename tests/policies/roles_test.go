@@ -31,9 +31,9 @@ func TestAnOpenerChangesNothingElse(t *testing.T) {
 	alice := w.as("alice", opener)
 	w.allowed(alice, "annotate", "gate", "production", closeAt+"="+now())
 	w.allowed(w.clusterAdmin(), "annotate", "gate", "production", "owner=team-a")
-	w.reconcile(g)
+	w.Decided(g)
 	may := func(what string) string {
-		return "user alice may not change " + what + " of gate " + w.namespace + "/production: it needs the verb update"
+		return "user alice may not change " + what + " of gate " + w.Namespace + "/production: it needs the verb update"
 	}
 	merge := "patch gate GATE --type=merge -p "
 	for _, tc := range []struct {
@@ -59,14 +59,14 @@ func TestAnOpenerChangesNothingElse(t *testing.T) {
 		{apply("replace", "replace", nil), `cannot update resource "gates"`},
 		{apply("replace by force", "replace --force", nil), `cannot delete resource "gates"`},
 		{attack{"create", func(w *world, p *person, _ *v1alpha1.Gate) (string, error) {
-			return p.kubectl(w.ctx, w.namespace, "create", "-f", w.manifest("name: another", nil))
+			return p.kubectl(w.Context(), w.Namespace, "create", "-f", w.manifest("name: another", nil))
 		}}, `cannot create resource "gates"`},
 		{attack{"create by server-side apply", func(w *world, p *person, _ *v1alpha1.Gate) (string, error) {
-			return p.kubectl(w.ctx, w.namespace, "apply", "--server-side", "-f", w.manifest("name: another", nil))
+			return p.kubectl(w.Context(), w.Namespace, "apply", "--server-side", "-f", w.manifest("name: another", nil))
 		}}, `cannot create resource "gates"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
+			w := w.on(t)
 			w.refused(alice, g, tc.attack, tc.cause)
 		})
 	}
@@ -83,8 +83,8 @@ func TestWhoMayOnlyOpenCannotTakeBackARequestToClose(t *testing.T) {
 	at := now()
 	w.allowed(alice, "annotate", "gate", "production", openAt+"="+at, closeAt+"="+at)
 	w.decided(g, metav1.ConditionFalse)
-	w.refused(olga, g, kubectl("close", "annotate gate GATE "+closeAt+"-"), "user olga may not take back the request to close gate "+w.namespace+"/production")
-	w.refused(carl, g, kubectl("open", "annotate gate GATE "+openAt+"-"), "user carl may not take back the request to open gate "+w.namespace+"/production")
+	w.refused(olga, g, kubectl("close", "annotate gate GATE "+closeAt+"-"), "user olga may not take back the request to close gate "+w.Namespace+"/production")
+	w.refused(carl, g, kubectl("open", "annotate gate GATE "+openAt+"-"), "user carl may not take back the request to open gate "+w.Namespace+"/production")
 	w.allowed(olga, "annotate", "gate", "production", openAt+"-")
 	w.allowed(edith, "annotate", "gate", "production", closeAt+"-")
 	w.stamped(g, closeBy, "")
@@ -148,6 +148,6 @@ func TestTheControllerEditsFinalizersOnly(t *testing.T) {
 	} {
 		w.refused(account, g, a, "user system:serviceaccount:gating-system:gating-controller may not change")
 	}
-	w.refused(account, g, openings[0], "may not open or close gate "+w.namespace+"/production in the name of another")
+	w.refused(account, g, openings[0], "may not open or close gate "+w.Namespace+"/production in the name of another")
 	w.allowed(account, "patch", "gate", "production", "--type=json", "-p", `[{"op":"remove","path":"/metadata/finalizers"}]`)
 }

@@ -31,9 +31,9 @@ func TestStatusAndEventNameWhoOpenedAsTheAPIServerKnowsThem(t *testing.T) {
 	if last := g.Status.LastRequest; last == nil || last.By != "alice" || last.Reason != "hotfix 1234" {
 		t.Errorf("lastRequest is %+v", last)
 	}
-	w.eventually("an event names alice", func() error {
+	w.Eventually("an event names alice", func() error {
 		events := &corev1.EventList{}
-		if err := cluster.Client.List(w.ctx, events, client.InNamespace(w.namespace)); err != nil {
+		if err := cluster.Client.List(w.Context(), events, client.InNamespace(w.Namespace)); err != nil {
 			return err
 		}
 		for _, e := range events.Items {
@@ -78,7 +78,7 @@ func TestARequestedByWithoutARequestIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", editor, viewer)
 	w.allowed(edith, "create", "-f", w.manifest("name: production", map[string]string{openBy: "bob", closeBy: "bob", "a": "b"}))
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.namespace}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.Namespace}}
 	check := func() {
 		t.Helper()
 		if a := w.get(g).Annotations; len(a) != 1 || a["a"] != "b" {
@@ -130,10 +130,10 @@ func TestAGateThatIsBornWithARequestIsStamped(t *testing.T) {
 	for _, command := range []string{"create -f", "apply --server-side -f", "apply -f"} {
 		name := "by-" + strings.ReplaceAll(strings.Fields(command)[0]+strings.Fields(command)[1], "-", "")
 		w.allowed(vera, append(strings.Fields(command), w.manifest("name: "+name, request))...)
-		w.stamped(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}, openBy, "vera")
+		w.stamped(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}, openBy, "vera")
 	}
 	name := strings.TrimSpace(w.allowed(vera, "create", "-o=jsonpath={.metadata.name}", "-f", w.manifest("generateName: generated-", request)))
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
 	w.stamped(g, openBy, "vera")
 	w.decided(g, metav1.ConditionTrue)
 }
@@ -142,7 +142,7 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	account := w.as("system:serviceaccount:gating-system:gating-controller")
-	ours := "GateReceiver " + w.namespace + "/ci"
+	ours := "GateReceiver " + w.Namespace + "/ci"
 	at := now()
 	w.allowed(account, "annotate", "gate", "production", openAt+"="+at, v1alpha1.OpenReceivedAnnotation+"="+at, openBy+"="+ours)
 	w.stamped(g, openBy, ours)
@@ -156,16 +156,16 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	other := w.as("system:serviceaccount:gating-system:other", opener)
 	w.allowed(other, "annotate", "--overwrite", "gate", "production", openAt+"="+stamp(time.Now().Add(-time.Minute)), openBy+"="+ours)
 	w.stamped(g, openBy, "system:serviceaccount:gating-system:other")
-	w.reconcile(g)
-	w.reconcile(g)
+	w.Decided(g)
+	w.Decided(g)
 	// The name of the last who asked would be that of who asks next.
 	overwrite := "annotate --overwrite gate GATE " + openAt + "=NOW"
-	cause := "may not open or close gate " + w.namespace + "/production in the name of another: requestedBy must begin with GateReceiver " + w.namespace + "/"
+	cause := "may not open or close gate " + w.Namespace + "/production in the name of another: requestedBy must begin with GateReceiver " + w.Namespace + "/"
 	w.refused(account, g, kubectl("as the last", overwrite), cause)
 	w.refused(account, g, kubectl("as somebody", overwrite+" "+openBy+"=alice"), cause)
 	w.refused(account, g, kubectl("as nobody", overwrite+" "+openBy+"-"), cause)
 	w.refused(account, g, attack{"for a receiver elsewhere", func(w *world, p *person, _ *v1alpha1.Gate) (string, error) {
-		return p.kubectl(w.ctx, w.namespace, "annotate", "--overwrite", "gate", "production", closeAt+"="+now(), closeBy+"=GateReceiver apps/ci")
+		return p.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate", "production", closeAt+"="+now(), closeBy+"=GateReceiver apps/ci")
 	}}, cause)
 	w.allowed(account, "annotate", "--overwrite", "gate", "production", "reconcile.fluxcd.io/requestedAt=1")
 }
@@ -174,7 +174,7 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 func TestNobodyPassesForAReceiver(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
-	ours := "GateReceiver " + w.namespace + "/ci"
+	ours := "GateReceiver " + w.Namespace + "/ci"
 	alice := w.as("alice", opener)
 	w.allowed(alice, "annotate", "gate", "production", openAt+"="+now(), openBy+"="+ours)
 	w.stamped(g, openBy, "alice")
@@ -198,15 +198,19 @@ func TestWhoImpersonatesCanDoWhatTheOtherCan(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"gates"}, Verbs: []string{"get", "patch", "open"}},
 	}}
-	w.must(cluster.Client.Create(w.ctx, role))
+	w.Create(role)
 	ivan := w.as("ivan", role.Name)
-	impersonate := []string{"create", "clusterrole", "impersonator", "--verb=impersonate", "--resource=users", "--resource-name=edith", "--resource-name=alice"}
-	_, err := cluster.Kubectl(w.ctx, impersonate...)
-	w.must(err)
-	_, err = cluster.Kubectl(w.ctx, "create", "clusterrolebinding", "impersonator", "--clusterrole=impersonator", "--user=ivan")
-	w.must(err)
-	w.eventually("ivan may impersonate", func() error {
-		_, err := ivan.kubectl(w.ctx, w.namespace, "--as=edith", "get", "gates")
+	impersonator := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"edith", "alice"}},
+	}}
+	w.Create(impersonator)
+	w.Must(cluster.Client.Create(w.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: impersonator.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: impersonator.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ivan"}},
+	}))
+	w.Eventually("ivan may impersonate", func() error {
+		_, err := ivan.kubectl(w.Context(), w.Namespace, "--as=edith", "get", "gates")
 		return err
 	})
 	w.refused(ivan, g, kubectl("as an editor", "--as=edith annotate gate GATE "+openAt+"=NOW"), "user edith may not open gate")

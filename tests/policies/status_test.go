@@ -22,7 +22,7 @@ func forgedStatus() string {
 func forge(w *world, g *v1alpha1.Gate) *v1alpha1.Gate {
 	w.Helper()
 	g = w.get(g)
-	w.must(json.Unmarshal([]byte(forgedStatus()), &g.Status))
+	w.Must(json.Unmarshal([]byte(forgedStatus()), &g.Status))
 	return g
 }
 
@@ -32,18 +32,18 @@ var statusWrites = []attack{
 	kubectl("the condition alone", `patch gate GATE --subresource=status --type=json -p [{"op":"replace","path":"/status/conditions/0/status","value":"True"}]`),
 	kubectl("an annotation by way of the status", `patch gate GATE --subresource=status --type=merge -p {"metadata":{"annotations":{"`+openAt+`":"NOW"}},"status":{"observedGeneration":9}}`),
 	{"update in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
-		return "", p.client.Status().Update(w.ctx, forge(w, g))
+		return "", p.Client.Status().Update(w.Context(), forge(w, g))
 	}},
 	{"patch in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
-		return "", p.client.Status().Patch(w.ctx, forge(w, g), client.MergeFrom(w.get(g)))
+		return "", p.Client.Status().Patch(w.Context(), forge(w, g), client.MergeFrom(w.get(g)))
 	}},
 	{"server-side apply", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		file := w.file("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: " + g.Name + "}\nstatus: " + forgedStatus() + "\n")
-		return p.kubectl(w.ctx, w.namespace, "apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "--subresource=status", "-f", file)
+		return p.kubectl(w.Context(), w.Namespace, "apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "--subresource=status", "-f", file)
 	}},
 	{"replace", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		file := w.file("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: " + g.Name + "}\nspec: {default: closed}\nstatus: " + forgedStatus() + "\n")
-		return p.kubectl(w.ctx, w.namespace, "replace", "--subresource=status", "-f", file)
+		return p.kubectl(w.Context(), w.Namespace, "replace", "--subresource=status", "-f", file)
 	}},
 }
 
@@ -53,9 +53,9 @@ func TestNobodyButTheControllerWritesTheStatus(t *testing.T) {
 	stan := w.as("stan", w.role([]string{"get", "patch", "update"}, []string{"gates", "gates/status"}))
 	for _, a := range statusWrites {
 		for _, p := range []*person{stan, w.clusterAdmin()} {
-			t.Run(a.name+" by "+p.name, func(t *testing.T) {
-				w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
-				w.refused(p, g, a, "user "+p.name+" may not write the status of gate "+w.namespace+"/production")
+			t.Run(a.name+" by "+p.Name, func(t *testing.T) {
+				w := w.on(t)
+				w.refused(p, g, a, "user "+p.Name+" may not write the status of gate "+w.Namespace+"/production")
 			})
 		}
 	}
@@ -68,7 +68,7 @@ func TestNoRoleOfOursWritesTheStatus(t *testing.T) {
 	all := w.as("otto", viewer, editor, opener)
 	for _, a := range statusWrites {
 		t.Run(a.name, func(t *testing.T) {
-			w := &world{T: t, ctx: t.Context(), namespace: w.namespace}
+			w := w.on(t)
 			w.refused(all, g, a, `User "otto" cannot`)
 		})
 	}
@@ -79,10 +79,10 @@ func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
 	g := w.gate("production")
 	edith := w.as("edith", editor, viewer)
 	w.allowed(edith, "patch", "gate", "production", "--type=merge", "-p", `{"spec":{"interval":"2m"},"status":`+forgedStatus()+`}`)
-	w.reconcile(g)
+	w.Decided(g)
 	update := forge(w, g)
 	update.Spec.Interval.Duration = 3 * time.Minute
-	w.must(edith.client.Update(w.ctx, update))
+	w.Must(edith.Client.Update(w.Context(), update))
 	manifest := func(name string) string {
 		return w.file("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: " + name + "}\nspec: {default: closed, interval: 4m}\nstatus: " + forgedStatus() + "\n")
 	}
@@ -101,7 +101,7 @@ func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
 // clusterAdmin returns a person who may do all that RBAC allows.
 func (w *world) clusterAdmin() *person {
 	w.Helper()
-	if out, err := cluster.Kubectl(w.ctx, "create", "clusterrolebinding", "clara", "--clusterrole=cluster-admin", "--user=clara"); err != nil && !strings.Contains(out, "exists") {
+	if out, err := cluster.Kubectl(w.Context(), "create", "clusterrolebinding", "clara", "--clusterrole=cluster-admin", "--user=clara"); err != nil && !strings.Contains(out, "exists") {
 		w.Fatal(err)
 	}
 	clara := w.as("clara")

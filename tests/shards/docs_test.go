@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,16 +24,16 @@ var aBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```\n")
 func (w *world) runPage() (output string) {
 	w.Helper()
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "scaling.md"))
-	w.must(err)
+	w.Must(err)
 	dir := w.TempDir()
-	w.must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 	ran := 0
 	for _, block := range aBlock.FindAllStringSubmatch(string(content), -1) {
 		if block[1] == "yaml" {
-			w.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block[2]), 0o600))
+			w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block[2]), 0o600))
 			continue
 		}
-		shell := exec.CommandContext(w.ctx, "sh", "-euc", block[2])
+		shell := exec.CommandContext(w.Context(), "sh", "-euc", block[2])
 		shell.Dir = dir
 		shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 		out, err := shell.CombinedOutput()
@@ -54,14 +51,9 @@ func (w *world) runPage() (output string) {
 
 func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
 	w := newWorld(t)
-	w.namespace = "flux-system"
-	w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})))
+	w.Namespace = "flux-system"
+	cluster.Documented(t, w.Namespace)
 	g := w.gate(rest, "production", v1alpha1.StateClosed)
-	w.Cleanup(func() {
-		if err := cluster.Client.Delete(context.WithoutCancel(w.ctx), g); err != nil {
-			w.Error(err)
-		}
-	})
 	w.has(rest, g)
 	output := w.runPage()
 	w.has(one, g)
@@ -71,7 +63,7 @@ func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
 		}
 	}
 	deployments := &appsv1.DeploymentList{}
-	w.must(cluster.Client.List(w.ctx, deployments, client.InNamespace(harness.RuntimeNamespace)))
+	w.Must(w.Client.List(w.Context(), deployments, client.InNamespace(harness.RuntimeNamespace)))
 	for _, value := range []string{"shard1", "shard2", "shard3"} {
 		var has []string
 		for _, d := range deployments.Items {

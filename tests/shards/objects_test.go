@@ -1,17 +1,12 @@
 package shards
 
 import (
-	"context"
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -27,24 +22,23 @@ var kustomizations = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io
 // gating-controller writes it.
 func (w *world) app(name string, annotations ...string) *unstructured.Unstructured {
 	w.Helper()
-	obj := harness.Object(kustomizations.GroupVersion().String(), kustomizations.Kind, client.ObjectKey{Namespace: w.namespace, Name: name})
+	obj := w.Kustomization(name)
 	for i := 0; i < len(annotations); i += 2 {
 		obj.SetAnnotations(map[string]string{annotations[i]: annotations[i+1]})
 	}
-	obj.Object["spec"] = map[string]any{"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "none"}}
-	w.must(cluster.Client.Create(w.ctx, obj))
+	w.Create(obj)
 	return obj
 }
 
 // gate creates a Gate of a shard that is looked at each second.
 func (w *world) gate(s *shard, name string, state v1alpha1.State, targets ...string) *v1alpha1.Gate {
 	w.Helper()
-	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: s.labels()}}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: s.labels()}}
 	g.Spec.Default, g.Spec.Interval.Duration = state, 1e9
 	for _, target := range targets {
 		g.Spec.Targets = append(g.Spec.Targets, v1alpha1.TargetReference{Kind: kustomizations.Kind, Name: target})
 	}
-	w.must(cluster.Client.Create(w.ctx, g))
+	w.Create(g)
 	return g
 }
 
@@ -55,36 +49,27 @@ func (s *shard) labels() map[string]string {
 	return map[string]string{key: s.label}
 }
 
-// edit changes a Gate as a user does.
-func (w *world) edit(g *v1alpha1.Gate, change func(*v1alpha1.Gate)) {
-	w.Helper()
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
-	before := g.DeepCopy()
-	change(g)
-	w.must(cluster.Client.Patch(w.ctx, g, client.MergeFrom(before)))
-}
-
 // open and close change the default of a Gate.
 func (w *world) open(g *v1alpha1.Gate)  { w.set(g, v1alpha1.StateOpened) }
 func (w *world) close(g *v1alpha1.Gate) { w.set(g, v1alpha1.StateClosed) }
 
 func (w *world) set(g *v1alpha1.Gate, state v1alpha1.State) {
 	w.Helper()
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = state })
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Spec.Default = state })
 }
 
 // move gives a Gate to a shard.
 func (w *world) move(g *v1alpha1.Gate, to *shard) {
 	w.Helper()
-	w.edit(g, func(g *v1alpha1.Gate) { g.Labels = to.labels() })
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Labels = to.labels() })
 }
 
 // ready waits until Gates are as they are to be, and everything of them is done.
 func (w *world) ready(gates ...*v1alpha1.Gate) {
 	w.Helper()
 	for _, g := range gates {
-		w.eventually("gate "+g.Name+" is ready", func() error {
-			if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g); err != nil {
+		w.Eventually("gate "+g.Name+" is ready", func() error {
+			if err := w.TryRead(g); err != nil {
 				return err
 			}
 			state := v1alpha1.StateClosed
@@ -103,9 +88,9 @@ func (w *world) ready(gates ...*v1alpha1.Gate) {
 func (w *world) has(s *shard, g *v1alpha1.Gate) {
 	w.Helper()
 	name := fmt.Sprintf("gating_gate_opened{name=%q,namespace=%q}", g.Name, g.Namespace)
-	w.eventually(fmt.Sprintf("shard %q alone has gate %s", s.label, g.Name), func() error {
+	w.Eventually(fmt.Sprintf("shard %q alone has gate %s", s.label, g.Name), func() error {
 		for _, other := range []*shard{rest, one} {
-			series, err := w.leads(other).series(w.ctx)
+			series, err := w.leads(other).series(w.Context())
 			if err != nil {
 				return err
 			}
@@ -138,8 +123,8 @@ func (w *world) is(app *unstructured.Unstructured, gates ...*v1alpha1.Gate) {
 		}
 		want.heldBy += g.Namespace + "/" + g.Name
 	}
-	w.eventually(fmt.Sprintf("%s is held by %q", app.GetName(), want.heldBy), func() error {
-		if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app); err != nil {
+	w.Eventually(fmt.Sprintf("%s is held by %q", app.GetName(), want.heldBy), func() error {
+		if err := w.TryRead(app); err != nil {
 			return err
 		}
 		if got := versionOf(app); got != want {
@@ -152,56 +137,18 @@ func (w *world) is(app *unstructured.Unstructured, gates ...*v1alpha1.Gate) {
 // resume is what flux resume does.
 func (w *world) resume(app *unstructured.Unstructured) {
 	w.Helper()
-	w.must(cluster.Client.Patch(w.ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":null}}`)), client.FieldOwner("flux")))
-}
-
-// history has all versions that objects of a kind in a namespace had since it began. A
-// watch leaves none out.
-type history struct {
-	mu       sync.Mutex
-	versions []*unstructured.Unstructured
-}
-
-func (w *world) record(gvk schema.GroupVersionKind) *history {
-	w.Helper()
-	h := &history{}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
-	watcher, err := watchtools.NewRetryWatcherWithContext(w.ctx, list.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return cluster.Client.Watch(ctx, list.DeepCopy(), client.InNamespace(w.namespace), &client.ListOptions{Raw: &options})
-		},
-	})
-	w.must(err)
-	go func() {
-		for event := range watcher.ResultChan() {
-			if u, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Bookmark {
-				h.mu.Lock()
-				h.versions = append(h.versions, u)
-				h.mu.Unlock()
-			}
-		}
-	}()
-	w.Cleanup(watcher.Stop)
-	return h
-}
-
-func (h *history) all() []*unstructured.Unstructured {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]*unstructured.Unstructured{}, h.versions...)
+	w.Must(w.Client.Patch(w.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":null}}`)), client.FieldOwner("flux")))
 }
 
 // records are the histories of all that shards write in a namespace.
-type records map[string]*history
+type records map[string]*harness.History
 
 func (w *world) recordAll() records {
 	w.Helper()
 	ours := func(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
-	all := records{"targets": w.record(kustomizations), "gates": w.record(ours(v1alpha1.GateKind))}
+	all := records{"targets": w.Record(kustomizations), "gates": w.Record(ours(v1alpha1.GateKind))}
 	if lockInstalled {
-		all["locks"] = w.record(ours(v1alpha1.GateLockKind))
+		all["locks"] = w.Record(ours(v1alpha1.GateLockKind))
 	}
 	return all
 }
@@ -209,7 +156,7 @@ func (w *world) recordAll() records {
 // written returns the last version that was written of anything, nil for nothing.
 func (r records) written() error {
 	for kind, h := range r {
-		if all := h.all(); len(all) > 0 {
+		if all := h.All(); len(all) > 0 {
 			return fmt.Errorf("%d versions of %s, the last one %v", len(all), kind, all[len(all)-1].Object)
 		}
 	}
@@ -220,11 +167,11 @@ func (r records) written() error {
 // looked at several times meanwhile.
 func (w *world) settled() {
 	w.Helper()
-	w.eventually("all is done", func() error {
+	w.Eventually("all is done", func() error {
 		written := w.recordAll()
-		return harness.Throughout(w.ctx, patience/3, "nothing is written", written.written)
+		return harness.Throughout(w.Context(), patience/3, "nothing is written", written.written)
 	})
-	if err := harness.Throughout(w.ctx, patience, "nothing is written", w.recordAll().written); err != nil {
+	if err := harness.Throughout(w.Context(), patience, "nothing is written", w.recordAll().written); err != nil {
 		w.Error(err)
 	}
 }

@@ -123,8 +123,8 @@ func (r *replica) series(ctx context.Context) (map[string]float64, error) {
 func (w *world) requests(s *shard, method string) int {
 	w.Helper()
 	total := 0.0
-	series, err := w.leads(s).series(w.ctx)
-	w.must(err)
+	series, err := w.leads(s).series(w.Context())
+	w.Must(err)
 	for name, value := range series {
 		if strings.HasPrefix(name, "rest_client_requests_total{") && strings.Contains(name, `method="`+method+`"`) {
 			total += value
@@ -137,8 +137,8 @@ func (w *world) requests(s *shard, method string) int {
 func (w *world) leads(s *shard) *replica {
 	w.Helper()
 	var leader *replica
-	w.eventually("shard "+s.label+" has a leader", func() error {
-		if leader = s.leader(w.ctx); leader == nil {
+	w.Eventually("shard "+s.label+" has a leader", func() error {
+		if leader = s.leader(w.Context()); leader == nil {
 			return errors.New("none of the replicas leads")
 		}
 		return nil
@@ -150,7 +150,7 @@ func (w *world) leads(s *shard) *replica {
 func (w *world) refill(s *shard) {
 	w.Helper()
 	w.Cleanup(func() {
-		if err := s.fill(context.WithoutCancel(w.ctx)); err != nil {
+		if err := s.fill(context.WithoutCancel(w.Context())); err != nil {
 			w.Error(err)
 		}
 	})

@@ -16,7 +16,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // lockInstalled says that config/lock is installed.
@@ -26,18 +25,18 @@ var lockInstalled bool
 func installLock(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
-	w.must(cluster.InstallComponent(w.ctx, "lock"))
+	w.Must(cluster.InstallComponent(w.Context(), "lock"))
 	t.Cleanup(func() {
 		lockInstalled = false
-		if err := cluster.RemoveComponent(context.WithoutCancel(w.ctx), "lock"); err != nil {
+		if err := cluster.RemoveComponent(context.WithoutCancel(w.Context()), "lock"); err != nil {
 			t.Error(err)
 		}
 	})
 	for _, s := range []*shard{rest, one} {
 		w.gate(s, "lock-"+s.label+"x", v1alpha1.StateClosed, "*")
 	}
-	w.eventually("both shards have written the lock", func() error {
-		if locked := w.lock(w.namespace); len(locked) != 2 {
+	w.Eventually("both shards have written the lock", func() error {
+		if locked := w.lock(w.Namespace); len(locked) != 2 {
 			return fmt.Errorf("it has %v", locked)
 		}
 		return nil
@@ -49,8 +48,8 @@ func installLock(t *testing.T) {
 func (w *world) lock(namespace string) map[string]bool {
 	w.Helper()
 	obj := &v1alpha1.GateLock{}
-	err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)
-	w.must(client.IgnoreNotFound(err))
+	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)
+	w.Must(client.IgnoreNotFound(err))
 	return obj.Spec.Gates
 }
 
@@ -89,7 +88,7 @@ func heldByBoth(t *testing.T) {
 	w.ready(a, b)
 	w.settled()
 
-	written := w.record(kustomizations)
+	written := w.Record(kustomizations)
 	w.resume(apps[0])
 	w.is(apps[0], a, b)
 	w.open(a)
@@ -98,7 +97,7 @@ func heldByBoth(t *testing.T) {
 		w.is(app, b)
 	}
 	w.settled()
-	for _, u := range written.all() {
+	for _, u := range written.All() {
 		if v := versionOf(u); !v.suspended && (lockInstalled || u.GetName() != apps[0].GetName()) {
 			w.Errorf("%s was released: %+v", u.GetName(), v)
 		}
@@ -116,15 +115,15 @@ func moves(t *testing.T) {
 	app := w.app("apps")
 	g := w.gate(rest, "production", v1alpha1.StateOpened, "*")
 	w.ready(g)
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.EditGate(g, func(g *v1alpha1.Gate) {
 		g.Annotations = map[string]string{v1alpha1.CloseRequestedAtAnnotation: time.Now().Format(time.RFC3339Nano)}
 	})
 	w.is(app, g)
 	w.ready(g)
 	// Flux takes the annotation away if it is not in Git.
-	w.edit(g, func(g *v1alpha1.Gate) { g.Annotations = nil })
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Annotations = nil })
 	w.settled()
-	requested, written := g.Status.RequestedAt, w.record(kustomizations)
+	requested, written := g.Status.RequestedAt, w.Record(kustomizations)
 	if requested == nil {
 		t.Fatal("the request is not in the status")
 	}
@@ -137,10 +136,10 @@ func moves(t *testing.T) {
 			t.Errorf("the request of %v is %v", requested, g.Status.RequestedAt)
 		}
 	}
-	if all := written.all(); len(all) != 0 {
+	if all := written.All(); len(all) != 0 {
 		t.Errorf("the target was written %d times", len(all))
 	}
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.EditGate(g, func(g *v1alpha1.Gate) {
 		g.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: time.Now().Format(time.RFC3339Nano)}
 	})
 	w.is(app)
@@ -152,18 +151,18 @@ func movesAndGoes(t *testing.T) {
 	w := newWorld(t)
 	before := w.gate(rest, "before", v1alpha1.StateClosed)
 	w.ready(before)
-	there := w.newNamespace()
+	there := w.NewNamespace()
 	g := w.gate(one, "production", v1alpha1.StateClosed)
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.EditGate(g, func(g *v1alpha1.Gate) {
 		g.Spec.Targets = []v1alpha1.TargetReference{{Kind: kustomizations.Kind, Name: "*", Namespace: there}}
 	})
 	w.ready(g)
 	w.has(one, g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Labels, g.Spec.Targets = rest.labels(), nil })
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Labels, g.Spec.Targets = rest.labels(), nil })
 	w.has(rest, g)
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(w.Client.Delete(w.Context(), g))
 	w.gone(g)
-	for _, namespace := range []string{w.namespace, there} {
+	for _, namespace := range []string{w.Namespace, there} {
 		if !lockInstalled {
 			break
 		}
@@ -171,14 +170,14 @@ func movesAndGoes(t *testing.T) {
 			t.Errorf("the lock of %s has it still", namespace)
 		}
 	}
-	w.namespace = there
+	w.Namespace = there
 	w.is(w.app("apps"))
 }
 
 func (w *world) gone(g *v1alpha1.Gate) {
 	w.Helper()
-	w.eventually("gate "+g.Name+" is gone", func() error {
-		if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g.DeepCopy()); !apierrors.IsNotFound(err) {
+	w.Eventually("gate "+g.Name+" is gone", func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g.DeepCopy()); !apierrors.IsNotFound(err) {
 			return errors.Join(err, errors.New("it is there"))
 		}
 		return nil
@@ -216,9 +215,9 @@ func namesNoGate(t *testing.T) {
 	w := newWorld(t)
 	app := w.app("apps", v1alpha1.GatesAnnotation, "later")
 	later := &v1alpha1.Gate{}
-	later.Namespace, later.Name = w.namespace, "later"
+	later.Namespace, later.Name = w.Namespace, "later"
 	w.is(app, later)
-	w.eventually("the target says so", func() error {
+	w.Eventually("the target says so", func() error {
 		w.is(app, later)
 		if approved := conditionOf(app); approved != v1alpha1.GateNotFoundReason {
 			return fmt.Errorf("held for %q", approved)
@@ -244,18 +243,18 @@ func failsOver(t *testing.T) {
 	w.is(app, a)
 	w.is(other, b)
 	w.ready(a, b, opened)
-	_, handovers, err := rest.heldBy(w.ctx)
-	w.must(err)
-	held, _, err := one.heldBy(w.ctx)
-	w.must(err)
+	_, handovers, err := rest.heldBy(w.Context())
+	w.Must(err)
+	held, _, err := one.heldBy(w.Context())
+	w.Must(err)
 
-	written := w.record(kustomizations)
+	written := w.Record(kustomizations)
 	dead := w.leads(one)
-	w.must(dead.Kill())
+	w.Must(dead.Kill())
 	w.close(opened)
 	w.open(a)
 	w.is(app)
-	if now, _, err := one.heldBy(w.ctx); err != nil || now != held {
+	if now, _, err := one.heldBy(w.Context()); err != nil || now != held {
 		t.Errorf("there is a leader already: %s, %v", now, err)
 	}
 	w.is(late, opened)
@@ -264,10 +263,10 @@ func failsOver(t *testing.T) {
 	}
 	w.ready(opened)
 	w.settled()
-	if _, now, err := rest.heldBy(w.ctx); err != nil || now != handovers {
+	if _, now, err := rest.heldBy(w.Context()); err != nil || now != handovers {
 		t.Errorf("the other shard changed its leader: %d times, before %d, %v", now, handovers, err)
 	}
-	for _, u := range written.all() {
+	for _, u := range written.All() {
 		if u.GetName() == "other" {
 			t.Errorf("written by a new leader although nothing changed: %v", u.Object)
 		}
@@ -281,23 +280,23 @@ func deletedWhileDown(t *testing.T) {
 	g := w.gate(one, "production", v1alpha1.StateClosed, "*")
 	w.is(app, g)
 	w.ready(g)
-	w.must(one.stop())
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(one.stop())
+	w.Must(w.Client.Delete(w.Context(), g))
 	// The other shard sees each event of the target.
-	written := w.record(kustomizations)
-	w.must(cluster.Client.Patch(w.ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`))))
-	w.must(harness.Throughout(w.ctx, patience, "the target is held", func() error {
-		for _, u := range written.all() {
+	written := w.Record(kustomizations)
+	w.Must(w.Client.Patch(w.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`))))
+	w.Throughout(patience, "the target is held", func() error {
+		for _, u := range written.All() {
 			if v := versionOf(u); !v.suspended || v.heldBy != g.Namespace+"/"+g.Name {
 				return fmt.Errorf("it is %+v", v)
 			}
 		}
 		return nil
-	}))
-	if all := written.all(); len(all) != 1 {
+	})
+	if all := written.All(); len(all) != 1 {
 		t.Errorf("written %d times", len(all)-1)
 	}
-	w.must(one.fill(w.ctx))
+	w.Must(one.fill(w.Context()))
 	w.is(app)
 	w.gone(g)
 	w.settled()
@@ -318,7 +317,7 @@ func closeAtOnce(t *testing.T) {
 			name := fmt.Sprintf("%s%d", map[*shard]string{rest: "a", one: "b"}[s], i)
 			apps = append(apps, w.app(name))
 			all = append(all, w.gate(s, name, v1alpha1.StateOpened, name))
-			w.edit(all[len(all)-1], func(g *v1alpha1.Gate) {
+			w.EditGate(all[len(all)-1], func(g *v1alpha1.Gate) {
 				g.Spec.Interval.Duration, g.Spec.ClosePeriods = time.Hour, []v1alpha1.ClosePeriod{freeze}
 			})
 		}
@@ -333,8 +332,8 @@ func closeAtOnce(t *testing.T) {
 	}
 	took := time.Since(at)
 	for _, g := range all {
-		w.eventually("gate "+g.Name+" is ready", func() error {
-			w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+		w.Eventually("gate "+g.Name+" is ready", func() error {
+			w.Read(g)
 			if !conditions.IsReady(g) || g.Status.Targets.Held != 1 {
 				return fmt.Errorf("%+v", g.Status)
 			}
@@ -342,18 +341,18 @@ func closeAtOnce(t *testing.T) {
 		})
 	}
 	failed := 0
-	for _, u := range written["gates"].all() {
+	for _, u := range written["gates"].All() {
 		if failures, _, _ := unstructured.NestedSlice(u.Object, "status", "failures"); len(failures) > 0 {
 			failed++
 			t.Errorf("gate %s: %v", u.GetName(), failures)
 		}
 	}
-	if targets := len(written["targets"].all()); targets > 2*len(all) {
+	if targets := len(written["targets"].All()); targets > 2*len(all) {
 		t.Errorf("%d writes of %d targets", targets, len(all))
 	}
 	if lockInstalled {
-		locks := len(written["locks"].all())
-		if closed := w.lock(w.namespace); len(closed) != len(all) || !closed[w.namespace+"/a0"] || locks > len(all) {
+		locks := len(written["locks"].All())
+		if closed := w.lock(w.Namespace); len(closed) != len(all) || !closed[w.Namespace+"/a0"] || locks > len(all) {
 			t.Errorf("%d writes of a lock with %d gates", locks, len(closed))
 		}
 		t.Logf("%d writes of the lock", locks)

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -79,19 +77,25 @@ func TestTheCommandsOfThePageOnWebhooksWork(t *testing.T) {
 // the issuer of tokens is another one, on loopback.
 func runPage(t *testing.T, first string) {
 	t.Helper()
-	w := &world{T: t, ctx: t.Context(), namespace: "flux-system"}
-	w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})))
+	w := newWorld(t)
+	w.Namespace = "flux-system"
+	cluster.Documented(t, w.Namespace)
 	p := w.start()
-	w.Cleanup(func() { w.tidyUp() })
+	// It installs what the page takes away.
+	w.Cleanup(func() {
+		if err := cluster.InstallComponent(context.WithoutCancel(w.Context()), "webhooks"); err != nil {
+			w.Error(err)
+		}
+	})
 	issuer := newIssuer(t)
 	dir := t.TempDir()
-	w.must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 	sample := filepath.Join(dir, "config", "samples", "gatereceiver_github_oidc.yaml")
 	content, err := os.ReadFile(sample)
-	w.must(err)
-	w.must(os.WriteFile(sample, []byte(strings.ReplaceAll(string(content), "https://token.actions.githubusercontent.com", issuer.url)), 0o600))
+	w.Must(err)
+	w.Must(os.WriteFile(sample, []byte(strings.ReplaceAll(string(content), "https://token.actions.githubusercontent.com", issuer.url)), 0o600))
 
-	shell := exec.CommandContext(w.ctx, "sh", "-c", script(t))
+	shell := exec.CommandContext(w.Context(), "sh", "-c", script(t))
 	shell.Dir = dir
 	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "GATING_URL="+p.Webhooks, "OUT="+t.TempDir(),
 		"PATH="+first+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"),
@@ -103,9 +107,9 @@ func runPage(t *testing.T, first string) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for gate, by := range map[string]string{"sre-approval": "gitlab-pipeline", "no-deploy-friday": "incident", "no-alerts": "alertmanager", "staging-healthy": "staging-events"} {
-		w.eventually("the webhook is handled", func() error {
+		w.Eventually("the webhook is handled", func() error {
 			g := &v1alpha1.Gate{}
-			if err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: gate}, g); err != nil {
+			if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: gate}, g); err != nil {
 				return err
 			}
 			if r := g.Status.LastRequest; r == nil || r.By != "GateReceiver flux-system/"+by || r.Reason == "" || r.Source != v1alpha1.SourceWebhook {
@@ -113,20 +117,6 @@ func runPage(t *testing.T, first string) {
 			}
 			return nil
 		})
-	}
-}
-
-// tidyUp removes what the page has created, as long as there is a controller for the
-// finalizers, and installs what it has taken away.
-func (w *world) tidyUp() {
-	w.Helper()
-	for _, kinds := range []string{"gatereceivers,secrets,rolebindings", "gates"} {
-		if _, err := cluster.Kubectl(context.Background(), "-n", w.namespace, "delete", kinds, "--all"); err != nil {
-			w.Error(err)
-		}
-	}
-	if err := cluster.InstallComponent(context.Background(), "webhooks"); err != nil {
-		w.Error(err)
 	}
 }
 

@@ -107,21 +107,21 @@ func TestNoAcknowledgedWebhookIsLostWhateverDies(t *testing.T) {
 	dead := w.leader()
 	seen := w.record()
 
-	stop, finish := context.WithCancel(w.ctx)
+	stop, finish := context.WithCancel(w.Context())
 	defer finish()
 	var running sync.WaitGroup
 	for _, s := range senders {
-		running.Go(func() { s.run(w.ctx, stop.Done()) })
+		running.Go(func() { s.run(w.Context(), stop.Done()) })
 	}
 	load := &phases{}
 	load.begin("two replicas")
 	passed(t, 5*time.Second)
 
 	load.begin("the leader is killed")
-	w.must(first.Kill())
+	w.Must(first.Kill())
 	w.servesWithoutALeader(alone, second, seen, dead)
 	to.set(w.start(ofReplicas...), second)
-	w.eventually("there is another leader", func() error {
+	w.Eventually("there is another leader", func() error {
 		if l := w.leader(); l == dead {
 			return fmt.Errorf("it is %s still", l)
 		}
@@ -131,11 +131,11 @@ func TestNoAcknowledgedWebhookIsLostWhateverDies(t *testing.T) {
 	passed(t, 3*time.Second)
 
 	resume, err := cluster.PauseAPIServer()
-	w.must(err)
+	w.Must(err)
 	away := load.begin("the API server is away")
 	passed(t, pause)
 	back := load.begin("it is back")
-	w.must(resume())
+	w.Must(resume())
 	passed(t, 4*time.Second)
 	finish()
 	load.begin("the rest")
@@ -161,12 +161,12 @@ func passed(t *testing.T, d time.Duration) {
 func (w *world) servesWithoutALeader(s *sender, follower *harness.Process, seen *history, dead string) {
 	w.Helper()
 	d := &delivery{gate: s.gate, action: v1alpha1.RequestOpen, reason: "there is no leader"}
-	d.attempts = []attempt{s.post(w.ctx, follower.Webhooks, d)}
+	d.attempts = []attempt{s.post(w.Context(), follower.Webhooks, d)}
 	if got := d.attempts[0]; got.code != http.StatusOK || dead == "" || w.leader() != dead {
 		w.Fatalf("got %+v, the leader is %q", got, w.leader())
 	}
 	s.sent = append(s.sent, d)
-	w.eventually("it is stored", func() error {
+	w.Eventually("it is stored", func() error {
 		if seen.has(d.gate, d.action, d.reason) < 0 {
 			return fmt.Errorf("there is %v", seen.of(d.gate))
 		}
@@ -189,7 +189,7 @@ func (w *world) nothingWasLost(senders []*sender, seen *history) {
 				continue
 			}
 			acknowledged++
-			if err := harness.Eventually(w.ctx, timeout, "stored", func() error {
+			if err := harness.Eventually(w.Context(), harness.Patience, "stored", func() error {
 				if seen.has(d.gate, d.action, d.reason) < 0 {
 					return fmt.Errorf("%s was acknowledged and is not there", d.reason)
 				}
@@ -234,9 +234,9 @@ func (w *world) handled(senders []*sender, seen *history) {
 		if sent := s.sent[len(s.sent)-1]; s.gate != "shared" && (last.reason != sent.reason || last.action != sent.action) {
 			w.Errorf("%s: stored last is %v, acknowledged %s %s", s.gate, last, sent.action, sent.reason)
 		}
-		w.eventually("the last request of "+s.gate+" is handled", func() error {
+		w.Eventually("the last request of "+s.gate+" is handled", func() error {
 			g := &v1alpha1.Gate{}
-			if err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: s.gate}, g); err != nil {
+			if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: s.gate}, g); err != nil {
 				return err
 			}
 			if r := g.Status.LastRequest; r == nil || r.Action != last.action || r.Reason != last.reason {

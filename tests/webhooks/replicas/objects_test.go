@@ -1,7 +1,6 @@
 package replicas
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,9 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,8 +24,8 @@ const token = "s3cr3t-0123456789abcdef"
 
 func (w *world) create(obj client.Object) {
 	w.Helper()
-	obj.SetNamespace(w.namespace)
-	w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, obj)))
+	obj.SetNamespace(w.Namespace)
+	w.Must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), obj)))
 }
 
 // receiver creates a receiver that does to a Gate what the body says, and returns the
@@ -48,10 +45,10 @@ func (w *world) receiver(name, kind, gate string) string {
 // ready waits until all receivers are, and their Gates were seen by a leader.
 func (w *world) ready() {
 	w.Helper()
-	w.eventually("receivers and gates are ready", func() error {
+	w.Eventually("receivers and gates are ready", func() error {
 		receivers, gates := &v1alpha1.GateReceiverList{}, &v1alpha1.GateList{}
-		if err := errors.Join(cluster.Client.List(w.ctx, receivers, client.InNamespace(w.namespace)),
-			cluster.Client.List(w.ctx, gates, client.InNamespace(w.namespace))); err != nil {
+		if err := errors.Join(w.Client.List(w.Context(), receivers, client.InNamespace(w.Namespace)),
+			w.Client.List(w.Context(), gates, client.InNamespace(w.Namespace))); err != nil {
 			return err
 		}
 		for _, r := range receivers.Items {
@@ -73,7 +70,7 @@ func (w *world) leader() string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: "gating-controller-leader-election"}
-	w.must(client.IgnoreNotFound(cluster.Client.Get(w.ctx, key, lease)))
+	w.Must(client.IgnoreNotFound(w.Client.Get(w.Context(), key, lease)))
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
@@ -94,39 +91,25 @@ type history struct {
 func (w *world) record() *history {
 	w.Helper()
 	h := &history{gate: map[string][]stored{}}
-	list := &v1alpha1.GateList{}
-	w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
-	watcher, err := watchtools.NewRetryWatcherWithContext(w.ctx, list.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return cluster.Client.Watch(ctx, &v1alpha1.GateList{}, client.InNamespace(w.namespace), &client.ListOptions{Raw: &options})
-		},
-	})
-	w.must(err)
-	go func() {
-		for event := range watcher.ResultChan() {
-			if g, ok := event.Object.(*v1alpha1.Gate); ok {
-				h.add(g)
-			}
-		}
-	}()
-	w.Cleanup(watcher.Stop)
+	w.Follow(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind), h.add)
 	return h
 }
 
-func (h *history) add(g *v1alpha1.Gate) {
+func (h *history) add(g *unstructured.Unstructured) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	annotations := g.GetAnnotations()
 	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
 		prefix := string(action) + ".gate.fluxcd.io/"
-		now := stored{action: action, at: g.Annotations[prefix+"requestedAt"], reason: g.Annotations[prefix+"reason"]}
+		now := stored{action: action, at: annotations[prefix+"requestedAt"], reason: annotations[prefix+"reason"]}
 		last := stored{action: action}
-		for _, s := range h.gate[g.Name] {
+		for _, s := range h.gate[g.GetName()] {
 			if s.action == action {
 				last = s
 			}
 		}
 		if now != last {
-			h.gate[g.Name] = append(h.gate[g.Name], now)
+			h.gate[g.GetName()] = append(h.gate[g.GetName()], now)
 		}
 	}
 }

@@ -22,18 +22,18 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	for i := range 6 {
 		name := fmt.Sprintf("sender-%d", i)
 		s := newSender(name, v1alpha1.GenericHMACReceiver, name, w.receiver(name, v1alpha1.GenericHMACReceiver, name), nil)
-		s.asks, s.client.Transport = true, &http.Transport{ExpectContinueTimeout: timeout}
+		s.asks, s.client.Transport = true, &http.Transport{ExpectContinueTimeout: harness.Patience}
 		senders = append(senders, s)
 	}
 	p := w.start()
 	w.ready()
 	seen := w.record()
 	resume, err := cluster.PauseAPIServer()
-	w.must(err)
+	w.Must(err)
 	defer resume() //nolint:errcheck // it may go on already
 
 	taken := make(chan struct{}, len(senders))
-	ctx := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{Got100Continue: func() { taken <- struct{}{} }})
+	ctx := httptrace.WithClientTrace(w.Context(), &httptrace.ClientTrace{Got100Continue: func() { taken <- struct{}{} }})
 	var answered sync.WaitGroup
 	for _, s := range senders {
 		answered.Go(func() {
@@ -45,13 +45,13 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	for range senders {
 		select {
 		case <-taken:
-		case <-time.After(timeout):
+		case <-time.After(harness.Patience):
 			t.Fatal("not all requests were taken")
 		}
 	}
-	w.must(p.Signal(syscall.SIGTERM))
-	w.eventually("nobody new is let in", func() error {
-		if a := senders[0].probe(w.ctx, p); !errors.Is(a.err, syscall.ECONNREFUSED) {
+	w.Must(p.Signal(syscall.SIGTERM))
+	w.Eventually("nobody new is let in", func() error {
+		if a := senders[0].probe(w.Context(), p); !errors.Is(a.err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("got %+v", a)
 		}
 		return nil
@@ -61,14 +61,14 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 		t.Fatal("it has not waited for what it had taken")
 	default:
 	}
-	w.must(resume())
+	w.Must(resume())
 	answered.Wait()
 	for _, s := range senders {
 		d := s.sent[0]
 		if got := d.attempts[0]; got.code != http.StatusOK || got.err != nil {
 			t.Errorf("%s: got %+v", d.reason, got)
 		}
-		w.eventually(d.reason+" is stored", func() error {
+		w.Eventually(d.reason+" is stored", func() error {
 			if seen.has(d.gate, d.action, d.reason) < 0 {
 				return errors.New("it is not")
 			}
@@ -77,7 +77,7 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	}
 	select {
 	case <-p.Exited():
-	case <-time.After(timeout):
+	case <-time.After(harness.Patience):
 		t.Error("it does not end")
 	}
 }
@@ -97,11 +97,11 @@ func TestNoSenderSeesARollout(t *testing.T) {
 	w.ready()
 	to.set(old)
 	seen := w.record()
-	stop, finish := context.WithCancel(w.ctx)
+	stop, finish := context.WithCancel(w.Context())
 	defer finish()
 	var running sync.WaitGroup
 	for _, s := range senders {
-		running.Go(func() { s.run(w.ctx, stop.Done()) })
+		running.Go(func() { s.run(w.Context(), stop.Done()) })
 	}
 	passed(t, 2*time.Second)
 	fresh := w.start("--kube-api-qps=1000", "--kube-api-burst=2000") // returns once it is ready
@@ -109,7 +109,7 @@ func TestNoSenderSeesARollout(t *testing.T) {
 	passed(t, time.Second)
 	to.set(fresh)
 	passed(t, 3*time.Second) // preStop of config/manager
-	w.must(old.Stop())
+	w.Must(old.Stop())
 	passed(t, time.Second)
 	finish()
 	running.Wait()
