@@ -90,7 +90,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 // piecemeal gives a piece each time.
 type piecemeal struct{ pieces []int }
 
-func (p *piecemeal) Read(into []byte) (int, error) {
+func (p *piecemeal) Read(_ []byte) (int, error) {
 	if len(p.pieces) == 0 {
 		return 0, io.EOF
 	}

@@ -165,7 +165,9 @@ func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
 const quota = 256
 
 // byHeader has a receiver do what a header says that nobody signs.
-func byHeader(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['x-action'])" }
+func byHeader(s *v1alpha1.GateReceiverSpec) {
+	s.Action, s.ActionExpr = "", "string(headers['x-action'])"
+}
 
 // ask sends a signed webhook that is taken once to a receiver whose action is that of
 // the header. The clock goes on, so that no rate is reached.
