@@ -156,6 +156,12 @@ func TestWhatClosedAndIsForgottenOpensNothing(t *testing.T) {
 		r.want("another receiver's", r.take("other", fmt.Sprint(after), opens), nil)
 		r.want("one that closes", r.write(ask{action: closes, repeats: captured.repeats}), nil)
 	}
+	// One that was taken later is forgotten as well, and the doubt lasts for that one.
+	later := newRemembering(t)
+	later.gate, later.now = r.gate.DeepCopy(), testNow.Add(replayWindow)
+	later.want("one more that closes", later.take("ci", "last", closes), nil)
+	later.now = testNow.Add(replayWindow + time.Second)
+	later.want("the second one that is forgotten, to open", later.write(ask{action: opens, repeats: deliveryOf("apps/ci", fmt.Sprint(closes, 0))}), errTooMany)
 	// It is older than what is remembered at all, but the receiver has its quota full.
 	r.now = testNow.Add(replayWindow + time.Second)
 	r.want("after the window", r.write(captured), nil)

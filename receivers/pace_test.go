@@ -136,7 +136,7 @@ func TestEachProgressGivesAnotherIntervalUntilTheTimeIsOver(t *testing.T) {
 
 // Who has sent all of a request may wait for the answer as long as that takes.
 func TestTheAnswerMayTakeLongerThanTheBody(t *testing.T) {
-	p := pace{interval: 50 * time.Millisecond, bytes: 1000, whole: time.Hour}
+	p := pace{interval: 50 * time.Millisecond, bytes: 1, whole: time.Hour}
 	for name, text := range map[string]string{
 		"a body":  head("/", 2) + "{}",
 		"chunks":  "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",

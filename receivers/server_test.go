@@ -48,7 +48,7 @@ func serve(t *testing.T, table *Table, p pace, changes ...func(*http.Server)) (f
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 		if _, err := io.WriteString(conn, text); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
-	const callers, perSecond = 20, 100
+	const callers, perSecond = 20, 500
 	turnstile := newTurnstile(perSecond)
 	var inside, passed atomic.Int64
 	var all sync.WaitGroup
@@ -28,7 +28,7 @@ func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
 					t.Error("two are inside")
 				}
 				passed.Add(1)
-				time.Sleep(time.Millisecond)
+				time.Sleep(5 * time.Second / perSecond) // longer than the next one has to wait
 				inside.Add(-1)
 			}); err != nil {
 				t.Error(err)
@@ -53,7 +53,7 @@ func TestWhoGivesUpAtATurnstileTakesNothingFromThoseBehind(t *testing.T) {
 	for range 1000 {
 		all.Go(func() { _ = turnstile.do(ctx, func() {}) })
 	}
-	giveUp()
+	time.AfterFunc(200*time.Millisecond, giveUp)
 	all.Wait()
 	if err := turnstile.do(ctx, func() { t.Error("who gave up passes") }); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
