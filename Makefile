@@ -11,7 +11,11 @@ export CGO_ENABLED := 0
 # The Go modules of the repository, quick ones first. tests/tools has some as well, which build programs of others.
 MODULES := api tests/bench .
 
+# The packages whose tests need no API server; a test in tests/house knows if one is missing.
+PURE := ./internal/... ./cmd/... ./receivers/... ./tests/house/... ./tests/chaos/checker/...
+
 TOOLS := .cache/tools/current/bin
+GOTEST := $(CURDIR)/$(TOOLS)/gotestsum --format pkgname-and-test-fails --hide-summary skipped,output --
 GEN := $(CURDIR)/$(TOOLS)/controller-gen
 LINT := $(CURDIR)/$(TOOLS)/golangci-lint
 
@@ -27,13 +31,27 @@ demo: ## Show the main job on a real control plane. KEEP=1 stays up.
 	@exec bin/demo $(if $(filter-out 0 false no,$(KEEP)),--keep)
 
 .PHONY: test
-test: ## Run all tests: unit, on a real kube-apiserver, and end to end.
-	@tests/tools/build.sh gen crds controlplane flux certmanager >/dev/null
+test: ## Run all tests: unit, on a real kube-apiserver, and end to end. TEST has flags of go test.
+	@tests/tools/build.sh gen crds controlplane flux certmanager test >/dev/null
 	@echo "Building the product and its tests ..."
 	@go build -v ./... 2>&1 | awk '/^go: downloading/ {next} /[: #\t]/ {print; next} ++n % 100 == 0 {print "  " n " packages"}'
 	@for module in $(MODULES); do \
-		(cd "$$module" && echo "go test ./... in $$module" && go test -count=1 -timeout 30m ./...); \
+		(cd "$$module" && echo "go test ./... in $$module" && $(GOTEST) -count=1 -timeout 30m $(TEST) ./...); \
 	done
+
+.PHONY: check
+check: ## Lint, and run all tests that need no API server: a minute, while you work.
+	@tests/tools/build.sh test >/dev/null
+	@$(GOTEST) -count=1 $(PURE)
+	@$(MAKE) --no-print-directory lint
+
+.PHONY: shuffle
+shuffle: ## Run all tests three times, in an order that changes: no test may need another, or what it leaves behind.
+	@$(MAKE) --no-print-directory test TEST="-count=3 -shuffle=on -timeout 2h"
+
+.PHONY: repeat
+repeat: ## Run "make test" RUNS times in a row (default 10), until it fails. The logs go to bin/repeat.
+	@tests/repeat.sh $(or $(RUNS),10)
 
 .PHONY: verify
 verify: generate lint ## Regenerate and lint everything; fail on a dirty tree.

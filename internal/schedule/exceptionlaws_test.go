@@ -174,6 +174,7 @@ func TestRowsAboveExceptionsDecideAsEver(t *testing.T) {
 }
 
 func TestWindowsOfAnExceptionCountOnce(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		plan := d.with(d.exception)
@@ -253,6 +254,7 @@ func TestBrokenExceptionsAreTheMostClosed(t *testing.T) {
 }
 
 func TestExceptionsThatDoNotOverlapHaveNoOrder(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		exceptions := []exceptionSpec{d.exception}
@@ -274,6 +276,7 @@ func TestExceptionsThatDoNotOverlapHaveNoOrder(t *testing.T) {
 }
 
 func TestTheFirstOfValidExceptionsDecidesAlone(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		exceptions := []exceptionSpec{d.exception, drawException(t, d.now), drawException(t, d.now)}

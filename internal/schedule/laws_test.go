@@ -78,6 +78,7 @@ func within(t *rapid.T, from, until time.Time) []time.Time {
 }
 
 func TestStateHoldsUntilNext(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSubject(t)
 		d := s.plan.Decide(s.now)
@@ -160,6 +161,7 @@ func TestIntervalsAreContiguousAndDiffer(t *testing.T) {
 }
 
 func TestDecideIsTheIntervalAround(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSubject(t)
 		for v := range s.plan.Intervals(s.now, s.now.AddDate(0, 0, 6)) {
@@ -258,6 +260,7 @@ func TestHardClosePeriodAlwaysCloses(t *testing.T) {
 }
 
 func TestDecideIsPure(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSubject(t)
 		first := s.plan.Decide(s.now)

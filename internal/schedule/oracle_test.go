@@ -36,6 +36,7 @@ func TestOracle(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for round := range rounds {
 				hash := fnv.New64a()
 				_, _ = fmt.Fprint(hash, name, round)

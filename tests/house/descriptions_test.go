@@ -10,8 +10,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // banned are words that nobody says to a colleague.
@@ -24,12 +22,12 @@ const explainWidth = 76
 // TestEveryFieldIsDescribed looks at what kubectl explain shows, and at the messages of
 // rules.
 func TestEveryFieldIsDescribed(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "crd", "bases", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%q, %v", files, err)
 	}
 	fields := 0
-	for _, file := range append(files, harness.CRDPath(harness.Lock)) {
+	for _, file := range append(files, filepath.Join(root, "config", "lock", "crd.yaml")) {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

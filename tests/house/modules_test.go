@@ -3,7 +3,6 @@ package house
 import (
 	"encoding/json"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -69,14 +68,8 @@ func TestTheProductDoesNotRequireWhatOnlyTheBenchImports(t *testing.T) {
 
 // The tools have modules as well, which build programs of others.
 func TestMakeKnowsAllModules(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, line, _ := strings.Cut(string(makefile), "\nMODULES := ")
-	line, _, _ = strings.Cut(line, "\n")
-	modules := strings.Fields(line)
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	modules := strings.Fields(makeVariable(t, "MODULES"))
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

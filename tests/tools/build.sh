@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the real parts that tests and the demo run against, and the developers' tools, into .cache/tools/<key>/{bin,crds}.
 #
-#   build.sh [group...]      groups: gen crds controlplane flux certmanager lint; none = all
+#   build.sh [group...]      groups: gen crds controlplane flux certmanager lint test; none = all
 #
 # The key is a hash of everything that decides what comes out, so an existing file is a finished and current one and is not
 # built again. The folder is the last line on stdout, everything else goes to stderr; .cache/tools/current points at it.
@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd -- "$here/../.." && pwd)
 cache=$repo/.cache/tools
-all=(gen crds controlplane flux certmanager lint)
+all=(gen crds controlplane flux certmanager lint test)
 
 export CGO_ENABLED=0
 export GOWORK=off                                  # a developer's go.work must not choose other versions
@@ -31,7 +31,7 @@ cd "$here"
 key=$(
   {
     go version
-    find build.sh go.mod go.sum lint clusterapi cmd -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    find build.sh go.mod go.sum lint gotestsum clusterapi cmd -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
   } | sha256sum | cut -c1-16
 )
 out=$cache/$key
@@ -65,7 +65,7 @@ total=0 nth=0
 count() { if wanted "$1"; then total=$((total + $2)); fi; }
 # crds needs controller-gen, so it brings gen along.
 if wanted crds && ! wanted gen; then groups=(gen "${groups[@]}"); fi
-count gen 1; count crds 1; count controlplane 1; count flux 2; count certmanager 1; count lint 1
+count gen 1; count crds 1; count controlplane 1; count flux 2; count certmanager 1; count lint 1; count test 1
 
 have() { local file; for file in "$@"; do [[ -e $out/$file ]] || return 1; done; }
 
@@ -111,6 +111,7 @@ build_kustomize() { gobuild . "" github.com/fluxcd/kustomize-controller; }
 build_source() { gobuild . "" github.com/fluxcd/source-controller; }
 build_certmanager() { gobuild . "" ./cmd/certmanager cert-manager; }
 build_lint() { gobuild lint "" github.com/golangci/golangci-lint/v2/cmd/golangci-lint; }
+build_gotestsum() { gobuild gotestsum "" gotest.tools/gotestsum; }
 
 build_controlplane() {
   local version major minor program package=k8s.io/component-base/version
@@ -157,6 +158,7 @@ if wanted flux; then
 fi
 if wanted certmanager; then step cert-manager build_certmanager bin/cert-manager; fi
 if wanted lint; then step golangci-lint build_lint bin/golangci-lint; fi
+if wanted test; then step gotestsum build_gotestsum bin/gotestsum; fi
 
 # --- hand over ---------------------------------------------------------------------------------------------------------------
 
@@ -167,7 +169,7 @@ if [[ $(readlink "$cache/current" || true) != "$key" ]]; then
 fi
 
 # Only when the new folder is complete: a build of one group must not take the others from whoever still uses the old one.
-if ((total == 7)); then
+if ((total == 8)); then
   for old in "$cache"/*/; do
     old=${old%/}
     [[ -L $old || ! ${old##*/} =~ ^[0-9a-f]{16}$ || $old == "$out" ]] && continue
