@@ -5,7 +5,6 @@ package certificates
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -33,11 +32,6 @@ const (
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	// They wait most of the time.
-	if err := flag.Set("test.parallel", "32"); err != nil {
-		panic(err)
-	}
 	os.Exit(harness.RunTestsAfter(setup, m, &cluster, "cert-manager"))
 }
 

@@ -17,12 +17,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// Five hundred Certificates wait for the same opening. Their renewals begin at the
+// Two hundred Certificates wait for the same opening. Their renewals begin at the
 // pace of the Gate, ten a second.
 func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	const (
-		count, perSecond = 500, 10
-		due              = time.Minute
+		count, perSecond = 200, 10
+		due              = 30 * time.Second
 	)
 	w := newWorld(t)
 	g := w.gate(v1alpha1.GateSpec{
@@ -77,7 +77,7 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 		}
 		return nil
 	}))
-	// They are due again each minute, which would keep cert-manager from other tests.
+	// They are due again each half minute, which would keep cert-manager from other tests.
 	all := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKey{})
 	w.Must(harness.Eventually(w.Context(), 2*timeout, "all are deleted, which may take longer than a request", func() error {
 		err := cluster.Client.DeleteAllOf(w.Context(), all, client.InNamespace(w.Namespace))

@@ -104,6 +104,9 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 	return c, nil
 }
 
+// lessGarbageCollection saves a fifth of the CPU of an API server, for memory.
+var lessGarbageCollection = []string{"GOGC=400"}
+
 // start starts both programs.
 func (c *ControlPlane) start(ctx context.Context) (err error) {
 	clients, host, port := "http://"+FreeAddress(), loopback(), freePort()
@@ -113,14 +116,14 @@ func (c *ControlPlane) start(ctx context.Context) (err error) {
 	if err := c.connect("https://" + net.JoinHostPort(host, port)); err != nil {
 		return err
 	}
-	etcd := program{path: tool("etcd"), ready: answers(clients + "/readyz"), args: []string{
+	etcd := program{path: tool("etcd"), ready: answers(clients + "/readyz"), env: lessGarbageCollection, args: []string{
 		"--data-dir=" + filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--listen-peer-urls=http://" + FreeAddress(),
 		"--listen-client-urls=" + clients, "--advertise-client-urls=" + clients,
 	}}
 	if c.etcd, err = etcd.start(ctx, c.dir); err != nil {
 		return err
 	}
-	apiServer := program{path: tool("kube-apiserver"), ready: c.answers, args: []string{
+	apiServer := program{path: tool("kube-apiserver"), ready: c.answers, env: lessGarbageCollection, args: []string{
 		"--etcd-servers=" + clients, "--bind-address=" + host, "--secure-port=" + port,
 		"--tls-cert-file=" + c.pki.path("serving.crt"), "--tls-private-key-file=" + c.pki.path("serving.key"),
 		"--client-ca-file=" + c.pki.path("users.crt"), "--authorization-mode=RBAC",

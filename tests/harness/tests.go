@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,10 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
+
+// parallel is how many tests run at the same time unless -parallel says so: they wait for
+// others most of the time, so more than there are cores.
+const parallel = "16"
 
 // Setup prepares what the tests of a package share. It returns how to end it, also with
 // an error; nil if there is nothing to end.
@@ -26,6 +31,9 @@ func RunTests(m interface{ Run() int }, cluster **ControlPlane, projects ...stri
 func RunTestsAfter(setup Setup, m interface{ Run() int }, cluster **ControlPlane, projects ...string) int {
 	ctrl.SetLogger(logr.Discard())
 	endWithGo()
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
 	code, err := runTests(setup, m, cluster, projects...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

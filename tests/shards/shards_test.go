@@ -62,17 +62,24 @@ func TestShardsWithTheLock(t *testing.T) {
 
 func all(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
-		"a target under gates of both is held until both are open":                   heldByBoth,
-		"a gate that moves keeps its holds and its request":                          moves,
-		"a gate that was moved is forgotten by all when it is deleted":               movesAndGoes,
-		"a target that names a gate of one shard is none of the other's business":    namesAGate,
-		"a target that names no gate is held by both without a fight":                namesNoGate,
 		"the failover of one leaves the other alone":                                 failsOver,
 		"a gate that is deleted while its shard is down is released when it is back": deletedWhileDown,
 		"what one does costs the other one no requests":                              costsNothing,
-		"many gates of one namespace close at once":                                  closeAtOnce,
 	} {
 		t.Run(name, test)
+	}
+	for name, test := range map[string]func(*testing.T){
+		"a target under gates of both is held until both are open":                heldByBoth,
+		"a gate that moves keeps its holds and its request":                       moves,
+		"a gate that was moved is forgotten by all when it is deleted":            movesAndGoes,
+		"a target that names a gate of one shard is none of the other's business": namesAGate,
+		"a target that names no gate is held by both without a fight":             namesNoGate,
+		"many gates of one namespace close at once":                               closeAtOnce,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
 	}
 }
 
