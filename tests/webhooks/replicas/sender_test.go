@@ -15,8 +15,15 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// senderTimeout is that of GitHub.
-const senderTimeout = 10 * time.Second
+const (
+	// senderTimeout is that of GitHub.
+	senderTimeout = 10 * time.Second
+	// most is how many webhooks a sender sends: a receiver remembers 256, and then refuses to
+	// open for ten minutes.
+	most = 250
+	// between is how long it waits after each, so that they last for the whole test.
+	between = 200 * time.Millisecond
+)
 
 // service has the addresses of the replicas, as a Service has.
 type service struct {
@@ -82,11 +89,11 @@ func newSender(name, kind, gate, path string, to *service) *sender {
 // run sends until a channel is closed, and then goes on with what is not acknowledged
 // yet.
 func (s *sender) run(ctx context.Context, stop <-chan struct{}) {
-	for n := 0; ; n++ {
+	for n := range most {
 		select {
 		case <-stop:
 			return
-		default:
+		case <-time.After(between):
 		}
 		action := v1alpha1.RequestOpen
 		if n%2 == 1 {
