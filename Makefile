@@ -65,6 +65,10 @@ generate: ## Generate deep copies, the CRD and the RBAC role.
 	mv config/crd/bases/gating.toolkit.fluxcd.io_gatelocks.yaml config/lock/crd.yaml
 	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
 
+.PHONY: zones
+zones: ## Take the time zone data of the Go that runs, if it is newer.
+	internal/tz/update.sh
+
 .PHONY: lint
 lint: ## Lint all modules.
 	@tests/tools/build.sh lint >/dev/null

@@ -4,18 +4,23 @@ package main
 import (
 	"fmt"
 	"os"
-	_ "time/tzdata" // zones do not depend on the image
 
 	flag "github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/internal/app"
+	"github.com/fluxcd/gating-controller/internal/version"
 )
 
 func main() {
 	var options app.Options
 	options.BindFlags(flag.CommandLine)
+	printVersion := flag.Bool("version", false, "Print the version of the controller and that of its time zone data, and exit.")
 	flag.Parse()
+	if *printVersion {
+		fmt.Println("gating-controller", version.String())
+		return
+	}
 
 	if err := app.Run(ctrl.SetupSignalHandler(), options); err != nil {
 		fmt.Fprintln(os.Stderr, "gating-controller:", err)

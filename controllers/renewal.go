@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // ourConditions are the types of those that we set on a Certificate.
@@ -198,8 +199,8 @@ func opening(gate *v1alpha1.Gate) (at time.Time, zone string, ok bool) {
 			zone = string(window.TimeZone)
 		}
 	}
-	location, err := time.LoadLocation(zone)
-	if err != nil || zone == "" {
+	location, err := tz.Load(zone)
+	if err != nil {
 		return next.At.UTC(), "UTC", true
 	}
 	return next.At.In(location), zone, true

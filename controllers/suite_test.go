@@ -5,13 +5,18 @@ import (
 	"slices"
 	"testing"
 
-	_ "time/tzdata"
-
+	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 var cluster *harness.ControlPlane
 
+// onWrongZones runs the tests, but not the control plane, where the zones of the machine
+// are wrong.
+type onWrongZones struct{ *testing.M }
+
+func (m onWrongZones) Run() int { return tztest.Run(m.M) }
+
 func TestMain(m *testing.M) {
-	os.Exit(harness.RunTests(m, &cluster, append(slices.Clone(harness.CRDs), harness.Lock)...))
+	os.Exit(harness.RunTests(onWrongZones{m}, &cluster, append(slices.Clone(harness.CRDs), harness.Lock)...))
 }

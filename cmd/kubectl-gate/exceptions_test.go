@@ -31,15 +31,15 @@ var tuesday = []string{"-o", "json", "--from", "2026-11-24T00:00:00Z", "--until"
 // opens returns when and why a gate is open, as "from-until Reason by".
 func opens(t *testing.T, out, gate string) (open []string) {
 	t.Helper()
-	var timelines []timeline
-	if err := json.Unmarshal([]byte(out), &timelines); err != nil {
+	var said report
+	if err := json.Unmarshal([]byte(out), &said); err != nil {
 		t.Fatalf("stdout has more than JSON: %v: %s", err, out)
 	}
-	i := slices.IndexFunc(timelines, func(l timeline) bool { return l.Gate == gate })
+	i := slices.IndexFunc(said.Gates, func(l timeline) bool { return l.Gate == gate })
 	if i < 0 {
 		t.Fatalf("no gate %s in %s", gate, out)
 	}
-	for _, i := range timelines[i].Intervals {
+	for _, i := range said.Gates[i].Intervals {
 		if i.State == "opened" {
 			open = append(open, fmt.Sprintf("%s-%s %s %s", i.From[11:16], i.Until[11:16], i.Reason, i.By))
 		}

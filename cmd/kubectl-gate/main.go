@@ -7,9 +7,10 @@ import (
 	"io"
 	"os"
 	"time"
-	_ "time/tzdata" // zones do not depend on the machine
 
 	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/internal/version"
 )
 
 // Exit codes besides 0.
@@ -27,10 +28,12 @@ func run(args []string, in io.Reader, out, errOut io.Writer, now time.Time) int 
 	root := &cobra.Command{
 		Use:           "kubectl-gate",
 		Short:         "Work with Gates",
+		Version:       version.String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gate"},
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.AddCommand(previewCommand(now))
 	root.SetArgs(args)
 	root.SetIn(in)

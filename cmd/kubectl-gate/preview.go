@@ -13,12 +13,19 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // defaultPreview is how far a preview looks if --until is not given.
 const defaultPreview = 30 * 24 * time.Hour
 
-// timeline is the preview of one Gate. Its JSON is a public format.
+// report is what a preview says of all Gates. Its JSON is a public format.
+type report struct {
+	TimeZoneData string     `json:"timeZoneData"`
+	Gates        []timeline `json:"gates"`
+}
+
+// timeline is the preview of one Gate.
 type timeline struct {
 	Gate      string     `json:"gate"`
 	Intervals []interval `json:"intervals"`
@@ -174,7 +181,7 @@ var printers = map[string]func(io.Writer, []timeline) error{
 func printJSON(w io.Writer, timelines []timeline) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(timelines)
+	return encoder.Encode(report{TimeZoneData: tz.Version(), Gates: timelines})
 }
 
 func printTable(w io.Writer, timelines []timeline) error {

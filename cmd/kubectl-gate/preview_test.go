@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -39,34 +41,37 @@ spec:
 
 func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
 	code, out, errOut := execute(t, nights, "-o", "json", "--from", "2026-11-21T01:00:00+01:00", "--until", "2026-11-21T22:00:00Z")
-	want := `[
-  {
-    "gate": "flux-system/production",
-    "intervals": [
-      {
-        "from": "2026-11-21T00:00:00Z",
-        "until": "2026-11-21T04:00:00Z",
-        "state": "opened",
-        "reason": "WindowOpen",
-        "by": "nights"
-      },
-      {
-        "from": "2026-11-21T04:00:00Z",
-        "until": "2026-11-21T21:00:00Z",
-        "state": "closed",
-        "reason": "OutsideWindows",
-        "by": ""
-      },
-      {
-        "from": "2026-11-21T21:00:00Z",
-        "until": "2026-11-21T22:00:00Z",
-        "state": "opened",
-        "reason": "WindowOpen",
-        "by": "nights"
-      }
-    ]
-  }
-]
+	want := `{
+  "timeZoneData": "` + tz.Version() + `",
+  "gates": [
+    {
+      "gate": "flux-system/production",
+      "intervals": [
+        {
+          "from": "2026-11-21T00:00:00Z",
+          "until": "2026-11-21T04:00:00Z",
+          "state": "opened",
+          "reason": "WindowOpen",
+          "by": "nights"
+        },
+        {
+          "from": "2026-11-21T04:00:00Z",
+          "until": "2026-11-21T21:00:00Z",
+          "state": "closed",
+          "reason": "OutsideWindows",
+          "by": ""
+        },
+        {
+          "from": "2026-11-21T21:00:00Z",
+          "until": "2026-11-21T22:00:00Z",
+          "state": "opened",
+          "reason": "WindowOpen",
+          "by": "nights"
+        }
+      ]
+    }
+  ]
+}
 `
 	if code != 0 || out != want || errOut != "" {
 		t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, want)
@@ -93,10 +98,11 @@ func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *test
 	manifest := strings.ReplaceAll(nights, "production", "zulu") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + nights +
 		"---\n- op: remove\n  path: /spec\n---\n\n---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateList\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"
 	code, out, errOut := execute(t, manifest, "-o", "json", "--namespace", "apps")
-	var got []timeline
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+	var said report
+	if err := json.Unmarshal([]byte(out), &said); err != nil || code != 0 {
 		t.Fatalf("exit %d: %v: %s%s", code, err, out, errOut)
 	}
+	got := said.Gates
 	if len(got) != 3 || got[0].Gate != "flux-system/zulu" || got[1].Gate != "flux-system/production" || got[2].Gate != "apps/listed" {
 		t.Errorf("got %+v", got)
 	}

@@ -33,6 +33,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // shutdownTimeout is for all that is under way when the process ends: longer than
@@ -64,7 +65,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(ctx, mgr, o); err != nil {
 		return err
 	}
-	log.Info("starting manager")
+	log.Info("starting manager", "timeZoneData", tz.Version())
 	return mgr.Start(ctx)
 }
 

@@ -113,7 +113,10 @@ var bounded = sync.OnceValues(func() (*cel.Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	var guarded []cel.EnvOption
+	guarded, err := withZones(env)
+	if err != nil {
+		return nil, err
+	}
 	for name, effort := range efforts {
 		function := env.Functions()[name]
 		bindings, err := function.Bindings()

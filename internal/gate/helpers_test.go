@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	_ "time/tzdata"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )

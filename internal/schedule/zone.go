@@ -3,11 +3,12 @@ package schedule
 import (
 	"fmt"
 	"math"
-	"path"
 	"sort"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 const (
@@ -74,22 +75,15 @@ func LoadZone(name string) (*Zone, error) {
 	if strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("time zone %q is not allowed, name an IANA time zone such as Europe/Oslo", name)
 	}
-	loc, err := time.LoadLocation(name)
-	if err != nil || !isCanonical(name) {
-		return nil, fmt.Errorf("unknown time zone %q", name)
+	loc, err := tz.Load(name)
+	if err != nil {
+		return nil, err
 	}
 	zone = &Zone{name: name, spans: tabulate(loc)}
 	zonesMu.Lock()
 	defer zonesMu.Unlock()
 	zones[name] = zone
 	return zone, nil
-}
-
-// isCanonical returns whether a name that the machine knows can be one of IANA:
-// those begin with a capital, while localtime, posixrules and right/Europe/Oslo
-// are the machine's own. An unclean path would be one more entry per spelling.
-func isCanonical(name string) bool {
-	return name[0] >= 'A' && name[0] <= 'Z' && path.Clean(name) == name
 }
 
 // String returns the IANA name.

@@ -5,8 +5,6 @@ import (
 	"os"
 	"testing"
 
-	_ "time/tzdata"
-
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -57,6 +59,10 @@ func setup(ctx context.Context) (stop func() error, err error) {
 			return stop, err
 		}
 		flux = append(flux, process)
+	}
+	wrong := filepath.Join(cluster.Dir(), "zoneinfo")
+	if err := errors.Join(tztest.Folder(wrong), os.Setenv("ZONEINFO", wrong)); err != nil {
+		return stop, err
 	}
 	gating, err = cluster.StartGatingController(ctx)
 	return stop, err

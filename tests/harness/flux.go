@@ -90,7 +90,7 @@ func (c *ControlPlane) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.controllerBinary(), content, 0o700) //nolint:gosec // it is run
+	return os.WriteFile(c.ControllerBinary(), content, 0o700) //nolint:gosec // it is run
 }
 
 // InstallComponent installs an optional component, by its folder in config.
@@ -105,7 +105,8 @@ func (c *ControlPlane) RemoveComponent(ctx context.Context, name string) error {
 	return err
 }
 
-func (c *ControlPlane) controllerBinary() string { return filepath.Join(c.dir, "gating-controller") }
+// ControllerBinary is the path of the gating-controller that Install has built.
+func (c *ControlPlane) ControllerBinary() string { return filepath.Join(c.dir, "gating-controller") }
 
 // StartGatingController starts the controller as its service account, so that
 // it has the permissions of config/rbac and no others. Install comes first. Several
@@ -145,7 +146,7 @@ func (c *ControlPlane) startGatingController(ctx context.Context, env []string, 
 	if health != "" {
 		args = append([]string{"--health-addr=" + health}, args...)
 	}
-	p, err := c.run(ctx, c.controllerBinary(), health, env, args...)
+	p, err := c.run(ctx, c.ControllerBinary(), health, env, args...)
 	if err != nil {
 		return nil, err
 	}

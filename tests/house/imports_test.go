@@ -22,19 +22,21 @@ const (
 // the files of a folder may import. A folder that is not listed may import all.
 var mayImport = map[string][]string{
 	"api/v1alpha1":        {},
-	"internal/schedule":   {},
-	"internal/expression": {},
+	"internal/tz":         {},
+	"internal/version":    {"internal/tz"},
+	"internal/schedule":   {"internal/tz"},
+	"internal/expression": {"internal/tz"},
 	"internal/gate":       {"api/v1alpha1", "internal/schedule", "internal/expression"},
 	"internal/target":     {},
 	"internal/lock":       {"api/v1alpha1"},
 	"internal/pace":       {},
 	"internal/refresh":    {},
 	"internal/activation": {},
-	"controllers":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace", "internal/refresh", "internal/activation", "internal/expression"},
+	"controllers":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace", "internal/refresh", "internal/activation", "internal/expression", "internal/tz"},
 	"receivers":           {"api/v1alpha1", "internal/gate", "internal/expression"},
-	"internal/app":        {"controllers", "receivers", "api/v1alpha1"},
-	"cmd/kubectl-gate":    {"api/v1alpha1", "internal/schedule", "internal/gate"},
-	".":                   {"internal/app"},
+	"internal/app":        {"controllers", "receivers", "api/v1alpha1", "internal/tz"},
+	"cmd/kubectl-gate":    {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/tz", "internal/version"},
+	".":                   {"internal/app", "internal/version"},
 }
 
 // mayImportOthers lists for some folders all that is not of ours and not of the
@@ -49,6 +51,8 @@ var mayImportOthers = map[string][]string{
 	"internal/pace":       {},
 	"internal/refresh":    {},
 	"internal/activation": {"k8s.io/apimachinery/"},
+	"internal/tz":         {},
+	"internal/version":    {},
 }
 
 func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {

@@ -1,0 +1,112 @@
+package tz_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/tz"
+	"github.com/fluxcd/gating-controller/internal/tz/tztest"
+)
+
+// asChild has the tests say what zones they see, and run none.
+const asChild = "TZ_TEST_AS_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asChild) != "" {
+		fmt.Println(offsets())
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// offsets returns the UTC offset of New York in a summer as this package knows it, and
+// as the machine does.
+func offsets() string {
+	summer := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+	offset := func(loc *time.Location, err error) string {
+		if err != nil {
+			return err.Error()
+		}
+		_, seconds := summer.In(loc).Zone()
+		return fmt.Sprint(seconds)
+	}
+	return offset(tz.Load("America/New_York")) + " " + offset(time.LoadLocation("America/New_York")) //nolint:forbidigo // to compare with
+}
+
+func TestLoadDoesNotReadTheZonesOfTheMachine(t *testing.T) {
+	for name, on := range tztest.Machines(t) {
+		t.Run(name, func(t *testing.T) {
+			c := exec.CommandContext(t.Context(), os.Args[0])
+			c.Env = append(os.Environ(), asChild+"=yes")
+			on(c)
+			out, err := c.CombinedOutput()
+			want := fmt.Sprintf("%d %d", -4*60*60, tztest.Offset)
+			if got := strings.TrimSpace(string(out)); err != nil || got != want {
+				t.Errorf("the offsets of New York here and on the machine are %s, want %s: %v", got, want, err)
+			}
+		})
+	}
+}
+
+func TestTheDataIsThatOfGo(t *testing.T) {
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(path ...string) string {
+		data, err := os.ReadFile(filepath.Join(path...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	lib := filepath.Join(strings.TrimSpace(string(root)), "lib", "time")
+	said := regexp.MustCompile(`(?m)^DATA=(20\d\d[a-z]+)$`).FindStringSubmatch(read(lib, "update.bash"))
+	switch {
+	case said == nil:
+		t.Fatal("Go does not say its version of the database in lib/time/update.bash")
+	case said[1] != tz.Version():
+		t.Skipf("Go has %s, and this package has %s; make zones takes what is newer", said[1], tz.Version())
+	case read(lib, "zoneinfo.zip") != read("zoneinfo.zip"):
+		t.Errorf("zoneinfo.zip is not that of Go, though both are %s", said[1])
+	}
+}
+
+func TestNames(t *testing.T) {
+	names := tz.Names()
+	if len(names) < 590 || !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("%d names, sorted is %t", len(names), slices.IsSorted(names))
+	}
+	for _, name := range []string{"UTC", "Europe/Oslo", "America/Argentina/ComodRivadavia", "Etc/GMT+12", "EST5EDT", "Asia/Calcutta"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("no %s", name)
+		}
+	}
+	for _, name := range names {
+		if loc, err := tz.Load(name); err != nil || loc.String() != name {
+			t.Errorf("%s is %s, %v", name, loc, err)
+		}
+		// The API server reads anything with a colon as an offset.
+		if name[0] < 'A' || name[0] > 'Z' || strings.ContainsAny(name, ": ") || len(name) > 64 {
+			t.Errorf("%q is a name that the definitions of Gates refuse", name)
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for _, name := range []string{
+		"", "Local", "local", "localtime", "utc", "europe/oslo", "Europe", "Europe/", "Europe/Oslo/", "/Europe/Oslo", "./UTC", "Europe/../UTC",
+		"Europe//Oslo", `Europe\Oslo`, "/etc/localtime", "../zoneinfo.zip", "UTC\x00", "+02:00", "posix/UTC", "right/UTC",
+	} {
+		if loc, err := tz.Load(name); err == nil || loc != nil || err.Error() != fmt.Sprintf("unknown time zone %q", name) {
+			t.Errorf("%q is %v, %v", name, loc, err)
+		}
+	}
+}

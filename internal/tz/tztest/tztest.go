@@ -1,0 +1,107 @@
+// Package tztest makes machines up whose zone files are wrong.
+package tztest
+
+import (
+	"archive/zip"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+// Offset is the UTC offset in seconds of every zone on a machine that is wrong. No
+// zone of the database has it.
+const Offset = 11*60*60 + 11*60
+
+// wrong is the file of a zone that has had Offset for ever, see RFC 9636.
+func wrong() []byte {
+	file := append([]byte("TZif"), make([]byte, 28)...)
+	file = binary.BigEndian.AppendUint32(file, 0) // transitions
+	file = binary.BigEndian.AppendUint32(file, 1) // types
+	file = binary.BigEndian.AppendUint32(file, 4) // characters
+	file = binary.BigEndian.AppendUint32(file, Offset)
+	return append(file, 0, 0, 'B', 'A', 'D', 0)
+}
+
+// Folder makes a folder in which every zone is wrong, for the variable ZONEINFO.
+func Folder(dir string) error {
+	for _, name := range tz.Names() {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // others read zones, too
+			return err
+		}
+		if err := os.WriteFile(file, wrong(), 0o644); err != nil { //nolint:gosec // others read zones, too
+			return err
+		}
+	}
+	return nil
+}
+
+// Run runs the tests of a package, a testing.M, and all processes that they start on a
+// machine whose zones are wrong, and returns their exit code.
+func Run(m interface{ Run() int }) int {
+	dir, err := os.MkdirTemp("", "zoneinfo-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the system cleans up as well
+	if err := errors.Join(Folder(dir), os.Setenv("ZONEINFO", dir)); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
+// archive makes a zip in which every zone is wrong. Go reads those that are stored only.
+func archive(name string) (err error) {
+	file, err := os.Create(name) //nolint:gosec // a test names it
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	z := zip.NewWriter(file)
+	for _, name := range tz.Names() {
+		data := wrong()
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// Machines returns ways to run a command on machines whose zones are wrong, by name.
+func Machines(t *testing.T) map[string]func(*exec.Cmd) {
+	t.Helper()
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "zoneinfo.zip")
+	if err := errors.Join(Folder(dir), archive(file)); err != nil {
+		t.Fatal(err)
+	}
+	machines := map[string]func(*exec.Cmd){
+		"a folder in ZONEINFO":         func(c *exec.Cmd) { c.Env = append(c.Environ(), "ZONEINFO="+dir) },
+		"a zip in ZONEINFO":            func(c *exec.Cmd) { c.Env = append(c.Environ(), "ZONEINFO="+file) },
+		"the folder of all the system": func(c *exec.Cmd) { mounted(c, dir) },
+	}
+	probe := exec.CommandContext(t.Context(), "true")
+	mounted(probe, dir)
+	if out, err := probe.CombinedOutput(); err != nil {
+		t.Logf("nobody may mount here, or there is no folder: %v %s", err, out)
+		delete(machines, "the folder of all the system")
+	}
+	return machines
+}
+
+// mounted has a command see a folder in place of that of the system, in a mount
+// namespace of its own.
+func mounted(c *exec.Cmd, dir string) {
+	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	c.Args = append([]string{"sh", "-c", `mount --bind "$0" /usr/share/zoneinfo && exec "$@"`, dir, c.Path}, c.Args[1:]...)
+	c.Path = "/bin/sh"
+}
