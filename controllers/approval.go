@@ -130,7 +130,8 @@ func waiting(gates []string) string {
 func refusal(reason, gate string) string {
 	switch {
 	case reason == v1alpha1.AccessDeniedReason:
-		return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' is in a namespace that must not be referred to.", gate)
+		return fmt.Sprintf("Reconciliation is waiting approval, gate '%s' is in another namespace, "+
+			"which the controller must watch, with --allow-cross-namespace-refs.", gate)
 	case strings.HasSuffix(gate, "/"+target.NoGate):
 		return fmt.Sprintf("Reconciliation is waiting approval, annotation %s must be a list of at most %d gates, each as name or namespace/name.",
 			v1alpha1.GatesAnnotation, target.MaxNamedGates)

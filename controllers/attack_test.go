@@ -65,14 +65,14 @@ func TestTwoGatesThatRespectAResumedTargetDoNotWriteInTurns(t *testing.T) {
 }
 
 func TestWhatIsHeldWhereAccessWasDeniedSinceIsReleasedWhenTheGateOpens(t *testing.T) {
-	w := newWorld(t)
+	w := reaching(t)
 	other := w.newNamespace()
 	app := inGit(other, "apps", nil)
 	w.git(app)
 	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: other}}})
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.NoCrossNamespaceRefs = true
+	w.AllowCrossNamespaceRefs = false
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.open(g, start)

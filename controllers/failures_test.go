@@ -61,8 +61,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 			failure: "Bucket/* CRDNotFound", message: "kind Bucket is not installed"},
 		"another namespace without permission": {
 			first:   v1alpha1.TargetReference{Kind: "Kustomization", Name: "a", Namespace: "default"},
-			breaks:  func(w *world) { w.NoCrossNamespaceRefs = true },
-			failure: "Kustomization/a AccessDenied", message: `targets in namespace "default" cannot be held`},
+			failure: "Kustomization/a AccessDenied", message: `targets in namespace "default" cannot be held from namespace`},
 		"a kind that cannot be read": {
 			first:   v1alpha1.TargetReference{Kind: "Bucket", Name: "*"},
 			breaks:  func(w *world) { w.Targets = brokenTargets{w.Targets, map[string]error{"Bucket": errBroken}} },
@@ -230,7 +229,7 @@ func TestAFailedSelectionReleasesNothing(t *testing.T) {
 }
 
 func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
-	w := newWorld(t)
+	w := reaching(t)
 	other := w.newNamespace()
 	app := inGit(other, "apps", nil)
 	w.must(gitApply(w.ctx, app))
@@ -238,7 +237,7 @@ func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
 	ref.Namespace = other
 	g := w.closedGate("production", ref)
 	w.reconcile(g)
-	w.NoCrossNamespaceRefs = true
+	w.AllowCrossNamespaceRefs = false
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.must(cluster.Client.Delete(w.ctx, g))

@@ -59,8 +59,10 @@ type GateReconciler struct {
 	// ServerTime asks the API server for the time, cut off to the second. A Gate opens
 	// only if it is open at that time, too. Nil means that Clock alone counts.
 	ServerTime func(context.Context) (time.Time, error)
-	// NoCrossNamespaceRefs refuses targets in other namespaces than the Gate's.
-	NoCrossNamespaceRefs bool
+	// AllowCrossNamespaceRefs lets a Gate hold and watch objects of other namespaces, and
+	// objects name a Gate of another one. Without it, what one namespace may be edited for
+	// reaches no other.
+	AllowCrossNamespaceRefs bool
 	// Namespaces are those whose Gates are reconciled, none means all.
 	Namespaces map[string]ctrlcache.Config
 	// WritesAtOnce bounds the targets of one Gate that are written at the same time, 16

@@ -218,7 +218,7 @@ func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			namespace := w.namespace
-			if w.NoCrossNamespaceRefs = tc.refused; tc.refused {
+			if w.AllowCrossNamespaceRefs = !tc.refused; tc.refused {
 				namespace = w.newNamespace()
 			}
 			app := w.kustomization("apps", nil)

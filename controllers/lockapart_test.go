@@ -36,7 +36,7 @@ func bothWays(t *testing.T, spec v1alpha1.GateSpec, test func(a *divided)) {
 	for name, own := range map[string]bool{"trouble in its own namespace": true, "trouble in another namespace": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := reaching(t)
 			a := &divided{world: w, bad: w.kustomization("one", nil), good: w.kustomizationIn(w.newNamespace(), "two", nil)}
 			spec := *spec.DeepCopy()
 			for _, app := range []*target.Object{a.bad, a.good} {

@@ -66,6 +66,7 @@ func (w *world) expectLock(namespace string, want v1alpha1.GateLockSpec) {
 
 func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	w := locking(t)
+	w.AllowCrossNamespaceRefs = true
 	other, naming := w.newNamespace(), w.newNamespace()
 	friend := inGit(naming, "friend", nil)
 	w.git(friend)
@@ -212,6 +213,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 
 func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	w := locking(t)
+	w.AllowCrossNamespaceRefs = true
 	elsewhere := w.newNamespace()
 	app := w.kustomization("apps", nil)
 	ref := named("apps")
@@ -369,7 +371,7 @@ func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
 }
 
 func TestAControllerOfOneNamespaceLocksThatAlone(t *testing.T) {
-	w := newWorld(t)
+	w := reaching(t)
 	other := w.newNamespace()
 	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}}
 	w.restart()

@@ -36,7 +36,7 @@ func startManager(t *testing.T, on *harness.ControlPlane, change ...func(*GateRe
 		t.Fatal(err)
 	}
 	r := &GateReconciler{
-		EventRecorder: &recorder{}, Clock: clock.RealClock{},
+		EventRecorder: &recorder{}, Clock: clock.RealClock{}, AllowCrossNamespaceRefs: true,
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
 	}
 	for _, c := range change {

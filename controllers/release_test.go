@@ -18,7 +18,7 @@ import (
 // another, and releases two a minute.
 func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
 	t.Helper()
-	w := newWorld(t)
+	w := reaching(t)
 	namespaces := []string{w.namespace, w.newNamespace()}
 	slices.Sort(namespaces) // the turns go by name
 	var apps []*target.Object

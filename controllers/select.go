@@ -40,7 +40,7 @@ func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, 
 		namespace := namespaceOf(ref, obj)
 		if !r.reaches(obj.Namespace, namespace) {
 			result.fail(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason,
-				fmt.Sprintf("targets in namespace %q cannot be held from namespace %q, cross-namespace references are disabled", namespace, obj.Namespace), nil)
+				fmt.Sprintf("targets in namespace %q cannot be held from namespace %q"+crossNamespace, namespace, obj.Namespace), nil)
 			continue
 		}
 		adapter, err := target.For(ref.APIVersion, ref.Kind)
@@ -71,9 +71,12 @@ func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, 
 	return governed, denied
 }
 
+// crossNamespace ends each message about a reference that is not allowed.
+const crossNamespace = ": the controller runs without --allow-cross-namespace-refs"
+
 // reaches returns whether something in a namespace may refer to another.
 func (r *GateReconciler) reaches(from, to string) bool {
-	return from == to || !r.NoCrossNamespaceRefs
+	return from == to || r.AllowCrossNamespaceRefs
 }
 
 // targetField is by which the Gates are looked up that may govern an object: its key,

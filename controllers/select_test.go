@@ -57,8 +57,16 @@ func TestTargetsAreSelected(t *testing.T) {
 	}
 }
 
-func TestTargetsOfOtherNamespaces(t *testing.T) {
+// reaching returns a world whose Gates and objects may refer to other namespaces.
+func reaching(t *testing.T) *world {
+	t.Helper()
 	w := newWorld(t)
+	w.AllowCrossNamespaceRefs = true
+	return w
+}
+
+func TestTargetsOfOtherNamespaces(t *testing.T) {
+	w := reaching(t)
 	other := w.newNamespace()
 	here, there := w.kustomization("apps", nil), inGit(other, "apps", nil)
 	w.must(gitApply(w.ctx, there))

@@ -41,7 +41,7 @@ func (w *world) expectRefused(obj *target.Object, gates []string, reason, messag
 }
 
 func TestAnObjectThatNamesItsGatesWaitsForAllOfThem(t *testing.T) {
-	w := newWorld(t)
+	w := reaching(t)
 	other := w.newNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, "production", other+"/qa")
@@ -166,7 +166,7 @@ func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
 }
 
 func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
-	w := newWorld(t)
+	w := reaching(t)
 	other := w.newNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, other+"/qa")
@@ -174,23 +174,23 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w.reconcile(qa)
 	w.expectUntouched(app)
 
-	w.NoCrossNamespaceRefs = true
+	w.AllowCrossNamespaceRefs = false
 	w.reconcile(qa)
-	refused := "gate '" + key(qa) + "' is in a namespace that must not be referred to."
+	refused := outOfReach(qa)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
 	equal(t, *qa.Status.Targets, v1alpha1.TargetCounts{})
 
 	w.must(cluster.Client.Delete(w.ctx, qa))
 	w.reconcile(qa)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
-	w.NoCrossNamespaceRefs = false
+	w.AllowCrossNamespaceRefs = true
 	w.missing(other, "qa")
 	w.expectRefused(app, []string{key(qa)}, "GateNotFound", "gate '"+key(qa)+"' does not exist.")
 }
 
 // With --watch-all-namespaces=false nobody reconciles the Gates of others.
 func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
-	w := newWorld(t)
+	w := reaching(t)
 	other := w.newNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, other+"/qa")
@@ -199,7 +199,12 @@ func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 	if _, err := w.reconcileMissing(w.ctx, client.ObjectKeyFromObject(qa), start); err != nil {
 		t.Fatal(err)
 	}
-	w.expectRefused(app, []string{key(qa)}, "AccessDenied", "gate '"+key(qa)+"' is in a namespace that must not be referred to.")
+	w.expectRefused(app, []string{key(qa)}, "AccessDenied", outOfReach(qa))
+}
+
+// outOfReach is what is said of an object that names a Gate which it must not refer to.
+func outOfReach(g *v1alpha1.Gate) string {
+	return "gate '" + key(g) + "' is in another namespace, which the controller must watch, with --allow-cross-namespace-refs."
 }
 
 func TestWhatIsHeldInNobodysNameIsReleasedIfNoGateIsClosed(t *testing.T) {

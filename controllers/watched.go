@@ -183,7 +183,7 @@ func (r *GateReconciler) observe(ctx context.Context, obj *v1alpha1.Gate, self m
 	namespace := gate.WatchedNamespace(obj, ref)
 	if !r.reaches(obj.Namespace, namespace) {
 		return cannot(v1alpha1.AccessDeniedReason,
-			fmt.Sprintf("objects in namespace %q cannot be watched from namespace %q, cross-namespace references are disabled", namespace, obj.Namespace))
+			fmt.Sprintf("objects in namespace %q cannot be watched from namespace %q"+crossNamespace, namespace, obj.Namespace))
 	}
 	if !r.watches(namespace) {
 		return cannot(v1alpha1.AccessDeniedReason, fmt.Sprintf("namespace %q is none that the controller watches", namespace))

@@ -182,11 +182,12 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			ref: v1alpha1.WatchReference{Kind: "Deployment", Name: "web"}, failure: "Deployment/web UnsupportedKind", message: "kind Deployment is not supported"},
 		"an object in another namespace": {
 			ref:     v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
-			change:  func(w *world) { w.NoCrossNamespaceRefs = true },
-			failure: "Kustomization/staging AccessDenied", message: "cross-namespace references are disabled"},
+			failure: "Kustomization/staging AccessDenied", message: "runs without --allow-cross-namespace-refs"},
 		"an object in a namespace that is not watched": {
-			ref:     v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
-			change:  func(w *world) { w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} },
+			ref: v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
+			change: func(w *world) {
+				w.AllowCrossNamespaceRefs, w.Namespaces = true, map[string]ctrlcache.Config{w.namespace: {}}
+			},
 			failure: "Kustomization/staging AccessDenied", message: `namespace "default" is none that the controller watches`},
 		"a kind that is not installed": {
 			ref:     v1alpha1.WatchReference{Kind: "Bucket", Name: "absent"},

@@ -39,8 +39,8 @@ type Flagger struct {
 	Handler *Handler
 	// Gates reads from a cache.
 	Gates client.Reader
-	// NoCrossNamespaceRefs has a canary use the Gates of its own namespace only.
-	NoCrossNamespaceRefs bool
+	// AllowCrossNamespaceRefs lets a canary use the Gates of other namespaces than its own.
+	AllowCrossNamespaceRefs bool
 }
 
 // flaggerEndpoint is a path of the load tester.
@@ -148,7 +148,7 @@ func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedNam
 	key.Name = endpoint.prefix + key.Name
 	// A cache takes a name with a slash for the name of another namespace.
 	possible := len(validation.IsDNS1123Label(key.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(key.Name)) == 0
-	return key, possible && (key.Namespace == c.namespace || !f.NoCrossNamespaceRefs)
+	return key, possible && (key.Namespace == c.namespace || f.AllowCrossNamespaceRefs)
 }
 
 // check answers whether a Gate is open. Whatever is in doubt is closed, for a rollback

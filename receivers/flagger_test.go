@@ -69,7 +69,7 @@ func newFlagger(gates client.Reader) (*Flagger, *bytes.Buffer) {
 	log := &bytes.Buffer{}
 	logger := funcr.New(func(_, line string) { log.WriteString(line + "\n") }, funcr.Options{Verbosity: 9})
 	handler := NewHandler(NewTable(nil), nil, clocktesting.NewFakeClock(now), logger, MustMakeMetrics(prometheus.NewRegistry()))
-	return &Flagger{Handler: handler, Gates: gates}, log
+	return &Flagger{Handler: handler, Gates: gates, AllowCrossNamespaceRefs: true}, log
 }
 
 func send(handler http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -156,9 +156,9 @@ func TestACanaryCanNameItsGate(t *testing.T) {
 		if got := send(f, "POST", tc.path, body); got.Code != tc.code {
 			t.Errorf("%+v: %d", tc, got.Code)
 		}
-		f.NoCrossNamespaceRefs = true
+		f.AllowCrossNamespaceRefs = false
 		if got := send(f, "POST", tc.path, body); got.Code != tc.codeWithin {
-			t.Errorf("%+v: %d with --no-cross-namespace-refs", tc, got.Code)
+			t.Errorf("%+v: %d without --allow-cross-namespace-refs", tc, got.Code)
 		}
 	}
 	f, _ := newFlagger(gates)

@@ -88,17 +88,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	if err := (&controllers.GateReconciler{
-		Client:               mgr.GetClient(),
-		EventRecorder:        recorder,
-		Metrics:              common,
-		APIReader:            mgr.GetAPIReader(),
-		Clock:                clock.RealClock{},
-		ServerTime:           askTime,
-		NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
-		Namespaces:           namespaces(o.Watch),
-		Sharded:              o.Watch.LabelSelector != "",
-		WritesAtOnce:         writesPerReconcile * o.Concurrent,
-		GateMetrics:          controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
+		Client:                  mgr.GetClient(),
+		EventRecorder:           recorder,
+		Metrics:                 common,
+		APIReader:               mgr.GetAPIReader(),
+		Clock:                   clock.RealClock{},
+		ServerTime:              askTime,
+		AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs,
+		Namespaces:              namespaces(o.Watch),
+		Sharded:                 o.Watch.LabelSelector != "",
+		WritesAtOnce:            writesPerReconcile * o.Concurrent,
+		GateMetrics:             controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(ctx, mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of gates: %w", err)
 	}

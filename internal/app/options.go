@@ -3,7 +3,6 @@ package app
 import (
 	flag "github.com/spf13/pflag"
 
-	"github.com/fluxcd/pkg/runtime/acl"
 	runtimeclient "github.com/fluxcd/pkg/runtime/client"
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 	"github.com/fluxcd/pkg/runtime/features"
@@ -21,11 +20,14 @@ type Options struct {
 	ReceiverAddr string
 	FlaggerAddr  string
 	Concurrent   int
+	// AllowCrossNamespaceRefs lets Gates hold and watch objects of other namespaces, and
+	// objects name Gates of other namespaces. Off by default, unlike in the controllers of
+	// Flux: a Gate suspends with the controller's own permissions, whoever wrote it.
+	AllowCrossNamespaceRefs bool
 
 	Client         runtimeclient.Options
 	Log            logger.Options
 	LeaderElection leaderelection.Options
-	ACL            acl.Options
 	RateLimiter    runtimectrl.RateLimiterOptions
 	FeatureGates   features.FeatureGates
 	Watch          runtimectrl.WatchOptions
@@ -44,8 +46,8 @@ const (
 	writesPerReconcile = 4
 )
 
-// BindFlags binds the options to flags. The defaults are those of Flux but for the
-// limits of the client.
+// BindFlags binds the options to flags. The defaults are those of Flux, except for the
+// limits of the client and references across namespaces.
 func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to.")
 	fs.StringVar(&o.EventsAddr, "events-addr", "", "The address of the events receiver.")
@@ -53,6 +55,9 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
 	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for the manual gating of Flagger binds to, empty for none.")
 	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles, of which each writes four times as many targets at once.")
+
+	fs.BoolVar(&o.AllowCrossNamespaceRefs, "allow-cross-namespace-refs", false,
+		"Let Gates hold and watch objects of other namespaces, and objects name Gates of other namespaces.")
 
 	o.Client.BindFlags(fs)
 	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst} {
@@ -64,7 +69,6 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	}
 	o.Log.BindFlags(fs)
 	o.LeaderElection.BindFlags(fs)
-	o.ACL.BindFlags(fs)
 	o.RateLimiter.BindFlags(fs)
 	o.FeatureGates.BindFlags(fs)
 	o.Watch.BindFlags(fs)

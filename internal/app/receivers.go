@@ -49,7 +49,7 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 	}
 	flagger := &receivers.Flagger{
 		Handler: receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("flagger"), counted),
-		Gates:   mgr.GetCache(), NoCrossNamespaceRefs: o.ACL.NoCrossNamespaceRefs,
+		Gates:   mgr.GetCache(), AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs,
 	}
 	return addServer(mgr, "flagger", &receivers.Server{
 		Addr: o.FlaggerAddr, Handler: flagger, Table: table, Receivers: mgr.GetCache(),

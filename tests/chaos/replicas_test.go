@@ -106,7 +106,7 @@ func (w *walk) look() {
 		if r.runs() || r.downUntil > w.at {
 			continue
 		}
-		process, err := cluster.StartGatingControllerThrough(w.ctx, r.proxy, "--enable-leader-election",
+		process, err := cluster.StartGatingControllerThrough(w.ctx, r.proxy, "--enable-leader-election", "--allow-cross-namespace-refs",
 			"--leader-election-lease-duration="+lease.String(), "--leader-election-renew-deadline="+(lease*3/4).String(),
 			"--leader-election-retry-period=500ms", "--min-retry-delay=200ms", "--max-retry-delay=2s")
 		w.must(err)

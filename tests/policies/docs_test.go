@@ -105,7 +105,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 func TestTheManifestsOfTheSecurityPageWork(t *testing.T) {
 	w, _ := documented(t)
 	manifests, _ := blocks(t, "yaml")
-	if len(manifests) != 2 {
+	if len(manifests) != 3 {
 		t.Fatalf("%d manifests", len(manifests))
 	}
 	_, err := cluster.Kubectl(w.Context(), "apply", "-f", w.file(manifests[0]))
@@ -116,20 +116,34 @@ func TestTheManifestsOfTheSecurityPageWork(t *testing.T) {
 	w.mayBy("nils", "open", "gates", v1alpha1.GroupVersion.Group)
 	w.allowed(nils, "annotate", "--overwrite", "gate/production", openAt+"="+now())
 
-	dir := t.TempDir()
-	w.Must(os.CopyFS(filepath.Join(dir, "config", "policies"), os.DirFS(filepath.Join(harness.Root(), "config", "policies"))))
-	w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(manifests[1]), 0o600))
-	out, err := cluster.Kubectl(w.Context(), "kustomize", dir)
-	w.Must(err)
-	found := false
-	for _, document := range strings.Split(out, "\n---\n") {
-		if strings.Contains(document, "kind: ClusterRole\n") && strings.Contains(document, "name: gate-editor\n") {
-			found = !strings.Contains(document, "aggregate-to")
+	for _, c := range []struct {
+		manifest, kind, name, text string
+		has                        bool
+	}{
+		{manifests[1], "Deployment", "gating-controller", "- --allow-cross-namespace-refs\n", true},
+		{manifests[2], "ClusterRole", "gate-editor", "aggregate-to", false},
+	} {
+		if document := w.rendered(c.manifest, c.kind, c.name); strings.Contains(document, c.text) != c.has {
+			t.Errorf("%q is there: %v, want %v\n%s", c.text, !c.has, c.has, document)
 		}
 	}
-	if !found {
-		t.Errorf("no gate-editor without labels in\n%s", out)
+}
+
+// rendered returns an object that kustomize makes of a kustomization.yaml beside config.
+func (w *world) rendered(kustomization, kind, name string) string {
+	w.Helper()
+	dir := w.TempDir()
+	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
+	out, err := cluster.Kubectl(w.Context(), "kustomize", dir)
+	w.Must(err)
+	for _, document := range strings.Split(out, "\n---\n") {
+		if strings.Contains(document, "kind: "+kind+"\n") && strings.Contains(document, "\n  name: "+name+"\n") {
+			return document
+		}
 	}
+	w.Fatalf("no %s %s in\n%s", kind, name, out)
+	return ""
 }
 
 func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {

@@ -117,8 +117,8 @@ func TestThePageOnFlaggerWorksAsWritten(t *testing.T) {
 		t.Fatalf("%d commands and %d webhooks on the page", len(page.commands), len(page.hooks))
 	}
 	page.flaggerProcess = startFlagger(t)
-	cluster.Documented(t, "test", "flux-system")
-	production := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
+	cluster.Documented(t, "test")
+	production := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "test"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
 	if err := cluster.Client.Create(t.Context(), production); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func newFlaggerWorld(t *testing.T, c client.Client) *flaggerWorld {
 	w := &flaggerWorld{world: newWorld(t, c)}
 	w.flagger = &receivers.Flagger{
 		Handler: receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, w.log.logger(), receivers.MustMakeMetrics(prometheus.NewRegistry())),
-		Gates:   startCache(t, w.namespace),
+		Gates:   startCache(t, w.namespace), AllowCrossNamespaceRefs: true,
 	}
 	server := httptest.NewServer(w.flagger)
 	t.Cleanup(server.Close)
@@ -214,11 +214,11 @@ func TestOpenAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
 	w.gate("release")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "release"))
 	body := fmt.Sprintf(`{"name":"podinfo","namespace":"test","metadata":{"gate":"%s/release"}}`, w.namespace)
-	w.flagger.NoCrossNamespaceRefs = true
+	w.flagger.AllowCrossNamespaceRefs = false
 	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusForbidden {
-		t.Errorf("with --no-cross-namespace-refs: %+v", got)
+		t.Errorf("without --allow-cross-namespace-refs: %+v", got)
 	}
-	w.flagger.NoCrossNamespaceRefs = false
+	w.flagger.AllowCrossNamespaceRefs = true
 	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusAccepted {
 		t.Errorf("got %+v", got)
 	}

@@ -1,0 +1,53 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// The built-in role edit has gate-editor. Who has it in one namespace must not hold what is
+// in another: the controller would do so with its own permissions.
+func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
+	w, platform := newWorld(t), newWorld(t)
+	apps := platform.Kustomization("apps")
+	platform.Create(apps)
+	edith := w.as("edith", editor, viewer)
+	all := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, Namespace: platform.Namespace}
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "freeze", Namespace: w.Namespace}, Spec: v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all},
+		Watch: []v1alpha1.WatchReference{{Kind: "Kustomization", Name: "apps", Namespace: platform.Namespace}},
+	}}
+	w.Must(edith.Client.Create(w.Context(), g))
+	// The failures are written after the targets.
+	w.Eventually("both references are refused", func() error {
+		w.Read(g)
+		refused := func(name string) bool {
+			return slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+				return f.Name == name && f.Reason == v1alpha1.AccessDeniedReason
+			})
+		}
+		if !refused(v1alpha1.AnyName) || !refused("apps") {
+			return fmt.Errorf("failures are %+v", g.Status.Failures)
+		}
+		return nil
+	})
+	want := fmt.Sprintf("targets in namespace %q cannot be held from namespace %q: the controller runs without --allow-cross-namespace-refs",
+		platform.Namespace, w.Namespace)
+	if ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition); ready == nil ||
+		ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, want) {
+		t.Errorf("Ready is %+v, want False with %q", ready, want)
+	}
+	before := apps.GetResourceVersion()
+	if w.Read(apps); apps.GetResourceVersion() != before {
+		t.Errorf("written: %v", apps.Object)
+	}
+}
