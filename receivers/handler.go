@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
@@ -239,17 +240,29 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 	case err == nil:
 		result.code, result.text = http.StatusOK, fmt.Sprintf("%s requested", a.action)
 	case errors.Is(err, errTooMany):
-		result.code, result.text, result.err = http.StatusTooManyRequests, err.Error(), err
+		result.code, result.text, result.err = http.StatusTooManyRequests, errTooMany.Error(), err
 	case errors.Is(err, errAway):
 		result.code, result.text, result.err = http.StatusServiceUnavailable, "not every gate could be asked, try again", err
 	case errors.Is(err, gate.ErrClosedByPeople):
-		result.code, result.text, result.err = http.StatusForbidden, err.Error(), err
+		result.code, result.text, result.err = http.StatusForbidden, told(errs, gate.ErrClosedByPeople), err
 	case errors.Is(err, errNoGate):
-		result.code, result.text, result.err = http.StatusInternalServerError, err.Error(), err
+		result.code, result.text, result.err = http.StatusInternalServerError, told(errs, errNoGate), err
 	default:
 		result.code, result.text, result.err = http.StatusInternalServerError, "not every gate could be asked, see the log of the controller", err
 	}
 	return result
+}
+
+// told returns the words of those errors that are of one kind. What the other Gates have
+// met with is for the log: it may be in the words of the API server.
+func told(errs []error, kind error) string {
+	var words []string
+	for _, err := range errs {
+		if errors.Is(err, kind) {
+			words = append(words, err.Error())
+		}
+	}
+	return strings.Join(words, "\n")
 }
 
 // busy asks a sender to try again. It looks the same whether there is such a path or

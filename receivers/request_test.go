@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -87,5 +93,65 @@ func TestWhatNoOtherTryCanMendIsToldAtOnceAndTheRestWhenTheTimeIsOver(t *testing
 	refused := &Refused{"TokenNotFound", fmt.Errorf("no token")}
 	if _, err := retried(t.Context(), func() (int, error) { calls++; return 0, refused }); !errors.Is(err, refused) || errors.Is(err, errAway) || calls != 2 {
 		t.Errorf("refused: %d calls, %v", calls, err)
+	}
+}
+
+// several is an API server with Gates by name, and refuses to read the one that is called
+// forbidden.
+type several struct {
+	oneGate
+	gates map[string]*v1alpha1.Gate
+}
+
+func (c *several) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	gates := schema.GroupResource{Resource: "gates"}
+	found, ok := c.gates[key.Name]
+	switch {
+	case key.Name == "forbidden":
+		return apierrors.NewForbidden(gates, key.Name, errors.New("told to nobody"))
+	case !ok:
+		return apierrors.NewNotFound(gates, key.Name)
+	}
+	*obj.(*v1alpha1.Gate) = *found.DeepCopy()
+	return nil
+}
+
+func (*several) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return nil
+}
+
+func TestASenderReadsNothingOfWhatTheAPIServerSaysAboutAnotherGate(t *testing.T) {
+	with := func(annotations map[string]string) *v1alpha1.Gate {
+		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+	}
+	going := with(nil)
+	going.DeletionTimestamp = &metav1.Time{Time: testNow}
+	c := &several{gates: map[string]*v1alpha1.Gate{
+		"good": with(nil), "going": going, "full": with(map[string]string{"a": strings.Repeat("a", 256<<10)}),
+		"closed": with(map[string]string{v1alpha1.CloseRequestedAtAnnotation: testNow.Format(time.RFC3339), v1alpha1.CloseRequestedByAnnotation: "alice"}),
+	}}
+	handler := NewHandler(nil, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	const closed = "gate 'apps/closed' stays closed, only people end what people have closed: close requested at "
+	for names, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"good forbidden":          {http.StatusInternalServerError, "not every gate could be asked, see the log of the controller"},
+		"forbidden missing":       {http.StatusInternalServerError, "gate 'apps/missing' does not exist"},
+		"missing forbidden going": {http.StatusInternalServerError, "gate 'apps/missing' does not exist\ngate 'apps/going' is being deleted: it does not exist"},
+		"full forbidden missing":  {http.StatusTooManyRequests, errTooMany.Error()},
+		"forbidden closed":        {http.StatusForbidden, closed + testNow.Format(time.RFC3339) + " by alice"},
+	} {
+		var keys []types.NamespacedName
+		for _, name := range strings.Fields(names) {
+			keys = append(keys, types.NamespacedName{Namespace: "apps", Name: name})
+		}
+		got := handler.request(t.Context(), keys, ask{action: opens, delivery: deliveryOf("apps/ci", "1")}, &incoming{now: testNow})
+		if got.code != want.code || got.text != want.text {
+			t.Errorf("%s: %d %q, want %d %q", names, got.code, got.text, want.code, want.text)
+		}
+		if got.err == nil || !strings.Contains(got.err.Error(), "told to nobody") {
+			t.Errorf("%s: the log has %v", names, got.err)
+		}
 	}
 }
