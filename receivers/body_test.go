@@ -212,6 +212,32 @@ func TestTheLargeBodyOfAStrangerIsNotKept(t *testing.T) {
 	}
 }
 
+// answering sees how much room is taken when an answer is written.
+type answering struct {
+	*httptest.ResponseRecorder
+	large      *room
+	all, taken int
+}
+
+func (a *answering) WriteHeader(code int) {
+	a.all, a.taken = a.large.all()
+	a.ResponseRecorder.WriteHeader(code)
+}
+
+// A sender that has its answer may send the next body. It must find the room of the last
+// one.
+func TestTheRoomOfABodyIsGivenBackBeforeItsAnswer(t *testing.T) {
+	table, path := oneReceiver(t)
+	handler := NewHandler(table, NewGates(nil), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	for _, path := range []string{path, "/hook/x"} {
+		w := &answering{ResponseRecorder: httptest.NewRecorder(), large: &handler.large, all: -1}
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(large)))
+		if w.Code != http.StatusNotFound || w.all != 0 || w.taken != 0 {
+			t.Errorf("%d: %d bodies have room, %d of them are kept", w.Code, w.all, w.taken)
+		}
+	}
+}
+
 // The receiver was there when the first byte came.
 func TestAReceiverThatChangesWhileABodyComesCountsAsItIsThen(t *testing.T) {
 	key := types.NamespacedName{Namespace: "apps", Name: "ci"}
