@@ -10,9 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,23 +19,17 @@ import (
 )
 
 // definition returns the definition of a resource as the API server has it.
-func definition(t *testing.T, resource string) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: resource + ".gating.toolkit.fluxcd.io"}, obj); err != nil {
-		t.Fatal(err)
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
-		t.Fatal(err)
-	}
+func definition(w *harness.World, resource string) *apiextensionsv1.CustomResourceDefinition {
+	w.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: resource + ".gating.toolkit.fluxcd.io"}}
+	w.Read(crd)
 	return crd
 }
 
 func TestNamesOfKinds(t *testing.T) {
+	w := harness.NewWorld(t, cluster)
 	for resource, short := range map[string]string{"gates": "gt", "gateexceptions": "gtex", "gatereceivers": "gtrcv"} {
-		spec := definition(t, resource).Spec
+		spec := definition(w, resource).Spec
 		if !slices.Equal(spec.Names.ShortNames, []string{short}) {
 			t.Errorf("%s: short names %q", resource, spec.Names.ShortNames)
 		}
@@ -52,16 +43,15 @@ func TestNamesOfKinds(t *testing.T) {
 }
 
 func TestDefaultsOfGates(t *testing.T) {
+	w := harness.NewWorld(t, cluster)
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"default":      "closed",
 		"closePeriods": []any{map[string]any{"name": "a", "start": "08:00", "end": "09:00"}},
 	}}}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-	obj.SetNamespace(metav1.NamespaceDefault)
-	obj.SetGenerateName("defaults-")
-	must(t, cluster.Client.Create(t.Context(), obj))
-	g := &v1alpha1.Gate{}
-	must(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), g))
+	obj.SetName("defaults")
+	w.Create(obj)
+	g := w.ReadGate("defaults")
 	switch {
 	case g.Status.ObservedGeneration != -1:
 		t.Errorf("observedGeneration %d, want -1", g.Status.ObservedGeneration)
@@ -77,26 +67,22 @@ func TestDefaultsOfGates(t *testing.T) {
 }
 
 func TestAGateFromGoIsAccepted(t *testing.T) {
-	g := &v1alpha1.Gate{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "go-", Namespace: metav1.NamespaceDefault},
-		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateOpened},
-	}
-	must(t, cluster.Client.Create(t.Context(), g))
+	w := harness.NewWorld(t, cluster)
+	g := w.Gate("go", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	g.Labels = map[string]string{"a": "b"}
-	must(t, cluster.Client.Update(t.Context(), g))
+	w.Must(w.Client.Update(t.Context(), g))
 }
 
 // The control plane starts before Go begins to note what files a test reads,
 // so that its cache of results would not notice another definition.
 func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
+	w := harness.NewWorld(t, cluster)
 	for _, resource := range []string{"gates", "gateexceptions", "gatereceivers"} {
 		file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_"+resource+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.Must(err)
 		want := &apiextensionsv1.CustomResourceDefinition{}
-		must(t, yaml.Unmarshal(file, want))
-		if !reflect.DeepEqual(definition(t, resource).Spec.Versions[0].Schema, want.Spec.Versions[0].Schema) {
+		w.Must(yaml.Unmarshal(file, want))
+		if !reflect.DeepEqual(definition(w, resource).Spec.Versions[0].Schema, want.Spec.Versions[0].Schema) {
 			t.Errorf("the API server has another schema of %s", resource)
 		}
 	}

@@ -18,18 +18,19 @@ import (
 )
 
 // shell runs a command of a page and returns all that it prints.
-func shell(t *testing.T, command string) (string, error) {
-	t.Helper()
-	run := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
-	run.Dir = t.TempDir()
-	run.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+func shell(w *harness.World, command string) (string, error) {
+	w.Helper()
+	run := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", command)
+	run.Dir = w.TempDir()
+	run.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	out, err := run.CombinedOutput()
 	return string(out), err
 }
 
 func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
+	w := harness.NewWorld(t, cluster)
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "spec", "v1alpha1", "gates.md"))
-	must(t, err)
+	w.Must(err)
 	block := func(pattern string) string {
 		found := regexp.MustCompile(pattern).FindStringSubmatch(string(content))
 		if found == nil {
@@ -42,22 +43,22 @@ func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
 	conflict := block("(?s)```console\n(error: Apply failed.*?)\n```")
 
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system"}}
-	must(t, client.IgnoreAlreadyExists(cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.Namespace}})))
-	must(t, client.IgnoreNotFound(cluster.Client.Delete(t.Context(), g)))
+	w.Must(client.IgnoreAlreadyExists(w.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.Namespace}})))
+	w.Must(client.IgnoreNotFound(w.Client.Delete(t.Context(), g)))
 	for _, c := range []string{
 		"kubectl apply --server-side --field-manager=kustomize-controller -f - <<EOT\n" + example + "EOT\n", command,
 		"kubectl apply --server-side --field-manager=kustomize-controller -f - <<EOT\n" + example + "EOT\n", command,
 	} {
-		if out, err := shell(t, c); err != nil {
+		if out, err := shell(w, c); err != nil {
 			t.Fatalf("%s: %v: %s", c, err, out)
 		}
 	}
-	must(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
+	w.Read(g)
 	if len(g.Spec.Windows) != 1 || len(g.Spec.ClosePeriods) != 1 || g.Spec.ClosePeriods[0].Name != "migration" {
 		t.Errorf("got %+v", g.Spec)
 	}
 	command = strings.NewReplacer("closePeriods:", "windows:", "name: migration", "name: nights").Replace(command)
-	out, err := shell(t, command)
+	out, err := shell(w, command)
 	if err == nil || !slices.Contains(strings.Split(out, "\n"), conflict) {
 		t.Errorf("the page has %q, got %v: %s", conflict, err, out)
 	}

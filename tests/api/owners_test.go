@@ -6,37 +6,37 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // owned is an object that several field managers apply.
 type owned struct {
-	*testing.T
-	kind, name string
+	*harness.World
+	kind string
 }
 
 // apply has a field manager apply a spec in YAML.
 func (o owned) apply(manager, spec string, opts ...client.ApplyOption) error {
 	o.Helper()
 	content := map[string]any{}
-	must(o.T, yaml.Unmarshal([]byte(spec), &content))
+	o.Must(yaml.Unmarshal([]byte(spec), &content))
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": content}}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(o.kind))
-	obj.SetNamespace(metav1.NamespaceDefault)
-	obj.SetName(o.name)
-	return cluster.Client.Apply(o.Context(), client.ApplyConfigurationFromUnstructured(obj), append(opts, client.FieldOwner(manager))...)
+	obj.SetNamespace(o.Namespace)
+	obj.SetName("owned")
+	return o.Client.Apply(o.Context(), client.ApplyConfigurationFromUnstructured(obj), append(opts, client.FieldOwner(manager))...)
 }
 
 // applied has a field manager apply a spec, after which a list has the periods of some
 // names.
 func (o owned) applied(manager, spec, list string, want ...string) {
 	o.Helper()
-	must(o.T, o.apply(manager, spec))
+	o.Must(o.apply(manager, spec))
 	if got := o.periods(list); !slices.Equal(got, want) {
 		o.Errorf("%s are %q, want %q", list, got, want)
 	}
@@ -53,11 +53,10 @@ func (o owned) refused(manager, spec, cause string) {
 // periods returns the names in a list of periods, in their order.
 func (o owned) periods(list string) (names []string) {
 	o.Helper()
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(o.kind))
-	must(o.T, cluster.Client.Get(o.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: o.name}, obj))
+	obj := harness.Object(v1alpha1.GroupVersion.String(), o.kind, o.Key("owned"))
+	o.Read(obj)
 	all, _, err := unstructured.NestedSlice(obj.Object, "spec", list)
-	must(o.T, err)
+	o.Must(err)
 	for _, period := range all {
 		names = append(names, period.(map[string]any)["name"].(string))
 	}
@@ -67,13 +66,8 @@ func (o owned) periods(list string) (names []string) {
 // createdBy creates an object by the apply of the field manager sre, with more of a spec.
 func createdBy(t *testing.T, kind, spec string) owned {
 	t.Helper()
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	o := owned{t, kind, "owned-" + strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:])}
-	obj.SetNamespace(metav1.NamespaceDefault)
-	obj.SetName(o.name)
-	must(t, client.IgnoreNotFound(cluster.Client.Delete(t.Context(), obj)))
-	must(t, o.apply("sre", spec))
+	o := owned{harness.NewWorld(t, cluster), kind}
+	o.Must(o.apply("sre", spec))
 	return o
 }
 
@@ -140,7 +134,7 @@ func TestWhoChangesThePeriodOfAnotherIsToldOfTheConflict(t *testing.T) {
 			o.refused("sre", of(tc.rest+", ", strings.Replace(nights, "22:00", "21:00", 1)), `conflict with "platform"`)
 			o.applied("sre", `{`+tc.rest+`}`, tc.list, "nights")
 			// Who insists takes it over.
-			must(t, o.apply("sre", of(tc.rest+", ", strings.Replace(nights, "22:00", "21:00", 1)), client.ForceOwnership))
+			o.Must(o.apply("sre", of(tc.rest+", ", strings.Replace(nights, "22:00", "21:00", 1)), client.ForceOwnership))
 			o.refused("platform", of("", nights), `conflict with "sre"`)
 		})
 	}
@@ -150,8 +144,8 @@ func TestWhoChangesThePeriodOfAnotherIsToldOfTheConflict(t *testing.T) {
 func TestWhoChangesTheProviderOfAnotherIsToldOfTheConflict(t *testing.T) {
 	other := `{issuerURL: "https://other.example.com", validations: [{expression: "claims.sub == 'a'", message: m}]}`
 	o := createdBy(t, v1alpha1.GateReceiverKind, oidc("["+provider("https://a.example.com")+"]", ""))
-	must(t, o.apply("platform", `{oidcProviders: [`+other+`]}`))
-	must(t, o.apply("sre", oidc("["+provider("https://a.example.com")+"]", "")))
+	o.Must(o.apply("platform", `{oidcProviders: [`+other+`]}`))
+	o.Must(o.apply("sre", oidc("["+provider("https://a.example.com")+"]", "")))
 	for _, change := range []string{`audience: "b"`, `variables: [{name: a, expression: "1"}]`} {
 		o.refused("platform", `{oidcProviders: [`+other+`, {issuerURL: "https://a.example.com", `+change+`}]}`, `conflict with "sre": .spec.oidcProviders[issuerURL="https://a.example.com"]`)
 	}

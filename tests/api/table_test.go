@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -17,13 +15,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // shown is an object with a status in YAML, and the page with what kubectl get shows of
 // it.
@@ -63,23 +54,19 @@ conditions:
 		[]string{"", ""}},
 }
 
-// create creates the object in a namespace of its own, which it returns.
-func (s *shown) create(t *testing.T) string {
-	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shown-"}}
-	must(t, cluster.Client.Create(t.Context(), namespace))
+// create creates the object in a world.
+func (s *shown) create(w *harness.World) {
+	w.Helper()
 	obj, spec, status := &unstructured.Unstructured{Object: map[string]any{}}, map[string]any{}, map[string]any{}
-	must(t, yaml.Unmarshal([]byte(s.spec), &spec))
-	must(t, yaml.Unmarshal([]byte(s.status), &status))
+	w.Must(yaml.Unmarshal([]byte(s.spec), &spec))
+	w.Must(yaml.Unmarshal([]byte(s.status), &status))
 	obj.Object["spec"] = spec
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(s.kind))
-	obj.SetNamespace(namespace.Name)
 	obj.SetName(s.name)
-	must(t, cluster.Client.Create(t.Context(), obj))
+	w.Create(obj)
 	patch := client.MergeFrom(obj.DeepCopy())
 	obj.Object["status"] = status
-	must(t, cluster.Client.Status().Patch(t.Context(), obj, patch))
-	return namespace.Name
+	w.Must(w.Client.Status().Patch(w.Context(), obj, patch))
 }
 
 var age = regexp.MustCompile(`\b[0-9]+[smhd]\b`)
@@ -95,13 +82,14 @@ func words(table string) (lines []string) {
 func TestPagesShowWhatKubectlGetShows(t *testing.T) {
 	for _, s := range allShown {
 		t.Run(s.page, func(t *testing.T) {
+			w := harness.NewWorld(t, cluster)
 			content, err := os.ReadFile(filepath.Join(harness.Root(), filepath.FromSlash(s.page)))
-			must(t, err)
+			w.Must(err)
 			page := regexp.MustCompile(`(?m)^ *NAME .*\n.*\n`).FindString(string(content))
-			namespace := s.create(t)
+			s.create(w)
 			resource := strings.ToLower(s.kind) + "s"
-			table, err := cluster.Kubectl(t.Context(), "--namespace="+namespace, "get", resource)
-			must(t, err)
+			table, err := w.Kubectl(t.Context(), "--namespace="+w.Namespace, "get", resource)
+			w.Must(err)
 			want := words(page)
 			if got := words(table); !slices.Equal(got, want) {
 				t.Errorf("kubectl shows\n%s\nthe page has\n%s", table, page)
@@ -109,8 +97,8 @@ func TestPagesShowWhatKubectlGetShows(t *testing.T) {
 			if i := slices.IndexFunc(strings.Split(table, "\n"), func(line string) bool { return len(line) > 110 }); i >= 0 {
 				t.Errorf("too wide for a terminal of 120 columns with a longer name:\n%s", table)
 			}
-			table, err = cluster.Kubectl(t.Context(), "--namespace="+namespace, "get", resource, "-o=wide")
-			must(t, err)
+			table, err = w.Kubectl(t.Context(), "--namespace="+w.Namespace, "get", resource, "-o=wide")
+			w.Must(err)
 			for i := range want {
 				want[i] = strings.TrimSpace(want[i] + " " + s.wide[i])
 			}

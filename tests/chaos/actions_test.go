@@ -47,7 +47,7 @@ func init() {
 		"label a target":          (*walk).labelTarget,
 		"name gates":              (*walk).nameGates,
 		"somebody sets a renewal": (*walk).setRenewal,
-		"cert-manager looks":      func(w *walk, _ *rand.Rand) { w.must(w.try(w.certManager)) },
+		"cert-manager looks":      func(w *walk, _ *rand.Rand) { w.Must(w.try(w.certManager)) },
 		"a definition vanishes":   (*walk).vanishForAWhile,
 
 		"wait":                  func(w *walk, r *rand.Rand) { w.pass(time.Duration(100+r.IntN(2000)) * time.Millisecond) },
@@ -60,9 +60,9 @@ func init() {
 		"race with a gate":      (*walk).race,
 		"one opens, one closes": (*walk).handOver,
 		"gates change":          (*walk).changeHands,
-		"kill the API server":   func(w *walk, r *rand.Rand) { w.restart(cluster.KillAPIServer, r) },
+		"kill the API server":   func(w *walk, r *rand.Rand) { w.restart(w.KillAPIServer, r) },
 		"pause the API server":  (*walk).pauseAPIServer,
-		"kill etcd":             func(w *walk, r *rand.Rand) { w.restart(cluster.KillEtcd, r) },
+		"kill etcd":             func(w *walk, r *rand.Rand) { w.restart(w.KillEtcd, r) },
 	}
 }
 
@@ -79,7 +79,7 @@ func (w *walk) end(how func(*harness.Process) error, r *replica, steps int) {
 	w.Helper()
 	if r.runs() {
 		w.unpause(r)
-		w.must(how(r.process))
+		w.Must(how(r.process))
 	}
 	r.downUntil = w.at + 1 + steps
 }
@@ -195,10 +195,10 @@ func (w *walk) restart(kill func() (func(context.Context) error, error), random 
 	w.Helper()
 	w.log.Disturbed(time.Now())
 	start, err := kill()
-	w.must(err)
+	w.Must(err)
 	w.pass(time.Duration(random.IntN(1500)) * time.Millisecond)
-	w.must(start(w.ctx))
-	w.must(harness.Eventually(w.ctx, w.patience, "the history has caught up", w.caughtUp))
+	w.Must(start(w.Context()))
+	w.Must(harness.Eventually(w.Context(), w.patience, "the history has caught up", w.caughtUp))
 	w.log.Disturbed(time.Now())
 }
 
@@ -206,11 +206,11 @@ func (w *walk) restart(kill func() (func(context.Context) error, error), random 
 func (w *walk) pauseAPIServer(random *rand.Rand) {
 	w.Helper()
 	w.log.Disturbed(time.Now())
-	resume, err := cluster.PauseAPIServer()
-	w.must(err)
+	resume, err := w.PauseAPIServer()
+	w.Must(err)
 	w.pass(time.Duration(2+random.IntN(6)) * time.Second)
-	w.must(resume())
-	w.must(harness.Eventually(w.ctx, w.patience, "the history has caught up", w.caughtUp))
+	w.Must(resume())
+	w.Must(harness.Eventually(w.Context(), w.patience, "the history has caught up", w.caughtUp))
 	// A write may come now that was decided on before the pause.
 	w.history.Paused(time.Now())
 	w.log.Disturbed(time.Now())

@@ -63,7 +63,7 @@ func (w *walk) nearMargin(random *rand.Rand) {
 	obj.SetAnnotations(map[string]string{lives: whole.String(), expires: deadline.Add(margin).Format(time.RFC3339)})
 	w.say("%s: held until %s", s.name, deadline.Format(time.RFC3339))
 	w.create(obj, "kustomize-controller")
-	w.must(w.try(w.certManager))
+	w.Must(w.try(w.certManager))
 }
 
 // setRenewal is somebody who has a renewal of their own, or not any more.
@@ -93,7 +93,7 @@ func (w *walk) certManager() error {
 			continue
 		}
 		obj.Object["status"] = status
-		err = cluster.Client.Status().Update(w.ctx, obj, client.FieldOwner("cert-manager"))
+		err = w.Client.Status().Update(w.Context(), obj, client.FieldOwner("cert-manager"))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			continue
 		}

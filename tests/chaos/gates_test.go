@@ -114,8 +114,8 @@ func (w *walk) forceGate(i int) {
 	w.Helper()
 	g := w.gate(i)
 	w.remove(g)
-	w.must(client.IgnoreNotFound(w.try(func() error {
-		return cluster.Client.Patch(w.ctx, g, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	w.Must(client.IgnoreNotFound(w.try(func() error {
+		return w.Client.Patch(w.Context(), g, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 	})))
 }
 
@@ -200,7 +200,7 @@ func (w *walk) askAndPutBack(random *rand.Rand) {
 	for range 2 {
 		r := checker.Request{Action: action, At: time.Now().UTC().Truncate(time.Second)}
 		r.Value = r.At.Format(time.RFC3339)
-		if !w.ask(g, r) || harness.Eventually(w.ctx, 3*time.Second, "it is handled", func() error {
+		if !w.ask(g, r) || harness.Eventually(w.Context(), 3*time.Second, "it is handled", func() error {
 			if w.get(g) && handled(g, action, r.Value) {
 				return nil
 			}

@@ -27,7 +27,7 @@ func recorded() map[string]string {
 func (w *walk) record() {
 	for kind, apiVersion := range recorded() {
 		for _, namespace := range w.namespaces {
-			go w.recordKind(w.ctx, apiVersion, kind, namespace)
+			go w.recordKind(w.Context(), apiVersion, kind, namespace)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace strin
 		list.SetAPIVersion(apiVersion)
 		list.SetKind(kind + "List")
 		if from == "" {
-			if err := cluster.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if err := w.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 				w.pass(100 * time.Millisecond)
 				continue
 			}
@@ -49,7 +49,7 @@ func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace strin
 			}
 			from = list.GetResourceVersion()
 		}
-		watcher, err := cluster.Client.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from}})
+		watcher, err := w.Client.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from}})
 		if err != nil {
 			from = ""
 			w.pass(100 * time.Millisecond)

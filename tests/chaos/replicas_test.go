@@ -39,8 +39,8 @@ type replica struct {
 func (w *walk) startReplicas() {
 	w.Helper()
 	for i := range uint64(2) {
-		proxy, err := cluster.StartControllerProxy(w.ctx, fmt.Sprintf("replica-%d-%d", w.seed, i), w.seed+i)
-		w.must(err)
+		proxy, err := w.StartControllerProxy(w.Context(), fmt.Sprintf("replica-%d-%d", w.seed, i), w.seed+i)
+		w.Must(err)
 		r := &replica{proxy: proxy}
 		w.replicas = append(w.replicas, r)
 		w.Cleanup(func() {
@@ -99,17 +99,17 @@ func (w *walk) look() {
 			w.pass(time.Until(r.pausedAt.Add(lease * 5 / 4)))
 			if r.runs() {
 				w.history.Paused(time.Now())
-				w.must(r.process.Signal(syscall.SIGCONT))
+				w.Must(r.process.Signal(syscall.SIGCONT))
 			}
 			r.pausedAt = time.Time{}
 		}
 		if r.runs() || r.downUntil > w.at {
 			continue
 		}
-		process, err := cluster.StartGatingControllerThrough(w.ctx, r.proxy, "--enable-leader-election", "--allow-cross-namespace-refs",
+		process, err := w.StartGatingControllerThrough(w.Context(), r.proxy, "--enable-leader-election", "--allow-cross-namespace-refs",
 			"--leader-election-lease-duration="+lease.String(), "--leader-election-renew-deadline="+(lease*3/4).String(),
 			"--leader-election-retry-period=500ms", "--min-retry-delay=200ms", "--max-retry-delay=2s")
-		w.must(err)
+		w.Must(err)
 		r.process = process
 		r.logs = append(r.logs, process.Log)
 	}
@@ -129,7 +129,7 @@ func (w *walk) noteDisturbance() {
 func (w *walk) pause(r *replica, steps int) {
 	w.Helper()
 	if r.runs() && r.pausedAt.IsZero() {
-		w.must(r.process.Signal(syscall.SIGSTOP))
+		w.Must(r.process.Signal(syscall.SIGSTOP))
 		r.pausedAt, r.pausedUntil = time.Now(), w.at+steps
 		w.history.Paused(r.pausedAt)
 	}
@@ -140,7 +140,7 @@ func (w *walk) unpause(r *replica) {
 	w.Helper()
 	if !r.pausedAt.IsZero() {
 		w.history.Paused(time.Now())
-		w.must(r.process.Signal(syscall.SIGCONT))
+		w.Must(r.process.Signal(syscall.SIGCONT))
 		r.pausedAt = time.Time{}
 	}
 }
@@ -152,7 +152,7 @@ func (w *walk) noPanics() {
 	for i, r := range w.replicas {
 		for _, path := range r.logs[r.read:] {
 			content, err := os.ReadFile(path)
-			w.must(err)
+			w.Must(err)
 			if at := bytes.Index(content, []byte("panic")); at >= 0 {
 				w.Fatalf("replica %d has panicked:\n%s", i, content[max(0, at-3000):min(len(content), at+3000)])
 			}

@@ -170,16 +170,16 @@ func (w *walk) report(s slot, random *rand.Rand) {
 	if random.IntN(2) == 0 {
 		condition("Reconciling", "True")
 	}
-	w.must(unstructured.SetNestedSlice(obj.Object, list, "status", "conditions"))
-	w.must(unstructured.SetNestedField(obj.Object, obj.GetGeneration(), "status", "observedGeneration"))
-	w.must(unstructured.SetNestedField(obj.Object, fmt.Sprintf("main@sha1:%d", w.at), "status", reports[s.kind].field))
+	w.Must(unstructured.SetNestedSlice(obj.Object, list, "status", "conditions"))
+	w.Must(unstructured.SetNestedField(obj.Object, obj.GetGeneration(), "status", "observedGeneration"))
+	w.Must(unstructured.SetNestedField(obj.Object, fmt.Sprintf("main@sha1:%d", w.at), "status", reports[s.kind].field))
 	err := w.try(func() error {
-		return cluster.Client.Status().Update(w.ctx, obj, client.FieldOwner(reports[s.kind].manager))
+		return w.Client.Status().Update(w.Context(), obj, client.FieldOwner(reports[s.kind].manager))
 	})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return
 	}
-	w.must(err)
+	w.Must(err)
 	if obj.GetResourceVersion() != before {
 		w.say("%s %s", s.kind, s.name)
 		w.log.Wrote(obj, time.Now())
@@ -240,8 +240,8 @@ func (w *walk) vanishForAWhile(random *rand.Rand) {
 // define has the API server serve HelmReleases.
 func (w *walk) define() {
 	w.Helper()
-	w.must(w.try(func() error {
-		_, err := envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{harness.CRDPath("helm-controller")}})
+	w.Must(w.try(func() error {
+		_, err := envtest.InstallCRDs(w.Config, envtest.CRDInstallOptions{Paths: []string{harness.CRDPath("helm-controller")}})
 		return err
 	}))
 	w.absent = false
@@ -263,9 +263,9 @@ func (w *walk) vanish() {
 			w.log.Deleted(obj, time.Now())
 		}
 	}
-	w.must(client.IgnoreNotFound(w.try(func() error { return cluster.Client.Delete(w.ctx, crd) })))
-	w.must(w.try(func() error {
-		err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(crd), crd)
+	w.Must(client.IgnoreNotFound(w.try(func() error { return w.Client.Delete(w.Context(), crd) })))
+	w.Must(w.try(func() error {
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(crd), crd)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,8 +31,7 @@ const (
 
 // walk is one walk in two namespaces of its own.
 type walk struct {
-	*testing.T
-	ctx  context.Context
+	*harness.World
 	seed uint64
 	// at is the step that is being done, of steps.
 	at    int
@@ -56,7 +53,11 @@ type walk struct {
 
 // walkOf walks, and says how to do it again if something is not as promised.
 func walkOf(t *testing.T, seed uint64, n int) {
-	w := &walk{T: t, ctx: t.Context(), seed: seed, steps: plan(seed, n), log: checker.NewLog()}
+	named := func(prefix string) func(*corev1.Namespace) {
+		return func(n *corev1.Namespace) { n.GenerateName = prefix }
+	}
+	w := &walk{World: harness.NewWorld(t, cluster, named("chaos-a-")), seed: seed, steps: plan(seed, n), log: checker.NewLog()}
+	w.namespaces = []string{w.Namespace, w.NewNamespace(named("chaos-b-"))}
 	w.history = checker.NewHistory(w.log)
 	w.patience = time.Duration(number(t, "PATIENCE", patience)) * time.Second
 	t.Logf("SEED=%d STEPS=%d", seed, n)
@@ -66,11 +67,6 @@ func walkOf(t *testing.T, seed uint64, n int) {
 			w.tail()
 		}
 	})
-	for i := range 2 {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: fmt.Sprintf("chaos-%c-", 'a'+i)}}
-		w.must(cluster.Client.Create(w.ctx, namespace))
-		w.namespaces = append(w.namespaces, namespace.Name)
-	}
 	w.define() // the walk before may have ended without
 	w.record()
 	w.startReplicas()
@@ -105,17 +101,10 @@ func (w *walk) leave() {
 	}
 }
 
-func (w *walk) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
 // pass lets time pass, which is something that happens as well.
 func (w *walk) pass(length time.Duration) {
 	select {
-	case <-w.ctx.Done():
+	case <-w.Context().Done():
 	case <-time.After(length):
 	}
 }
@@ -134,7 +123,7 @@ func (w *walk) list(apiVersion, kind string) (*unstructured.UnstructuredList, er
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(apiVersion)
 		list.SetKind(kind + "List")
-		err := cluster.Client.List(w.ctx, list, client.InNamespace(namespace))
+		err := w.Client.List(w.Context(), list, client.InNamespace(namespace))
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return all, nil
 		}
@@ -165,7 +154,7 @@ func (w *walk) see() (checker.World, error) {
 	for _, namespace := range w.namespaces {
 		gates, exceptions, events := &v1alpha1.GateList{}, &v1alpha1.GateExceptionList{}, &corev1.EventList{}
 		for _, list := range []client.ObjectList{gates, exceptions, events} {
-			if err := cluster.Client.List(w.ctx, list, client.InNamespace(namespace)); err != nil {
+			if err := w.Client.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
 				return world, err
 			}
 		}
@@ -222,21 +211,21 @@ func (w *walk) quiet(stillness time.Duration) {
 		r.downUntil = 0
 	}
 	for {
-		w.must(harness.Eventually(w.ctx, w.patience, "the checker is content", w.content))
+		w.Must(harness.Eventually(w.Context(), w.patience, "the checker is content", w.content))
 		world, err := w.see()
-		w.must(err)
+		w.Must(err)
 		edge := checker.NextEdge(world, w.log, w.history, time.Now().Add(-time.Second/2))
 		if left := time.Until(edge); !edge.IsZero() && left < stillness*3/2 {
 			w.pass(left + time.Second/2 + 10*time.Millisecond)
 			continue
 		}
-		err = harness.Throughout(w.ctx, stillness, "nothing moves", func() error { return w.still(world) })
+		err = harness.Throughout(w.Context(), stillness, "nothing moves", func() error { return w.still(world) })
 		if err != nil && time.Since(begun) < w.patience {
 			w.say("%v", err) // all may be as promised before the last one has said so
 			continue
 		}
-		w.must(err)
-		w.must(w.content())
+		w.Must(err)
+		w.Must(w.content())
 		break
 	}
 	w.noPanics()

@@ -15,7 +15,7 @@ import (
 // try does something with the API server, which may have to find its feet first.
 func (w *walk) try(do func() error) error {
 	var answer error
-	err := harness.Eventually(w.ctx, time.Minute, "the API server answers", func() error {
+	err := harness.Eventually(w.Context(), time.Minute, "the API server answers", func() error {
 		answer = do()
 		if decided[string(apierrors.ReasonForError(answer))] {
 			return nil
@@ -34,19 +34,19 @@ var decided = map[string]bool{"NotFound": true, "AlreadyExists": true, "Invalid"
 // get reads an object and returns whether it is there and not about to go.
 func (w *walk) get(obj client.Object) bool {
 	w.Helper()
-	err := w.try(func() error { return cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) })
-	w.must(client.IgnoreNotFound(err))
+	err := w.try(func() error { return w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj) })
+	w.Must(client.IgnoreNotFound(err))
 	return err == nil && obj.GetDeletionTimestamp() == nil
 }
 
 // create creates an object unless it is there.
 func (w *walk) create(obj client.Object, manager string) bool {
 	w.Helper()
-	err := w.try(func() error { return cluster.Client.Create(w.ctx, obj, client.FieldOwner(manager)) })
+	err := w.try(func() error { return w.Client.Create(w.Context(), obj, client.FieldOwner(manager)) })
 	if apierrors.IsAlreadyExists(err) {
 		return false
 	}
-	w.must(err)
+	w.Must(err)
 	w.log.Wrote(obj, time.Now())
 	return true
 }
@@ -55,15 +55,15 @@ func (w *walk) create(obj client.Object, manager string) bool {
 func (w *walk) patch(obj client.Object, kind types.PatchType, content any, manager string, opts ...client.PatchOption) {
 	w.Helper()
 	raw, err := json.Marshal(content)
-	w.must(err)
+	w.Must(err)
 	if !w.get(obj) {
 		return
 	}
 	before := obj.GetResourceVersion()
 	err = w.try(func() error {
-		return cluster.Client.Patch(w.ctx, obj, client.RawPatch(kind, raw), append(opts, client.FieldOwner(manager))...)
+		return w.Client.Patch(w.Context(), obj, client.RawPatch(kind, raw), append(opts, client.FieldOwner(manager))...)
 	})
-	w.must(client.IgnoreNotFound(err))
+	w.Must(client.IgnoreNotFound(err))
 	if err == nil && obj.GetResourceVersion() != before {
 		w.log.Wrote(obj, time.Now())
 	}
@@ -77,7 +77,7 @@ func (w *walk) remove(obj client.Object) {
 	}
 	// From here on nobody knows when it is gone.
 	w.log.Deleted(obj, time.Now())
-	w.must(client.IgnoreNotFound(w.try(func() error { return cluster.Client.Delete(w.ctx, obj) })))
+	w.Must(client.IgnoreNotFound(w.try(func() error { return w.Client.Delete(w.Context(), obj) })))
 }
 
 func suspendPatch(value any) map[string]any {

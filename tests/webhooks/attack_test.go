@@ -19,13 +19,9 @@ import (
 func (w *world) raw(text string) string {
 	w.Helper()
 	conn, err := new(net.Dialer).DialContext(w.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(err)
 	defer conn.Close() //nolint:errcheck // it was read
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		w.Fatal(err)
-	}
+	w.Must(conn.SetDeadline(time.Now().Add(10 * time.Second)))
 	// The server may close before it has read all.
 	_, _ = io.WriteString(conn, text)
 	answer, _ := io.ReadAll(conn)
@@ -60,7 +56,7 @@ var types = map[string]struct {
 
 func TestAnUnknownPathLooksLikeAWrongProof(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	for kind, attempt := range types {
 		path := w.receiver(kind, kind)
 		suspended := w.receiver(kind+"-suspended", kind, func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
@@ -85,7 +81,7 @@ func TestAnUnknownPathLooksLikeAWrongProof(t *testing.T) {
 
 func TestAnotherMethodIsRefusedAlike(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "post", "BREW"} {
 		seen := map[string]bool{}
@@ -108,7 +104,7 @@ func TestAnotherMethodIsRefusedAlike(t *testing.T) {
 
 func TestASuspendedReceiverSaysSoOnlyToItsSender(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("gitlab", v1alpha1.GitLabReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
 	if got := w.post(path, "{}", "X-Gitlab-Token", "wrong", "X-Gitlab-Event", "a"); got.code != http.StatusNotFound || got.body != "" {
 		t.Errorf("a stranger gets %+v", got)
@@ -121,7 +117,7 @@ func TestASuspendedReceiverSaysSoOnlyToItsSender(t *testing.T) {
 
 func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
@@ -167,7 +163,7 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 // request of somebody else: the connection must end.
 func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	hidden := "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
 	for name, request := range map[string]string{
@@ -184,7 +180,7 @@ func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
 
 func TestOnlyThePathItselfIsThePath(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	send := func(target, version string) string {
 		answer := w.raw("POST " + target + " " + version + "\r\n" + closing + "Content-Length: 2\r\n\r\n{}")
@@ -214,7 +210,7 @@ func TestOnlyThePathItselfIsThePath(t *testing.T) {
 
 func TestAProofThatIsThereTwiceIsNone(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 	good := sign("{}")
 	for _, headers := range [][]string{
@@ -239,7 +235,7 @@ func TestAProofThatIsThereTwiceIsNone(t *testing.T) {
 // What a sender writes reaches annotations, the status, the log and terminals.
 func TestWhatIsInAReasonStaysAReason(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	for body, want := range map[string]string{
 		`{"reason":"a\nclose.gate.fluxcd.io/requestedAt: now"}`:      "a close.gate.fluxcd.io/requestedAt: now",
@@ -277,7 +273,7 @@ func TestWhatIsInAReasonStaysAReason(t *testing.T) {
 
 func TestAnExpressionThatNeverEndsKeepsNobodyElseOut(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	slow := w.receiver("slow", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) {
 		s.Filter = "req.l.all(x, req.l.all(y, req.l.all(z, x == z)))"
 	})

@@ -26,6 +26,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/receivers"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 const (
@@ -86,51 +87,44 @@ func p99(times []time.Duration) float64 {
 
 // benchLoad is a server with a receiver for each sender.
 type benchLoad struct {
-	kind, namespace, url string
-	paths                []string
-	gates                []string
-	client               client.Client
-	http                 *http.Client
-	sent                 atomic.Int64
+	*harness.World
+	kind, url string
+	paths     []string
+	gates     []string
+	http      *http.Client
+	sent      atomic.Int64
 }
 
 func newBenchLoad(b *testing.B, kind string, gates int) *benchLoad {
 	b.Helper()
-	must := func(err error) {
-		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
-	must(cluster.Client.Create(b.Context(), namespace))
 	l := &benchLoad{
-		kind: kind, namespace: namespace.Name, client: cluster.Client,
+		World: harness.NewWorld(b, cluster), kind: kind,
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchSenders}},
 	}
-	object := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: l.namespace, Name: name} }
-	must(l.client.Create(b.Context(), &corev1.Secret{ObjectMeta: object("token"), StringData: map[string]string{v1alpha1.ReceiverTokenKey: token}}))
-	table := receivers.NewTable(l.client)
+	l.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}, StringData: map[string]string{v1alpha1.ReceiverTokenKey: token}})
+	table := receivers.NewTable(l.Client)
+	for i := range gates {
+		l.ClosedGate(fmt.Sprintf("gate-%d", i))
+	}
 	for i := range benchSenders {
 		gate := fmt.Sprintf("gate-%d", i%gates)
-		must(client.IgnoreAlreadyExists(l.client.Create(b.Context(), &v1alpha1.Gate{ObjectMeta: object(gate), Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}})))
-		obj := &v1alpha1.GateReceiver{ObjectMeta: object(fmt.Sprintf("sender-%d", i)), Spec: v1alpha1.GateReceiverSpec{
+		obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: fmt.Sprintf("sender-%d", i)}, Spec: v1alpha1.GateReceiverSpec{
 			Type: kind, SecretRef: &meta.LocalObjectReference{Name: "token"}, Gates: []v1alpha1.GateReference{{Name: gate}}, Action: "open",
 		}}
 		path, err := table.Load(b.Context(), obj)
-		must(err)
+		l.Must(err)
 		l.paths, l.gates = append(l.paths, path), append(l.gates, gate)
 	}
-	handler := receivers.NewHandler(table, receivers.NewGates(l.client), clock.RealClock{}, logr.Discard(), receivers.MustMakeMetrics(prometheus.NewRegistry()))
+	handler := receivers.NewHandler(table, receivers.NewGates(l.Client), clock.RealClock{}, logr.Discard(), receivers.MustMakeMetrics(prometheus.NewRegistry()))
 	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	must(err)
+	l.Must(err)
 	l.url = "http://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- receivers.Serve(ctx, listener, handler) }()
 	b.Cleanup(func() {
 		cancel()
-		must(<-stopped)
+		l.Must(<-stopped)
 	})
 	return l
 }
@@ -187,11 +181,11 @@ func (l *benchLoad) post(ctx context.Context, sender int) error {
 // annotate does what a webhook ends in.
 func (l *benchLoad) annotate(ctx context.Context, sender int) error {
 	obj := &v1alpha1.Gate{}
-	if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: l.gates[sender]}, obj); err != nil {
+	if err := l.Client.Get(ctx, l.Key(l.gates[sender]), obj); err != nil {
 		return err
 	}
 	before := obj.DeepCopy()
 	metav1.SetMetaDataAnnotation(&obj.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
 	metav1.SetMetaDataAnnotation(&obj.ObjectMeta, v1alpha1.OpenReasonAnnotation, fmt.Sprintf("request %d", l.sent.Add(1)))
-	return l.client.Patch(ctx, obj, client.MergeFrom(before))
+	return l.Client.Patch(ctx, obj, client.MergeFrom(before))
 }

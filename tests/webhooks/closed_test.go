@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -21,34 +20,30 @@ func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
 			w := newWorld(t, cluster.Client)
 			events := record.NewFakeRecorder(10)
 			w.gates.Events = events
-			obj := w.gate("production")
-			before := obj.DeepCopy()
+			obj := w.ClosedGate("production")
 			closedAt := w.clock.Now().UTC().Format(time.RFC3339)
-			obj.Annotations = map[string]string{
-				v1alpha1.CloseRequestedAtAnnotation: closedAt, v1alpha1.CloseRequestedByAnnotation: "alice", v1alpha1.CloseReasonAnnotation: "incident",
-			}
-			if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-				t.Fatal(err)
-			}
+			w.Edit(obj, func() {
+				obj.Annotations = map[string]string{
+					v1alpha1.CloseRequestedAtAnnotation: closedAt, v1alpha1.CloseRequestedByAnnotation: "alice", v1alpha1.CloseReasonAnnotation: "incident",
+				}
+			})
 			if handled {
 				gate.HandleRequests(obj, w.clock.Now())
-				if err := w.client.Status().Update(t.Context(), obj); err != nil {
-					t.Fatal(err)
-				}
+				w.Must(w.Client.Status().Update(t.Context(), obj))
 			}
 			w.clock.Step(time.Minute)
 			opens := w.receiver("smoke", v1alpha1.GenericReceiver)
 			closes := w.receiver("alerts", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Action = "close" })
 
 			got := w.post(opens, `{"reason":"smoke tests passed"}`)
-			want := "gate '" + w.namespace + "/production' stays closed, only people end what people have closed: close requested at " + closedAt + " by alice: incident\n"
+			want := "gate '" + w.Namespace + "/production' stays closed, only people end what people have closed: close requested at " + closedAt + " by alice: incident\n"
 			if got.code != http.StatusForbidden || got.body != want {
 				t.Errorf("got %d %q, want %q", got.code, got.body, want)
 			}
 			if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != "" {
 				t.Errorf("an open is requested at %s", at)
 			}
-			if text := <-events.Events; !strings.HasPrefix(text, "Warning RequestRefused open requested by GateReceiver "+w.namespace+"/smoke is refused, only people end what people have closed: close requested") {
+			if text := <-events.Events; !strings.HasPrefix(text, "Warning RequestRefused open requested by GateReceiver "+w.Namespace+"/smoke is refused, only people end what people have closed: close requested") {
 				t.Errorf("told %q", text)
 			}
 			if got := w.post(closes, "{}"); got.code != http.StatusOK {

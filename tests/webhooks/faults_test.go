@@ -107,7 +107,7 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				f := &faults{get: tc.faults.get, patch: tc.faults.patch, patched: tc.faults.patched, secret: tc.faults.secret}
 				w := newWorld(t, f.client())
-				w.gate("production")
+				w.ClosedGate("production")
 				path := w.receiver("ci", kind)
 				got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
 				at, _, _ := w.request("production", v1alpha1.RequestOpen)
@@ -139,7 +139,7 @@ func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, f.client())
-			w.gate("production")
+			w.ClosedGate("production")
 			path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 			start := time.Now()
 			got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
@@ -161,7 +161,7 @@ func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
 	asked := make(chan struct{}, 1000)
 	f := &faults{get: func(int64) error { asked <- struct{}{}; return syscall.ECONNREFUSED }}
 	w := newWorld(t, f.client())
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+path, strings.NewReader("{}"))
@@ -187,27 +187,21 @@ func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
 func TestAGateThatIsGoingIsNotAsked(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Finalizers: []string{"example.com/kept"}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
-	w.create(obj)
-	if err := w.client.Delete(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	w.Create(obj)
+	w.Must(w.Client.Delete(t.Context(), obj))
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	if got := w.post(path, "{}"); got.code != http.StatusInternalServerError || !strings.Contains(got.body, "is being deleted") {
 		t.Errorf("got %+v", got)
 	}
 	w.unasked()
-	before := obj.DeepCopy()
-	obj.Finalizers = nil
-	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	w.Edit(obj, func() { obj.Finalizers = nil })
 }
 
 func TestAReceiverThatIsDeletedTakesNothing(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
-	w.table.Forget(client.ObjectKey{Namespace: w.namespace, Name: "smoke"})
+	w.table.Forget(client.ObjectKey{Namespace: w.Namespace, Name: "smoke"})
 	if got := w.post(path, "{}"); got.code != http.StatusNotFound {
 		t.Errorf("got %+v", got)
 	}
@@ -217,13 +211,9 @@ func TestAReceiverThatIsDeletedTakesNothing(t *testing.T) {
 // A person plans to open, and nobody has taken note of it: the plan must not be lost.
 func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	obj := w.gate("production")
+	obj := w.ClosedGate("production")
 	planned := w.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	before := obj.DeepCopy()
-	obj.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: planned}
-	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	w.Edit(obj, func() { obj.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: planned} })
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	answer := make(chan reply, 1)
 	go func() { answer <- w.post(path, "{}") }()
@@ -239,11 +229,9 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 			if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != planned {
 				continue // the answer is on its way
 			}
-			obj := w.read("production")
+			obj := w.ReadGate("production")
 			obj.Status.HandledRequests = []v1alpha1.RequestMemory{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
-			if err := w.client.Status().Update(t.Context(), obj); err != nil {
-				t.Fatal(err)
-			}
+			w.Must(w.Client.Status().Update(t.Context(), obj))
 			seen = true
 		}
 	}
@@ -251,7 +239,7 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 
 func TestEachReceiverHasARateOfItsOwn(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	none := func(s *v1alpha1.GateReceiverSpec) { s.Filter = "false" }
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, none)
 	other := w.receiver("other", v1alpha1.GenericHMACReceiver, none)

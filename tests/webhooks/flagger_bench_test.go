@@ -13,31 +13,22 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/receivers"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // BenchmarkFlaggerCheck measures checks over loopback with a thousand Gates in the
 // cache, beside a server that answers 200 and does nothing.
 func BenchmarkFlaggerCheck(b *testing.B) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
-	if err := cluster.Client.Create(b.Context(), namespace); err != nil {
-		b.Fatal(err)
-	}
+	w := harness.NewWorld(b, cluster)
 	for i := range 1000 {
-		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("gate-%d", i), Namespace: namespace.Name}}
-		g.Spec.Default = v1alpha1.StateClosed
-		if err := cluster.Client.Create(b.Context(), g); err != nil {
-			b.Fatal(err)
-		}
+		w.ClosedGate(fmt.Sprintf("gate-%d", i))
 	}
-	flagger := &receivers.Flagger{Gates: startCache(b, namespace.Name), Handler: receivers.NewHandler(receivers.NewTable(nil), nil,
+	flagger := &receivers.Flagger{Gates: startCache(b, w.Namespace), Handler: receivers.NewHandler(receivers.NewTable(nil), nil,
 		clocktesting.NewFakeClock(time.Now()), logr.Discard(), receivers.MustMakeMetrics(prometheus.NewRegistry()))}
-	body := fmt.Sprintf(`{"name":"gate-500","namespace":%q,"phase":"Progressing","metadata":{"some":"message"}}`, namespace.Name)
+	body := fmt.Sprintf(`{"name":"gate-500","namespace":%q,"phase":"Progressing","metadata":{"some":"message"}}`, w.Namespace)
 	for _, server := range []struct {
 		name    string
 		handler http.Handler

@@ -15,7 +15,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,24 +43,18 @@ type canaryHook struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-func readFlaggerPage(t *testing.T) *flaggerPage {
-	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+func readFlaggerPage(w *harness.World) *flaggerPage {
+	w.Helper()
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "flagger.md"))
-	must(err)
-	page := &flaggerPage{dir: t.TempDir()}
-	must(os.CopyFS(filepath.Join(page.dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	w.Must(err)
+	page := &flaggerPage{dir: w.TempDir()}
+	w.Must(os.CopyFS(filepath.Join(page.dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 	for _, block := range regexp.MustCompile("(?s)```(sh|yaml)\n(?:# ([a-z]+\\.yaml)\n)?(.*?)```").FindAllStringSubmatch(string(content), -1) {
 		switch language, file, text := block[1], block[2], block[3]; {
 		case language == "sh":
 			page.commands = append(page.commands, text)
 		case file != "":
-			must(os.WriteFile(filepath.Join(page.dir, file), []byte(text), 0o600))
+			w.Must(os.WriteFile(filepath.Join(page.dir, file), []byte(text), 0o600))
 		default:
 			var canary struct {
 				Spec struct {
@@ -70,7 +63,7 @@ func readFlaggerPage(t *testing.T) *flaggerPage {
 					} `json:"analysis"`
 				} `json:"spec"`
 			}
-			must(yaml.Unmarshal([]byte(text), &canary))
+			w.Must(yaml.Unmarshal([]byte(text), &canary))
 			page.hooks = append(page.hooks, canary.Spec.Analysis.Webhooks...)
 		}
 	}
@@ -81,12 +74,10 @@ func readFlaggerPage(t *testing.T) *flaggerPage {
 func (p *flaggerPage) run(command string) {
 	p.Helper()
 	curlrc := "connect-to = " + flaggerHost + ":80:" + p.address + "\nnoproxy = *\n"
-	if err := os.WriteFile(filepath.Join(p.dir, ".curlrc"), []byte(curlrc), 0o600); err != nil {
-		p.Fatal(err)
-	}
+	p.Must(os.WriteFile(filepath.Join(p.dir, ".curlrc"), []byte(curlrc), 0o600))
 	shell := exec.CommandContext(p.Context(), "bash", "-euo", "pipefail", "-c", command)
 	shell.Dir = p.dir
-	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "CURL_HOME="+p.dir, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	shell.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig, "CURL_HOME="+p.dir, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	if out, err := shell.CombinedOutput(); err != nil {
 		p.Fatalf("%s: %v: %s", command, err, out)
 	}
@@ -112,20 +103,18 @@ func (p *flaggerPage) asked(codes map[string]int) error {
 }
 
 func TestThePageOnFlaggerWorksAsWritten(t *testing.T) {
-	page := readFlaggerPage(t)
+	w := harness.NewWorld(t, cluster)
+	page := readFlaggerPage(w)
 	if len(page.commands) != 6 || len(page.hooks) != 3 {
 		t.Fatalf("%d commands and %d webhooks on the page", len(page.commands), len(page.hooks))
 	}
-	page.flaggerProcess = startFlagger(t)
-	cluster.Documented(t, "test")
-	production := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "test"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}}
-	if err := cluster.Client.Create(t.Context(), production); err != nil {
-		t.Fatal(err)
-	}
-	mayReadSecrets(t, "test")
+	page.flaggerProcess = startFlagger(w)
+	w.Documented(t, "test")
+	w.Create(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "test"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened}})
+	mayReadSecrets(w, "test")
 
 	page.run(page.commands[0])
-	isServed(t)
+	isServed(w)
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
@@ -144,37 +133,32 @@ func TestThePageOnFlaggerWorksAsWritten(t *testing.T) {
 		if i > 0 {
 			page.run(page.commands[i+1])
 		}
-		page.eventually(fmt.Sprintf("after %s, Flagger is told %v", page.commands[i+1], want), func() error { return page.asked(want) })
+		page.Eventually(fmt.Sprintf("after %s, Flagger is told %v", page.commands[i+1], want), func() error { return page.asked(want) })
 	}
 }
 
 // isServed checks that what config/flagger adds fits together, and takes the
 // Deployment away: the process runs here.
-func isServed(t *testing.T) {
-	t.Helper()
-	key := func(name string) client.ObjectKey {
-		return client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: name}
-	}
+func isServed(w *harness.World) {
+	w.Helper()
 	deployment, service, policy := &appsv1.Deployment{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}
 	for name, obj := range map[string]client.Object{"gating-controller": deployment, "gating-flagger": service, "gating-controller-allow-flagger": policy} {
-		if err := cluster.Client.Get(t.Context(), key(name), obj); err != nil {
-			t.Fatal(err)
-		}
+		obj.SetNamespace(harness.RuntimeNamespace)
+		obj.SetName(name)
+		w.Read(obj)
 	}
 	pod := deployment.Spec.Template
 	container := pod.Spec.Containers[0]
 	i := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == service.Spec.Ports[0].TargetPort.StrVal })
 	if i < 0 || !slices.Contains(container.Args, fmt.Sprintf("--flagger-addr=:%d", container.Ports[i].ContainerPort)) {
-		t.Fatalf("the service sends to %v, there are %v with %v", service.Spec.Ports, container.Ports, container.Args)
+		w.Fatalf("the service sends to %v, there are %v with %v", service.Spec.Ports, container.Ports, container.Args)
 	}
 	if service.Spec.Ports[0].Port != 80 || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
-		t.Errorf("the service is %+v", service.Spec)
+		w.Errorf("the service is %+v", service.Spec)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
 	if err != nil || !selector.Matches(labels.Set(pod.Labels)) || policy.Spec.Ingress[0].Ports[0].Port.IntVal != container.Ports[i].ContainerPort {
-		t.Errorf("the network policy is %+v: %v", policy.Spec, err)
+		w.Errorf("the network policy is %+v: %v", policy.Spec, err)
 	}
-	if err := cluster.Client.Delete(t.Context(), deployment); err != nil && !apierrors.IsNotFound(err) {
-		t.Fatal(err)
-	}
+	w.Must(client.IgnoreNotFound(w.Client.Delete(w.Context(), deployment)))
 }

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/pkg/apis/meta"
 
@@ -20,48 +19,31 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// patient is for what the built controller must do; two cores may be busy.
-const patient = time.Minute
-
 // install builds the controller.
 var install = sync.OnceValue(func() error { return cluster.Install(context.Background()) })
 
 // flaggerProcess is a built controller that serves Flagger.
 type flaggerProcess struct {
-	*testing.T
+	*harness.World
 	*harness.Process
 	address string
 }
 
-func startFlagger(t *testing.T, args ...string) *flaggerProcess {
-	t.Helper()
-	if err := install(); err != nil {
-		t.Fatal(err)
-	}
-	p := &flaggerProcess{T: t, address: harness.FreeAddress()}
+func startFlagger(w *harness.World, args ...string) *flaggerProcess {
+	w.Helper()
+	w.Must(install())
+	p := &flaggerProcess{World: w, address: harness.FreeAddress()}
 	var err error
-	p.Process, err = cluster.StartGatingController(t.Context(), append([]string{"--flagger-addr=" + p.address, "--receiver-addr=", "--log-level=trace"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
+	p.Process, err = w.StartGatingController(w.Context(), append([]string{"--flagger-addr=" + p.address, "--receiver-addr=", "--log-level=trace"}, args...)...)
+	w.Must(err)
+	w.ShowLogs(func() []*harness.Process { return []*harness.Process{p.Process} })
+	w.Cleanup(func() {
 		if err := p.Stop(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			log, err := os.ReadFile(p.Log)
-			t.Logf("log of the gating-controller (%v):\n%s", err, log[max(0, len(log)-8000):])
+			w.Error(err)
 		}
 	})
-	p.eventually("it answers", func() error { return p.answers("/gate/approve", "", http.StatusOK) })
+	p.Eventually("it answers", func() error { return p.answers("/gate/approve", "", http.StatusOK) })
 	return p
-}
-
-func (p *flaggerProcess) eventually(what string, check func() error) {
-	p.Helper()
-	if err := harness.Eventually(p.Context(), patient, what, check); err != nil {
-		p.Fatal(err)
-	}
 }
 
 // answers returns an error unless a request is answered with a code.
@@ -85,24 +67,23 @@ func (p *flaggerProcess) answers(path, body string, code int, headers ...string)
 
 // mayReadSecrets lets the controller read the Secrets of a namespace, as
 // config/webhooks does for all.
-func mayReadSecrets(t *testing.T, namespace string) {
-	t.Helper()
+func mayReadSecrets(w *harness.World, namespace string) {
+	w.Helper()
 	for _, args := range [][]string{
 		{"create", "role", "gating-controller-webhooks", "--resource=secrets", "--verb=get"},
 		{"create", "rolebinding", "gating-controller-webhooks", "--role=gating-controller-webhooks", "--serviceaccount=" + harness.RuntimeNamespace + ":gating-controller"},
 	} {
-		if _, err := cluster.Kubectl(t.Context(), append([]string{"--namespace", namespace}, args...)...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Kubectl(w.Context(), append([]string{"--namespace", namespace}, args...)...)
+		w.Must(err)
 	}
 }
 
 // receiverIsReady waits until the controller has loaded a receiver.
 func (p *flaggerProcess) receiverIsReady(namespace, name string) {
 	p.Helper()
-	p.eventually("receiver "+name+" is ready", func() error {
-		obj := &v1alpha1.GateReceiver{}
-		if err := cluster.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+	p.Eventually("receiver "+name+" is ready", func() error {
+		obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
+		if err := p.TryRead(obj); err != nil {
 			return err
 		}
 		if !apimeta.IsStatusConditionTrue(obj.Status.Conditions, meta.ReadyCondition) {
@@ -114,15 +95,15 @@ func (p *flaggerProcess) receiverIsReady(namespace, name string) {
 
 func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("podinfo")
+	w.ClosedGate("podinfo")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"))
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
-	mayReadSecrets(t, w.namespace)
-	first := startFlagger(t)
+	mayReadSecrets(w.World, w.Namespace)
+	first := startFlagger(w.World)
 	for _, name := range []string{"opener", "closer"} {
-		first.receiverIsReady(w.namespace, name)
+		first.receiverIsReady(w.Namespace, name)
 	}
-	canary := fmt.Sprintf(`{"name":"podinfo","namespace":%q,"phase":"WaitingPromotion"}`, w.namespace)
+	canary := fmt.Sprintf(`{"name":"podinfo","namespace":%q,"phase":"WaitingPromotion"}`, w.Namespace)
 	must := func(p *flaggerProcess, path string, code int) {
 		t.Helper()
 		if err := p.answers(path, canary, code, bearing(token)...); err != nil {
@@ -131,16 +112,14 @@ func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 	}
 	passes := func(p *flaggerProcess) {
 		t.Helper()
-		p.eventually("the check passes", func() error { return p.answers("/gate/check", canary, http.StatusOK) })
+		p.Eventually("the check passes", func() error { return p.answers("/gate/check", canary, http.StatusOK) })
 	}
 	must(first, "/gate/check", http.StatusForbidden)
 	must(first, "/gate/open", http.StatusAccepted)
 	passes(first)
 
-	if err := first.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	second := startFlagger(t)
+	w.Must(first.Kill())
+	second := startFlagger(w.World)
 	passes(second)
 	must(second, "/rollback/check", http.StatusForbidden)
 	must(second, "/gate/close", http.StatusAccepted)
@@ -149,13 +128,10 @@ func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 	passes(second)
 	must(second, "/gate/close", http.StatusAccepted)
 	must(second, "/gate/check", http.StatusForbidden)
-	g := &v1alpha1.Gate{}
-	second.eventually("the controller closes the gate", func() error {
-		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "podinfo"}, g); err != nil {
-			return err
-		}
+	w.Eventually("the controller closes the gate", func() error {
+		g := w.ReadGate("podinfo")
 		if last := g.Status.LastRequest; last == nil || last.Action != v1alpha1.RequestClose || last.Source != v1alpha1.SourceWebhook ||
-			last.By != "GateReceiver "+w.namespace+"/closer" {
+			last.By != "GateReceiver "+w.Namespace+"/closer" {
 			return fmt.Errorf("the last request is %+v", last)
 		}
 		return nil

@@ -39,7 +39,7 @@ func newFlaggerWorld(t *testing.T, c client.Client) *flaggerWorld {
 	w := &flaggerWorld{world: newWorld(t, c)}
 	w.flagger = &receivers.Flagger{
 		Handler: receivers.NewHandler(w.table, receivers.NewGates(c), w.clock, w.log.logger(), receivers.MustMakeMetrics(prometheus.NewRegistry())),
-		Gates:   startCache(t, w.namespace), AllowCrossNamespaceRefs: true,
+		Gates:   startCache(t, w.Namespace), AllowCrossNamespaceRefs: true,
 	}
 	server := httptest.NewServer(w.flagger)
 	t.Cleanup(server.Close)
@@ -76,7 +76,7 @@ func startCache(t testing.TB, namespace string) cache.Cache {
 // ask sends what Flagger sends for a canary.
 func (w *flaggerWorld) ask(path, canary string, headers ...string) reply {
 	w.Helper()
-	return w.post(path, fmt.Sprintf(`{"name":%q,"namespace":%q,"phase":"Progressing","reason":"smoke tests passed"}`, canary, w.namespace), headers...)
+	return w.post(path, fmt.Sprintf(`{"name":%q,"namespace":%q,"phase":"Progressing","reason":"smoke tests passed"}`, canary, w.Namespace), headers...)
 }
 
 // bearing is the header with a token.
@@ -88,17 +88,13 @@ func (w *flaggerWorld) opened(g *v1alpha1.Gate) {
 	w.Helper()
 	meta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DefaultReason})
 	g.Status.ObservedGeneration = g.Generation
-	if err := w.client.Status().Update(w.Context(), g); err != nil {
-		w.Fatal(err)
-	}
-	if err := harness.Eventually(w.Context(), time.Minute, "the check passes", func() error {
+	w.Must(w.Client.Status().Update(w.Context(), g))
+	w.Eventually("the check passes", func() error {
 		if got := w.ask("/gate/check", g.Name); got.code != http.StatusOK || got.body != "Approved" {
 			return fmt.Errorf("got %+v", got)
 		}
 		return nil
-	}); err != nil {
-		w.Fatal(err)
-	}
+	})
 }
 
 // of has a receiver request an action of some Gates.
@@ -113,8 +109,8 @@ func of(action v1alpha1.RequestAction, gates ...string) func(*v1alpha1.GateRecei
 
 func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
-	w.gate("podinfo")
-	w.gate("rollback.podinfo")
+	w.ClosedGate("podinfo")
+	w.ClosedGate("rollback.podinfo")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"), func(s *v1alpha1.GateReceiverSpec) {
 		s.Window = &metav1.Duration{Duration: 10 * time.Minute}
 		s.Filter = `!has(req.metadata) || !has(req.metadata.token) && !has(headers.authorization)`
@@ -136,7 +132,7 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 			t.Errorf("%s: %+v", tc.path, got)
 		}
 		at, by, reason := w.request(tc.gate, tc.action)
-		if !strings.HasPrefix(at, w.clock.Now().UTC().Format("2006-01-02T15:04:05")) || by != "GateReceiver "+w.namespace+"/"+tc.by || reason != "smoke tests passed" {
+		if !strings.HasPrefix(at, w.clock.Now().UTC().Format("2006-01-02T15:04:05")) || by != "GateReceiver "+w.Namespace+"/"+tc.by || reason != "smoke tests passed" {
 			t.Errorf("%s: requested at %q by %q because %q", tc.path, at, by, reason)
 		}
 	}
@@ -148,7 +144,7 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 	}
 	// As Flagger sends a token, which has no way to set a header.
 	w.clock.Step(time.Minute)
-	body := fmt.Sprintf(`{"name":"canary","namespace":%q,"metadata":{"gate":"podinfo","token":%q,"message":"promoted"}}`, w.namespace, token)
+	body := fmt.Sprintf(`{"name":"canary","namespace":%q,"metadata":{"gate":"podinfo","token":%q,"message":"promoted"}}`, w.Namespace, token)
 	if got := w.post("/gate/open", body); got.code != http.StatusAccepted {
 		t.Errorf("got %+v", got)
 	}
@@ -162,13 +158,13 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 
 func TestWhoMayNotOpenIsNotToldWhy(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
-	w.gate("podinfo")
-	w.gate("production")
+	w.ClosedGate("podinfo")
+	w.ClosedGate("production")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo", "gone"))
 	w.receiver("picky", v1alpha1.GenericReceiver, of("close", "podinfo"), func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.phase == 'Waiting'" })
 	w.receiver("forge", v1alpha1.GitLabReceiver, of("open", "production"))
 	elsewhere := newFlaggerWorld(t, cluster.Client)
-	elsewhere.gate("podinfo")
+	elsewhere.ClosedGate("podinfo")
 
 	var first reply
 	for i, tc := range []struct {
@@ -184,10 +180,10 @@ func TestWhoMayNotOpenIsNotToldWhy(t *testing.T) {
 		{"a gate that is not there", "/gate/open", `{"name":"gone","namespace":"%s"}`, bearing(token)},
 		{"the rollback of the gate", "/rollback/open", `{"name":"podinfo","namespace":"%s"}`, bearing(token)},
 		{"another action, and a filter", "/gate/close", `{"name":"podinfo","namespace":"%s","phase":"Progressing"}`, bearing(token)},
-		{"a gate of another namespace", "/gate/open", `{"name":"x","namespace":"%s","metadata":{"gate":"` + elsewhere.namespace + `/podinfo"}}`, bearing(token)},
+		{"a gate of another namespace", "/gate/open", `{"name":"x","namespace":"%s","metadata":{"gate":"` + elsewhere.Namespace + `/podinfo"}}`, bearing(token)},
 		{"no gate at all", "/gate/open", `{"name":"a/b","namespace":"%s"}`, bearing(token)},
 	} {
-		got := w.post(tc.path, fmt.Sprintf(tc.body, w.namespace), tc.headers...)
+		got := w.post(tc.path, fmt.Sprintf(tc.body, w.Namespace), tc.headers...)
 		got.header.Del("Date")
 		if i == 0 {
 			first = got
@@ -211,10 +207,10 @@ func TestWhoMayNotOpenIsNotToldWhy(t *testing.T) {
 
 func TestOpenAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
-	w.gate("release")
+	w.ClosedGate("release")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "release"))
-	body := fmt.Sprintf(`{"name":"podinfo","namespace":"test","metadata":{"gate":"%s/release"}}`, w.namespace)
-	w.flagger.AllowCrossNamespaceRefs = false
+	body := fmt.Sprintf(`{"name":"podinfo","namespace":"test","metadata":{"gate":"%s/release"}}`, w.Namespace)
+	w.flagger.NoCrossNamespaceRefs = true
 	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusForbidden {
 		t.Errorf("without --allow-cross-namespace-refs: %+v", got)
 	}
@@ -226,9 +222,9 @@ func TestOpenAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
 
 func TestATokenThatWasTakenOutOfItsSecretOpensNothing(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
-	w.gate("podinfo")
+	w.ClosedGate("podinfo")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "opener", Namespace: w.namespace}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "opener", Namespace: w.Namespace}}
 	for data, want := range map[string]int{
 		`{"token":"bmV3","previousToken":"b3RoZXI="}`:                    http.StatusForbidden,
 		`{"token":"bmV3","previousToken":"` + base64Of(token) + `"}`:     http.StatusAccepted,
@@ -237,9 +233,7 @@ func TestATokenThatWasTakenOutOfItsSecretOpensNothing(t *testing.T) {
 		`{"token":null,"previousToken":"` + base64Of(token) + `"}`:       http.StatusForbidden,
 		`{"token":"` + base64Of(" "+token) + `","previousToken":"bmV3"}`: http.StatusForbidden,
 	} {
-		if err := w.client.Patch(w.Context(), secret, client.RawPatch("application/merge-patch+json", []byte(`{"data":`+data+`}`))); err != nil {
-			t.Fatal(err)
-		}
+		w.Must(w.Merge(secret, `{"data":%s}`, data))
 		if got := w.ask("/gate/open", "podinfo", bearing(token)...); got.code != want {
 			t.Errorf("%s: %+v", data, got)
 		}
@@ -248,8 +242,8 @@ func TestATokenThatWasTakenOutOfItsSecretOpensNothing(t *testing.T) {
 
 func TestAReceiverThatTakesNothingOpensNothing(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
-	w.gate("podinfo")
-	w.gate("web")
+	w.ClosedGate("podinfo")
+	w.ClosedGate("web")
 	w.receiver("asleep", v1alpha1.GenericReceiver, of("open", "podinfo"), func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
 	w.receiver("baffled", v1alpha1.GenericReceiver, of("open", "web"), func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.nothing.of == 'this kind'" })
 	if got := w.ask("/gate/open", "podinfo", bearing(token)...); got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
@@ -282,7 +276,7 @@ func TestNothingIsAcceptedForFlaggerWhileTheAPIServerIsAway(t *testing.T) {
 		},
 	})
 	w := newFlaggerWorld(t, away)
-	w.gate("podinfo")
+	w.ClosedGate("podinfo")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"))
 	got := w.ask("/gate/open", "podinfo", bearing(token)...)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
@@ -300,11 +294,11 @@ func TestAReceiverOfWhichNothingIsKnownYetHasFlaggerTryAgain(t *testing.T) {
 		},
 	})
 	w := newFlaggerWorld(t, unread)
-	w.gate("podinfo")
+	w.ClosedGate("podinfo")
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: "opener"}, Spec: v1alpha1.GateReceiverSpec{
 		Type: v1alpha1.GenericReceiver, SecretRef: &fluxmeta.LocalObjectReference{Name: "opener"}, Gates: []v1alpha1.GateReference{{Name: "podinfo"}}, Action: "open",
 	}}
-	w.create(obj)
+	w.Create(obj)
 	if _, err := w.table.Load(t.Context(), obj); err == nil {
 		t.Fatal("its Secret cannot be read")
 	}
@@ -326,7 +320,7 @@ func TestACloseIsTrueByTheTimeThatItIsAccepted(t *testing.T) {
 		w.receiver(fmt.Sprintf("closer-%d", from), v1alpha1.GenericReceiver, of("close", names[from:from+10]...))
 	}
 	for _, name := range names {
-		w.opened(w.gate(name))
+		w.opened(w.ClosedGate(name))
 		if got := w.ask("/gate/close", name, bearing(token)...); got.code != http.StatusAccepted {
 			t.Fatalf("got %+v", got)
 		}
@@ -355,7 +349,7 @@ func TestACloseIsNotAcceptedWhileTheCacheSaysOpen(t *testing.T) {
 	t.Parallel()
 	for reads, want := range map[int]int{20: http.StatusAccepted, 1 << 30: http.StatusServiceUnavailable} {
 		w := newFlaggerWorld(t, cluster.Client)
-		g := w.gate("podinfo")
+		g := w.ClosedGate("podinfo")
 		w.opened(g)
 		w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
 		w.flagger.Gates = &stale{Reader: w.flagger.Gates, reads: reads, was: *g}

@@ -12,7 +12,7 @@ import (
 
 func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) {
 		s.Window = &metav1.Duration{Duration: 30 * time.Minute}
 	})
@@ -23,7 +23,7 @@ func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 	if want := w.clock.Now().UTC().Format(time.RFC3339) + "/30m0s"; at != want {
 		t.Errorf("requested at %q, want %q", at, want)
 	}
-	if want := "GateReceiver " + w.namespace + "/smoke"; by != want || reason != "smoke tests passed" {
+	if want := "GateReceiver " + w.Namespace + "/smoke"; by != want || reason != "smoke tests passed" {
 		t.Errorf("requested by %q because %q", by, reason)
 	}
 	if at, _, _ := w.request("production", v1alpha1.RequestClose); at != "" {

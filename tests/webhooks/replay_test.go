@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -37,7 +36,7 @@ func (w *world) signed(path, body, delivery string) int {
 
 func TestASignedWebhookIsTakenOnce(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 	if got := w.signed(path, `{"n":1}`, "1"); got != http.StatusOK {
 		t.Fatal(got)
@@ -67,24 +66,15 @@ func TestASignedWebhookIsTakenOnce(t *testing.T) {
 	if got := w.signed(path, `{"n":1}`, "1"); got != http.StatusOK {
 		t.Errorf("after the window: %d", got)
 	}
-	obj := w.read("production")
+	obj := w.ReadGate("production")
 	if got := obj.Annotations[v1alpha1.DeliveriesAnnotation]; strings.Contains(got, ",") {
 		t.Errorf("the old ones are still there: %s", got)
 	}
 }
 
-func (w *world) read(name string) *v1alpha1.Gate {
-	w.Helper()
-	obj := &v1alpha1.Gate{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj); err != nil {
-		w.Fatal(err)
-	}
-	return obj
-}
-
 func TestASignedTimeThatIsOldIsNotTakenAfterTheWindow(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 	body := fmt.Sprintf(`{"timestamp":%q}`, w.clock.Now().Add(4*time.Minute).Format(time.RFC3339))
 	for after, want := range map[time.Duration]int{0: http.StatusOK} {
@@ -103,7 +93,7 @@ func TestASignedTimeThatIsOldIsNotTakenAfterTheWindow(t *testing.T) {
 
 func TestOneOfTwoThatComeAtTheSameTimeIsTaken(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 	other := w.replica(cluster.Client)
 	other.load("ci")
@@ -133,11 +123,11 @@ func TestOneOfTwoThatComeAtTheSameTimeIsTaken(t *testing.T) {
 
 func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("a")
+	w.ClosedGate("a")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, func(s *v1alpha1.GateReceiverSpec) {
 		s.Gates = []v1alpha1.GateReference{{Name: "a"}, {Name: "missing"}, {Name: "z"}}
 	})
-	w.gate("z")
+	w.ClosedGate("z")
 	if got := w.signed(path, "{}", "1"); got != http.StatusInternalServerError {
 		t.Fatal(got)
 	}
@@ -145,7 +135,7 @@ func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
 	if z, _, _ := w.request("z", v1alpha1.RequestOpen); first == "" || z == "" {
 		t.Errorf("requested at %q and %q: a Gate that is missing keeps the others waiting", first, z)
 	}
-	w.gate("missing")
+	w.ClosedGate("missing")
 	w.clock.Step(time.Second)
 	if got := w.signed(path, "{}", "1"); got != http.StatusOK {
 		t.Errorf("the next try: %d", got)
@@ -180,7 +170,7 @@ func (w *world) ask(path, body string, action v1alpha1.RequestAction) int {
 func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 	const opens, closes = v1alpha1.RequestOpen, v1alpha1.RequestClose
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	busy, other := w.receiver("busy", v1alpha1.GenericHMACReceiver, byHeader), w.receiver("other", v1alpha1.GenericHMACReceiver, byHeader)
 	body := func(n int) string { return fmt.Sprintf(`{"n":%d}`, n) }
 	for n := range quota {
@@ -226,24 +216,22 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 	if got := w.ask(busy, "{}", opens); got != http.StatusOK {
 		t.Errorf("after the window: %d", got)
 	}
-	if got := w.read("production").Annotations[v1alpha1.DeliveriesAnnotation]; strings.Contains(got, ",") {
+	if got := w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]; strings.Contains(got, ",") {
 		t.Errorf("the old ones are still there: %.100s", got)
 	}
 }
 
 func TestGarbageWhereAGateRemembersWebhooksIsRemoved(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	obj := w.gate("production")
+	obj := w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
-	before := obj.DeepCopy()
-	obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: strings.Repeat("garbage,", 30_000)}
-	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	w.Edit(obj, func() {
+		obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: strings.Repeat("garbage,", 30_000)}
+	})
 	if got := w.signed(path, `{}`, "1"); got != http.StatusOK {
 		t.Errorf("over garbage: %d", got)
 	}
-	if got := len(w.read("production").Annotations[v1alpha1.DeliveriesAnnotation]); got > 50 {
+	if got := len(w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]); got > 50 {
 		t.Errorf("%d bytes", got)
 	}
 }
@@ -251,13 +239,9 @@ func TestGarbageWhereAGateRemembersWebhooksIsRemoved(t *testing.T) {
 // Others may have filled the annotations.
 func TestAGateWithoutRoomClosesAndDoesNotOpen(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	obj := w.gate("production")
+	obj := w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, byHeader)
-	before := obj.DeepCopy()
-	obj.Annotations = map[string]string{"example.com/full": strings.Repeat("x", 256<<10-1000)}
-	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	w.Edit(obj, func() { obj.Annotations = map[string]string{"example.com/full": strings.Repeat("x", 256<<10-1000)} })
 	if got := w.ask(path, "{}", v1alpha1.RequestOpen); got != http.StatusTooManyRequests {
 		t.Errorf("one that opens: %d", got)
 	}
@@ -277,13 +261,9 @@ func TestAGateWithoutRoomClosesAndDoesNotOpen(t *testing.T) {
 
 func TestAnAnnotationThatIsFullIsNoSuccess(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	obj := w.gate("production")
+	obj := w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
-	before := obj.DeepCopy()
-	obj.Annotations = map[string]string{"example.com/full": strings.Repeat("x", 256<<10-30)}
-	if err := w.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	w.Edit(obj, func() { obj.Annotations = map[string]string{"example.com/full": strings.Repeat("x", 256<<10-30)} })
 	if got := w.post(path, "{}"); got.code != http.StatusInternalServerError {
 		t.Errorf("got %+v", got)
 	}
@@ -292,20 +272,15 @@ func TestAnAnnotationThatIsFullIsNoSuccess(t *testing.T) {
 
 func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 	secret := &corev1.Secret{}
-	secret.Name, secret.Namespace = "ci", w.namespace
+	secret.Name, secret.Namespace = "ci", w.Namespace
 	update := func(data map[string]string) {
 		t.Helper()
-		fresh := &corev1.Secret{}
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(secret), fresh); err != nil {
-			t.Fatal(err)
-		}
-		fresh.Data, fresh.StringData = nil, data
-		if err := w.client.Update(t.Context(), fresh); err != nil {
-			t.Fatal(err)
-		}
+		w.Read(secret)
+		secret.Data, secret.StringData = nil, data
+		w.Must(w.Client.Update(t.Context(), secret))
 	}
 	check := func(name string, path, with string, want int) {
 		t.Helper()
@@ -323,16 +298,14 @@ func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
 	check("the old token, not loaded", path, token, http.StatusNotFound)
 	check("the new token, not loaded", fresh, "new", http.StatusOK)
 	check("the new token at the old path, not loaded", path, "new", http.StatusNotFound)
-	if err := w.client.Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	w.Must(w.Client.Delete(t.Context(), secret))
 	check("without the Secret", fresh, "new", http.StatusNotFound)
 }
 
 // The controller may look at any time. What counts is the order of the answers.
 func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	open := w.receiver("open", v1alpha1.GenericReceiver)
 	shut := w.receiver("close", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Action = "close" })
 	other := w.replica(cluster.Client)

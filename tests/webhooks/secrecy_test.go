@@ -12,7 +12,7 @@ import (
 // Whoever reads the log, an answer or the metrics must not be able to send a webhook.
 func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	var answers strings.Builder
 	var secrets []string
 	body := `{"version":"4","status":"firing","alerts":[],"groupKey":"g","involvedObject":{"kind":"a","name":"b"},"reason":"c","message":"d"}`

@@ -23,24 +23,21 @@ const (
 func (w *world) stall(path string, body int, headers ...string) net.Conn {
 	w.Helper()
 	conn, err := new(net.Dialer).DialContext(w.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(err)
 	w.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n", path, largest)
 	for i := 0; i+1 < len(headers); i += 2 {
 		head += headers[i] + ": " + headers[i+1] + "\r\n"
 	}
-	if _, err := io.WriteString(conn, head+"\r\n"+strings.Repeat(" ", body)); err != nil {
-		w.Fatal(err)
-	}
+	_, err = io.WriteString(conn, head+"\r\n"+strings.Repeat(" ", body))
+	w.Must(err)
 	return conn
 }
 
 func TestStrangersWhoStallKeepNoLargeWebhookOut(t *testing.T) {
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 	body := `{"reason":"a large one"}` + strings.Repeat(" ", 1<<20)
 	signature := sign(body)
@@ -59,7 +56,7 @@ func TestStrangersWhoStallKeepNoLargeWebhookOut(t *testing.T) {
 func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[string][]string{}
@@ -101,7 +98,7 @@ func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 func TestWhoTricklesHoldsNoRoomForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Client)
-	w.gate("production")
+	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
 	conn := w.stall(path, stalled)
 	began := time.Now()

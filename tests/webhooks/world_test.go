@@ -23,6 +23,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/receivers"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // token of the receivers of a world.
@@ -30,15 +31,13 @@ const token = "s3cr3t-0123456789abcdef"
 
 // world is a namespace with Gates and receivers, and a server of its own for them.
 type world struct {
-	*testing.T
-	namespace string
-	client    client.Client
-	clock     *clocktesting.FakeClock
-	table     *receivers.Table
-	gates     *receivers.Gates
-	url       string
-	log       *recordedLog
-	metrics   *prometheus.Registry
+	*harness.World
+	clock   *clocktesting.FakeClock
+	table   *receivers.Table
+	gates   *receivers.Gates
+	url     string
+	log     *recordedLog
+	metrics *prometheus.Registry
 }
 
 // recordedLog has all that was logged.
@@ -65,53 +64,31 @@ func (l *recordedLog) logger() logr.Logger {
 // newWorld starts a server on loopback. The client is what it reads and writes with.
 func newWorld(t *testing.T, c client.Client) *world {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
-	if err := cluster.Client.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
 	return (&world{
-		T: t, namespace: namespace.Name, client: cluster.Client, log: &recordedLog{}, metrics: prometheus.NewRegistry(),
-		clock: clocktesting.NewFakeClock(time.Now().UTC().Truncate(time.Second)),
+		World: harness.NewWorld(t, cluster), log: &recordedLog{}, clock: clocktesting.NewFakeClock(time.Now().UTC().Truncate(time.Second)),
 	}).replica(c)
 }
 
 // replica starts another server for the same Gates. Each has a table of its own.
 func (w *world) replica(c client.Client) *world {
-	t, other := w.T, *w
+	w.Helper()
+	other := *w
 	w = &other
 	w.table, w.gates, w.metrics = receivers.NewTable(c), receivers.NewGates(c), prometheus.NewRegistry()
 	handler := receivers.NewHandler(w.table, w.gates, w.clock, w.log.logger(), receivers.MustMakeMetrics(w.metrics))
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener, err := new(net.ListenConfig).Listen(w.Context(), "tcp", "127.0.0.1:0")
+	w.Must(err)
 	w.url = "http://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- receivers.Serve(ctx, listener, handler) }()
-	t.Cleanup(func() {
+	w.Cleanup(func() {
 		cancel()
 		if err := <-stopped; err != nil {
-			t.Error(err)
+			w.Error(err)
 		}
 	})
 	return w
-}
-
-func (w *world) create(obj client.Object) {
-	w.Helper()
-	obj.SetNamespace(w.namespace)
-	if err := w.client.Create(w.Context(), obj); err != nil {
-		w.Fatal(err)
-	}
-}
-
-// gate creates a Gate that is closed by default.
-func (w *world) gate(name string) *v1alpha1.Gate {
-	w.Helper()
-	obj := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
-	w.create(obj)
-	return obj
 }
 
 // receiver creates a receiver with a Secret of its own, has it loaded, and returns the
@@ -126,23 +103,19 @@ func (w *world) receiver(name, kind string, change ...func(*v1alpha1.GateReceive
 		c(&obj.Spec)
 	}
 	if obj.Spec.SecretRef != nil {
-		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": token}})
+		w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": token}})
 	}
-	w.create(obj)
+	w.Create(obj)
 	return w.load(name)
 }
 
 // load has a receiver loaded as its controller does.
 func (w *world) load(name string) string {
 	w.Helper()
-	obj := &v1alpha1.GateReceiver{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj); err != nil {
-		w.Fatal(err)
-	}
+	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
+	w.Read(obj)
 	path, err := w.table.Load(w.Context(), obj)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(err)
 	return path
 }
 
@@ -157,9 +130,7 @@ type reply struct {
 func (w *world) post(path, body string, headers ...string) reply {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(err)
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
@@ -169,24 +140,18 @@ func (w *world) post(path, body string, headers ...string) reply {
 func (w *world) do(req *http.Request) reply {
 	w.Helper()
 	response, err := http.DefaultClient.Do(req)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(err)
 	defer response.Body.Close() //nolint:errcheck // it was read
 	var text bytes.Buffer
-	if _, err := text.ReadFrom(response.Body); err != nil {
-		w.Fatal(err)
-	}
+	_, err = text.ReadFrom(response.Body)
+	w.Must(err)
 	return reply{code: response.StatusCode, body: text.String(), header: response.Header}
 }
 
 // request returns the request that a Gate has, as action, time, by and reason.
 func (w *world) request(name string, action v1alpha1.RequestAction) (at, by, reason string) {
 	w.Helper()
-	obj := &v1alpha1.Gate{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj); err != nil {
-		w.Fatal(err)
-	}
+	obj := w.ReadGate(name)
 	prefix := fmt.Sprintf("%s.gate.fluxcd.io/", action)
 	return obj.Annotations[prefix+"requestedAt"], obj.Annotations[prefix+"requestedBy"], obj.Annotations[prefix+"reason"]
 }
