@@ -54,12 +54,27 @@ func (j jammed) RoundTrip(r *http.Request) (*http.Response, error) {
 // goesOn runs what must not wait for what is stuck. The deadline is for what waits for good.
 func goesOn(t *testing.T, what string, run func()) {
 	t.Helper()
+	finished := false
+	awaitEnd(t, what, beside(t, func() {
+		run()
+		finished = true
+	}))
+	if !finished {
+		t.FailNow() // as run has done
+	}
+}
+
+// beside runs something beside the test, and returns a channel that is closed when that ends.
+// The test does not end before it, or what it says then would be a panic: who fails ends the
+// jam, and leaves what was stuck behind.
+func beside(t *testing.T, run func()) <-chan struct{} {
 	done := make(chan struct{})
+	t.Cleanup(func() { <-done })
 	go func() {
 		defer close(done)
 		run()
 	}()
-	awaitEnd(t, what, done)
+	return done
 }
 
 func awaitEnd(t *testing.T, what string, done <-chan struct{}) {

@@ -80,14 +80,11 @@ func (w *world) through(config *rest.Config) {
 
 // goes reconciles a Gate, and returns a channel that is closed when that ends.
 func (w *world) goes(g *v1alpha1.Gate) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return beside(w.T, func() {
 		if _, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)}); err != nil {
 			w.Error(err)
 		}
-	}()
-	return done
+	})
 }
 
 // changes are what a Gate can be told, and what its targets are then.
@@ -234,21 +231,26 @@ func TestAStuckLockDoesNotKeepAGateFromChangingItsMind(t *testing.T) {
 
 // What is to be changed in a GateLock is none of the business of those who change nothing in it.
 func TestWhoChangesNothingInALockDoesNotWaitForThoseWhoDo(t *testing.T) {
-	for name, before := range map[string]func(w *world, g *v1alpha1.Gate){
-		"as it was written last": func(*world, *v1alpha1.Gate) {},
-		"somebody else has written it": func(w *world, _ *v1alpha1.Gate) {
+	nothing := func(*world, *v1alpha1.Gate) {}
+	for name, tc := range map[string]struct {
+		// before is what happens before the write is stuck, then what does while it is.
+		before, then func(w *world, g *v1alpha1.Gate)
+	}{
+		"as it was written last": {nothing, nothing},
+		// Who makes the change has read it before, so that nobody knows what it is now.
+		"somebody else writes it": {nothing, func(w *world, _ *v1alpha1.Gate) {
 			l := w.lock(w.namespace)
 			l.Spec.Gates["some/other"] = true
 			w.must(cluster.Client.Update(w.ctx, l))
-		},
-		"it could not be written": func(w *world, g *v1alpha1.Gate) {
+		}},
+		"it could not be written": {func(w *world, g *v1alpha1.Gate) {
 			w.writes.before = failing("GateLock")
 			defer w.writes.heal()
 			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = append(g.Spec.Targets, named("else")) })
 			if _, err := w.try(g); err == nil {
 				w.Error("no error")
 			}
-		},
+		}, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -261,7 +263,7 @@ func TestWhoChangesNothingInALockDoesNotWaitForThoseWhoDo(t *testing.T) {
 			})
 			w.reconcile(g)
 			w.reconcile(neighbour)
-			before(w, g)
+			tc.before(w, g)
 
 			a := &divided{world: w, bad: inGit(w.namespace, "apps", nil)}
 			at := a.jammed()
@@ -269,6 +271,7 @@ func TestWhoChangesNothingInALockDoesNotWaitForThoseWhoDo(t *testing.T) {
 			w.open(g, start)
 			done := w.goes(g)
 			<-at.arrived
+			tc.then(w, g)
 			goesOn(t, "a Gate of another namespace", func() {
 				w.open(neighbour, start)
 				w.reconcile(neighbour)
