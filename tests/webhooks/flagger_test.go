@@ -210,7 +210,7 @@ func TestOpenAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
 	w.ClosedGate("release")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "release"))
 	body := fmt.Sprintf(`{"name":"podinfo","namespace":"test","metadata":{"gate":"%s/release"}}`, w.Namespace)
-	w.flagger.NoCrossNamespaceRefs = true
+	w.flagger.AllowCrossNamespaceRefs = false
 	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusForbidden {
 		t.Errorf("without --allow-cross-namespace-refs: %+v", got)
 	}
