@@ -97,7 +97,7 @@ func TestWhoWritesTheLiveSecretMeanwhileIsNotOverwrittenUnseen(t *testing.T) {
 				done = true
 				live := w.secret("web-tls")
 				live.Data = theirs
-				return cluster.Client.Update(w.ctx, live)
+				return cluster.Client.Update(w.Context(), live)
 			}
 			w.reconcile(g)
 			w.has("web-tls", second)
@@ -127,7 +127,7 @@ func (w *world) meanwhile(g *v1alpha1.Gate, issued ...map[string][]byte) {
 	for _, data := range issued {
 		w.stage(web, data)
 		target.Trim(&w.reload(web).Unstructured, us)
-		if failed := other.activate(w.ctx, []*target.Object{web}, order{gate: g.DeepCopy(), now: w.clock.Now()}); len(failed.failures) > 0 {
+		if failed := other.activate(w.Context(), []*target.Object{web}, order{gate: g.DeepCopy(), now: w.clock.Now()}); len(failed.failures) > 0 {
 			w.Errorf("failures %v", failed.failures)
 		}
 	}
@@ -175,15 +175,15 @@ func (r *afterRead) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 // namespace or, if that is empty, everywhere.
 func (w *world) asServiceAccount(files ...string) (bind func(namespace string, files ...string)) {
 	w.Helper()
-	user := "system:serviceaccount:" + w.namespace + ":gating-controller"
+	user := "system:serviceaccount:" + w.Namespace + ":gating-controller"
 	bind = func(namespace string, files ...string) {
 		for _, file := range files {
 			content, err := os.ReadFile(filepath.Join(harness.Root(), file))
-			w.must(err)
+			w.Must(err)
 			role := &rbacv1.ClusterRole{}
-			w.must(yaml.UnmarshalStrict(content, role))
-			role.Name = w.namespace + "-" + filepath.Base(filepath.Dir(file))
-			w.must(client.IgnoreAlreadyExists(cluster.Client.Create(w.ctx, role)))
+			w.Must(yaml.UnmarshalStrict(content, role))
+			role.Name = w.Namespace + "-" + filepath.Base(filepath.Dir(file))
+			w.Must(client.IgnoreAlreadyExists(cluster.Client.Create(w.Context(), role)))
 			subjects := []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}
 			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
 			meta := metav1.ObjectMeta{Name: role.Name, Namespace: namespace}
@@ -191,16 +191,16 @@ func (w *world) asServiceAccount(files ...string) (bind func(namespace string, f
 			if namespace != "" {
 				binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
 			}
-			w.must(cluster.Client.Create(w.ctx, binding))
+			w.Must(cluster.Client.Create(w.Context(), binding))
 		}
 	}
 	bind("", files...)
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	scheme, err := harness.Scheme()
-	w.must(err)
+	w.Must(err)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	w.must(err)
+	w.Must(err)
 	w.Client, w.APIReader = w.writes.client(c), c
 	w.Locks = &Locks{Client: w.Client, APIReader: c}
 	return bind
@@ -222,7 +222,7 @@ func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
 				t.Errorf("events %q", events)
 			}
 
-			namespace := w.namespace
+			namespace := w.Namespace
 			if everywhere {
 				namespace = ""
 			}
@@ -234,7 +234,7 @@ func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
 			w.has("web-tls", second)
 			w.has("web-tls-previous", first)
 			w.expectActivated(g, "True Activated: ")
-			if err := w.List(w.ctx, &corev1.SecretList{}, client.InNamespace(w.namespace)); err == nil {
+			if err := w.List(w.Context(), &corev1.SecretList{}, client.InNamespace(w.Namespace)); err == nil {
 				t.Error("the controller may list Secrets")
 			}
 		})

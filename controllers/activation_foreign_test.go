@@ -19,7 +19,7 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 	}
 	into := func(name string) func(*world) {
 		return func(w *world) {
-			w.must(cluster.Client.Patch(w.ctx, &w.readCertificate("web").Unstructured, client.RawPatch(types.MergePatchType,
+			w.Must(cluster.Client.Patch(w.Context(), &w.readCertificate("web").Unstructured, client.RawPatch(types.MergePatchType,
 				[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":"`+name+`"}}}`))))
 		}
 	}
@@ -44,7 +44,7 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 		"a staged secret of another": {func(w *world) {
 			staged := w.secret("web-staged")
 			staged.Annotations["cert-manager.io/certificate-name"] = "mail"
-			w.must(cluster.Client.Update(w.ctx, staged))
+			w.Must(cluster.Client.Update(w.Context(), staged))
 		}, "Secret 'web-staged' was not issued for Certificate 'web'"},
 		"a certificate without its key": {func(w *world) {
 			w.stage(w.readCertificate("web"), func() map[string][]byte {
@@ -84,7 +84,7 @@ func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
 func (w *world) secrets() map[string]string {
 	w.Helper()
 	list := &corev1.SecretList{}
-	w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
+	w.Must(cluster.Client.List(w.Context(), list, client.InNamespace(w.Namespace)))
 	all := map[string]string{}
 	for i := range list.Items {
 		all[list.Items[i].Name] = list.Items[i].ResourceVersion

@@ -24,7 +24,7 @@ import (
 // start.
 func (w *world) activationGate(notBefore time.Duration) *v1alpha1.Gate {
 	w.Helper()
-	return w.gate("go-live", v1alpha1.GateSpec{
+	return w.Gate("go-live", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: 1000 * day},
 		NotBefore: ptr.To(metav1.NewTime(start.Add(notBefore))), Targets: []v1alpha1.TargetReference{certificateRef("web")},
 	})
@@ -160,7 +160,7 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 			first, second := w.keyPair(0, 30*day), w.keyPair(0, 60*day)
 			w.stage(web, first)
 			g := w.activationGate(0)
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = tc.policy })
+			w.Edit(g, func() { g.Spec.Certificates = tc.policy })
 			w.reconcile(g)
 			w.close(g, w.in(hours(1)))
 			w.reconcile(g)
@@ -209,9 +209,9 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 		want   int
 	}{
 		"it is to close": {func(w *world, other *v1alpha1.Gate) { w.close(other, w.clock.Now()) }, 1},
-		"it goes":        {func(w *world, other *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, other)) }, 2},
+		"it goes":        {func(w *world, other *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), other)) }, 2},
 		"it does not govern it any more": {func(w *world, other *v1alpha1.Gate) {
-			w.edit(other, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+			w.Edit(other, func() { other.Spec.Targets = nil })
 		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,8 +222,8 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 				w.stage(w.activating(name), w.keyPair(-time.Hour, 90*day))
 			}
 			every := []v1alpha1.TargetReference{{Kind: "Certificate", Name: v1alpha1.AnyName}}
-			other := w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: every})
-			g := w.gate("go-live", v1alpha1.GateSpec{
+			other := w.Gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: every})
+			g := w.Gate("go-live", v1alpha1.GateSpec{
 				Default: v1alpha1.StateOpened, NotBefore: ptr.To(metav1.NewTime(start.Add(hours(1)))), Targets: every,
 			})
 			w.reconcile(g)
@@ -246,14 +246,14 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 func (w *world) rollBack() {
 	w.Helper()
 	doc, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "activation.md"))
-	w.must(err)
+	w.Must(err)
 	_, section, _ := strings.Cut(string(doc), "## Roll back\n")
 	_, section, _ = strings.Cut(section, "```sh\n")
 	script, _, found := strings.Cut(section, "```")
 	if !found || !strings.Contains(script, "-n shop") {
 		w.Fatalf("the docs say %q", script)
 	}
-	cmd := exec.CommandContext(w.ctx, "bash", "-euc", strings.ReplaceAll(script, "-n shop", "-n "+w.namespace))
+	cmd := exec.CommandContext(w.Context(), "bash", "-euc", strings.ReplaceAll(script, "-n shop", "-n "+w.Namespace))
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("%s: %s", err, out)
@@ -292,7 +292,7 @@ func TestALiveSecretThatIsDeletedIsMadeAnewOnceTheGateIsOpen(t *testing.T) {
 	w.stage(web, data)
 	g := w.activationGate(0)
 	w.reconcile(g)
-	w.must(cluster.Client.Delete(w.ctx, w.secret("web-tls")))
+	w.Must(cluster.Client.Delete(w.Context(), w.secret("web-tls")))
 	w.close(g, w.in(hours(1)))
 	w.reconcile(g)
 	w.has("web-tls", nil)
@@ -328,7 +328,7 @@ func TestEveryGateHasToBeOpenForAnActivation(t *testing.T) {
 	web, data := w.activating("web"), w.keyPair(0, 60*day)
 	w.stage(web, data)
 	g := w.activationGate(0)
-	other := w.closedGate("approval", certificateRef("web"))
+	other := w.ClosedGate("approval", certificateRef("web"))
 	w.reconcile(other)
 	w.reconcile(g)
 	w.has("web-tls", nil)
@@ -356,16 +356,16 @@ func TestAGateThatDoesNotExistHoldsAnActivation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web, data := w.activating("web"), w.keyPair(0, 60*day)
-	w.must(cluster.Client.Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType,
+	w.Must(cluster.Client.Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.GatesAnnotation+`":"absent"}}}`))))
 	w.stage(web, data)
 	g := w.activationGate(0)
 	w.reconcile(g)
 	w.has("web-tls", nil)
-	w.gate("absent", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.Gate("absent", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.reconcile(g)
 	w.has("web-tls", nil) // it has not been reconciled
-	w.reconcile(w.reread("absent"))
+	w.reconcile(w.ReadGate("absent"))
 	w.reconcile(g)
 	w.has("web-tls", data)
 }
@@ -378,7 +378,7 @@ func TestTheConditionGoesWithTheAnnotation(t *testing.T) {
 	g := w.activationGate(0)
 	w.reconcile(g)
 	w.expectActivated(g, "True Activated: ")
-	w.must(cluster.Client.Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType,
+	w.Must(cluster.Client.Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":null}}}`))))
 	w.stage(web, w.keyPair(0, 90*day))
 	w.reconcile(g)
@@ -392,12 +392,12 @@ func TestTheAnnotationDecidesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web := w.certificate("web", map[string]any{"secretName": "web-staged"})
-	g := w.closedGate("go-live", certificateRef("web"))
+	g := w.ClosedGate("go-live", certificateRef("web"))
 	w.reconcile(g)
 	w.expectRenewal(web, atMargin, key(g), isDeferred...)
 	w.stage(web, w.keyPair(-30*day, 60*day))
 	annotate := func(value string) {
-		w.must(cluster.Client.Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType,
+		w.Must(cluster.Client.Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":`+value+`}}}`))))
 		for range 2 {
 			w.reconcile(g)

@@ -36,10 +36,10 @@ func (w *world) activating(name string) *target.Object {
 	}}
 	obj.SetAPIVersion("cert-manager.io/v1")
 	obj.SetKind("Certificate")
-	obj.SetNamespace(w.namespace)
+	obj.SetNamespace(w.Namespace)
 	obj.SetName(name)
 	obj.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: name + "-tls"})
-	w.must(cluster.Client.Create(w.ctx, &obj.Unstructured))
+	w.Must(cluster.Client.Create(w.Context(), &obj.Unstructured))
 	return obj
 }
 
@@ -48,16 +48,16 @@ func (w *world) activating(name string) *target.Object {
 func (w *world) keyPair(from, until time.Duration, more ...string) map[string][]byte {
 	w.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	w.must(err)
+	w.Must(err)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	w.must(err)
+	w.Must(err)
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "web"}, NotBefore: start.Add(from), NotAfter: start.Add(until),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	w.must(err)
+	w.Must(err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	w.must(err)
+	w.Must(err)
 	data := map[string][]byte{
 		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
@@ -80,13 +80,13 @@ func (w *world) stage(certificate *target.Object, data map[string][]byte) {
 	config := &unstructured.Unstructured{Object: map[string]any{"data": encoded, "type": "kubernetes.io/tls"}}
 	config.SetAPIVersion("v1")
 	config.SetKind("Secret")
-	config.SetNamespace(w.namespace)
+	config.SetNamespace(w.Namespace)
 	config.SetName(name)
 	config.SetLabels(map[string]string{"controller.cert-manager.io/fao": "true"})
 	config.SetAnnotations(map[string]string{
 		"cert-manager.io/certificate-name": certificate.GetName(), "cert-manager.io/alt-names": certificate.GetName(),
 	})
-	w.must(cluster.Client.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(config),
+	w.Must(cluster.Client.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(config),
 		client.FieldOwner("cert-manager-certificates-issuing"), client.ForceOwnership))
 }
 
@@ -94,22 +94,22 @@ func (w *world) stage(certificate *target.Object, data map[string][]byte) {
 func (w *world) secret(name string) *corev1.Secret {
 	w.Helper()
 	secret := &corev1.Secret{}
-	err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, secret)
+	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	w.must(err)
+	w.Must(err)
 	return secret
 }
 
 // byHand creates a Secret as a person does.
 func (w *world) byHand(name string, data map[string][]byte, changes ...func(*corev1.Secret)) {
 	w.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Type: corev1.SecretTypeTLS, Data: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Type: corev1.SecretTypeTLS, Data: data}
 	for _, change := range changes {
 		change(secret)
 	}
-	w.must(cluster.Client.Create(w.ctx, secret, client.FieldOwner("kubectl-create")))
+	w.Must(cluster.Client.Create(w.Context(), secret, client.FieldOwner("kubectl-create")))
 }
 
 // has checks the data of a Secret, nil for none.
@@ -151,15 +151,7 @@ func (w *world) readCertificate(name string) *target.Object {
 	obj := &target.Object{}
 	obj.SetAPIVersion("cert-manager.io/v1")
 	obj.SetKind("Certificate")
-	obj.SetNamespace(w.namespace)
+	obj.SetNamespace(w.Namespace)
 	obj.SetName(name)
 	return w.reload(obj)
-}
-
-// reread reads a Gate.
-func (w *world) reread(name string) *v1alpha1.Gate {
-	w.Helper()
-	g := &v1alpha1.Gate{}
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, g))
-	return g
 }

@@ -23,8 +23,8 @@ import (
 // and an exception by alice that opens it for an hour.
 func (w *world) twoApprovals() (*v1alpha1.Gate, *v1alpha1.GateException) {
 	w.Helper()
-	g := w.closedGate("production", named("apps"))
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} })
+	g := w.ClosedGate("production", named("apps"))
+	w.Edit(g, func() { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} })
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 	w.stamped(e, "alice", "")
 	w.reportOn(e)
@@ -114,12 +114,12 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 func TestAGateThatBeginsToAskForApprovalsStopsWhatHasNone(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectUntouched(app)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
+	w.Edit(g, func() { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.events.take("")
@@ -143,7 +143,7 @@ func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight; "+howTo(e)) {
 		t.Errorf("it says %q", got)
 	}
-	if stamped, err := StampedBy(cluster.Client)(w.ctx); err != nil || stamped {
+	if stamped, err := StampedBy(cluster.Client)(w.Context()); err != nil || stamped {
 		t.Errorf("this API server stamps: %v, %v", stamped, err)
 	}
 }
@@ -173,11 +173,11 @@ func TestACacheThatIsBehindForgetsNoApproval(t *testing.T) {
 	r := w.reporter()
 	stale.Annotations[v1alpha1.ApproveRequestedByAnnotation] = stampsOf(e, "1 bob")
 	r.Client = behind{w.Client, stale}
-	result, err := r.Reconcile(w.ctx, requestFor(e))
+	result, err := r.Reconcile(w.Context(), requestFor(e))
 	if err != nil || result.RequeueAfter != staleRetry {
 		t.Errorf("got %v, %v", result, err)
 	}
-	w.must(w.readException(e))
+	w.Read(e)
 	if len(e.Status.Approvals) != 2 {
 		t.Errorf("the status has %+v", e.Status.Approvals)
 	}
@@ -301,7 +301,7 @@ func TestWhatIsDeletedAndCreatedAgainInheritsNoApproval(t *testing.T) {
 	w.reconcile(g)
 	w.expectReleased(app, g)
 	older := e.DeepCopy()
-	w.must(cluster.Client.Delete(w.ctx, e))
+	w.Must(cluster.Client.Delete(w.Context(), e))
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.reportOn(e)
@@ -309,7 +309,7 @@ func TestWhatIsDeletedAndCreatedAgainInheritsNoApproval(t *testing.T) {
 	newer := &v1alpha1.GateException{ // as from a backup, with all that the API server takes
 		ObjectMeta: metav1.ObjectMeta{Name: e.Name, Namespace: e.Namespace, Annotations: older.Annotations}, Spec: older.Spec, Status: older.Status,
 	}
-	w.must(cluster.Client.Create(w.ctx, newer))
+	w.Must(cluster.Client.Create(w.Context(), newer))
 	if newer.Generation != older.Generation || newer.UID == older.UID {
 		t.Fatalf("generation %d of %s", newer.Generation, newer.UID)
 	}

@@ -16,7 +16,7 @@ func TestAFailingTargetDelaysNoEdge(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.kustomization("broken", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", Windows: []v1alpha1.Period{dated("soon", 10*time.Second, time.Hour)},
 		Targets: []v1alpha1.TargetReference{named("broken"), named("apps")},
 	})
@@ -41,7 +41,7 @@ func TestTwoGatesThatRespectAResumedTargetDoNotWriteInTurns(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	var gates []*v1alpha1.Gate
 	for _, name := range []string{"a", "b"} {
-		gates = append(gates, w.gate(name, v1alpha1.GateSpec{
+		gates = append(gates, w.Gate(name, v1alpha1.GateSpec{
 			Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
 		}))
 		w.reconcile(gates[len(gates)-1])
@@ -66,10 +66,10 @@ func TestTwoGatesThatRespectAResumedTargetDoNotWriteInTurns(t *testing.T) {
 
 func TestWhatIsHeldWhereAccessWasDeniedSinceIsReleasedWhenTheGateOpens(t *testing.T) {
 	w := reaching(t)
-	other := w.newNamespace()
+	other := w.NewNamespace()
 	app := inGit(other, "apps", nil)
 	w.git(app)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: other}}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: other}}})
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.AllowCrossNamespaceRefs = false
@@ -83,7 +83,7 @@ func TestWhatIsHeldWhereAccessWasDeniedSinceIsReleasedWhenTheGateOpens(t *testin
 func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect,
 		Windows: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
@@ -104,7 +104,7 @@ func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	w := newWorld(t)
 	app, upstream := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(upstream, "True", "Succeeded", "")
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Watch: []v1alpha1.WatchReference{staging()},
 		Windows: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
@@ -122,7 +122,7 @@ func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 func TestAnAnnotationThatSomebodyElseWroteIsNoHold(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+key(g)+`,garbage,a/b/c"}}}`)
 	w.reconcile(g)
 	w.expectHeld(app, g)
@@ -135,7 +135,7 @@ func TestAnObjectThatHasNoRoomForTheAnnotationIsHeldAllTheSame(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.flux(app, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-13)+`"}}}`)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.reconcile(g)
 	if got := w.look(app); got.suspend != true || got.heldBy != "" || len(got.owners) != 1 || got.owners[0] != v1alpha1.FieldManager {
 		t.Errorf("got %+v", got)
@@ -169,7 +169,7 @@ func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			w.crowd(app, room)
-			a, b := w.closedGate("a", all()), w.closedGate("b", all())
+			a, b := w.ClosedGate("a", all()), w.ClosedGate("b", all())
 			for range 2 {
 				w.reconcile(a)
 				w.reconcile(b)
@@ -187,7 +187,7 @@ func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
 			if l := w.look(app); l.suspend != true || strings.Contains(l.approved, key(a)) || strings.Contains(l.heldBy, key(a)) || a.Status.Targets.Held > 0 {
 				t.Errorf("gate a is open: %+v, %+v", l, a.Status.Targets)
 			}
-			w.must(cluster.Client.Delete(w.ctx, a))
+			w.Must(cluster.Client.Delete(w.Context(), a))
 			w.reconcile(a)
 			if !w.gone(a) || !w.suspended(app) {
 				t.Error("gate a is not gone, or the target is free")
@@ -206,10 +206,10 @@ func TestAGateThatGoesDoesNotWaitForOneForWhichThereIsNoRoom(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.crowd(app, len(v1alpha1.HeldByAnnotation)+len("world-abcde/a"))
-	a, b := w.closedGate("a", all()), w.closedGate("b", all())
+	a, b := w.ClosedGate("a", all()), w.ClosedGate("b", all())
 	w.reconcile(a)
 	w.reconcile(b)
-	w.must(cluster.Client.Delete(w.ctx, a))
+	w.Must(cluster.Client.Delete(w.Context(), a))
 	w.reconcile(a)
 	w.reconcile(b)
 	w.expectHeld(app, b)
@@ -227,8 +227,8 @@ func TestGatesThatDoNotExistAndForWhichThereIsNoRoomSettle(t *testing.T) {
 	w.name(app, "x", "y")
 	w.crowd(app, 0)
 	settle := func() string {
-		w.missing(w.namespace, "x")
-		w.missing(w.namespace, "y")
+		w.missing(w.Namespace, "x")
+		w.missing(w.Namespace, "y")
 		return w.reload(app).GetResourceVersion()
 	}
 	settle()
@@ -241,11 +241,11 @@ func TestGatesThatDoNotExistAndForWhichThereIsNoRoomSettle(t *testing.T) {
 func TestAShardDoesNotReleaseInNobodysNameWhatAnotherShardHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
 	w.Client = emptyGates{w.Client}
-	w.missing(w.namespace, "")
+	w.missing(w.Namespace, "")
 	if !w.suspended(app) {
 		t.Error("released")
 	}

@@ -16,8 +16,8 @@ import (
 func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	lax := w.closedGate("lax", certificates)
-	strict := w.gate("strict", v1alpha1.GateSpec{
+	lax := w.ClosedGate("lax", certificates)
+	strict := w.Gate("strict", v1alpha1.GateSpec{
 		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
 	})
 	both := key(lax) + "," + key(strict)
@@ -43,12 +43,12 @@ func TestTheLongestMarginOfSeveralGatesDoesNotDecide(t *testing.T) {
 	www := w.certificate("www", nil)
 	margins := map[string]time.Duration{"a": 3 * day, "b": day, "c": 2 * day}
 	for _, name := range []string{"a", "b", "c"} {
-		w.reconcile(w.gate(name, v1alpha1.GateSpec{
+		w.reconcile(w.Gate(name, v1alpha1.GateSpec{
 			Default: "closed", Targets: []v1alpha1.TargetReference{certificates},
 			Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: duration(margins[name])},
 		}))
 	}
-	by := w.namespace + "/"
+	by := w.Namespace + "/"
 	w.expectRenewal(www, atMargin, by+"a,"+by+"b,"+by+"c", isDeferred...)
 }
 
@@ -56,7 +56,7 @@ func TestTheLongestMarginOfSeveralGatesDoesNotDecide(t *testing.T) {
 func TestABypassIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	a, b := w.closedGate("a", certificates), w.closedGate("b", certificates)
+	a, b := w.ClosedGate("a", certificates), w.ClosedGate("b", certificates)
 	w.reconcile(a)
 	w.reconcile(b)
 	w.in(59 * day)
@@ -74,13 +74,13 @@ func TestABypassIsToldOnce(t *testing.T) {
 // The cache has the Gates of one shard only.
 func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
 	w := newWorld(t)
-	strict := w.gate("strict", v1alpha1.GateSpec{Default: "closed", Certificates: &v1alpha1.CertificatePolicy{Strict: true}})
+	strict := w.Gate("strict", v1alpha1.GateSpec{Default: "closed", Certificates: &v1alpha1.CertificatePolicy{Strict: true}})
 	w.Client = interceptor.NewClient(cluster.Client, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		},
 	})
-	gates, err := w.gatesOf(w.ctx, []string{key(strict), w.namespace + "/gone"}, nil, w.Client, w.APIReader)
+	gates, err := w.gatesOf(w.Context(), []string{key(strict), w.Namespace + "/gone"}, nil, w.Client, w.APIReader)
 	if err != nil || len(gates) != 1 || !termsOf(gates).Strict {
 		t.Errorf("got %d gates, %v", len(gates), err)
 	}

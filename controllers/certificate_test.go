@@ -32,7 +32,7 @@ const atMargin = "0 12 21 1 *"
 
 func (w *world) nights(targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
 	w.Helper()
-	return w.gate("nights", v1alpha1.GateSpec{
+	return w.Gate("nights", v1alpha1.GateSpec{
 		Default: "closed", TimeZone: "Europe/Oslo", Targets: targets, Interval: metav1.Duration{Duration: 1000 * time.Hour},
 		Windows: []v1alpha1.Period{{Name: "nights", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}, Start: ptr.To("22:00"), End: ptr.To("05:00")}},
 	})
@@ -46,7 +46,7 @@ func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
 	w.reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
 	w.expectMessage(www, "RenewalDeferred", fmt.Sprintf("Gate '%s' is closed. Next allowed renewal window starts at 2026-11-23T22:00:00+01:00 (Europe/Oslo)."+
-		" It is renewed at 2027-01-21T12:00:00Z at the latest. To renew by hand: cmctl renew -n %s www", key(g), w.namespace))
+		" It is renewed at 2027-01-21T12:00:00Z at the latest. To renew by hand: cmctl renew -n %s www", key(g), w.Namespace))
 	equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 1, Held: 1})
 
 	w.writes.take("")
@@ -84,7 +84,7 @@ func TestACertificateIsLetGoAtTheMarginAndHeldAnewAfterwards(t *testing.T) {
 			w := newWorld(t)
 			www := w.certificate("www", tc.spec)
 			w.issue(www, tc.from, expiry)
-			g := w.gate("production", v1alpha1.GateSpec{
+			g := w.Gate("production", v1alpha1.GateSpec{
 				Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: tc.policy,
 				Interval: metav1.Duration{Duration: 10000 * time.Hour}, ResumePolicy: v1alpha1.ResumePolicyRespect,
 			})
@@ -123,7 +123,7 @@ func TestACertificateIsLetGoAtTheMarginAndHeldAnewAfterwards(t *testing.T) {
 func TestARenewalUnderWayIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	w.reconcile(g)
 	w.in(59 * day)
 	w.report(www, nil, "Ready", "Issuing")
@@ -141,7 +141,7 @@ func TestARenewalUnderWayIsLeftAlone(t *testing.T) {
 func TestAStrictGateLetsNothingGo(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: &v1alpha1.CertificatePolicy{Strict: true},
 	})
 	for _, at := range []time.Duration{0, 59 * day, 61 * day} {
@@ -150,7 +150,7 @@ func TestAStrictGateLetsNothingGo(t *testing.T) {
 		w.expectRenewal(www, "never", key(g), isDisabled...)
 	}
 	w.expectMessage(www, "RenewalDisabled", fmt.Sprintf("Automatic renewal is disabled, gate '%s' is closed and no opening is in sight. "+
-		"Certificate expires at 2027-01-22T12:00:00Z. To renew by hand: cmctl renew -n %s www", key(g), w.namespace))
+		"Certificate expires at 2027-01-22T12:00:00Z. To renew by hand: cmctl renew -n %s www", key(g), w.Namespace))
 	w.open(g, w.clock.Now())
 	w.reconcile(g)
 	w.expectRenewal(www, "", "", isReleased...)
@@ -160,7 +160,7 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 	w := newWorld(t)
 	theirs := map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": "0 3 * * *", "windowDuration": "1h"}}}}
 	www := w.certificate("www", theirs)
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	for range 2 {
 		w.reconcile(g)
 		w.expectRenewal(www, "0 3 * * *", "")
@@ -175,7 +175,7 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 	w.in(time.Hour)
 	w.close(g, w.clock.Now())
 	w.reconcile(g)
-	w.must(cluster.Client.Patch(w.ctx, &api.Unstructured, client.RawPatch(types.MergePatchType,
+	w.Must(cluster.Client.Patch(w.Context(), &api.Unstructured, client.RawPatch(types.MergePatchType,
 		[]byte(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"0 4 * * *","windowDuration":"1h"}]}}}`)), client.FieldOwner("kubectl-edit")))
 	w.reconcile(g)
 	w.expectRenewal(api, "0 4 * * *", "", "Approved=True Resumed")
@@ -184,11 +184,11 @@ func TestARenewalThatSomebodyElseSetsStaysAsItIs(t *testing.T) {
 func TestARenewalThatAControllerWipesIsHeldAgain(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	w.reconcile(g)
 	w.reload(www)
 	unstructured.RemoveNestedField(www.Object, "spec", "renewal")
-	w.must(cluster.Client.Update(w.ctx, &www.Unstructured, client.FieldOwner("cert-manager-certificates-ingress-shim")))
+	w.Must(cluster.Client.Update(w.Context(), &www.Unstructured, client.FieldOwner("cert-manager-certificates-ingress-shim")))
 	w.events.take("")
 	w.reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
@@ -202,9 +202,9 @@ func TestARenewalThatAControllerWipesIsHeldAgain(t *testing.T) {
 
 func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
 	for name, leave := range map[string]func(*world, *v1alpha1.Gate){
-		"the gate is deleted": func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) },
+		"the gate is deleted": func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
 		"no longer named": func(w *world, g *v1alpha1.Gate) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+			w.Edit(g, func() { g.Spec.Targets = nil })
 		},
 	} {
 		for state, prepare := range map[string]func(*world) []*target.Object{
@@ -223,7 +223,7 @@ func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
 				w := newWorld(t)
 				objs := prepare(w)
 				before := w.reload(objs[0]).Object["spec"]
-				g := w.closedGate("production", certificates)
+				g := w.ClosedGate("production", certificates)
 				w.reconcile(g)
 				if len(w.reload(objs[0]).GetConditions()) == 1 {
 					t.Error("no condition was set")
@@ -240,15 +240,15 @@ func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
 func TestAGateThatBecomesInvalidLeavesTheRenewalAndSaysSo(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	w.reconcile(g)
-	w.edit(g, broken)
+	w.Edit(g, func() { broken(g) })
 	w.reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), slices.Sorted(slices.Values(append(slices.Clone(isDeferred), "RenewalConfigInvalid=True InvalidSpec")))...)
 	w.in(59 * day)
 	w.reconcile(g)
 	w.expectRenewal(www, "", key(g), "Approved=True ExpiryImminent", "RenewalConfigInvalid=True InvalidSpec", "RenewalWindowBypassed=True ExpiryImminent")
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = nil })
+	w.Edit(g, func() { g.Spec.ClosePeriods = nil })
 	w.reconcile(g)
 	w.expectRenewal(www, "", key(g), isBypassed...)
 }
@@ -264,7 +264,7 @@ func (o otherRelease) Definition(schema.GroupKind) target.Definition { return o.
 func TestReleasesOfCertManagerThatCannotDeferOrDisable(t *testing.T) {
 	w := newWorld(t)
 	www, theirs := w.certificate("www", nil), w.certificate("theirs", map[string]any{"renewBefore": "720h"})
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	with := w.Targets
 	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewBefore": true}}}
 	w.reconcile(g)
@@ -272,7 +272,7 @@ func TestReleasesOfCertManagerThatCannotDeferOrDisable(t *testing.T) {
 	w.expectRenewal(theirs, "720h", key(g), "Approved=True UnsupportedVersion", "RenewalConfigInvalid=True UnsupportedVersion")
 	equal(t, g.Status.Targets, &v1alpha1.TargetCounts{Total: 2, Held: 1, Exempt: 1})
 
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.Targets = otherRelease{with, target.Definition{Spec: map[string]bool{"renewal": true}, Release: "v1.21.0"}}
 	w.reconcile(g)
 	w.expectRenewal(www, "5m0s", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True UnsupportedVersion", "RenewalDisabled=True UserConfigured")
@@ -297,7 +297,7 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 		"opening":    {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, "", isReleased},
 		"the margin": {func(w *world, _ *v1alpha1.Gate) { w.in(59 * day) }, "", isBypassed},
 		"getting strict": {func(w *world, g *v1alpha1.Gate) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+			w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 		}, "never", isDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestACrashAfterAnyWriteToACertificateIsMended(t *testing.T) {
 			for n := range enough {
 				w := newWorld(t)
 				www := w.certificate("www", nil)
-				g := w.closedGate("production", certificates)
+				g := w.ClosedGate("production", certificates)
 				if name == "closing" {
 					w.open(g, w.in(hours(1)))
 				}
@@ -339,27 +339,27 @@ func TestACertificateOfAMissingGateIsLetGoAtTheMargin(t *testing.T) {
 	www := w.certificate("www", nil)
 	w.issue(www, start.Add(-200*day), expiry)
 	w.name(www, "nobody")
-	w.missing(w.namespace, "nobody")
-	by := w.namespace + "/nobody"
+	w.missing(w.Namespace, "nobody")
+	by := w.Namespace + "/nobody"
 	w.expectRenewal(www, "never", by, "Approved=False GateNotFound", "RenewalDeferred=True OutsideAllowedWindow")
 	w.in(59*day - time.Minute)
-	if result := w.missing(w.namespace, "nobody"); result.RequeueAfter != time.Minute {
+	if result := w.missing(w.Namespace, "nobody"); result.RequeueAfter != time.Minute {
 		t.Errorf("looked at again after %s", result.RequeueAfter)
 	}
 	w.in(59 * day)
-	w.missing(w.namespace, "nobody")
+	w.missing(w.Namespace, "nobody")
 	w.expectRenewal(www, "", by, isBypassed...)
 }
 
 func TestStrictOnAndOffLeavesTheRenewalToCertManager(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
+	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.reconcile(g)
 	w.expectRenewal(www, "never", key(g), isDisabled...)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Certificates = nil })
+	w.Edit(g, func() { g.Spec.Certificates = nil })
 	w.reconcile(g)
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
 }
@@ -368,13 +368,13 @@ func TestStrictOnAndOffLeavesTheRenewalToCertManager(t *testing.T) {
 func TestAWindowThatCertManagerIgnoresIsReplacedOnceAndForAll(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	w.reconcile(g)
 	w.report(www, func(status map[string]any) { status["renewalTime"] = start.Add(30 * day).Format(time.RFC3339) }, "Ready")
 	w.report(www, nil, "Ready") // of this generation
 	ready := slices.DeleteFunc(w.reload(www).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
 	www.SetConditions(append(ready, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: metav1.NewTime(start), ObservedGeneration: www.GetGeneration()}))
-	w.must(cluster.Client.Status().Update(w.ctx, &www.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
+	w.Must(cluster.Client.Status().Update(w.Context(), &www.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
 	for range 3 {
 		w.reconcile(g)
 		w.expectRenewal(www, "never", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True WindowIgnored", "RenewalDeferred=True OutsideAllowedWindow")
@@ -387,7 +387,7 @@ func TestAWindowThatCertManagerIgnoresIsReplacedOnceAndForAll(t *testing.T) {
 func TestWhatAPersonResumedStaysSoAfterABypass(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, ResumePolicy: v1alpha1.ResumePolicyRespect,
 	})
 	w.reconcile(g)

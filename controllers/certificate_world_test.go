@@ -30,12 +30,12 @@ func (w *world) certificate(name string, spec map[string]any) *target.Object {
 	w.Helper()
 	obj := &target.Object{}
 	obj.SetGroupVersionKind(target.Certificate.WithVersion("v1"))
-	obj.SetNamespace(w.namespace)
+	obj.SetNamespace(w.Namespace)
 	obj.SetName(name)
 	all := map[string]any{"secretName": name, "dnsNames": []any{"example.com"}, "issuerRef": map[string]any{"name": "ca"}}
 	maps.Copy(all, spec)
 	obj.Object["spec"] = all
-	w.must(cluster.Client.Create(w.ctx, &obj.Unstructured, client.FieldOwner("kustomize-controller")))
+	w.Must(cluster.Client.Create(w.Context(), &obj.Unstructured, client.FieldOwner("kustomize-controller")))
 	w.issue(obj, start.Add(-30*day), expiry)
 	return w.reload(obj)
 }
@@ -66,7 +66,7 @@ func (w *world) report(obj *target.Object, change func(status map[string]any), c
 	}
 	obj.Object["status"] = status
 	obj.SetConditions(list)
-	w.must(cluster.Client.Status().Update(w.ctx, &obj.Unstructured, client.FieldOwner("cert-manager-certificates-issuing")))
+	w.Must(cluster.Client.Status().Update(w.Context(), &obj.Unstructured, client.FieldOwner("cert-manager-certificates-issuing")))
 }
 
 // expectRenewal expects what a Certificate is like: how its renewal is held,
@@ -103,7 +103,7 @@ func (w *world) expectRenewal(obj *target.Object, held string, heldBy string, co
 func (w *world) counted(what, reason string) float64 {
 	w.Helper()
 	families, err := w.registry.Gather()
-	w.must(err)
+	w.Must(err)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if family.GetName() == "gating_certificate_renewal_"+what+"_total" && metric.GetLabel()[0].GetValue() == reason {

@@ -14,7 +14,7 @@ func TestAConflictIsRetried(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			w.writes.before = once(at, conflict)
 			w.reconcile(g)
 			w.expectHeld(app, g)
@@ -32,7 +32,7 @@ func TestAConflictIsRetried(t *testing.T) {
 func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.writes.before = func(write string) error {
 		if write == "apply Kustomization/apps" {
 			return conflict()
@@ -61,16 +61,16 @@ func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
 	}{
 		"a label is set while the gate closes": {
 			false, "apply Kustomization", []string{`{"metadata":{"labels":{"a":"b"}}}`},
-			func(w *world, g *v1alpha1.Gate) { w.expectHeld(inGit(w.namespace, "apps", nil), g) },
+			func(w *world, g *v1alpha1.Gate) { w.expectHeld(inGit(w.Namespace, "apps", nil), g) },
 		},
 		"a user suspends while the gate closes": {
 			false, "apply Kustomization", []string{`{"spec":{"suspend":true}}`},
-			func(w *world, _ *v1alpha1.Gate) { w.expect(inGit(w.namespace, "apps", nil), userSuspended) },
+			func(w *world, _ *v1alpha1.Gate) { w.expect(inGit(w.Namespace, "apps", nil), userSuspended) },
 		},
 		"a user takes over while the gate opens, before the condition is written": {
 			true, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
 			func(w *world, _ *v1alpha1.Gate) {
-				if got := w.look(inGit(w.namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
+				if got := w.look(inGit(w.Namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
 					w.Errorf("got %+v, want it to stay suspended by the user", got)
 				}
 			},
@@ -78,7 +78,7 @@ func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
 		"a user takes over while the gate opens, after the condition is written": {
 			true, "apply Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
 			func(w *world, _ *v1alpha1.Gate) {
-				if got := w.look(inGit(w.namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
+				if got := w.look(inGit(w.Namespace, "apps", nil)); got.suspend != true || got.heldBy != "" {
 					w.Errorf("got %+v, want it to stay suspended by the user", got)
 				}
 			},
@@ -87,7 +87,7 @@ func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
 			false, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`},
 			func(w *world, g *v1alpha1.Gate) {
 				w.reconcile(g)
-				w.expectHeld(inGit(w.namespace, "apps", nil), g)
+				w.expectHeld(inGit(w.Namespace, "apps", nil), g)
 			},
 		},
 	} {
@@ -95,7 +95,7 @@ func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			if tc.opens {
 				w.reconcile(g)
 				w.expectHeld(app, g)
@@ -103,7 +103,7 @@ func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
 			}
 			w.writes.before = once(tc.at, func() error {
 				for _, patch := range tc.patches {
-					if err := fluxPatch(w.ctx, app, patch); err != nil {
+					if err := w.Flux(app, patch); err != nil {
 						return err
 					}
 				}
@@ -118,14 +118,14 @@ func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
 func TestAConditionThatFluxWritesAtTheSameTimeIsNotLost(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	for i, at := range []string{"closing", "opening"} {
 		w.writes.before = once("patch-status Kustomization", func() error {
-			fresh := w.reload(inGit(w.namespace, "apps", nil))
+			fresh := w.reload(inGit(w.Namespace, "apps", nil))
 			fresh.SetConditions(append(fresh.GetConditions(), metav1.Condition{
 				Type: fmt.Sprintf("Flux%d", i), Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now(),
 			}))
-			return cluster.Client.Status().Update(w.ctx, &fresh.Unstructured)
+			return cluster.Client.Status().Update(w.Context(), &fresh.Unstructured)
 		})
 		w.reconcile(g)
 		w.reload(app)
@@ -142,13 +142,13 @@ func TestAnotherGateThatClosesWhileThisOneOpensKeepsItsHold(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g, other := w.closedGate("production", named("apps")), w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
+			g, other := w.ClosedGate("production", named("apps")), w.Gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
 			w.reconcile(g)
 			w.reconcile(other)
 			w.open(g, start)
 			w.writes.before = once(at, func() error {
 				w.close(other, start)
-				return hold(w.ctx, app, g, other)
+				return hold(w.Context(), app, g, other)
 			})
 			w.reconcile(g)
 			w.reconcile(other)

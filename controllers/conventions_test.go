@@ -18,7 +18,7 @@ import (
 
 func TestTheObservedGeneration(t *testing.T) {
 	w := newWorld(t)
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	if got := g.Status.ObservedGeneration; got != -1 {
 		t.Errorf("a new gate has observed generation %d, want -1", got)
 	}
@@ -26,7 +26,7 @@ func TestTheObservedGeneration(t *testing.T) {
 	if g.Status.ObservedGeneration != 1 {
 		t.Errorf("observed generation %d, want 1", g.Status.ObservedGeneration)
 	}
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Interval.Duration = time.Hour })
+	w.Edit(g, func() { g.Spec.Interval.Duration = time.Hour })
 	w.reconcile(g)
 	if g.Status.ObservedGeneration != 2 {
 		t.Errorf("observed generation %d, want 2", g.Status.ObservedGeneration)
@@ -41,7 +41,7 @@ func TestTheObservedGeneration(t *testing.T) {
 func TestTheConditionOfAHoldIsOfTheGenerationThatItMade(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	w.reconcile(w.closedGate("production", named("apps")))
+	w.reconcile(w.ClosedGate("production", named("apps")))
 	held := w.reload(app)
 	if c := conditions.Get(held, v1alpha1.ApprovedCondition); held.GetGeneration() != 2 || c == nil || c.ObservedGeneration != 2 {
 		t.Errorf("generation %d, condition %+v", held.GetGeneration(), c)
@@ -50,9 +50,9 @@ func TestTheConditionOfAHoldIsOfTheGenerationThatItMade(t *testing.T) {
 
 func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
 	w := newWorld(t)
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	w.reconcile(g)
-	w.annotate(g, meta.ReconcileRequestAnnotation, "now, please")
+	w.Annotate(g, meta.ReconcileRequestAnnotation, "now, please")
 	w.reconcile(g)
 	if got := g.Status.LastHandledReconcileAt; got != "now, please" {
 		t.Errorf("last handled %q", got)
@@ -62,7 +62,7 @@ func TestARequestedReconciliationIsAcknowledged(t *testing.T) {
 func TestConditionsOfAGate(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	var got []string
 	for _, c := range g.Status.Conditions {
@@ -77,7 +77,7 @@ func TestConditionsOfAGate(t *testing.T) {
 
 func TestTheStatusOfARequest(t *testing.T) {
 	w := newWorld(t)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
 	w.open(g, start)
 	w.reconcile(g)
 	s := g.Status
@@ -101,10 +101,10 @@ func TestTheStatusOfARequest(t *testing.T) {
 func TestARequestOutlivesItsAnnotationOnTheAPIServer(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.open(g, start)
 	w.reconcile(g)
-	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
 	for _, at := range []float64{0.1, 0.9} {
 		w.in(hours(at))
 		w.reconcile(g)
@@ -118,9 +118,9 @@ func TestARequestOutlivesItsAnnotationOnTheAPIServer(t *testing.T) {
 func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
 	w := newWorld(t)
 	held, late := w.kustomization("held", nil), w.kustomization("late", nil)
-	g := w.closedGate("production", named("held"))
+	g := w.ClosedGate("production", named("held"))
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.Edit(g, func() {
 		g.Spec.Suspend = true
 		g.Spec.Targets = []v1alpha1.TargetReference{named("late")}
 	})
@@ -134,7 +134,7 @@ func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
 	}
 	w.expectHeld(held, g)
 	w.expectUntouched(late)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
+	w.Edit(g, func() { g.Spec.Suspend = false })
 	w.reconcile(g)
 	w.expectReleased(held, g)
 }
@@ -144,39 +144,39 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 		"closed with held targets": func(w *world) *v1alpha1.Gate {
 			w.kustomization("a", nil)
 			w.kustomization("b", nil)
-			return w.closedGate("production", all())
+			return w.ClosedGate("production", all())
 		},
 		"closed with a foreign target": func(w *world) *v1alpha1.Gate {
 			w.suspend(w.kustomization("a", nil))
-			return w.closedGate("production", all())
+			return w.ClosedGate("production", all())
 		},
 		"closed with a target that another gate holds, too": func(w *world) *v1alpha1.Gate {
 			w.kustomization("a", nil)
-			w.reconcile(w.closedGate("other", all()))
-			return w.closedGate("production", all())
+			w.reconcile(w.ClosedGate("other", all()))
+			return w.ClosedGate("production", all())
 		},
 		"opened while another gate holds": func(w *world) *v1alpha1.Gate {
 			w.kustomization("a", nil)
-			w.reconcile(w.closedGate("other", all()))
-			return w.gate("production", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}})
+			w.reconcile(w.ClosedGate("other", all()))
+			return w.Gate("production", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}})
 		},
 		"opened by request": func(w *world) *v1alpha1.Gate {
 			w.kustomization("a", nil)
-			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(hours(2)), Targets: []v1alpha1.TargetReference{all()}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(hours(2)), Targets: []v1alpha1.TargetReference{all()}})
 			w.reconcile(g)
 			w.open(g, start)
 			return g
 		},
 		"released": func(w *world) *v1alpha1.Gate {
 			w.kustomization("a", nil)
-			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{all()}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{all()}})
 			w.reconcile(g)
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+			w.Edit(g, func() { g.Spec.Targets = nil })
 			return g
 		},
 		"resumed under Respect": func(w *world) *v1alpha1.Gate {
 			app := w.kustomization("a", nil)
-			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: "Respect", Targets: []v1alpha1.TargetReference{all()}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: "Respect", Targets: []v1alpha1.TargetReference{all()}})
 			w.reconcile(g)
 			w.resume(app)
 			return g
@@ -185,15 +185,15 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 			w.kustomization("a", nil)
 			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: "closed", Targets: []v1alpha1.TargetReference{all()}}}
 			broken(g)
-			return w.gate("production", g.Spec)
+			return w.Gate("production", g.Spec)
 		},
 		"with failures": func(w *world) *v1alpha1.Gate {
 			ref := v1alpha1.TargetReference{Kind: "Deployment", Name: "a"}
-			return w.closedGate("production", ref, ref)
+			return w.ClosedGate("production", ref, ref)
 		},
 		"with a refused request": func(w *world) *v1alpha1.Gate {
-			g := w.closedGate("production")
-			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
+			g := w.ClosedGate("production")
+			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
 			return g
 		},
 	} {
@@ -224,7 +224,7 @@ func TestATransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
 	for i := range n {
 		w.kustomization(fmt.Sprintf("k%02d", i), nil)
 	}
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{all()}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{all()}})
 	check := func(transition string) {
 		t.Helper()
 		w.reconcile(g)

@@ -33,9 +33,9 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 	}{
 		"closing":  {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, true},
 		"opening":  {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, false},
-		"deleting": {func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) }, false},
+		"deleting": {func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }, false},
 		"no longer named": {func(w *world, g *v1alpha1.Gate) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+			w.Edit(g, func() { g.Spec.Targets = nil })
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestACrashAfterAnyWriteIsMended(t *testing.T) {
 			for n := range enough {
 				w := newWorld(t)
 				app := w.kustomization("apps", nil)
-				g := w.closedGate("production", named("apps"))
+				g := w.ClosedGate("production", named("apps"))
 				w.reconcile(g)
 				if tc.held {
 					w.open(g, w.in(hours(1)))
@@ -79,7 +79,7 @@ func TestALostAnswerIsMended(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			lose := func() { w.writes.after = once(at, func() error { return errBroken }) }
 			lose()
 			if _, err := w.try(g); err == nil {
@@ -116,7 +116,7 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			tc.spec.Targets = []v1alpha1.TargetReference{named("apps")}
-			g := w.gate("production", tc.spec)
+			g := w.Gate("production", tc.spec)
 			w.reconcile(g)
 			tc.request(w, g)
 
@@ -125,7 +125,7 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 				if strings.Contains(write, "Kustomization") && !seen {
 					seen = true
 					latest := &v1alpha1.Gate{}
-					w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), latest))
+					w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), latest))
 					if latest.Status.RequestedAt == nil || len(latest.Status.Requests) != 1 || conditions.IsTrue(latest, v1alpha1.OpenedCondition) != tc.opened {
 						t.Errorf("before %s the status is %+v", write, latest.Status)
 					}
@@ -141,8 +141,8 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 			w.writes.heal()
 			// Flux strips the annotation, and the request must survive that.
 			g.Annotations = nil
-			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
-			w.annotate(g, v1alpha1.CloseRequestedAtAnnotation, "")
+			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "")
+			w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, "")
 			w.in(time.Minute)
 			w.reconcile(g)
 			if w.suspended(app) == tc.opened {
@@ -155,7 +155,7 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 func TestNoTargetIsWrittenIfTheRequestCannotBeKept(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.open(g, start)
 	w.writes.before = failing("patch-status Gate")

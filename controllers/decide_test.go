@@ -36,7 +36,7 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 	w := newWorld(t)
 	asked := w.ahead(2 * time.Second)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.reconcile(g)
@@ -89,10 +89,10 @@ func TestAnOpenRequestIsNotDelayedByTheOtherClock(t *testing.T) {
 			w := newWorld(t)
 			asked := w.ahead(0)
 			app := w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			w.reconcile(g)
 			w.in(at)
-			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, w.clock.Now().Format(time.RFC3339)) // as date writes it
+			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, w.clock.Now().Format(time.RFC3339)) // as date writes it
 			w.reconcile(g)
 			w.expectOpened(g, app)
 			if *asked != 1 {
@@ -108,7 +108,7 @@ func TestANewGateAsksForTheTimeAsWell(t *testing.T) {
 	w := newWorld(t)
 	w.ahead(2 * time.Second)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.in(hours(1) + time.Second)
@@ -120,7 +120,7 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.reconcile(g)
 	w.timeUnknown()
 	w.open(g, start)
@@ -136,14 +136,14 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	if ready := conditions.Get(g, "Ready"); ready.Status != "False" || ready.Reason != v1alpha1.TimeUnknownReason || !strings.Contains(ready.Message, errBroken.Error()) {
 		t.Errorf("Ready: %+v", ready)
 	}
-	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
 	w.ahead(0)
 	w.reconcile(g)
 	w.expectOpened(g, app)
 	w.timeUnknown()
 	w.reconcile(g)
 	w.expectOpened(g, app)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Interval = *duration(hours(2)) })
+	w.Edit(g, func() { g.Spec.Interval = *duration(hours(2)) })
 	if result, err := w.try(g); err == nil || result.RequeueAfter <= 0 {
 		t.Errorf("what changed is not asked for again: %v, %v", result, err)
 	}
@@ -155,7 +155,7 @@ func TestAGateThatIsOpenAsksUntilSomebodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
 		ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(1)+10*time.Minute)},
 	})
@@ -177,7 +177,7 @@ func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
 		Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
@@ -199,7 +199,7 @@ func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()},
 		Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
@@ -237,7 +237,7 @@ func TestAClosePeriodThatIsOverByOneClockOnlyIsKept(t *testing.T) {
 	w := newWorld(t)
 	w.ahead(5 * time.Second)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
 		ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(1)+2*time.Second)},
 	})
@@ -261,7 +261,7 @@ func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
 	w := newWorld(t)
 	w.ahead(2 * time.Second)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(0), hours(2))},
 	})
 	e := w.exception("holiday", v1alpha1.ExceptionSuspend, 0, hours(1), func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
@@ -297,7 +297,7 @@ func TestAPlannedReleaseOutlivesTheReplicaThatSawIt(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			lead := func(ahead, now time.Duration) {
 				w.in(now + ahead)
 				w.ahead(ahead)
@@ -306,7 +306,7 @@ func TestAPlannedReleaseOutlivesTheReplicaThatSawIt(t *testing.T) {
 			lead(first, 0)
 			w.open(g, start.Add(time.Minute))
 			lead(first, time.Second)
-			w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
+			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "") // as Flux does
 			for _, before := range []time.Duration{2 * time.Second, time.Second, time.Millisecond} {
 				for _, ahead := range []time.Duration{first, -first} {
 					lead(ahead, time.Minute-before)

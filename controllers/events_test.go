@@ -177,7 +177,7 @@ func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	for i := range maxToldOfRequest + 1 {
 		w.kustomization(fmt.Sprintf("app-%03d", i), nil)
 	}
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.reconcile(g)
 	w.events.take("")
 	w.request(g, "open", start.Add(time.Hour), "alice", "planned")
@@ -195,7 +195,7 @@ func TestOfARequestHearsWhatIsHeldAndNotWhatSomebodyResumed(t *testing.T) {
 	w := newWorld(t)
 	resumed := w.kustomization("resumed", nil)
 	w.kustomization("held", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()}})
 	w.reconcile(g)
 	w.resume(resumed)
 	w.reconcile(g)
@@ -211,10 +211,10 @@ func TestOfARequestHearsWhatIsHeldAndNotWhatSomebodyResumed(t *testing.T) {
 func TestWhatAClosedGateGovernsNoMoreIsNotToldThatItOpened(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.events.take("")
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.Edit(g, func() { g.Spec.Targets = nil })
 	w.reconcile(g)
 	got := w.events.takeMetadata(t, "Normal Kustomization/apps GateOpened: ", ourGroup)
 	equal(t, got, map[string]string{"gate": key(g), "token": "2026-11-23T12:00:00Z"})
@@ -229,7 +229,7 @@ func (blindTargets) HeldBy(context.Context, string) ([]*target.Object, error) { 
 func TestARequestIsOnTheGateEvenIfNobodyKnowsWhatItHolds(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.events.take("")
 	w.Targets = blindTargets{w.Targets}
@@ -260,7 +260,7 @@ func TestAPacedReleaseIsToldInEachTurn(t *testing.T) {
 func TestACertificateIsToldAsOthersAre(t *testing.T) {
 	w := newWorld(t)
 	w.certificate("www", nil)
-	g := w.closedGate("production", certificateRef("www"))
+	g := w.ClosedGate("production", certificateRef("www"))
 	w.reconcile(g)
 	equal(t, w.events.takeMetadata(t, "Normal Certificate/www GateClosed: ", "cert-manager.io")["gate"], key(g))
 	w.open(g, w.in(time.Minute))
@@ -270,7 +270,7 @@ func TestACertificateIsToldAsOthersAre(t *testing.T) {
 
 func TestEventsOfAnExceptionNameItAndItsGate(t *testing.T) {
 	w := newWorld(t)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	e := w.exception("fix", v1alpha1.ExceptionExtend, 0, time.Hour)
 	w.events.take("")
@@ -299,8 +299,8 @@ func TestARequestHasTheSameTokenHoweverOftenItIsLookedAt(t *testing.T) {
 
 func TestARefusedValueIsNotToldAtLength(t *testing.T) {
 	w := newWorld(t)
-	g := w.closedGate("production")
-	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, strings.Repeat("x", 100_000))
+	g := w.ClosedGate("production")
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, strings.Repeat("x", 100_000))
 	w.reconcile(g)
 	if got := w.events.take("RequestRefused"); len(got) != 1 || len(got[0]) > 300 {
 		t.Errorf("%d events, the first of %d bytes", len(got), len(got[0]))
@@ -315,11 +315,11 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization(name, nil)
 		events.take("")
-		g := w.gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: targets})
+		g := w.Gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: targets})
 		for i := range times {
 			state := []v1alpha1.State{v1alpha1.StateOpened, v1alpha1.StateClosed}[i%2]
 			if i > 0 {
-				w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = state })
+				w.Edit(g, func() { g.Spec.Default = state })
 			}
 			w.soonStatus(g, fmt.Sprintf("change %d is done", i), func(g *v1alpha1.Gate) bool {
 				return g.Status.ObservedGeneration == g.Generation && w.suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
@@ -342,7 +342,7 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 func TestARequestIsToldAlsoIfTheStatusWasNotWrittenAtFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.reconcile(g)
 	w.events.take("")
 	w.open(g, start)

@@ -28,26 +28,26 @@ func (w *world) withSink() *harness.EventSink {
 	sink := harness.StartEventSink()
 	w.Cleanup(sink.Close)
 	scheme, err := harness.Scheme()
-	w.must(err)
+	w.Must(err)
 	clients, err := kubernetes.NewForConfig(cluster.Config)
-	w.must(err)
+	w.Must(err)
 	broadcaster := record.NewBroadcaster()
 	w.Cleanup(broadcaster.Shutdown)
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})
 	w.EventRecorder, err = events.NewRecorderForScheme(scheme, broadcaster.NewRecorder(scheme, corev1.EventSource{Component: v1alpha1.FieldManager}),
 		funcr.New(func(_, line string) { w.Log(line) }, funcr.Options{}), sink.URL, v1alpha1.FieldManager)
-	w.must(err)
+	w.Must(err)
 	return sink
 }
 
 // applied sets the revision that kustomize-controller has applied.
 func (w *world) applied(name, revision string) {
 	w.Helper()
-	obj := inGit(w.namespace, name, nil)
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	obj := inGit(w.Namespace, name, nil)
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj))
 	before := obj.DeepCopy()
 	obj.Object["status"] = map[string]any{"lastAppliedRevision": revision}
-	w.must(cluster.Client.Status().Patch(w.ctx, &obj.Unstructured, client.MergeFrom(before)))
+	w.Must(cluster.Client.Status().Patch(w.Context(), &obj.Unstructured, client.MergeFrom(before)))
 }
 
 // posted is an event that is expected at the sink.
@@ -66,11 +66,11 @@ func (w *world) expectPosted(sink *harness.EventSink, want ...posted) []eventv1.
 	}
 	for i, event := range got {
 		object := event.InvolvedObject
-		if object.Namespace != w.namespace || object.UID == "" || event.ReportingController != "gating-controller" || event.ReportingInstance == "" ||
+		if object.Namespace != w.Namespace || object.UID == "" || event.ReportingController != "gating-controller" || event.ReportingInstance == "" ||
 			time.Since(event.Timestamp.Time).Abs() > time.Hour {
 			w.Errorf("%+v", event)
 		}
-		equal(w.T, posted{
+		equal(w.TB, posted{
 			object: object.APIVersion + " " + object.Kind + "/" + object.Name, severity: event.Severity, reason: event.Reason, message: event.Message,
 		}, posted{want[i].object, want[i].severity, want[i].reason, want[i].message, ""})
 		groups := []string{ourGroup}
@@ -89,7 +89,7 @@ func (w *world) expectPosted(sink *harness.EventSink, want ...posted) []eventv1.
 				metadata[group+"/token"] = token
 			}
 		}
-		equal(w.T, event.Metadata, metadata)
+		equal(w.TB, event.Metadata, metadata)
 	}
 	return got
 }
@@ -104,7 +104,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	sink := w.withSink()
 	w.kustomization("apps", nil)
 	w.applied("apps", "main@sha1:4ab1")
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze",
 			From: &metav1.Time{Time: start.Add(time.Hour)}, Until: &metav1.Time{Time: start.Add(48 * time.Hour)}}}},
@@ -124,8 +124,8 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 		posted{onApp, "info", "GateClosed", held, revision + "|state=closed|reason=ClosePeriod|period=freeze"})...)
 
 	// A refused request, by somebody known.
-	w.annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
-	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
+	w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
 	w.reconcile(g)
 	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be a time in RFC 3339 such as 2026-11-23T13:00:00Z`
 	all = append(all, w.expectPosted(sink,
@@ -168,9 +168,9 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 func (w *world) onTheAPIServer(all []eventv1.Event) {
 	w.Helper()
 	for _, event := range all {
-		soon(w.T, "an event of Kubernetes says "+event.Message, func() bool {
+		soon(w.TB, "an event of Kubernetes says "+event.Message, func() bool {
 			list := &corev1.EventList{}
-			w.must(cluster.Client.List(w.ctx, list, client.InNamespace(w.namespace)))
+			w.Must(cluster.Client.List(w.Context(), list, client.InNamespace(w.Namespace)))
 			for _, e := range list.Items {
 				if e.Message == event.Message && e.InvolvedObject.UID == event.InvolvedObject.UID && e.Annotations[ourGroup+"/gate"] == event.Metadata[ourGroup+"/gate"] {
 					return true
@@ -185,7 +185,7 @@ func TestAnEventThatIsPostedAgainIsTheSame(t *testing.T) {
 	w := newWorld(t)
 	sink := w.withSink()
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	sink.Refuse(v1alpha1.GateClosedReason)
 	w.reconcile(g)
 	said := "gate=" + key(g) + "|state=closed|reason=Default"

@@ -31,7 +31,7 @@ func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.gate("production", v1alpha1.GateSpec{Default: tc.state, Targets: []v1alpha1.TargetReference{named("apps")}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: tc.state, Targets: []v1alpha1.TargetReference{named("apps")}})
 			e := w.exception("typo", tc.kind, 0, hour, never)
 			w.reconcile(g)
 			if held := w.suspended(app); held != tc.held {
@@ -55,7 +55,7 @@ func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
 func TestOfTwoThatOverlapTheNewerWinsAndTheOtherSaysSo(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	older := w.exception("a-older", v1alpha1.ExceptionExtend, 0, 4*hour)
 	soon(t, "another second begins, as the API server counts", func() bool { return time.Now().After(older.CreationTimestamp.Add(time.Second)) })
 	newer := w.exception("b-newer", v1alpha1.ExceptionSuspend, hour, 2*hour)
@@ -95,7 +95,7 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 	for n := range 20 {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(hour) })
 		left, crashed := n, false
 		w.writes.after = func(string) error {
@@ -110,7 +110,7 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 				_, _ = w.tryException(e)
 				_, _ = w.try(g)
 			}
-			w.must(w.readException(e))
+			w.Read(e)
 		}
 		step()
 		w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")

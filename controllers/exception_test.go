@@ -17,8 +17,8 @@ const hour = time.Hour
 func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Interval.Duration = 5 * hour })
+	g := w.ClosedGate("production", named("apps"))
+	w.Edit(g, func() { g.Spec.Interval.Duration = 5 * hour })
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 3*hour)
 	before := w.reconcile(g)
 	if before.RequeueAfter != hour || g.Status.NextTransition == nil || !g.Status.NextTransition.At.Equal(&e.Spec.ValidFrom) ||
@@ -104,11 +104,11 @@ func TestTheOrderOfCommitsDoesNotMatter(t *testing.T) {
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 	w.reportOn(e)
 	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
-	want := fmt.Sprintf("Gate '%s/production' does not exist, the exception counts as soon as it does", w.namespace)
+	want := fmt.Sprintf("Gate '%s/production' does not exist, the exception counts as soon as it does", w.Namespace)
 	if got := conditions.GetMessage(e, meta.ReadyCondition); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.reportOn(e)
 	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
@@ -118,13 +118,13 @@ func TestTheOrderOfCommitsDoesNotMatter(t *testing.T) {
 func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectUntouched(app)
 	w.events.take("")
-	w.must(cluster.Client.Delete(w.ctx, e))
+	w.Must(cluster.Client.Delete(w.Context(), e))
 	w.in(time.Minute)
 	w.reportOn(e)
 	if w.gone(e) {
@@ -148,11 +148,11 @@ func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T)
 
 func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
 	w := newWorld(t)
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 2*hour)
 	w.reportOn(e)
 	w.reconcile(g)
-	w.must(cluster.Client.Delete(w.ctx, e))
+	w.Must(cluster.Client.Delete(w.Context(), e))
 	w.reconcile(g)
 	w.events.take("")
 	w.reportOn(e)
@@ -165,20 +165,20 @@ func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
 
 func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 	for name, prepare := range map[string]func(*world, *v1alpha1.Gate){
-		"the gate is gone":      func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)); w.reconcile(g) },
-		"the gate is suspended": func(w *world, g *v1alpha1.Gate) { w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true }) },
+		"the gate is gone":      func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)); w.reconcile(g) },
+		"the gate is suspended": func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Suspend = true }) },
 		"the gate is under deletion": func(w *world, g *v1alpha1.Gate) {
-			w.must(cluster.Client.Delete(w.ctx, g))
+			w.Must(cluster.Client.Delete(w.Context(), g))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			g := w.closedGate("production")
+			g := w.ClosedGate("production")
 			e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 			w.reportOn(e)
 			w.reconcile(g)
 			prepare(w, g)
-			w.must(cluster.Client.Delete(w.ctx, e))
+			w.Must(cluster.Client.Delete(w.Context(), e))
 			w.reportOn(e)
 			if !w.gone(e) {
 				t.Error("the exception is still there")
@@ -190,9 +190,9 @@ func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 func TestAnExceptionOfASuspendedGateSaysThatItChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	w.Edit(g, func() { g.Spec.Suspend = true })
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 	w.events.take("")
 	w.reportOn(e)
@@ -200,7 +200,7 @@ func TestAnExceptionOfASuspendedGateSaysThatItChangesNothing(t *testing.T) {
 	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotReady", "Ready False GateNotReady")
 	w.expectEvents()
 	w.expectHeld(app, g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
+	w.Edit(g, func() { g.Spec.Suspend = false })
 	w.reportOn(e)
 	w.reconcile(g)
 	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
@@ -209,7 +209,7 @@ func TestAnExceptionOfASuspendedGateSaysThatItChangesNothing(t *testing.T) {
 
 func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 	w := newWorld(t)
-	w.closedGate("production")
+	w.ClosedGate("production")
 	kept := w.exception("kept", v1alpha1.ExceptionExtend, 0, hour)
 	brief := w.exception("brief", v1alpha1.ExceptionExtend, hour, 2*hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(5 * time.Minute) })
 	w.reportOn(kept)
@@ -236,7 +236,7 @@ func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 
 func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
-	w.closedGate("production")
+	w.ClosedGate("production")
 	e := w.exception("brief", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
 	w.in(hour)
 	w.reportOn(e)
@@ -257,8 +257,8 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
-	elsewhere := w.newNamespace()
+	g := w.ClosedGate("production", named("apps"))
+	elsewhere := w.NewNamespace()
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Namespace = elsewhere })
 	w.reportOn(e)
 	w.reconcile(g)
@@ -271,15 +271,15 @@ func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
 
 func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
 	w := newWorld(t)
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 	other := w.reporter()
 	other.Client = withoutGates{w.Client}
 	look := func() {
 		t.Helper()
-		_, err := other.Reconcile(w.ctx, requestFor(e))
-		w.must(err)
-		w.must(w.readException(e))
+		_, err := other.Reconcile(w.Context(), requestFor(e))
+		w.Must(err)
+		w.Read(e)
 	}
 	look()
 	if e.Status.State != "" || len(e.Finalizers) > 0 {
@@ -287,14 +287,14 @@ func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
 	}
 	w.reportOn(e)
 	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	look()
 	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
 }
 
 func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing.T) {
 	w := newWorld(t)
-	w.closedGate("production")
+	w.ClosedGate("production")
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
 	w.in(2 * hour)
 	if left := w.reportOn(e).RequeueAfter; left != exceptionInterval {

@@ -23,7 +23,7 @@ func forNow(d time.Duration) func(*v1alpha1.GateException) {
 // idleGate creates a Gate that holds a target and does not look by itself.
 func (w *world) idleGate(name string, app *target.Object) *v1alpha1.Gate {
 	w.Helper()
-	g := w.gate(name, v1alpha1.GateSpec{
+	g := w.Gate(name, v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: hour}, Targets: []v1alpha1.TargetReference{named(app.GetName())},
 	})
 	w.soonHeld(app, g)
@@ -32,8 +32,8 @@ func (w *world) idleGate(name string, app *target.Object) *v1alpha1.Gate {
 
 func (w *world) soonException(e *v1alpha1.GateException, reason string) {
 	w.Helper()
-	soon(w.T, e.Name+" says "+reason, func() bool {
-		w.must(w.readException(e))
+	soon(w.TB, e.Name+" says "+reason, func() bool {
+		w.Read(e)
 		return conditions.GetReason(e, v1alpha1.ActiveCondition) == reason
 	})
 }
@@ -69,12 +69,12 @@ func TestWatchesOfExceptions(t *testing.T) {
 		app := w.kustomization("apps", nil)
 		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
 		w.soonException(e, v1alpha1.GateNotFoundReason)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.soonException(e, v1alpha1.InForceReason)
 		w.soonStatus(g, "the gate is open", func(g *v1alpha1.Gate) bool {
 			return conditions.GetReason(g, v1alpha1.OpenedCondition) == v1alpha1.ExceptionAppliesReason
 		})
-		w.must(cluster.Client.Delete(w.ctx, e))
+		w.Must(cluster.Client.Delete(w.Context(), e))
 		w.soonHeld(app, g)
 		soon(t, "the exception is gone", func() bool { return w.gone(e) })
 	})
@@ -83,7 +83,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
 		g := w.idleGate("production", app)
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
+		w.Edit(g, func() { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
 		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
 		w.soonException(e, v1alpha1.WaitingApprovalReason)
 		w.soonStatus(g, "the gate has nothing left to do", func(g *v1alpha1.Gate) bool {
@@ -95,7 +95,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 		w.editException(e, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(hour) })
 		w.soonHeld(app, g)
 		w.soonException(e, v1alpha1.WaitingApprovalReason)
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Exceptions = nil })
+		w.Edit(g, func() { g.Spec.Exceptions = nil })
 		w.soonFree(app)
 		w.soonException(e, v1alpha1.InForceReason)
 	})
@@ -110,7 +110,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 		newer := w.exception("newer", v1alpha1.ExceptionSuspend, 0, 0, forNow(hour))
 		w.soonException(older, v1alpha1.OverlappedReason)
 		w.soonHeld(app, g)
-		w.must(cluster.Client.Delete(w.ctx, newer))
+		w.Must(cluster.Client.Delete(w.Context(), newer))
 		w.soonFree(app)
 		w.soonException(older, v1alpha1.InForceReason)
 	})

@@ -42,7 +42,7 @@ func always() []v1alpha1.Period {
 func (w *world) exception(name string, kind v1alpha1.ExceptionType, from, until time.Duration, changes ...func(*v1alpha1.GateException)) *v1alpha1.GateException {
 	w.Helper()
 	e := &v1alpha1.GateException{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
 		Spec: v1alpha1.GateExceptionSpec{
 			GateRef: v1alpha1.GateReference{Name: "production"}, Type: kind, ValidFrom: at(from), ValidUntil: at(until), Windows: always(),
 		},
@@ -50,38 +50,27 @@ func (w *world) exception(name string, kind v1alpha1.ExceptionType, from, until 
 	for _, change := range changes {
 		change(e)
 	}
-	w.must(cluster.Client.Create(w.ctx, e))
+	w.Must(cluster.Client.Create(w.Context(), e))
 	return e
 }
 
 // tryException looks at an exception once, and reads it anew if it is still there.
 func (w *world) tryException(e *v1alpha1.GateException) (ctrl.Result, error) {
 	w.Helper()
-	result, err := w.reporter().Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(e)})
-	return result, errors.Join(err, client.IgnoreNotFound(w.readException(e)))
-}
-
-func (w *world) readException(e *v1alpha1.GateException) error {
-	fresh := &v1alpha1.GateException{}
-	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(e), fresh)
-	if err == nil {
-		*e = *fresh
-	}
-	return err
+	result, err := w.reporter().Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(e)})
+	return result, errors.Join(err, client.IgnoreNotFound(w.TryRead(e)))
 }
 
 func (w *world) reportOn(e *v1alpha1.GateException) ctrl.Result {
 	w.Helper()
 	result, err := w.tryException(e)
-	w.must(err)
+	w.Must(err)
 	return result
 }
 
 func (w *world) editException(e *v1alpha1.GateException, change func(*v1alpha1.GateException)) {
 	w.Helper()
-	before := e.DeepCopy()
-	change(e)
-	w.must(cluster.Client.Patch(w.ctx, e, client.MergeFrom(before)))
+	w.Edit(e, func() { change(e) })
 }
 
 // stamped sets what the API server stamps with config/policies, approvals as "1 bob" for
@@ -171,9 +160,9 @@ func requestFor(obj client.Object) ctrl.Request {
 // gone returns whether an object is no more.
 func (w *world) gone(obj client.Object) bool {
 	w.Helper()
-	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj)
+	err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 	if !apierrors.IsNotFound(err) {
-		w.must(err)
+		w.Must(err)
 	}
 	return err != nil
 }

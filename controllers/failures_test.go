@@ -95,7 +95,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 			if tc.breaks != nil {
 				tc.breaks(w)
 			}
-			g := w.closedGate("production", tc.first, named("apps"))
+			g := w.ClosedGate("production", tc.first, named("apps"))
 			_, err := w.try(g)
 			if (err != nil) != tc.retried || err != nil && !strings.Contains(err.Error(), errBroken.Error()) {
 				t.Errorf("error %v", err)
@@ -126,7 +126,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 func TestAFailureThatIsMendedIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.writes.before = failing("apply Kustomization")
 	if _, err := w.try(g); err == nil {
 		t.Fatal("no error")
@@ -142,10 +142,10 @@ func TestAFailureThatIsMendedIsForgotten(t *testing.T) {
 
 func TestAFailureKeepsTheTimeAtWhichItWasFirstSeen(t *testing.T) {
 	w := newWorld(t)
-	g := w.closedGate("production", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
+	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
 	w.reconcile(g)
 	w.in(hours(1))
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.Edit(g, func() {
 		g.Spec.Targets = append([]v1alpha1.TargetReference{{Kind: "Deployment", Name: "new"}}, g.Spec.Targets...)
 	})
 	w.reconcile(g)
@@ -165,7 +165,7 @@ func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
 	for i := range 13 {
 		refs = append(refs, v1alpha1.TargetReference{Kind: "Deployment", Name: fmt.Sprintf("d%02d", i)})
 	}
-	g := w.closedGate("production", refs...)
+	g := w.ClosedGate("production", refs...)
 	w.reconcile(g)
 	first := failuresOf(g)
 	if len(first) != v1alpha1.MaxFailures || g.Status.Targets.Failed != 13 {
@@ -184,7 +184,7 @@ func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
 	}
 
 	w.in(hours(1))
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.Edit(g, func() {
 		g.Spec.Targets = append(g.Spec.Targets, v1alpha1.TargetReference{Kind: "Deployment", Name: "newest"})
 	})
 	w.reconcile(g)
@@ -198,7 +198,7 @@ func TestManyWritesThatFailAreReportedInOrder(t *testing.T) {
 	for i := range 12 {
 		w.kustomization(fmt.Sprintf("k%02d", i), nil)
 	}
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.writes.before = failing("apply Kustomization")
 	var messages []string
 	for range 4 {
@@ -219,7 +219,7 @@ func TestAFailedSelectionReleasesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			w.reconcile(g)
 			w.Targets = brokenTargets{w.Targets, map[string]error{"Kustomization": err}}
 			_, _ = w.try(g)
@@ -230,17 +230,17 @@ func TestAFailedSelectionReleasesNothing(t *testing.T) {
 
 func TestTargetsHeldBeforeAccessWasDeniedAreNotTouched(t *testing.T) {
 	w := reaching(t)
-	other := w.newNamespace()
+	other := w.NewNamespace()
 	app := inGit(other, "apps", nil)
-	w.must(gitApply(w.ctx, app))
+	w.Must(gitApply(w.Context(), app))
 	ref := named("apps")
 	ref.Namespace = other
-	g := w.closedGate("production", ref)
+	g := w.ClosedGate("production", ref)
 	w.reconcile(g)
 	w.AllowCrossNamespaceRefs = false
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.reconcile(g)
 	w.expectReleased(app, g)
 }

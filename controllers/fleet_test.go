@@ -29,7 +29,7 @@ func bare(namespace, name string) *target.Object {
 // machine creates a Machine whose certificates expire in a time from start.
 func (w *world) machine(name string, expires time.Duration, labels ...string) *target.Object {
 	w.Helper()
-	obj := bare(w.namespace, name)
+	obj := bare(w.Namespace, name)
 	obj.SetLabels(map[string]string{target.ClusterNameLabel: "c1"})
 	obj.SetAnnotations(map[string]string{target.CertificatesExpiryAnnotation: start.Add(expires).Format(time.RFC3339)})
 	obj.Object["spec"] = map[string]any{
@@ -41,7 +41,7 @@ func (w *world) machine(name string, expires time.Duration, labels ...string) *t
 		all[label] = ""
 		obj.SetLabels(all)
 	}
-	w.must(cluster.Client.Create(w.ctx, &obj.Unstructured))
+	w.Must(cluster.Client.Create(w.Context(), &obj.Unstructured))
 	return obj
 }
 
@@ -55,13 +55,13 @@ func (w *world) fleetGate(name string, state v1alpha1.State, change ...func(*v1a
 	for _, c := range change {
 		c(&spec)
 	}
-	return w.gate(name, spec)
+	return w.Gate(name, spec)
 }
 
 // note sets annotations of a Machine as somebody, or removes those that are nil.
 func (w *world) note(by string, obj *target.Object, annotations map[string]any) {
 	w.Helper()
-	w.must(w.tryNote(by, obj, annotations))
+	w.Must(w.tryNote(by, obj, annotations))
 }
 
 func (w *world) tryNote(by string, obj *target.Object, annotations map[string]any) error {
@@ -69,7 +69,7 @@ func (w *world) tryNote(by string, obj *target.Object, annotations map[string]an
 	if err != nil {
 		return err
 	}
-	return cluster.Client.Patch(w.ctx, &bare(obj.GetNamespace(), obj.GetName()).Unstructured,
+	return cluster.Client.Patch(w.Context(), &bare(obj.GetNamespace(), obj.GetName()).Unstructured,
 		client.RawPatch(types.MergePatchType, patch), client.FieldOwner(by))
 }
 
@@ -158,7 +158,7 @@ func (w *world) expectQuiet(obj *target.Object) {
 func (w *world) expiresIn(obj *target.Object) time.Duration {
 	w.Helper()
 	at, err := time.Parse(time.RFC3339, w.reload(obj).GetAnnotations()[target.CertificatesExpiryAnnotation])
-	w.must(err)
+	w.Must(err)
 	return at.Sub(start)
 }
 

@@ -43,7 +43,7 @@ var rounds = map[string]round{
 		w.open(g, w.clock.Now())
 		w.reconcile(g)
 		w.provider(m, failsAtOnce)
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Machines.TTL = "2y" })
+		w.Edit(g, func() { g.Spec.Machines.TTL = "2y" })
 	}, nil, "due 2, stopped by a"},
 	"timed out": {func(w *world, g *v1alpha1.Gate, m *target.Object) {
 		w.open(g, w.clock.Now())
@@ -120,7 +120,7 @@ func TestAFailureIsKeptFirst(t *testing.T) {
 	w.writes.before = once("apply Machine", func() error {
 		seen = true
 		latest := &v1alpha1.Gate{}
-		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), latest))
+		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), latest))
 		w.expectFleet(latest, "due 2, refreshing a, stopped by a")
 		return nil
 	})
@@ -233,7 +233,7 @@ func TestMachinesOnTheRealManager(t *testing.T) {
 	w.soonStatus(g, "it is closed", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Held == 1 })
 	w.open(g, time.Now().Add(time.Second))
 	soonAsked(worker, "1y")
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	soonAsked(worker, "")
 	w.expectQuiet(worker)
 }

@@ -52,7 +52,7 @@ func TestARequestOfSomebodyElseIsNotTouched(t *testing.T) {
 	if request, recorded := w.asked(ours); request != "5y" || recorded {
 		t.Errorf("got %q, recorded %t", request, recorded)
 	}
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.reconcile(g)
 	if request, _ := w.asked(ours); request != "5y" {
 		t.Errorf("got %q", request)
@@ -73,7 +73,7 @@ func TestEveryGateOfAMachineHasToBeOpen(t *testing.T) {
 	w.reconcile(g)
 	w.expectAsked(both)
 
-	approval := w.gate("approval", v1alpha1.GateSpec{Default: "closed"})
+	approval := w.Gate("approval", v1alpha1.GateSpec{Default: "closed"})
 	w.reconcile(approval)
 	w.reconcile(g)
 	w.expectAsked(both)
@@ -105,7 +105,7 @@ func TestAGateThatClosesOnceGatesWereReadKeepsAMachineBack(t *testing.T) {
 	for name, closes := range map[string]func(w *world, other *v1alpha1.Gate){
 		"by a request": func(w *world, other *v1alpha1.Gate) { w.close(other, start) },
 		"by its spec": func(w *world, other *v1alpha1.Gate) {
-			w.edit(other, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateClosed })
+			w.Edit(other, func() { other.Spec.Default = v1alpha1.StateClosed })
 			w.reconcile(other)
 		},
 	} {
@@ -113,7 +113,7 @@ func TestAGateThatClosesOnceGatesWereReadKeepsAMachineBack(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			m := w.machine("a", 2*days)
-			other := w.gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{{Kind: "Machine", Name: "*"}}})
+			other := w.Gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{{Kind: "Machine", Name: "*"}}})
 			g := w.fleetGate("nights", "opened")
 			w.reconcile(other)
 			w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{
@@ -160,10 +160,10 @@ func TestWhatIsNotToBeRefreshed(t *testing.T) {
 	w.note("manager", fresh, map[string]any{target.CertificatesExpiryAnnotation: nil})
 	leaving := w.machine("leaving", days)
 	leaving.SetFinalizers([]string{"test/keep"})
-	w.must(cluster.Client.Update(w.ctx, &leaving.Unstructured))
-	w.must(cluster.Client.Delete(w.ctx, &leaving.Unstructured))
+	w.Must(cluster.Client.Update(w.Context(), &leaving.Unstructured))
+	w.Must(cluster.Client.Delete(w.Context(), &leaving.Unstructured))
 	copied := w.machine("copied", 90*days)
-	record := refresh.Record{Gate: w.namespace + "/nights", RequestedAt: start.Add(-days), Expiry: start}
+	record := refresh.Record{Gate: w.Namespace + "/nights", RequestedAt: start.Add(-days), Expiry: start}
 	w.note("velero", copied, map[string]any{v1alpha1.RefreshAnnotation: record.String(), target.RefreshStatusAnnotation: "failed"})
 
 	g := w.fleetGate("nights", "opened")
@@ -277,10 +277,10 @@ func TestARequestWithoutItsRecordIsWithdrawnInNobodysName(t *testing.T) {
 	g := w.fleetGate("nights", "opened")
 	w.reconcile(g)
 	w.note("kubectl-edit", m, map[string]any{v1alpha1.RefreshAnnotation: nil})
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.Edit(g, func() { g.Spec.Targets = nil })
 	w.reconcile(g)
-	equal(t, holders(&trimmed(w.reload(m)).Unstructured), []string{w.namespace + "/"})
-	if _, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace}}); err != nil {
+	equal(t, holders(&trimmed(w.reload(m)).Unstructured), []string{w.Namespace + "/"})
+	if _, err := w.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.Namespace}}); err != nil {
 		t.Error(err)
 	}
 	w.expectQuiet(m)
@@ -299,7 +299,7 @@ func TestAMachineThatIsDeletedOrReplacedWhileItIsWrittenIsLeftAlone(t *testing.T
 			m := w.machine("a", days)
 			g := w.fleetGate("nights", "opened")
 			w.writes.before = once("apply Machine", func() error {
-				err := cluster.Client.Delete(w.ctx, &m.Unstructured)
+				err := cluster.Client.Delete(w.Context(), &m.Unstructured)
 				if replaced {
 					m = w.machine("a", 90*days)
 				}

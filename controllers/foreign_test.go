@@ -14,7 +14,7 @@ func TestASuspendOfSomebodyElseIsNeverTouchedNorResumed(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	w.suspend(app)
 	version := w.reload(app).GetResourceVersion()
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.expect(app, userSuspended)
 	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Foreign: 1})
@@ -25,7 +25,7 @@ func TestASuspendOfSomebodyElseIsNeverTouchedNorResumed(t *testing.T) {
 	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1})
 	w.close(g, w.in(hours(2)))
 	w.reconcile(g)
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.reconcile(g)
 	w.expect(app, userSuspended)
 	if got := app.GetResourceVersion(); got != version {
@@ -40,7 +40,7 @@ func TestATargetSuspendedInGitIsForeign(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.git(app, true)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.expect(app, look{suspend: true, owners: []string{"kustomize-controller"}})
 
@@ -58,7 +58,7 @@ func TestAForeignTargetThatIsResumedWhileTheGateIsClosedBecomesHeld(t *testing.T
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			w.suspend(app)
-			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
 			w.reconcile(g)
 			w.expect(app, userSuspended)
 			w.resume(app)
@@ -76,7 +76,7 @@ func TestAForeignTargetThatIsResumedWhileTheGateIsClosedBecomesHeld(t *testing.T
 func TestASuspendThatGitAddsDuringAHoldOutlivesIt(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.git(app, true)
 	w.reconcile(g)
@@ -94,7 +94,7 @@ func TestAResumeByGitIsOverridden(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.git(app, false)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.expectHeld(app, g)
 
@@ -122,7 +122,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
 			w.reconcile(g)
 			w.resume(app)
 			w.suspend(app)
@@ -134,7 +134,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 			if got := w.look(app); got.suspend != true || got.owners[0] != "flux" {
 				t.Errorf("the gate resumed what a user suspended: %+v", got)
 			}
-			w.must(cluster.Client.Delete(w.ctx, g))
+			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.reconcile(g)
 			if !w.suspended(app) {
 				t.Error("the deletion of the gate resumed what a user suspended")
@@ -146,7 +146,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 func TestAHoldWhoseAnnotationIsRemovedIsReleasedAllTheSame(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	strip := `{"metadata":{"annotations":{"` + v1alpha1.HeldByAnnotation + `":null}}}`
 	w.flux(app, strip)

@@ -31,11 +31,11 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 			if tc.targets == nil {
 				w.name(app, "closing")
 			}
-			opening := w.gate("opening", v1alpha1.GateSpec{
+			opening := w.Gate("opening", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
 				Windows: []v1alpha1.Period{dated("day", hours(1), hours(2))},
 			})
-			closing := w.gate("closing", v1alpha1.GateSpec{
+			closing := w.Gate("closing", v1alpha1.GateSpec{
 				Default: v1alpha1.StateOpened, Targets: tc.targets,
 				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(tc.closesAt, hours(2))},
 			})
@@ -66,19 +66,19 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(w *world, g *v1alpha1.Gate){
-		"the gate is deleted":     func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) },
-		"it governs it no longer": func(w *world, g *v1alpha1.Gate) { w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil }) },
+		"the gate is deleted":     func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
+		"it governs it no longer": func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Targets = nil }) },
 		"it is deleted all of a sudden": func(w *world, g *v1alpha1.Gate) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
-			w.must(cluster.Client.Delete(w.ctx, g))
+			w.Edit(g, func() { g.Finalizers = nil })
+			w.Must(cluster.Client.Delete(w.Context(), g))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			leaving := w.closedGate("leaving", named("apps"))
-			closing := w.gate("closing", v1alpha1.GateSpec{
+			leaving := w.ClosedGate("leaving", named("apps"))
+			closing := w.Gate("closing", v1alpha1.GateSpec{
 				Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()},
 				ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))},
 			})
@@ -121,9 +121,9 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 	}{
 		"it names another":          {"closed", renamed("to"), reconciled, "to"},
 		"a label":                   {"closed", relabelled, reconciled, "to"},
-		"it names none that exists": {"closed", renamed("nowhere"), func(w *world, _ *v1alpha1.Gate) { w.missing(w.namespace, "nowhere") }, "nowhere"},
+		"it names none that exists": {"closed", renamed("nowhere"), func(w *world, _ *v1alpha1.Gate) { w.missing(w.Namespace, "nowhere") }, "nowhere"},
 		"it names one that goes": {"opened", func(w *world, app *target.Object, to *v1alpha1.Gate) {
-			w.must(cluster.Client.Delete(w.ctx, to))
+			w.Must(cluster.Client.Delete(w.Context(), to))
 			w.name(app, "to")
 		}, reconciled, "to"},
 		"it names one that is open":    {"opened", renamed("to"), nil, ""},
@@ -135,8 +135,8 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			w.name(app, "from")
-			from := w.closedGate("from")
-			to := w.gate("to", v1alpha1.GateSpec{Default: tc.to, Targets: []v1alpha1.TargetReference{all("tier", "to")}})
+			from := w.ClosedGate("from")
+			to := w.Gate("to", v1alpha1.GateSpec{Default: tc.to, Targets: []v1alpha1.TargetReference{all("tier", "to")}})
 			w.reconcile(to)
 			w.reconcile(from)
 			w.expectHeld(app, from)
@@ -152,7 +152,7 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 			}
 			tc.then(w, to)
 			w.reconcile(from)
-			if got := w.look(app); got.suspend != true || got.heldBy != w.namespace+"/"+tc.held {
+			if got := w.look(app); got.suspend != true || got.heldBy != w.Namespace+"/"+tc.held {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -165,13 +165,13 @@ func TestAGateThatOpensByANewSpecIsOpenBeforeItsTargetsAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateOpened })
+	w.Edit(g, func() { g.Spec.Default = v1alpha1.StateOpened })
 	looked := false
 	w.writes.before = once("Kustomization", func() error {
 		meanwhile := &v1alpha1.Gate{}
-		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), meanwhile))
+		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), meanwhile))
 		if looked = true; isClosed(meanwhile, start) || putsItsName(meanwhile, start) {
 			t.Errorf("it counts as closed, generation %d of %d: %s", meanwhile.Status.ObservedGeneration, meanwhile.Generation, opened(meanwhile))
 		}
@@ -188,10 +188,10 @@ func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ahead(0)
-	g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.reconcile(g)
 	w.timeUnknown()
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
+	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
 	writes := 0
 	w.writes.before = func(string) error {
 		if writes++; writes > 2 { // what is decided, and that there was no answer
@@ -217,12 +217,12 @@ func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			namespace := w.namespace
+			namespace := w.Namespace
 			if w.AllowCrossNamespaceRefs = !tc.refused; tc.refused {
-				namespace = w.newNamespace()
+				namespace = w.NewNamespace()
 			}
 			app := w.kustomization("apps", nil)
-			from := w.closedGate("from", named("apps"))
+			from := w.ClosedGate("from", named("apps"))
 			w.gateIn(namespace, "to", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: tc.suspended})
 			w.reconcile(from)
 			w.name(app, namespace+"/to")
@@ -248,14 +248,14 @@ func TestACertificateAwaitsOnlyWhoHoldsIt(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			www := w.certificate("www", nil)
-			from := w.closedGate("from", certificates)
-			to := w.gate("to", v1alpha1.GateSpec{
+			from := w.ClosedGate("from", certificates)
+			to := w.Gate("to", v1alpha1.GateSpec{
 				Default: "closed", Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: duration(2 * day)},
 			})
 			w.reconcile(to)
 			w.reconcile(from)
 			w.expectRenewal(www, atMargin, key(from), isDeferred...)
-			w.edit(to, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{certificates} })
+			w.Edit(to, func() { to.Spec.Targets = []v1alpha1.TargetReference{certificates} })
 			w.open(from, w.in(tc.at))
 			w.reconcile(from)
 			if waits := w.reload(www).GetAnnotations()[v1alpha1.HeldByAnnotation] != ""; waits != tc.waits {

@@ -111,7 +111,7 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 			if tc.spec.Interval.Duration == 0 {
 				tc.spec.Interval.Duration = slow
 			}
-			g := w.gate("production", tc.spec)
+			g := w.Gate("production", tc.spec)
 			touched := false
 			for _, m := range tc.moments {
 				w.in(m.at)
@@ -142,7 +142,7 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 
 func TestTheRequeueIsNeverInThePast(t *testing.T) {
 	w := newWorld(t)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}})
 	w.writes.before = once("patch-status Gate", func() error { w.in(hours(1.5)); return nil })
 	if result := w.reconcile(g); result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
 		t.Errorf("the transition passed during the reconciliation: requeue after %s", result.RequeueAfter)
@@ -153,7 +153,7 @@ func TestAnObjectIsAsItWasAfterAHold(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", map[string]string{"tier": "critical"})
 	before := w.reload(app).DeepCopy()
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.open(g, start)
 	w.reconcile(g)
@@ -177,7 +177,7 @@ func TestOfTheAnswersToItsWritesTheMetadataAloneIsAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.open(g, start)
 	w.reconcile(g)

@@ -85,8 +85,8 @@ func newIdle(t *testing.T) *idle {
 	}
 	foreign := i.kustomization("foreign", nil)
 	i.suspend(foreign)
-	i.name(i.kustomization("naming", nil), i.namespace+"/held")
-	i.name(i.kustomization("unheard", nil), i.namespace+"/missing")
+	i.name(i.kustomization("naming", nil), i.Namespace+"/held")
+	i.name(i.kustomization("unheard", nil), i.Namespace+"/missing")
 	i.certificate("deferred", nil)
 	i.activating("web")
 	i.stage(i.readCertificate("web"), i.keyPair(-time.Hour, 90*day))
@@ -100,7 +100,7 @@ func newIdle(t *testing.T) *idle {
 		return refs
 	}
 	add := func(name string, spec v1alpha1.GateSpec) *v1alpha1.Gate {
-		g := i.gate(name, spec)
+		g := i.Gate(name, spec)
 		i.gates = append(i.gates, g)
 		return g
 	}
@@ -121,7 +121,7 @@ func newIdle(t *testing.T) *idle {
 	}
 	i.lookAtAll("the beginning")
 	i.open(requested, start)
-	i.resume(i.reload(inGit(i.namespace, "resumed", nil)))
+	i.resume(i.reload(inGit(i.Namespace, "resumed", nil)))
 	i.lookAtAll("a request, and a resume")
 	i.in(time.Minute)
 	for range 4 {
@@ -146,7 +146,7 @@ func (i *idle) lookAtAll(when string) {
 	for _, e := range i.exceptions {
 		i.reportOn(e)
 	}
-	i.missing(i.namespace, "missing")
+	i.missing(i.Namespace, "missing")
 }
 
 // expectNothing checks that what was done since the last call wrote nothing, told

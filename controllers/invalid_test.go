@@ -44,7 +44,7 @@ func TestAGateThatNeverWasValidIsClosedAndStalled(t *testing.T) {
 		app := w.kustomization("apps", nil)
 		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: state, Targets: []v1alpha1.TargetReference{named("apps")}}}
 		broken(g)
-		g = w.gate("production", g.Spec)
+		g = w.Gate("production", g.Spec)
 		for range 2 {
 			w.reconcile(g)
 			w.expectStalled(g, metav1.ConditionFalse)
@@ -60,12 +60,12 @@ func TestAGateThatNeverWasValidIsClosedAndStalled(t *testing.T) {
 func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.open(g, start)
 	w.reconcile(g)
 	w.expectUntouched(app)
 
-	w.edit(g, broken)
+	w.Edit(g, func() { broken(g) })
 	w.in(hours(1) - 30*time.Second)
 	result := w.reconcile(g)
 	w.expectStalled(g, metav1.ConditionTrue)
@@ -89,7 +89,7 @@ func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
 	w.expectStalled(g, metav1.ConditionFalse)
 	w.expectHeld(app, g)
 
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = nil })
+	w.Edit(g, func() { g.Spec.ClosePeriods = nil })
 	w.reconcile(g)
 	w.expectReleased(app, g)
 	if conditions.Has(g, meta.StalledCondition) || !conditions.IsReady(g) {
@@ -100,9 +100,9 @@ func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
 func TestACloseRequestClosesAnInvalidGate(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.reconcile(g)
-	w.edit(g, broken)
+	w.Edit(g, func() { broken(g) })
 	w.reconcile(g)
 	w.expectUntouched(app)
 	w.close(g, start)
@@ -114,12 +114,12 @@ func TestACloseRequestClosesAnInvalidGate(t *testing.T) {
 func TestAnInvalidSpecReleasesNothingThatItNoLongerNames(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { broken(g); g.Spec.Targets = nil })
+	w.Edit(g, func() { broken(g); g.Spec.Targets = nil })
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = nil })
+	w.Edit(g, func() { g.Spec.ClosePeriods = nil })
 	w.reconcile(g)
 	w.expectReleased(app, g)
 }
@@ -135,11 +135,11 @@ func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				app := w.kustomization("apps", nil)
-				g := w.gate("production", v1alpha1.GateSpec{Default: action, Targets: []v1alpha1.TargetReference{named("apps")}})
+				g := w.Gate("production", v1alpha1.GateSpec{Default: action, Targets: []v1alpha1.TargetReference{named("apps")}})
 				w.reconcile(g)
 				w.events.take("")
 				before, was := w.look(app), g.DeepCopy()
-				w.annotate(g, annotation, tc.value)
+				w.Annotate(g, annotation, tc.value)
 				for i := range 3 {
 					w.in(time.Duration(i) * time.Minute)
 					w.reconcile(g)

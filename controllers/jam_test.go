@@ -52,7 +52,7 @@ func (j jammed) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // goesOn runs what must not wait for what is stuck. The deadline is for what waits for good.
-func goesOn(t *testing.T, what string, run func()) {
+func goesOn(t testing.TB, what string, run func()) {
 	t.Helper()
 	finished := false
 	awaitEnd(t, what, beside(t, func() {
@@ -67,7 +67,7 @@ func goesOn(t *testing.T, what string, run func()) {
 // beside runs something beside the test, and returns a channel that is closed when that ends.
 // The test does not end before it, or what it says then would be a panic: who fails ends the
 // jam, and leaves what was stuck behind.
-func beside(t *testing.T, run func()) <-chan struct{} {
+func beside(t testing.TB, run func()) <-chan struct{} {
 	done := make(chan struct{})
 	t.Cleanup(func() { <-done })
 	go func() {
@@ -77,7 +77,7 @@ func beside(t *testing.T, run func()) <-chan struct{} {
 	return done
 }
 
-func awaitEnd(t *testing.T, what string, done <-chan struct{}) {
+func awaitEnd(t testing.TB, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:

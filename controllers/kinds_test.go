@@ -28,16 +28,16 @@ func (w *world) imagePolicy(name, version string) *unstructured.Unstructured {
 	}}}
 	obj.SetAPIVersion("image.toolkit.fluxcd.io/" + version)
 	obj.SetKind("ImagePolicy")
-	obj.SetNamespace(w.namespace)
+	obj.SetNamespace(w.Namespace)
 	obj.SetName(name)
-	w.must(cluster.Client.Create(w.ctx, obj))
+	w.Must(cluster.Client.Create(w.Context(), obj))
 	return obj
 }
 
 func (w *world) soonSuspended(obj *unstructured.Unstructured, want bool) {
 	w.Helper()
-	soon(w.T, obj.GetName()+" is suspended as expected", func() bool {
-		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	soon(w.TB, obj.GetName()+" is suspended as expected", func() bool {
+		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj))
 		got, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend")
 		return got == want
 	})
@@ -75,7 +75,7 @@ func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
 	startManager(t, cluster)
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"), v1alpha1.TargetReference{Kind: "ImagePolicy", Name: "*"})
+	g := w.ClosedGate("production", named("apps"), v1alpha1.TargetReference{Kind: "ImagePolicy", Name: "*"})
 	missing := func(g *v1alpha1.Gate) bool { return slices.Equal(failuresOf(g), []string{"ImagePolicy/* CRDNotFound"}) }
 	w.soonHeld(app, g)
 	w.soonStatus(g, "the missing kind is reported", missing)
@@ -102,21 +102,21 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 	})
 	startManager(t, cluster)
 	w := newWorld(t)
-	g := w.closedGate("production", v1alpha1.TargetReference{Kind: "ImagePolicy", Name: "*"})
+	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "ImagePolicy", Name: "*"})
 	w.soonSuspended(w.imagePolicy("before", "v1"), true)
 
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKey{Name: policies}, crd))
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: policies}, crd))
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1" })
 	next := *crd.Spec.Versions[i].DeepCopy()
 	next.Name, next.Storage = "v2", false
 	crd.Spec.Versions[i].Served = false
 	crd.Spec.Versions = append(crd.Spec.Versions, next)
-	w.must(cluster.Client.Update(w.ctx, crd))
+	w.Must(cluster.Client.Update(w.Context(), crd))
 
 	soon(t, "the new version is served", func() bool {
 		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v2", Kind: "ImagePolicy"})
-		return cluster.Client.List(w.ctx, list) == nil
+		return cluster.Client.List(w.Context(), list) == nil
 	})
 	w.soonSuspended(w.imagePolicy("after", "v2"), true)
 	w.soonStatus(g, "both are held", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held == 2 })

@@ -37,7 +37,7 @@ func bothWays(t *testing.T, spec v1alpha1.GateSpec, test func(a *divided)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := reaching(t)
-			a := &divided{world: w, bad: w.kustomization("one", nil), good: w.kustomizationIn(w.newNamespace(), "two", nil)}
+			a := &divided{world: w, bad: w.kustomization("one", nil), good: w.kustomizationIn(w.NewNamespace(), "two", nil)}
 			spec := *spec.DeepCopy()
 			for _, app := range []*target.Object{a.bad, a.good} {
 				ref := named(app.GetName())
@@ -48,7 +48,7 @@ func bothWays(t *testing.T, spec v1alpha1.GateSpec, test func(a *divided)) {
 				a.bad, a.good = a.good, a.bad
 			}
 			a.restart()
-			a.gate = w.gate("production", spec)
+			a.gate = w.Gate("production", spec)
 			test(a)
 		})
 	}
@@ -71,17 +71,17 @@ func (a *divided) jammed() jam {
 func (w *world) through(config *rest.Config) {
 	w.Helper()
 	scheme, err := harness.Scheme()
-	w.must(err)
+	w.Must(err)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	w.must(err)
+	w.Must(err)
 	w.Client = w.writes.client(c)
 	w.Locks.Client = w.Client
 }
 
 // goes reconciles a Gate, and returns a channel that is closed when that ends.
 func (w *world) goes(g *v1alpha1.Gate) <-chan struct{} {
-	return beside(w.T, func() {
-		if _, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)}); err != nil {
+	return beside(w.TB, func() {
+		if _, err := w.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)}); err != nil {
 			w.Error(err)
 		}
 	})
@@ -99,16 +99,16 @@ var changes = map[string]struct {
 	"it closes": {change: func(w *world, g *v1alpha1.Gate) { w.close(g, start) }, held: true},
 	"it opens":  {closed: true, change: func(w *world, g *v1alpha1.Gate) { w.open(g, start) }},
 	"it opens at a pace": {closed: true, change: func(w *world, g *v1alpha1.Gate) {
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Release = &v1alpha1.ReleasePolicy{PerMinute: 600} })
+		w.Edit(g, func() { g.Spec.Release = &v1alpha1.ReleasePolicy{PerMinute: 600} })
 		w.open(g, start)
 	}},
 	"it names nothing any more": {closed: true, change: func(w *world, g *v1alpha1.Gate) {
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+		w.Edit(g, func() { g.Spec.Targets = nil })
 	}},
-	"it is deleted": {closed: true, change: func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) }, gone: true},
+	"it is deleted": {closed: true, change: func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }, gone: true},
 	"it is deleted by force": {closed: true, change: func(w *world, g *v1alpha1.Gate) {
-		w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
-		w.must(cluster.Client.Delete(w.ctx, g))
+		w.Edit(g, func() { g.Finalizers = nil })
+		w.Must(cluster.Client.Delete(w.Context(), g))
 	}, gone: true},
 }
 
@@ -123,11 +123,11 @@ func TestALockThatIsRefusedInOneNamespaceStopsNothingInAnother(t *testing.T) {
 	for name, tc := range changes {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, v1alpha1.GateSpec{Default: stateOf(tc.closed)}, func(a *divided) {
-				proxy, err := cluster.StartFaultProxy(a.ctx, a.namespace, 1, "controller-of-"+a.namespace, "system:masters")
-				a.must(err)
+				proxy, err := cluster.StartFaultProxy(a.Context(), a.Namespace, 1, "controller-of-"+a.Namespace, "system:masters")
+				a.Must(err)
 				defer func() { _ = proxy.Stop() }()
 				config, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig)
-				a.must(err)
+				a.Must(err)
 				a.reconcile(a.gate)
 				a.through(config)
 				tc.change(a.world, a.gate)
@@ -164,7 +164,7 @@ func (a *divided) expectLockFailure(held bool) {
 	if len(a.gate.Spec.Targets) == 0 {
 		want = v1alpha1.TargetCounts{Failed: 1}
 	}
-	equal(a.T, *a.gate.Status.Targets, want)
+	equal(a.TB, *a.gate.Status.Targets, want)
 }
 
 func TestWhileALockIsStuckInOneNamespaceTheTargetsInAnotherGoOn(t *testing.T) {
@@ -178,7 +178,7 @@ func TestWhileALockIsStuckInOneNamespaceTheTargetsInAnotherGoOn(t *testing.T) {
 				done := a.goes(a.gate)
 				<-at.arrived
 				if name != "it opens at a pace" { // then it depends on all whose turn it is
-					soon(a.T, "the target is settled where the lock is not stuck", func() bool { return a.suspended(a.good) == tc.held })
+					soon(a.TB, "the target is settled where the lock is not stuck", func() bool { return a.suspended(a.good) == tc.held })
 				}
 				// The lock comes first.
 				if a.suspended(a.bad) != tc.closed {
@@ -211,11 +211,11 @@ func TestAStuckLockDoesNotKeepAGateFromChangingItsMind(t *testing.T) {
 		at := a.jammed()
 		defer at.end()
 		done := a.goes(a.gate)
-		soon(a.T, "it opens where the lock is not stuck", func() bool { return !a.suspended(a.good) })
+		soon(a.TB, "it opens where the lock is not stuck", func() bool { return !a.suspended(a.good) })
 		a.close(a.gate, a.in(time.Minute))
-		awaitEnd(a.T, "the Gate", done)
+		awaitEnd(a.TB, "the Gate", done)
 		done = a.goes(a.gate)
-		soon(a.T, "it closes where the lock is not stuck", func() bool { return a.suspended(a.good) })
+		soon(a.TB, "it closes where the lock is not stuck", func() bool { return a.suspended(a.good) })
 		at.end()
 		<-done
 		a.reconcile(a.gate)
@@ -239,14 +239,14 @@ func TestWhoChangesNothingInALockDoesNotWaitForThoseWhoDo(t *testing.T) {
 		"as it was written last": {nothing, nothing},
 		// Who makes the change has read it before, so that nobody knows what it is now.
 		"somebody else writes it": {nothing, func(w *world, _ *v1alpha1.Gate) {
-			l := w.lock(w.namespace)
+			l := w.lock(w.Namespace)
 			l.Spec.Gates["some/other"] = true
-			w.must(cluster.Client.Update(w.ctx, l))
+			w.Must(cluster.Client.Update(w.Context(), l))
 		}},
 		"it could not be written": {func(w *world, g *v1alpha1.Gate) {
 			w.writes.before = failing("GateLock")
 			defer w.writes.heal()
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = append(g.Spec.Targets, named("else")) })
+			w.Edit(g, func() { g.Spec.Targets = append(g.Spec.Targets, named("else")) })
 			if _, err := w.try(g); err == nil {
 				w.Error("no error")
 			}
@@ -255,17 +255,17 @@ func TestWhoChangesNothingInALockDoesNotWaitForThoseWhoDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			other := w.newNamespace()
+			other := w.NewNamespace()
 			app := w.kustomizationIn(other, "apps", nil)
 			w.restart()
-			g, neighbour := w.closedGate("production", named("apps")), w.gateIn(other, "production", v1alpha1.GateSpec{
+			g, neighbour := w.ClosedGate("production", named("apps")), w.gateIn(other, "production", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")},
 			})
 			w.reconcile(g)
 			w.reconcile(neighbour)
 			tc.before(w, g)
 
-			a := &divided{world: w, bad: inGit(w.namespace, "apps", nil)}
+			a := &divided{world: w, bad: inGit(w.Namespace, "apps", nil)}
 			at := a.jammed()
 			defer at.end()
 			w.open(g, start)
@@ -280,10 +280,10 @@ func TestWhoChangesNothingInALockDoesNotWaitForThoseWhoDo(t *testing.T) {
 				w.in(time.Second)
 				w.reconcile(neighbour)
 				w.expectHeld(app, neighbour)
-				w.must(cluster.Client.Delete(w.ctx, neighbour))
+				w.Must(cluster.Client.Delete(w.Context(), neighbour))
 				w.reconcile(neighbour)
 			})
-			if n := len(w.Locks.books[w.namespace].waiting); n > 0 {
+			if n := len(w.Locks.books[w.Namespace].waiting); n > 0 {
 				t.Errorf("%d changes are queued that change nothing", n)
 			}
 			at.end()
@@ -298,17 +298,17 @@ const workers = 4
 // A worker that waits is one that other Gates lack.
 func TestManyGatesWithAStuckLockKeepNobodyWaiting(t *testing.T) {
 	w := newWorld(t)
-	other := w.newNamespace()
+	other := w.NewNamespace()
 	at := newJam()
 	defer at.end()
-	config := at.on(cluster.Config, func(r *http.Request) bool { return isLockWrite(r, w.namespace) })
+	config := at.on(cluster.Config, func(r *http.Request) bool { return isLockWrite(r, w.Namespace) })
 	startManager(t, &harness.ControlPlane{Config: config}, func(r *GateReconciler) {
-		r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}, other: {}}
+		r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}, other: {}}
 	})
 	here, there := w.kustomization("apps", nil), w.kustomizationIn(other, "apps", nil)
 	var gates []*v1alpha1.Gate
 	for i := range 3 * workers {
-		gates = append(gates, w.closedGate(fmt.Sprint("gate-", i), named("apps")))
+		gates = append(gates, w.ClosedGate(fmt.Sprint("gate-", i), named("apps")))
 	}
 	<-at.arrived
 	neighbour := w.gateIn(other, "neighbour", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}})
@@ -325,13 +325,13 @@ func TestManyGatesWithAStuckLockKeepNobodyWaiting(t *testing.T) {
 	for _, g := range gates {
 		w.soonStatus(g, g.Name+" has locked what it holds", func(g *v1alpha1.Gate) bool { return len(g.Status.Failures) == 0 })
 	}
-	equal(t, len(w.lock(w.namespace).Spec.Gates), len(gates))
+	equal(t, len(w.lock(w.Namespace).Spec.Gates), len(gates))
 }
 
 func TestALockThatIsLate(t *testing.T) {
 	w := locking(t)
 	app := w.kustomization("apps", nil)
-	g, other := w.closedGate("production", named("apps")), w.closedGate("other", named("else"))
+	g, other := w.ClosedGate("production", named("apps")), w.ClosedGate("other", named("else"))
 	w.reconcile(g)
 	w.reconcile(other)
 
@@ -339,7 +339,7 @@ func TestALockThatIsLate(t *testing.T) {
 	defer at.end()
 	w.writes.before = func(write string) error {
 		if strings.Contains(write, "GateLock") {
-			at.wait(w.ctx)
+			at.wait(w.Context())
 			return errBroken
 		}
 		return nil
@@ -383,22 +383,22 @@ func TestALockThatIsLate(t *testing.T) {
 	})
 	w.expectReleased(app, g)
 	w.reconcile(other)
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false, key(other): false}})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false, key(other): false}})
 }
 
 // Nobody knows whether it was made until the lock is read again.
 func TestAChangeOfALockWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 	w := newWorld(t)
 	w.restart()
-	locked, open := map[string]lock.Share{w.namespace: lock.NewShare(true)}, map[string]lock.Share{w.namespace: lock.NewShare(false)}
-	w.must(w.put(w.Locks, "ops/mine", locked))
+	locked, open := map[string]lock.Share{w.Namespace: lock.NewShare(true)}, map[string]lock.Share{w.Namespace: lock.NewShare(false)}
+	w.Must(w.put(w.Locks, "ops/mine", locked))
 	stale := w.Locks
-	known := metav1.PartialObjectMetadata{ObjectMeta: w.lock(w.namespace).ObjectMeta}
+	known := metav1.PartialObjectMetadata{ObjectMeta: w.lock(w.Namespace).ObjectMeta}
 	w.writes.after = once("update GateLock", func() error { return errBroken })
 	if err := w.put(stale, "ops/mine", open); err == nil {
 		t.Fatal("no error")
 	}
 	stale.Client = &listed{stale.Client, []metav1.PartialObjectMetadata{known}} // it has not seen it
-	w.must(w.put(stale, "ops/mine", locked))
-	equal(t, w.lock(w.namespace).Spec.Gates, map[string]bool{"ops/mine": true})
+	w.Must(w.put(stale, "ops/mine", locked))
+	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{"ops/mine": true})
 }

@@ -39,7 +39,7 @@ func (w *world) restart() {
 			w.Locks.Namespaces[namespace] = ctrlcache.Config{}
 		}
 	}
-	if changed, err := w.Locks.Sync(w.ctx); err != nil || !changed {
+	if changed, err := w.Locks.Sync(w.Context()); err != nil || !changed {
 		w.Fatalf("GateLocks are installed: %t, %v", changed, err)
 	}
 }
@@ -48,37 +48,37 @@ func (w *world) restart() {
 func (w *world) lock(namespace string) *v1alpha1.GateLock {
 	w.Helper()
 	obj := &v1alpha1.GateLock{}
-	w.must(client.IgnoreNotFound(cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)))
+	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)))
 	return obj
 }
 
 // put makes the shares of a Gate those that are given.
 func (w *world) put(l *Locks, gate string, shares map[string]lock.Share) error {
 	result := &outcomes{}
-	order{locks: l.Put(w.ctx, gate, shares)}.report(result, client.ObjectKey{})
+	order{locks: l.Put(w.Context(), gate, shares)}.report(result, client.ObjectKey{})
 	return result.err()
 }
 
 func (w *world) expectLock(namespace string, want v1alpha1.GateLockSpec) {
 	w.Helper()
-	equal(w.T, w.lock(namespace).Spec, want)
+	equal(w.TB, w.lock(namespace).Spec, want)
 }
 
 func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs = true
-	other, naming := w.newNamespace(), w.newNamespace()
+	other, naming := w.NewNamespace(), w.NewNamespace()
 	friend := inGit(naming, "friend", nil)
 	w.git(friend)
-	w.name(friend, w.namespace+"/production")
-	g := w.closedGate("production", named("apps"), all(), all("tier", "critical"),
+	w.name(friend, w.Namespace+"/production")
+	g := w.ClosedGate("production", named("apps"), all(), all("tier", "critical"),
 		v1alpha1.TargetReference{Kind: "HelmRelease", Name: "*", Namespace: other, MatchLabels: map[string]string{"b": "1", "a": "2"}},
 		v1alpha1.TargetReference{Kind: "Secret", Name: "*"},
 		v1alpha1.TargetReference{Kind: "Kustomization", APIVersion: "example.com/v1", Name: "stranger"})
 	w.reconcile(g)
 	gates := map[string]bool{key(g): true}
 	mine := []string{key(g)}
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: gates,
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: gates,
 		Targets: map[string][]string{"Kustomization/apps": mine, "Kustomization/*": mine},
 		Labels:  map[string][]v1alpha1.LabelLock{"Kustomization/tier=critical": {{MatchLabels: map[string]string{"tier": "critical"}, Gates: mine}}},
 	})
@@ -94,9 +94,9 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 		w.expectLock(namespace, unlocked)
 	}
 	w.name(friend)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.Edit(g, func() { g.Spec.Targets = nil })
 	w.reconcile(g)
-	w.expectLock(w.namespace, unlocked)
+	w.expectLock(w.Namespace, unlocked)
 	w.expectLock(other, v1alpha1.GateLockSpec{})
 	w.expectLock(naming, v1alpha1.GateLockSpec{})
 }
@@ -104,21 +104,21 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 func TestAGateThatRespectsAResumeLocksNothing(t *testing.T) {
 	w := locking(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})
 }
 
 func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
 	w := locking(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	for _, step := range []func(){
 		func() { w.reconcile(g) },
 		func() { w.open(g, start); w.reconcile(g) },
 		func() { w.close(g, w.in(hours(1))); w.reconcile(g) },
-		func() { w.must(cluster.Client.Delete(w.ctx, g)); w.reconcile(g) },
+		func() { w.Must(cluster.Client.Delete(w.Context(), g)); w.reconcile(g) },
 	} {
 		w.writes.take("")
 		step()
@@ -128,10 +128,10 @@ func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
 				order = append(order, strings.Fields(write)[1])
 			}
 		}
-		equal(t, order, []string{"GateLock/" + w.namespace, "Kustomization/apps"})
+		equal(t, order, []string{"GateLock/" + w.Namespace, "Kustomization/apps"})
 	}
 	w.expectReleased(app, g)
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{})
 }
 
 func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
@@ -142,14 +142,14 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 	}{
 		"closing":  {func(w *world, g *v1alpha1.Gate) { w.close(g, w.in(hours(2))) }, true, map[string]bool{"production": true}},
 		"opening":  {func(w *world, g *v1alpha1.Gate) { w.open(g, w.in(hours(2))) }, false, map[string]bool{"production": false}},
-		"deleting": {func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) }, false, nil},
+		"deleting": {func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for n := range enough {
 				w := locking(t)
 				app := w.kustomization("apps", nil)
-				g := w.closedGate("production", named("apps"))
+				g := w.ClosedGate("production", named("apps"))
 				w.reconcile(g)
 				if tc.held {
 					w.open(g, w.in(hours(1)))
@@ -159,10 +159,10 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 				w.writes.before = crashing(n)
 				_, _ = w.try(g)
 				// Whatever is locked when the target is released could be held for good.
-				if l := w.lock(w.namespace); !w.suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
+				if l := w.lock(w.Namespace); !w.suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
 					t.Errorf("crash after %d writes: released before it was unlocked", n)
 				}
-				if l := w.lock(w.namespace); w.suspended(app) && len(l.Spec.Targets) == 0 && tc.held {
+				if l := w.lock(w.Namespace); w.suspended(app) && len(l.Spec.Targets) == 0 && tc.held {
 					t.Errorf("crash after %d writes: held before it was locked", n)
 				}
 				w.writes.heal()
@@ -173,12 +173,12 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 				}
 				want := v1alpha1.GateLockSpec{}
 				for name, locked := range tc.locked {
-					want.Gates = map[string]bool{w.namespace + "/" + name: locked}
+					want.Gates = map[string]bool{w.Namespace + "/" + name: locked}
 					if locked {
 						want.Targets = map[string][]string{"Kustomization/apps": {key(g)}}
 					}
 				}
-				w.expectLock(w.namespace, want)
+				w.expectLock(w.Namespace, want)
 			}
 		})
 	}
@@ -187,7 +187,7 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 func TestALockThatCannotBeWritten(t *testing.T) {
 	w := locking(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.writes.before = failing("GateLock")
 	if result, err := w.try(g); err == nil || result.RequeueAfter > hours(1)/60 {
 		t.Errorf("got %v, %v", result, err)
@@ -197,7 +197,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 
 	w.writes.heal()
 	w.reconcile(g)
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 	equal(t, len(g.Status.Failures), 0)
 
 	w.open(g, start)
@@ -214,18 +214,18 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs = true
-	elsewhere := w.newNamespace()
+	elsewhere := w.NewNamespace()
 	app := w.kustomization("apps", nil)
 	ref := named("apps")
 	ref.Namespace = elsewhere
-	g, other := w.closedGate("production", named("apps"), ref), w.closedGate("other", named("else"))
+	g, other := w.ClosedGate("production", named("apps"), ref), w.ClosedGate("other", named("else"))
 	w.reconcile(g)
 
 	w.writes.before = failing("GateLock")
 	if _, err := w.try(other); err == nil {
 		t.Error("no error")
 	}
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{named("x")} })
+	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{named("x")} })
 	if _, err := w.try(g); err == nil {
 		t.Error("no error")
 	}
@@ -236,88 +236,88 @@ func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	w.expectLock(elsewhere, v1alpha1.GateLockSpec{})
 
 	w.writes.before = failing("GateLock")
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	if _, err := w.try(g); err == nil {
 		t.Error("no error")
 	}
 	w.writes.heal()
 	w.reconcile(g)
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{})
 }
 
 func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 	w := locking(t)
 	w.kustomization("apps", nil)
-	g, other := w.closedGate("production", named("apps")), w.closedGate("other", all())
+	g, other := w.ClosedGate("production", named("apps")), w.ClosedGate("other", all())
 	w.reconcile(g)
 	w.reconcile(other)
-	want := w.lock(w.namespace).Spec
+	want := w.lock(w.Namespace).Spec
 	for name, damage := range map[string]func(*v1alpha1.GateLock) error{
 		"emptied": func(l *v1alpha1.GateLock) error {
 			l.Spec = v1alpha1.GateLockSpec{}
-			return cluster.Client.Update(w.ctx, l)
+			return cluster.Client.Update(w.Context(), l)
 		},
-		"deleted": func(l *v1alpha1.GateLock) error { return cluster.Client.Delete(w.ctx, l) },
+		"deleted": func(l *v1alpha1.GateLock) error { return cluster.Client.Delete(w.Context(), l) },
 		"opened": func(l *v1alpha1.GateLock) error {
 			l.Spec.Gates[key(g)] = false
-			return cluster.Client.Update(w.ctx, l)
+			return cluster.Client.Update(w.Context(), l)
 		},
 	} {
-		w.must(damage(w.lock(w.namespace)))
+		w.Must(damage(w.lock(w.Namespace)))
 		w.reconcile(g)
 		w.reconcile(other)
-		if got := w.lock(w.namespace).Spec; len(got.Gates) != 2 {
+		if got := w.lock(w.Namespace).Spec; len(got.Gates) != 2 {
 			t.Errorf("%s: %+v", name, got)
 		}
-		w.expectLock(w.namespace, want)
+		w.expectLock(w.Namespace, want)
 	}
 	// Another shard writes between our reading and our writing.
 	w.writes.before = once("update GateLock", func() error {
-		l := w.lock(w.namespace)
+		l := w.lock(w.Namespace)
 		l.Spec.Gates["ops/shard"] = true
-		return cluster.Client.Update(w.ctx, l)
+		return cluster.Client.Update(w.Context(), l)
 	})
 	w.open(g, start)
 	w.reconcile(g)
-	equal(t, w.lock(w.namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true, "ops/shard": true})
+	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true, "ops/shard": true})
 	// Somebody deletes it then.
-	w.writes.before = once("update GateLock", func() error { return cluster.Client.Delete(w.ctx, w.lock(w.namespace)) })
+	w.writes.before = once("update GateLock", func() error { return cluster.Client.Delete(w.Context(), w.lock(w.Namespace)) })
 	w.close(g, w.in(hours(1)))
 	w.reconcile(g)
 	w.reconcile(other)
-	w.expectLock(w.namespace, want)
+	w.expectLock(w.Namespace, want)
 }
 
 func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
 	w := locking(t)
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Edit(g, func() { g.Finalizers = nil })
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.restart()
-	w.missing(w.namespace, "production")
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{})
+	w.missing(w.Namespace, "production")
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{})
 }
 
 func TestAShardRemovesWhatAnotherOneHasLockedForAGateThatItHasNow(t *testing.T) {
 	w := newWorld(t)
-	elsewhere := w.newNamespace()
+	elsewhere := w.NewNamespace()
 	w.restart()
-	shares := map[string]lock.Share{w.namespace: lock.NewShare(true)}
-	w.must(w.put(w.Locks, "ops/mine", shares))
+	shares := map[string]lock.Share{w.Namespace: lock.NewShare(true)}
+	w.Must(w.put(w.Locks, "ops/mine", shares))
 	ours := w.Locks
 	w.restart()
-	w.must(w.put(w.Locks, "ops/moved", map[string]lock.Share{elsewhere: lock.NewShare(true, all())}))
-	w.must(w.put(ours, "ops/moved", shares))
+	w.Must(w.put(w.Locks, "ops/moved", map[string]lock.Share{elsewhere: lock.NewShare(true, all())}))
+	w.Must(w.put(ours, "ops/moved", shares))
 	w.expectLock(elsewhere, v1alpha1.GateLockSpec{})
-	equal(t, w.lock(w.namespace).Spec.Gates, map[string]bool{"ops/mine": true, "ops/moved": true})
+	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{"ops/mine": true, "ops/moved": true})
 }
 
 func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 	w := locking(t)
 	w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.restart()
 	w.writes.take("")
@@ -335,20 +335,20 @@ func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 
 func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
 	w := newWorld(t)
-	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} // other tests have locks, too
+	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} // other tests have locks, too
 	w.restart()
 	const gates = 40
 	var wg sync.WaitGroup
 	errs := make([]error, gates)
 	for i := range gates {
 		wg.Go(func() {
-			gate := fmt.Sprintf("%s/gate-%d", w.namespace, i)
-			errs[i] = w.put(w.Locks, gate, map[string]lock.Share{w.namespace: lock.NewShare(true, named("apps"))})
+			gate := fmt.Sprintf("%s/gate-%d", w.Namespace, i)
+			errs[i] = w.put(w.Locks, gate, map[string]lock.Share{w.Namespace: lock.NewShare(true, named("apps"))})
 		})
 	}
 	wg.Wait()
-	w.must(errors.Join(errs...))
-	if got := w.lock(w.namespace).Spec; len(got.Gates) != gates || len(got.Targets["Kustomization/apps"]) != gates {
+	w.Must(errors.Join(errs...))
+	if got := w.lock(w.Namespace).Spec; len(got.Gates) != gates || len(got.Targets["Kustomization/apps"]) != gates {
 		t.Errorf("%d gates, %d of the target", len(got.Gates), len(got.Targets["Kustomization/apps"]))
 	}
 	if writes := len(w.writes.take("GateLock")); writes >= gates/2 {
@@ -361,10 +361,10 @@ func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	ref := named("apps")
 	ref.Namespace = "nowhere-to-be-found"
-	g := w.closedGate("production", ref, named("apps"))
+	g := w.ClosedGate("production", ref, named("apps"))
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	err := cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: ref.Namespace, Name: v1alpha1.GateLockName}, &v1alpha1.GateLock{})
+	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: v1alpha1.GateLockName}, &v1alpha1.GateLock{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)
 	}
@@ -372,14 +372,14 @@ func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
 
 func TestAControllerOfOneNamespaceLocksThatAlone(t *testing.T) {
 	w := reaching(t)
-	other := w.newNamespace()
-	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}}
+	other := w.NewNamespace()
+	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
 	w.restart()
 	ref := named("apps")
 	ref.Namespace = other
-	g := w.closedGate("production", named("apps"), ref)
+	g := w.ClosedGate("production", named("apps"), ref)
 	w.reconcile(g)
-	w.expectLock(w.namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 	w.expectLock(other, v1alpha1.GateLockSpec{})
 }
 
@@ -389,12 +389,12 @@ func TestWhatTheLockHoldsIsTakenOverOrReleased(t *testing.T) {
 		w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+gate+`"}},"spec":{"suspend":true}}`)
 		w.reload(app)
 		app.SetManagedFields(slices.DeleteFunc(app.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "flux" }))
-		w.must(cluster.Client.Update(w.ctx, &app.Unstructured))
+		w.Must(cluster.Client.Update(w.Context(), &app.Unstructured))
 	}
 	for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
 		w := locking(t)
 		app := w.kustomization("apps", nil)
-		g := w.gate("production", v1alpha1.GateSpec{Default: byDefault, Targets: []v1alpha1.TargetReference{named("apps")}})
+		g := w.Gate("production", v1alpha1.GateSpec{Default: byDefault, Targets: []v1alpha1.TargetReference{named("apps")}})
 		lockedBy(w, app, key(g))
 		w.reconcile(g)
 		if byDefault == v1alpha1.StateClosed {

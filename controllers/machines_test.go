@@ -124,7 +124,7 @@ func TestAFailureStopsTheBatchUntilTheGateOpensAnew(t *testing.T) {
 				w.expectAsked(both)
 				w.expectFleet(g, "due 2, stopped by a")
 				if round == 1 { // the other way to begin anew
-					w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Machines.TTL = "2y" })
+					w.Edit(g, func() { g.Spec.Machines.TTL = "2y" })
 				} else {
 					w.close(g, w.clock.Now())
 					w.reconcile(g)
@@ -149,9 +149,9 @@ func TestAFailureStopsTheBatchUntilTheGateOpensAnew(t *testing.T) {
 }
 
 func TestAGateThatClosesWithdrawsWhatTheProviderHasNotBegun(t *testing.T) {
-	strays := func(w *world, g *v1alpha1.Gate) { w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil }) }
+	strays := func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Targets = nil }) }
 	closes := func(w *world, g *v1alpha1.Gate) { w.close(g, w.clock.Now()) }
-	deletes := func(w *world, g *v1alpha1.Gate) { w.must(cluster.Client.Delete(w.ctx, g)) }
+	deletes := func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }
 	for name, do := range map[string]func(*world, *v1alpha1.Gate){
 		"closes": closes, "no longer governs": strays, "is deleted": deletes,
 	} {

@@ -29,7 +29,7 @@ import (
 
 // startManager runs the controllers as the real process does: with caches,
 // watches and the clock of the machine.
-func startManager(t *testing.T, on *harness.ControlPlane, change ...func(*GateReconciler)) *GateReconciler {
+func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*GateReconciler)) *GateReconciler {
 	t.Helper()
 	scheme, err := harness.Scheme()
 	if err != nil {
@@ -90,7 +90,7 @@ var managerError atomic.Pointer[error]
 
 // soon polls until a condition holds, which must be within seconds. The
 // deadline is for machines that are busy.
-func soon(t *testing.T, what string, holds func() bool) {
+func soon(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if holds() {
@@ -105,7 +105,7 @@ func soon(t *testing.T, what string, holds func() bool) {
 
 func (w *world) soonHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
-	soon(w.T, obj.GetName()+" is held by "+strings.Join(keys(gates), ","), func() bool {
+	soon(w.TB, obj.GetName()+" is held by "+strings.Join(keys(gates), ","), func() bool {
 		l := w.look(obj)
 		return l.suspend == true && l.heldBy == target.FormatHeldBy(keys(gates)) && strings.HasPrefix(l.approved, "False")
 	})
@@ -113,7 +113,7 @@ func (w *world) soonHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 
 func (w *world) soonFree(obj *target.Object) {
 	w.Helper()
-	soon(w.T, obj.GetName()+" is free", func() bool {
+	soon(w.TB, obj.GetName()+" is free", func() bool {
 		l := w.look(obj)
 		return l.suspend == nil && l.heldBy == "" && !strings.HasPrefix(l.approved, "False")
 	})
@@ -122,8 +122,8 @@ func (w *world) soonFree(obj *target.Object) {
 // soonStatus waits until the status of a Gate is as expected.
 func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.Gate) bool) {
 	w.Helper()
-	soon(w.T, what, func() bool {
-		w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	soon(w.TB, what, func() bool {
+		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
 		return holds(g)
 	})
 }
@@ -132,8 +132,8 @@ func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.G
 // be looked at each second.
 func (w *world) startManagerByItsClock() {
 	w.Helper()
-	startManager(w.T, cluster, func(r *GateReconciler) {
-		r.Clock, r.Namespaces = w.clock, map[string]ctrlcache.Config{w.namespace: {}}
+	startManager(w.TB, cluster, func(r *GateReconciler) {
+		r.Clock, r.Namespaces = w.clock, map[string]ctrlcache.Config{w.Namespace: {}}
 	})
 }
 
@@ -162,17 +162,17 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 	w := newWorld(t)
 	w.startManagerByItsClock()
 	app := w.kustomization("apps", nil)
-	g := w.gate("daily", v1alpha1.GateSpec{
+	g := w.Gate("daily", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: *duration(day), Targets: []v1alpha1.TargetReference{all()},
 		Windows: []v1alpha1.Period{dated("later", hours(1), hours(2))},
 	})
-	w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true}) // so that it does not tell the exception
+	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true}) // so that it does not tell the exception
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hours(1), hours(2), func(e *v1alpha1.GateException) {
 		e.Spec.TTLAfterExpired = duration(hours(1))
 	})
 	state := func(want v1alpha1.ExceptionState) {
 		t.Helper()
-		soon(t, "the exception is "+string(want), func() bool { w.must(w.readException(e)); return e.Status.State == want })
+		soon(t, "the exception is "+string(want), func() bool { w.Read(e); return e.Status.State == want })
 	}
 	w.soonHeld(app, g)
 	state(v1alpha1.ExceptionPending)
@@ -190,8 +190,8 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 // by an error.
 func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} })
-	other := w.newNamespace()
+	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	other := w.NewNamespace()
 	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	app, www := w.kustomization("apps", nil), w.certificate("www", nil)
 	for _, obj := range []*target.Object{app, www} {
@@ -207,18 +207,18 @@ func TestWatches(t *testing.T) {
 
 	t.Run("an object that appears while its gate is closed is held", func(t *testing.T) {
 		w := newWorld(t)
-		g := w.closedGate("production", all())
+		g := w.ClosedGate("production", all())
 		w.soonStatus(g, "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil })
 		app := w.kustomization("late", nil)
 		w.soonHeld(app, g)
 		w.soonStatus(g, "the object is counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Held == 1 })
-		w.must(cluster.Client.Delete(w.ctx, &app.Unstructured))
+		w.Must(cluster.Client.Delete(w.Context(), &app.Unstructured))
 		w.soonStatus(g, "the object is no longer counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Total == 0 })
 	})
 
 	t.Run("a label decides whether an object matches", func(t *testing.T) {
 		w := newWorld(t)
-		g := w.closedGate("production", all("tier", "critical"))
+		g := w.ClosedGate("production", all("tier", "critical"))
 		app := w.kustomization("apps", nil)
 		w.soonStatus(g, "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil })
 		w.expectUntouched(app)
@@ -233,7 +233,7 @@ func TestWatches(t *testing.T) {
 	t.Run("a resumed object is held again", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
 		for range 3 {
 			w.resume(app)
@@ -244,7 +244,7 @@ func TestWatches(t *testing.T) {
 	t.Run("an object that Git applies with suspend false is held again", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
 		w.git(app, false)
 		w.soonHeld(app, g)
@@ -254,7 +254,7 @@ func TestWatches(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
 		w.suspend(app)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.soonStatus(g, "the object is foreign", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Foreign == 1 })
 		w.resume(app)
 		w.soonHeld(app, g)
@@ -264,7 +264,7 @@ func TestWatches(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", map[string]string{"tier": "critical"})
 		w.suspend(app)
-		g := w.closedGate("production", all("tier", "critical"))
+		g := w.ClosedGate("production", all("tier", "critical"))
 		w.soonStatus(g, "the object is foreign", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Foreign == 1 })
 		app.SetLabels(nil)
 		w.git(app)
@@ -275,7 +275,7 @@ func TestWatches(t *testing.T) {
 	t.Run("requests open and close, and a short window ends by itself", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(4 * time.Second), Targets: []v1alpha1.TargetReference{named("apps")}})
+		g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(4 * time.Second), Targets: []v1alpha1.TargetReference{named("apps")}})
 		w.soonHeld(app, g)
 		w.open(g, time.Now())
 		w.soonFree(app)
@@ -286,12 +286,12 @@ func TestWatches(t *testing.T) {
 	t.Run("a gate that is deleted releases", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
-		w.must(cluster.Client.Delete(w.ctx, g))
+		w.Must(cluster.Client.Delete(w.Context(), g))
 		w.soonFree(app)
 		soon(t, "the gate is gone", func() bool {
-			return client.IgnoreNotFound(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g)) == nil
+			return client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g)) == nil
 		})
 	})
 
@@ -299,8 +299,8 @@ func TestWatches(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
 		g := &v1alpha1.Gate{}
-		g.Namespace, g.Name = w.namespace, "gone"
-		w.must(hold(w.ctx, app, g))
+		g.Namespace, g.Name = w.Namespace, "gone"
+		w.Must(hold(w.Context(), app, g))
 		w.soonFree(app)
 	})
 
@@ -308,7 +308,7 @@ func TestWatches(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
 		g := &v1alpha1.Gate{}
-		g.Namespace, g.Name = w.namespace, "production"
+		g.Namespace, g.Name = w.Namespace, "production"
 		refused := func(reason string) {
 			soon(t, "the object is refused with "+reason, func() bool {
 				return w.suspended(app) && strings.HasPrefix(w.look(app).approved, "False "+reason)
@@ -318,14 +318,14 @@ func TestWatches(t *testing.T) {
 		refused("GateNotFound")
 		w.resume(app)
 		refused("GateNotFound")
-		g = w.closedGate("production")
+		g = w.ClosedGate("production")
 		refused("GateClosed")
 		w.open(g, time.Now())
 		w.soonFree(app)
-		w.must(cluster.Client.Delete(w.ctx, g))
+		w.Must(cluster.Client.Delete(w.Context(), g))
 		refused("GateNotFound")
 		w.name(app, "production", "No Gate")
-		soon(t, "the object names what is no gate", func() bool { return w.look(app).heldBy == w.namespace+"/*" })
+		soon(t, "the object names what is no gate", func() bool { return w.look(app).heldBy == w.Namespace+"/*" })
 		w.name(app)
 		w.soonFree(app)
 	})
@@ -333,11 +333,11 @@ func TestWatches(t *testing.T) {
 	t.Run("a hold whose annotation is removed is released without its gate", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+		w.Edit(g, func() { g.Spec.Suspend = true })
 		w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
-		w.must(cluster.Client.Delete(w.ctx, g))
+		w.Must(cluster.Client.Delete(w.Context(), g))
 		w.soonFree(app)
 	})
 
@@ -345,16 +345,16 @@ func TestWatches(t *testing.T) {
 		w := newWorld(t)
 		web := w.activating("web")
 		web.SetAnnotations(nil)
-		w.must(cluster.Client.Update(w.ctx, &web.Unstructured))
-		w.gate("go-live", v1alpha1.GateSpec{
+		w.Must(cluster.Client.Update(w.Context(), &web.Unstructured))
+		w.Gate("go-live", v1alpha1.GateSpec{
 			Default: "opened", Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{certificateRef("web")},
 		})
-		w.soonStatus(w.reread("go-live"), "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Total == 1 })
+		w.soonStatus(w.ReadGate("go-live"), "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Total == 1 })
 		web.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: "web-tls"})
-		w.must(cluster.Client.Update(w.ctx, &web.Unstructured))
+		w.Must(cluster.Client.Update(w.Context(), &web.Unstructured))
 		soon(t, "the annotation is seen", func() bool { return strings.HasPrefix(w.activated(web), "False NotIssued") })
 		w.stage(web, w.keyPair(-1000*day, 10000*day))
-		w.must(cluster.Client.Status().Patch(w.ctx, &web.Unstructured, client.RawPatch(types.MergePatchType, []byte(`{"status":{"notAfter":"2099-01-01T00:00:00Z"}}`))))
+		w.Must(cluster.Client.Status().Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType, []byte(`{"status":{"notAfter":"2099-01-01T00:00:00Z"}}`))))
 		soon(t, "the certificate is in use", func() bool {
 			return w.secret("web-tls") != nil && strings.HasPrefix(w.activated(web), "True Activated")
 		})
@@ -363,14 +363,14 @@ func TestWatches(t *testing.T) {
 	t.Run("the cache keeps only what a hold needs", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", map[string]string{"tier": "critical"})
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.soonHeld(app, g)
 		adapter, err := target.For("", "Kustomization")
-		w.must(err)
+		w.Must(err)
 		var cached *target.Object
 		soon(t, "the cache has seen the hold and the condition", func() bool {
-			found, err := r.Targets.Select(w.ctx, adapter, w.namespace, named("apps"))
-			w.must(err)
+			found, err := r.Targets.Select(w.Context(), adapter, w.Namespace, named("apps"))
+			w.Must(err)
 			cached = found[0]
 			return len(cached.GetConditions()) > 0 && adapter.Observe(cached, us) == target.Held
 		})
@@ -380,8 +380,8 @@ func TestWatches(t *testing.T) {
 		if fields := cached.GetManagedFields(); len(fields) != 1 || fields[0].Manager != v1alpha1.FieldManager || fields[0].Subresource != "" {
 			t.Errorf("managed fields %v", fields)
 		}
-		held, err := r.Targets.HeldBy(w.ctx, key(g))
-		w.must(err)
+		held, err := r.Targets.HeldBy(w.Context(), key(g))
+		w.Must(err)
 		if len(held) != 1 || held[0].GetName() != "apps" {
 			t.Errorf("held by the gate: %v", held)
 		}

@@ -22,7 +22,7 @@ import (
 func (w *world) series() map[string]float64 {
 	w.Helper()
 	families, err := w.registry.Gather()
-	w.must(err)
+	w.Must(err)
 	values := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -32,7 +32,7 @@ func (w *world) series() map[string]float64 {
 				case "result", "state":
 					name += " " + label.GetValue()
 				case "namespace":
-					if label.GetValue() != w.namespace {
+					if label.GetValue() != w.Namespace {
 						w.Errorf("%s has namespace %q", name, label.GetValue())
 					}
 				}
@@ -53,7 +53,7 @@ func TestMetricsOfAGate(t *testing.T) {
 	w.kustomization("a", nil)
 	w.kustomization("b", nil)
 	w.suspend(w.kustomization("foreign", nil))
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", Window: duration(time.Hour),
 		Targets: []v1alpha1.TargetReference{all(), {Kind: "Deployment", Name: "a"}},
 	})
@@ -81,16 +81,16 @@ func TestTheSeriesOfAGateGoWithIt(t *testing.T) {
 	for name, remove := range map[string]func(*world, *v1alpha1.Gate){
 		"deleted": func(*world, *v1alpha1.Gate) {},
 		"deleted by force": func(w *world, g *v1alpha1.Gate) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
+			w.Edit(g, func() { g.Finalizers = nil })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			stays, goes := w.closedGate("stays"), w.gate("goes", v1alpha1.GateSpec{Default: "opened", NotAfter: dated("x", 0, hours(1)).Until})
+			stays, goes := w.ClosedGate("stays"), w.Gate("goes", v1alpha1.GateSpec{Default: "opened", NotAfter: dated("x", 0, hours(1)).Until})
 			w.reconcile(stays)
 			before := w.series()
 			w.reconcile(goes)
-			w.must(cluster.Client.Delete(w.ctx, goes))
+			w.Must(cluster.Client.Delete(w.Context(), goes))
 			remove(w, goes)
 			w.reconcile(goes)
 			equal(t, w.series(), before)
@@ -101,7 +101,7 @@ func TestTheSeriesOfAGateGoWithIt(t *testing.T) {
 func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("a", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "opened", Targets: []v1alpha1.TargetReference{all()},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}},
 	})
@@ -167,11 +167,11 @@ func TestWhenHeldCertificatesExpire(t *testing.T) {
 	w.certificate("www", nil)
 	w.certificate("needless", map[string]any{"renewBefore": "1h"})
 	adapter, err := target.For("", "Certificate")
-	w.must(err)
+	w.Must(err)
 	w.registry.MustRegister(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
-		return w.Targets.Select(ctx, adapter, w.namespace, all())
+		return w.Targets.Select(ctx, adapter, w.Namespace, all())
 	}))
-	g := w.closedGate("production", certificates)
+	g := w.ClosedGate("production", certificates)
 	const metric = "certificate_held_expiration_timestamp_seconds"
 	if got, ok := w.series()[metric]; ok {
 		t.Errorf("%v although nothing is held", got)

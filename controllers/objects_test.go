@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -51,7 +50,7 @@ func gitApply(ctx context.Context, obj *target.Object, suspend ...bool) error {
 // kustomization creates a target as kustomize-controller does.
 func (w *world) kustomization(name string, labels map[string]string) *target.Object {
 	w.Helper()
-	return w.kustomizationIn(w.namespace, name, labels)
+	return w.kustomizationIn(w.Namespace, name, labels)
 }
 
 // kustomizations creates some without labels.
@@ -67,14 +66,14 @@ func (w *world) kustomizations(n int) []*target.Object {
 func (w *world) kustomizationIn(namespace, name string, labels map[string]string) *target.Object {
 	w.Helper()
 	obj := inGit(namespace, name, labels)
-	w.must(gitApply(w.ctx, obj))
+	w.Must(gitApply(w.Context(), obj))
 	return w.reload(obj)
 }
 
 // git applies a target anew, with spec.suspend if that is given.
 func (w *world) git(obj *target.Object, suspend ...bool) {
 	w.Helper()
-	w.must(gitApply(w.ctx, obj, suspend...))
+	w.Must(gitApply(w.Context(), obj, suspend...))
 }
 
 // suspend is flux suspend.
@@ -85,18 +84,13 @@ func (w *world) resume(obj *target.Object) { w.flux(obj, `{"spec":{"suspend":nul
 
 func (w *world) flux(obj *target.Object, patch string) {
 	w.Helper()
-	w.must(fluxPatch(w.ctx, obj, patch))
-}
-
-func fluxPatch(ctx context.Context, obj *target.Object, patch string) error {
-	fresh := configOf(obj)
-	return cluster.Client.Patch(ctx, &fresh.Unstructured, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("flux"))
+	w.Must(w.Flux(obj, patch))
 }
 
 // reload reads a target anew.
 func (w *world) reload(obj *target.Object) *target.Object {
 	w.Helper()
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj))
 	return obj
 }
 
@@ -123,7 +117,7 @@ func (w *world) look(obj *target.Object) look {
 		fields := struct {
 			Spec map[string]any `json:"f:spec"`
 		}{}
-		w.must(json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
+		w.Must(json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
 		if _, ok := fields.Spec["f:suspend"]; ok {
 			l.owners = append(l.owners, entry.Manager)
 		}

@@ -52,35 +52,35 @@ func newReplica() *replica {
 
 func (w *world) receiver(name string, change ...func(*v1alpha1.GateReceiverSpec)) *v1alpha1.GateReceiver {
 	w.Helper()
-	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: v1alpha1.GateReceiverSpec{
+	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: v1alpha1.GateReceiverSpec{
 		Type: v1alpha1.GenericHMACReceiver, SecretRef: &meta.LocalObjectReference{Name: name},
 		Gates: []v1alpha1.GateReference{{Name: "production"}}, Action: "open",
 	}}
 	for _, c := range change {
 		c(&obj.Spec)
 	}
-	w.must(cluster.Client.Create(w.ctx, obj))
+	w.Must(cluster.Client.Create(w.Context(), obj))
 	return obj
 }
 
 // token writes the Secret of a receiver.
 func (w *world) token(name string, data map[string]string) {
 	w.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, StringData: data}
-	err := cluster.Client.Create(w.ctx, secret)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, StringData: data}
+	err := cluster.Client.Create(w.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
-		w.must(cluster.Client.Delete(w.ctx, secret))
+		w.Must(cluster.Client.Delete(w.Context(), secret))
 		secret.ResourceVersion = ""
-		err = cluster.Client.Create(w.ctx, secret)
+		err = cluster.Client.Create(w.Context(), secret)
 	}
-	w.must(err)
+	w.Must(err)
 }
 
 // loads has a replica look at a receiver, and returns when it looks again.
 func (w *world) loads(r *replica, obj *v1alpha1.GateReceiver) (time.Duration, error) {
 	w.Helper()
-	result, err := r.Reconcile(w.ctx, requestFor(obj))
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	result, err := r.Reconcile(w.Context(), requestFor(obj))
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj))
 	return result.RequeueAfter, err
 }
 
@@ -110,32 +110,32 @@ func TestAReceiverIsReadyOnceItHasAToken(t *testing.T) {
 	r := newReplica()
 	obj := w.receiver("ci", func(s *v1alpha1.GateReceiverSpec) { s.Interval = &metav1.Duration{Duration: time.Hour} })
 	again, err := w.loads(r, obj)
-	w.must(err)
+	w.Must(err)
 	w.saysReceiver(obj, "", "Ready False TokenNotFound")
 	if again <= 0 || again > time.Minute {
 		t.Errorf("a Secret that is created later is found after %s", again)
 	}
 	w.token("ci", map[string]string{"other": "t"})
 	_, err = w.loads(r, obj)
-	w.must(err)
+	w.Must(err)
 	w.saysReceiver(obj, "", "Ready False TokenNotFound")
 	if message := conditions.GetMessage(obj, "Ready"); !strings.Contains(message, "required field 'token'") {
 		t.Errorf("says %q", message)
 	}
 	w.token("ci", map[string]string{"token": "t0"})
 	again, err = w.loads(r, obj)
-	w.must(err)
+	w.Must(err)
 	w.saysReceiver(obj, pathFor(obj, "t0"), "Ready True Succeeded")
 	if again < 50*time.Minute || again > 70*time.Minute {
 		t.Errorf("looks again after %s", again)
 	}
 	r.fault = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "ci", errors.New("no"))
 	_, err = w.loads(r, obj)
-	w.must(err)
+	w.Must(err)
 	w.saysReceiver(obj, "", "Ready False TokenNotFound")
 	r.fault = nil
 	_, err = w.loads(r, obj)
-	w.must(err)
+	w.Must(err)
 	r.fault = errBroken
 	if _, err = w.loads(r, obj); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
@@ -151,12 +151,12 @@ func TestAReceiverWithABadExpressionIsStalledUntilItsSpecChanges(t *testing.T) {
 	looks := func(want ...string) {
 		t.Helper()
 		_, err := w.loads(r, obj)
-		w.must(err)
+		w.Must(err)
 		w.saysReceiver(obj, pathFor(obj, "t0"), want...)
 	}
 	change := func(spec string) {
 		t.Helper()
-		w.must(cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
+		w.Must(cluster.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
 	}
 	for _, field := range []string{"filter", "actionExpr"} {
 		looks("Ready False InvalidCELExpression", "Stalled True InvalidCELExpression")
@@ -176,7 +176,7 @@ func TestTwoReplicasReportTheSameAndDoNotFight(t *testing.T) {
 	obj := w.receiver("ci")
 	for _, r := range []*replica{one, two, one, two} {
 		_, err := w.loads(r, obj)
-		w.must(err)
+		w.Must(err)
 	}
 	// The first report is one write for the conditions and one for the rest.
 	if len(one.writes.take("")) != 2 || len(two.writes.take("")) > 0 {
@@ -186,14 +186,14 @@ func TestTwoReplicasReportTheSameAndDoNotFight(t *testing.T) {
 	w.token("ci", map[string]string{"token": "t1", "previousToken": "t0"})
 	before := obj.DeepCopy()
 	_, err := w.loads(one, obj)
-	w.must(err)
+	w.Must(err)
 	w.saysReceiver(obj, pathFor(obj, "t1"), "Ready True Succeeded")
 	if !(pathChanged{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: obj}) || (pathChanged{}).Update(event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}) {
 		t.Error("another replica does not follow")
 	}
 	for _, r := range []*replica{two, one, two} {
 		_, err := w.loads(r, obj)
-		w.must(err)
+		w.Must(err)
 	}
 	if len(one.writes.take("")) != 1 || len(two.writes.take("")) > 0 {
 		t.Errorf("another one writes what is there already")
@@ -212,11 +212,11 @@ func TestReplicasAgreeOnWhoseAPathIs(t *testing.T) {
 	for range 3 {
 		for _, obj := range []*v1alpha1.GateReceiver{older, younger} {
 			_, err := w.loads(one, obj)
-			w.must(err)
+			w.Must(err)
 		}
 		for _, obj := range []*v1alpha1.GateReceiver{younger, older, younger} {
 			_, err := w.loads(two, obj)
-			w.must(err)
+			w.Must(err)
 		}
 	}
 	path := pathFor(older, "t0")
@@ -232,11 +232,9 @@ func TestAReconcileRequestIsAnswered(t *testing.T) {
 	r := newReplica()
 	w.token("ci", map[string]string{"token": "t0"})
 	obj := w.receiver("ci")
-	before := obj.DeepCopy()
-	obj.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
-	w.must(cluster.Client.Patch(w.ctx, obj, client.MergeFrom(before)))
+	w.Annotate(obj, meta.ReconcileRequestAnnotation, "now")
 	_, err := w.loads(r, obj)
-	w.must(err)
+	w.Must(err)
 	if got := obj.Status.LastHandledReconcileAt; got != "now" {
 		t.Errorf("got %q", got)
 	}
@@ -248,7 +246,7 @@ func TestADeletedReceiverIsForgotten(t *testing.T) {
 	table := &forgotten{ReceiverTable: r.Table}
 	r.Table = table
 	obj := w.receiver("ci")
-	w.must(cluster.Client.Delete(w.ctx, obj))
+	w.Must(cluster.Client.Delete(w.Context(), obj))
 	w.mustBeForgotten(r, table, obj)
 }
 
@@ -263,15 +261,15 @@ func TestAReceiverThatSomebodyKeepsFromGoingIsForgottenToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	obj.Finalizers = []string{"example.com/keep"}
-	w.must(cluster.Client.Update(w.ctx, obj))
-	w.must(cluster.Client.Delete(w.ctx, obj))
+	w.Must(cluster.Client.Update(w.Context(), obj))
+	w.Must(cluster.Client.Delete(w.Context(), obj))
 	w.mustBeForgotten(r, table, obj)
-	w.must(cluster.Client.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	w.Must(cluster.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
 func (w *world) mustBeForgotten(r *replica, table *forgotten, obj *v1alpha1.GateReceiver) {
 	w.Helper()
-	if result, err := r.Reconcile(w.ctx, requestFor(obj)); err != nil || !result.IsZero() || !slices.Equal(table.names, []string{"ci"}) {
+	if result, err := r.Reconcile(w.Context(), requestFor(obj)); err != nil || !result.IsZero() || !slices.Equal(table.names, []string{"ci"}) {
 		w.Errorf("got %v, %v, forgotten are %q", result, err, table.names)
 	}
 }

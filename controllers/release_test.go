@@ -19,7 +19,7 @@ import (
 func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
 	t.Helper()
 	w := reaching(t)
-	namespaces := []string{w.namespace, w.newNamespace()}
+	namespaces := []string{w.Namespace, w.NewNamespace()}
 	slices.Sort(namespaces) // the turns go by name
 	var apps []*target.Object
 	for _, name := range []string{"a", "b", "c"} {
@@ -28,7 +28,7 @@ func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
 	apps = append(apps, w.kustomizationIn(namespaces[1], "d", nil))
 	here, there := all(), all()
 	here.Namespace, there.Namespace = namespaces[0], namespaces[1]
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: time.Hour},
 		Targets: []v1alpha1.TargetReference{here, there}, Release: &v1alpha1.ReleasePolicy{PerMinute: 2},
 	})
@@ -145,7 +145,7 @@ func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
 	for name, spoil := range map[string]func(*world, *target.Object){
 		"under deletion": func(w *world, app *target.Object) {
 			w.flux(app, `{"metadata":{"finalizers":["example.com/stuck"]}}`)
-			w.must(cluster.Client.Delete(w.ctx, &w.reload(app).Unstructured))
+			w.Must(cluster.Client.Delete(w.Context(), &w.reload(app).Unstructured))
 		},
 		"refused": func(w *world, app *target.Object) {
 			w.writes.before = func(write string) error {
@@ -177,7 +177,7 @@ func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
 	w.issue(soon, start.Add(-200*day), start.Add(25*time.Hour)) // Disabled: nobody else lets it go
 	w.issue(free, start.Add(-30*day), start.Add(26*time.Hour))
 	later := []*target.Object{w.certificate("a", nil), w.certificate("b", nil)}
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: 1000 * time.Hour},
 		Targets: []v1alpha1.TargetReference{certificates}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
 	})
@@ -221,9 +221,9 @@ func TestACacheThatIsBehindGrantsNoTurnTwice(t *testing.T) {
 func TestAPaceThatIsTakenAwayReleasesTheRestAtOnce(t *testing.T) {
 	for name, change := range map[string]func(*world, *v1alpha1.Gate){
 		"from the spec": func(w *world, g *v1alpha1.Gate) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Release = nil })
+			w.Edit(g, func() { g.Spec.Release = nil })
 		},
-		"with the gate": func(w *world, g *v1alpha1.Gate) { w.must(w.Delete(w.ctx, g)) },
+		"with the gate": func(w *world, g *v1alpha1.Gate) { w.Must(w.Delete(w.Context(), g)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, g, apps := pacedWorld(t)

@@ -14,7 +14,7 @@ import (
 func TestEnforceHoldsAResumedTargetAgain(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	for range 3 {
 		w.resume(app)
@@ -38,7 +38,7 @@ func TestEnforceHoldsAResumedTargetAgain(t *testing.T) {
 func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	w := newWorld(t)
 	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", Window: duration(time.Hour), ResumePolicy: v1alpha1.ResumePolicyRespect,
 		Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
 	})
@@ -75,7 +75,7 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 			t.Parallel()
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.gate("production", v1alpha1.GateSpec{
+			g := w.Gate("production", v1alpha1.GateSpec{
 				Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
 			})
 			if !before {
@@ -105,7 +105,7 @@ func TestRespectLeavesAResumedTargetThatCannotBeReadAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
 	w.reconcile(g)
@@ -137,11 +137,11 @@ func (b brokenGet) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 func TestRespectThatBecomesEnforceHoldsAgain(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.reconcile(g)
 	w.resume(app)
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyEnforce })
+	w.Edit(g, func() { g.Spec.ResumePolicy = v1alpha1.ResumePolicyEnforce })
 	w.reconcile(g)
 	w.expectHeld(app, g)
 }
@@ -149,7 +149,7 @@ func TestRespectThatBecomesEnforceHoldsAgain(t *testing.T) {
 func TestEventsAreToldOnChangeOnly(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
 	k := key(g)
 	for _, step := range []struct {
 		at   time.Duration
@@ -161,8 +161,8 @@ func TestEventsAreToldOnChangeOnly(t *testing.T) {
 			"Normal Kustomization/apps GateClosed: Reconciliation is waiting approval, gate '" + k + "' is closed."}},
 		{time.Minute, nil, nil},
 		{hours(1), func() {
-			w.annotate(g, v1alpha1.OpenReasonAnnotation, "hotfix 42")
-			w.annotate(g, v1alpha1.OpenRequestedByAnnotation, "alice")
+			w.Annotate(g, v1alpha1.OpenReasonAnnotation, "hotfix 42")
+			w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "alice")
 			w.open(g, start.Add(hours(1)))
 		}, []string{
 			"Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
@@ -190,7 +190,7 @@ func TestAnEventIsToldEvenIfTheConditionTakesASecondTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			for _, reason := range []string{v1alpha1.GateClosedReason, v1alpha1.GateOpenedReason} {
 				w.writes.before = once("patch-status Kustomization", fail)
 				if _, err := w.try(g); err != nil {

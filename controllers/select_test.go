@@ -34,7 +34,7 @@ func TestTargetsAreSelected(t *testing.T) {
 			w.kustomization("a", critical)
 			w.kustomization("b", map[string]string{"tier": "critical"})
 			w.kustomization("c", map[string]string{"tier": "other"})
-			g := w.closedGate("production", tc.targets...)
+			g := w.ClosedGate("production", tc.targets...)
 			w.reconcile(g)
 			n := int64(len(tc.held))
 			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: n, Held: n})
@@ -42,7 +42,7 @@ func TestTargetsAreSelected(t *testing.T) {
 				t.Errorf("not ready: %s, %v", conditions.GetMessage(g, meta.ReadyCondition), g.Status.Failures)
 			}
 			for _, name := range []string{"a", "b", "c"} {
-				obj := inGit(w.namespace, name, nil)
+				obj := inGit(w.Namespace, name, nil)
 				want := false
 				for _, held := range tc.held {
 					want = want || held == name
@@ -67,12 +67,12 @@ func reaching(t *testing.T) *world {
 
 func TestTargetsOfOtherNamespaces(t *testing.T) {
 	w := reaching(t)
-	other := w.newNamespace()
+	other := w.NewNamespace()
 	here, there := w.kustomization("apps", nil), inGit(other, "apps", nil)
-	w.must(gitApply(w.ctx, there))
+	w.Must(gitApply(w.Context(), there))
 	ref := named("apps")
 	ref.Namespace = other
-	g := w.closedGate("production", ref)
+	g := w.ClosedGate("production", ref)
 	w.reconcile(g)
 	w.expectHeld(there, g)
 	w.expectUntouched(here)
@@ -81,12 +81,12 @@ func TestTargetsOfOtherNamespaces(t *testing.T) {
 func TestATargetThatIsNoLongerNamedIsReleased(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.kustomization("a", nil), w.kustomization("b", map[string]string{"tier": "critical"})
-	g := w.closedGate("production", named("a"), all("tier", "critical"))
+	g := w.ClosedGate("production", named("a"), all("tier", "critical"))
 	w.reconcile(g)
 	w.expectHeld(a, g)
 	w.expectHeld(b, g)
 
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = g.Spec.Targets[1:] })
+	w.Edit(g, func() { g.Spec.Targets = g.Spec.Targets[1:] })
 	w.reconcile(g)
 	w.expectReleased(a, g)
 	w.expectHeld(b, g)
@@ -102,17 +102,17 @@ func TestATargetUnderDeletionIsNotHeld(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	app.SetFinalizers([]string{"finalizers.fluxcd.io"})
-	w.must(cluster.Client.Update(w.ctx, &app.Unstructured))
-	w.must(cluster.Client.Delete(w.ctx, &app.Unstructured))
-	g := w.closedGate("production", named("apps"))
+	w.Must(cluster.Client.Update(w.Context(), &app.Unstructured))
+	w.Must(cluster.Client.Delete(w.Context(), &app.Unstructured))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.expectUntouched(app)
 	if got := g.Status.Targets.Held; got != 0 {
 		t.Errorf("%d held", got)
 	}
 	app.SetFinalizers(nil)
-	w.must(cluster.Client.Update(w.ctx, &app.Unstructured))
-	err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app)
+	w.Must(cluster.Client.Update(w.Context(), &app.Unstructured))
+	err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(app), app)
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("still there: %v", err)
 	}
@@ -123,11 +123,11 @@ func TestATargetThatVanishesBetweenReadingAndWritingIsNoFailure(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
-			g := w.closedGate("production", named("apps"), named("other"))
-			w.writes.before = once(at+"/apps", func() error { return cluster.Client.Delete(w.ctx, &app.Unstructured) })
+			g := w.ClosedGate("production", named("apps"), named("other"))
+			w.writes.before = once(at+"/apps", func() error { return cluster.Client.Delete(w.Context(), &app.Unstructured) })
 			w.reconcile(g)
 			w.expectHeld(other, g)
-			err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(app), app)
+			err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(app), app)
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("a deleted target is back: %v", err)
 			}

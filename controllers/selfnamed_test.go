@@ -28,7 +28,7 @@ func (w *world) name(obj *target.Object, gates ...string) {
 func (w *world) missing(namespace, name string) ctrl.Result {
 	w.Helper()
 	result, err := w.tryNamed(namespace, name)
-	w.must(err)
+	w.Must(err)
 	return result
 }
 
@@ -42,10 +42,10 @@ func (w *world) expectRefused(obj *target.Object, gates []string, reason, messag
 
 func TestAnObjectThatNamesItsGatesWaitsForAllOfThem(t *testing.T) {
 	w := reaching(t)
-	other := w.newNamespace()
+	other := w.NewNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, "production", other+"/qa")
-	production := w.closedGate("production")
+	production := w.ClosedGate("production")
 	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
 
 	w.reconcile(production)
@@ -64,7 +64,7 @@ func TestAGateThatGovernsByBothWaysCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.name(app, "production")
-	g := w.closedGate("production", named("apps"), all())
+	g := w.ClosedGate("production", named("apps"), all())
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
@@ -73,7 +73,7 @@ func TestAGateThatGovernsByBothWaysCountsOnce(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.name(app, "production")
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil })
+	w.Edit(g, func() { g.Spec.Targets = nil })
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.name(app)
@@ -86,8 +86,8 @@ func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.name(app, "production")
-	gate := w.namespace + "/production"
-	if result := w.missing(w.namespace, "production"); result.RequeueAfter != missingInterval {
+	gate := w.Namespace + "/production"
+	if result := w.missing(w.Namespace, "production"); result.RequeueAfter != missingInterval {
 		t.Errorf("looked at again after %s", result.RequeueAfter)
 	}
 	w.expectRefused(app, []string{gate}, "GateNotFound", "gate '"+gate+"' does not exist.")
@@ -95,22 +95,22 @@ func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	w.resume(app)
-	w.missing(w.namespace, "production")
+	w.missing(w.Namespace, "production")
 	w.expectRefused(app, []string{gate}, "GateNotFound", "gate '"+gate+"' does not exist.")
 	w.writes.take("")
-	w.missing(w.namespace, "production")
+	w.missing(w.Namespace, "production")
 	if got := w.writes.take(""); len(got) > 0 {
 		t.Errorf("writes although nothing changed: %q", got)
 	}
 
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.reconcile(g)
 	w.expectRefused(app, []string{gate}, "GateNotFound", "gate '"+gate+"' does not exist.")
 	w.name(app)
-	if result := w.missing(w.namespace, "production"); result.RequeueAfter != 0 {
+	if result := w.missing(w.Namespace, "production"); result.RequeueAfter != 0 {
 		t.Errorf("looked at again after %s although nothing names it", result.RequeueAfter)
 	}
 	if w.suspended(app) {
@@ -122,14 +122,14 @@ func TestGatesThatAreMissingAndGatesThatAreClosedDoNotWriteInTurns(t *testing.T)
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.name(app, "a", "b", "production")
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	round := func() {
-		w.missing(w.namespace, "a")
-		w.missing(w.namespace, "b")
+		w.missing(w.Namespace, "a")
+		w.missing(w.Namespace, "b")
 		w.reconcile(g)
 	}
 	round()
-	a, b := w.namespace+"/a", w.namespace+"/b"
+	a, b := w.Namespace+"/a", w.Namespace+"/b"
 	w.expectRefused(app, []string{a, b, key(g)}, "GateNotFound", "gate '"+a+"' does not exist.")
 	w.writes.take("")
 	round()
@@ -150,16 +150,16 @@ func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	w.name(app, "production and qa")
-	w.missing(w.namespace, "*")
-	w.expectRefused(app, []string{w.namespace + "/*"}, "GateNotFound",
+	w.missing(w.Namespace, "*")
+	w.expectRefused(app, []string{w.Namespace + "/*"}, "GateNotFound",
 		"annotation "+v1alpha1.GatesAnnotation+" must be a list of at most 32 gates, each as name or namespace/name.")
 	w.name(app, "production")
-	w.missing(w.namespace, "*")
+	w.missing(w.Namespace, "*")
 	if !w.suspended(app) {
 		t.Error("not held, although the gate that it names now does not exist")
 	}
-	w.reconcile(w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
-	w.missing(w.namespace, "*")
+	w.reconcile(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
+	w.missing(w.Namespace, "*")
 	if w.suspended(app) {
 		t.Error("still held in the name of a gate that it no longer names")
 	}
@@ -167,7 +167,7 @@ func TestAnAnnotationThatIsNoListOfGatesHolds(t *testing.T) {
 
 func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w := reaching(t)
-	other := w.newNamespace()
+	other := w.NewNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, other+"/qa")
 	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
@@ -180,7 +180,7 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
 	equal(t, *qa.Status.Targets, v1alpha1.TargetCounts{})
 
-	w.must(cluster.Client.Delete(w.ctx, qa))
+	w.Must(cluster.Client.Delete(w.Context(), qa))
 	w.reconcile(qa)
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", refused)
 	w.AllowCrossNamespaceRefs = true
@@ -191,12 +191,12 @@ func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
 // With --watch-all-namespaces=false nobody reconciles the Gates of others.
 func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 	w := reaching(t)
-	other := w.newNamespace()
+	other := w.NewNamespace()
 	app := w.kustomization("apps", nil)
 	w.name(app, other+"/qa")
 	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
-	w.Namespaces = map[string]ctrlcache.Config{w.namespace: {}}
-	if _, err := w.reconcileMissing(w.ctx, client.ObjectKeyFromObject(qa), start); err != nil {
+	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
+	if _, err := w.reconcileMissing(w.Context(), client.ObjectKeyFromObject(qa), start); err != nil {
 		t.Fatal(err)
 	}
 	w.expectRefused(app, []string{key(qa)}, "AccessDenied", outOfReach(qa))
@@ -214,39 +214,39 @@ func TestWhatIsHeldInNobodysNameIsReleasedIfNoGateIsClosed(t *testing.T) {
 		held    bool
 	}{
 		"the gate is gone": {func(w *world, _ *target.Object, g *v1alpha1.Gate) {
-			w.must(cluster.Client.Delete(w.ctx, g))
+			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.reconcile(g)
 		}, false},
 		"the gate is gone, and was suspended before": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
-			w.missing(w.namespace, "")
+			w.Edit(g, func() { g.Spec.Suspend = true })
+			w.missing(w.Namespace, "")
 			if !w.suspended(app) {
 				w.Error("released although its gate is closed")
 			}
-			w.must(cluster.Client.Delete(w.ctx, g))
+			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.reconcile(g)
 		}, false},
 		"the gate is closed": {func(*world, *target.Object, *v1alpha1.Gate) {}, true},
 		"another gate that is closed is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
 			w.name(app, "missing")
-			w.must(cluster.Client.Delete(w.ctx, g))
+			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.reconcile(g)
 		}, true},
 		"another gate that is open is named": {func(w *world, app *target.Object, g *v1alpha1.Gate) {
 			w.name(app, "open")
-			w.reconcile(w.gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
-			w.must(cluster.Client.Delete(w.ctx, g))
+			w.reconcile(w.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
+			w.Must(cluster.Client.Delete(w.Context(), g))
 			w.reconcile(g)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.closedGate("production", named("apps"))
+			g := w.ClosedGate("production", named("apps"))
 			w.reconcile(g)
 			w.flux(app, strip)
 			tc.arrange(w, app, g)
-			w.missing(w.namespace, "")
+			w.missing(w.Namespace, "")
 			if got := w.suspended(app); got != tc.held {
 				t.Errorf("held is %t, want %t", got, tc.held)
 			}
@@ -259,7 +259,7 @@ func TestWhatIsHeldInNobodysNameIsReleasedIfNoGateIsClosed(t *testing.T) {
 func TestAnOpenGateDoesNotReleaseInNobodysNameWhatAnotherHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	a, b := w.closedGate("a", named("apps")), w.gate("b", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
+	a, b := w.ClosedGate("a", named("apps")), w.Gate("b", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
 	w.reconcile(a)
 	w.reconcile(b)
 	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
@@ -278,21 +278,21 @@ func TestWhatIsHeldInNobodysNameIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	w.Edit(g, func() { g.Spec.Suspend = true })
 	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":null}}}`)
-	if result := w.missing(w.namespace, ""); result.RequeueAfter != missingInterval || !w.suspended(app) {
+	if result := w.missing(w.Namespace, ""); result.RequeueAfter != missingInterval || !w.suspended(app) {
 		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
 	}
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend, g.Spec.Targets = false, nil })
+	w.Edit(g, func() { g.Spec.Suspend, g.Spec.Targets = false, nil })
 	w.reconcile(g)
 	w.writes.before = failing("Kustomization")
-	if _, err := w.tryNamed(w.namespace, ""); err == nil {
+	if _, err := w.tryNamed(w.Namespace, ""); err == nil {
 		t.Error("it can be written")
 	}
 	w.writes.heal()
-	if result := w.missing(w.namespace, ""); result.RequeueAfter != 0 || w.suspended(app) {
+	if result := w.missing(w.Namespace, ""); result.RequeueAfter != 0 || w.suspended(app) {
 		t.Errorf("looked at again after %s, held %t", result.RequeueAfter, w.suspended(app))
 	}
 }
@@ -304,12 +304,12 @@ func TestWhatNamesAGateThatGoesIsNotReleasedForAMoment(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	w.name(app, "production")
 	w.crowd(app, 0)
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	w.reconcile(g)
 	if l := w.look(app); l.suspend != true || l.heldBy != "" {
 		t.Fatalf("got %+v", l)
 	}
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.writes.take("")
 	w.reconcile(g)
 	if !w.gone(g) || !w.suspended(app) {

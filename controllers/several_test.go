@@ -29,8 +29,8 @@ func TestTwoGatesOnOneTargetInEveryOrder(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			gates := []*v1alpha1.Gate{
-				w.gate("a", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{named("apps")}}),
-				w.gate("b", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}}),
+				w.Gate("a", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{named("apps")}}),
+				w.Gate("b", v1alpha1.GateSpec{Default: "opened", Targets: []v1alpha1.TargetReference{all()}}),
 			}
 			var closed []*v1alpha1.Gate
 			for i, c := range order {
@@ -59,7 +59,7 @@ func TestTwoGatesOnOneTargetInEveryOrder(t *testing.T) {
 func TestATargetNamesAllGatesThatHoldIt(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	b, a := w.closedGate("b", named("apps")), w.closedGate("a", named("apps"))
+	b, a := w.ClosedGate("b", named("apps")), w.ClosedGate("a", named("apps"))
 	w.reconcile(b)
 	w.reconcile(a)
 	want := key(a) + "," + key(b)
@@ -72,22 +72,22 @@ func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 	w := newWorld(t)
 	both, mine, foreign := w.kustomization("both", nil), w.kustomization("mine", nil), w.kustomization("foreign", nil)
 	w.suspend(foreign)
-	a, b := w.closedGate("a", all()), w.closedGate("b", named("both"))
+	a, b := w.ClosedGate("a", all()), w.ClosedGate("b", named("both"))
 	w.reconcile(a)
 	w.reconcile(b)
 	w.expectHeld(both, a, b)
 
-	w.must(cluster.Client.Delete(w.ctx, a))
+	w.Must(cluster.Client.Delete(w.Context(), a))
 	w.writes.before = failing("apply Kustomization/mine")
 	if _, err := w.try(a); err == nil {
 		t.Error("no error although a target could not be released")
 	}
-	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(a), a); err != nil {
+	if err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(a), a); err != nil {
 		t.Errorf("the finalizer does not wait for the release: %v", err)
 	}
 	w.writes.heal()
 	w.reconcile(a)
-	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(a), a); !apierrors.IsNotFound(err) {
+	if err := cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(a), a); !apierrors.IsNotFound(err) {
 		t.Errorf("the gate is not gone: %v, finalizers %q", err, a.Finalizers)
 	}
 	w.expectReleased(mine, a)
@@ -98,11 +98,11 @@ func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 func TestASuspendedGateUnderDeletionReleases(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	w.Edit(g, func() { g.Spec.Suspend = true })
 	w.reconcile(g)
-	w.must(cluster.Client.Delete(w.ctx, g))
+	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.reconcile(g)
 	w.expectReleased(app, g)
 }
@@ -110,11 +110,11 @@ func TestASuspendedGateUnderDeletionReleases(t *testing.T) {
 func TestAnOrphanOfAGateDeletedByForceIsReleased(t *testing.T) {
 	w := newWorld(t)
 	orphan, shared := w.kustomization("orphan", nil), w.kustomization("shared", nil)
-	a, b := w.closedGate("a", all()), w.closedGate("b", named("shared"))
+	a, b := w.ClosedGate("a", all()), w.ClosedGate("b", named("shared"))
 	w.reconcile(a)
 	w.reconcile(b)
-	w.must(cluster.Client.Delete(w.ctx, a))
-	w.edit(a, func(g *v1alpha1.Gate) { g.Finalizers = nil })
+	w.Must(cluster.Client.Delete(w.Context(), a))
+	w.Edit(a, func() { a.Finalizers = nil })
 	w.expectHeld(orphan, a)
 
 	w.reconcile(a)
@@ -126,14 +126,14 @@ func TestAnOrphanOfAGateDeletedByForceIsReleased(t *testing.T) {
 func TestAGateThatOnlyTheCacheLacksKeepsItsHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.closedGate("production", named("apps"))
+	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	key := client.ObjectKeyFromObject(g)
-	if _, err := w.reconcileMissing(w.ctx, key, start); err != nil {
+	if _, err := w.reconcileMissing(w.Context(), key, start); err != nil {
 		t.Error(err)
 	}
 	w.expectHeld(app, g)
-	held, err := w.Targets.HeldBy(w.ctx, key.String())
+	held, err := w.Targets.HeldBy(w.Context(), key.String())
 	if err != nil || len(held) != 1 || held[0].GetUID() != w.reload(app).GetUID() {
 		t.Errorf("got %v, %v", held, err)
 	}

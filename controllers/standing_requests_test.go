@@ -29,7 +29,7 @@ func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.kustomizations(3 * writesAtOnce)
-			g := w.gate("production", v1alpha1.GateSpec{
+			g := w.Gate("production", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
 				Windows: []v1alpha1.Period{dated("first", hours(1), hours(2)), dated("second", hours(3), hours(4))},
 			})
@@ -56,7 +56,7 @@ func TestWhatIsRequestedWhileTheTargetsAreBroughtToItIsNotLost(t *testing.T) {
 				case 2:
 					ask(told, start.Add(began))
 				case 4 * writesAtOnce:
-					w.annotate(told, annotation, "")
+					w.Annotate(told, annotation, "")
 				}
 				return nil
 			}
@@ -103,11 +103,11 @@ func TestWhatIsRequestedIsNotLostToAConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kustomizations(2 * writesAtOnce)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	stripped := false
 	w.askedMeanwhile(g, func(told *v1alpha1.Gate) {
 		stripped = true
-		w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+		w.Annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
 	})
 	w.reconcile(g)
 	w.writes.heal()
@@ -125,15 +125,15 @@ func TestWhatIsRequestedOfAGateIsNotAskedOfItsSuccessor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kustomizations(2 * writesAtOnce)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	successor := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}, Spec: *g.Spec.DeepCopy()}
 	w.askedMeanwhile(g, func(told *v1alpha1.Gate) {
-		w.must(cluster.Client.Delete(w.ctx, g.DeepCopy()))
-		w.must(cluster.Client.Patch(w.ctx, told, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-		w.must(cluster.Client.Create(w.ctx, successor))
+		w.Must(cluster.Client.Delete(w.Context(), g.DeepCopy()))
+		w.Must(cluster.Client.Patch(w.Context(), told, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		w.Must(cluster.Client.Create(w.Context(), successor))
 	})
 	_, _ = w.try(g) // what is gone cannot be written
-	w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
 	if successor.UID == "" || g.UID != successor.UID || g.Status.LastRequest != nil || len(g.Status.HandledRequests) > 0 {
 		t.Errorf("the successor %q has the status %+v", successor.UID, g.Status)
 	}
@@ -145,12 +145,12 @@ func TestWhatIsRequestedWhileTargetsLeaveIsNotLost(t *testing.T) {
 	w := newWorld(t)
 	web := w.kustomization("web", nil)
 	w.kustomizations(2 * writesAtOnce)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
 		Windows: []v1alpha1.Period{dated("day", hours(1), hours(3))},
 	})
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{named("web")} })
+	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{named("web")} })
 	w.in(hours(1))
 	var mu sync.Mutex
 	told, leave := g.DeepCopy(), 0
@@ -166,7 +166,7 @@ func TestWhatIsRequestedWhileTargetsLeaveIsNotLost(t *testing.T) {
 		case 2:
 			w.close(told, start.Add(hours(1)))
 		case 2*writesAtOnce - 2:
-			w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+			w.Annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
 		}
 		return nil
 	}
@@ -186,7 +186,7 @@ func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kustomizations(2 * writesAtOnce)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all()},
 		Windows: []v1alpha1.Period{dated("day", hours(1), hours(3))},
 	})
@@ -209,7 +209,7 @@ func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 		if strings.HasSuffix(write, "Gate/production") {
 			if targets >= 2 && !stripped {
 				stripped = true
-				w.annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
+				w.Annotate(told, v1alpha1.CloseRequestedAtAnnotation, "")
 			}
 			return nil
 		}
@@ -219,7 +219,7 @@ func TestWhatIsRequestedWhileAPlannedRequestBeginsIsNotLost(t *testing.T) {
 		case 2:
 			w.close(told, start.Add(closes))
 		case 2*writesAtOnce - 4:
-			w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(told), told))
+			w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(told), told))
 			known = gate.IsOpen(told, start.Add(closes-1)) && !gate.IsOpen(told, start.Add(closes))
 		}
 		return nil
@@ -245,13 +245,13 @@ func TestWhatIsHandledIsNotHandledAgainByACacheThatIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kustomizations(2 * writesAtOnce)
-	g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
 	w.close(g, start.Add(hours(1)))
 	w.reconcile(g)
 	stale := g.DeepCopy()
 	w.in(hours(1))
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{all()} })
+	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{all()} })
 	stale.Spec, stale.Generation = g.Spec, g.Generation
 	w.close(g, start.Add(hours(1.5)))
 	w.in(hours(2))
@@ -287,7 +287,7 @@ func TestWhatIsHandledIsNotHandledAgainByACacheThatIsBehind(t *testing.T) {
 func TestAnOpeningStopsAtTheInstantThatIsAskedForMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{dated("day", hours(1), hours(3))},
 	})
 	w.in(hours(1))
@@ -299,7 +299,7 @@ func TestAnOpeningStopsAtTheInstantThatIsAskedForMeanwhile(t *testing.T) {
 		holds bool
 	}{{closes - standingFor/2, true}, {closes - 1, true}, {closes, false}} {
 		w.in(tc.at)
-		if s.holds(w.ctx) != tc.holds {
+		if s.holds(w.Context()) != tc.holds {
 			t.Errorf("it stands %s before it closes: %t", closes-tc.at, !tc.holds)
 		}
 	}
@@ -317,9 +317,9 @@ func TestWhatIsRequestedWhileNobodyKnowsTheTimeIsAskedForAgain(t *testing.T) {
 		return w.clock.Now(), nil
 	}
 	w.kustomizations(2 * writesAtOnce)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.reconcile(g)
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateOpened })
+	w.Edit(g, func() { g.Spec.Default = v1alpha1.StateOpened })
 	var writes atomic.Int64
 	w.writes.before = func(write string) error {
 		if strings.Contains(write, "Kustomization/") {

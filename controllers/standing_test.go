@@ -37,22 +37,22 @@ func TestAGateThatIsToldOtherwiseDoesNotGoOn(t *testing.T) {
 		"opening, the window is over": {false, nothing, hours(3), true},
 		"opening, the clock is set":   {false, nothing, -1, true},
 		"opening, a spec that closes": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Windows = windows[1:] })
+			w.Edit(g, func() { g.Spec.Windows = windows[1:] })
 		}, 0, true},
 		"opening, another spec": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Windows = windows[:1] })
+			w.Edit(g, func() { g.Spec.Windows = windows[:1] })
 		}, 0, false},
 		"closing, a request to open": {true, func(w *world, g *v1alpha1.Gate, now time.Time) { w.open(g, now) }, 0, false},
 		"closing, a window begins":   {true, nothing, hours(5), false},
 		"closing, another spec": {true, func(w *world, g *v1alpha1.Gate, _ time.Time) {
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Windows = windows[:1] })
+			w.Edit(g, func() { g.Spec.Windows = windows[:1] })
 		}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			apps := w.kustomizations(3 * writesAtOnce)
-			g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: windows, Targets: []v1alpha1.TargetReference{all()}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: windows, Targets: []v1alpha1.TargetReference{all()}})
 			if tc.closes {
 				w.in(hours(1))
 			}
@@ -107,7 +107,7 @@ func TestWhatAnOpeningDidNotGetToIsHeldAnew(t *testing.T) {
 			w := newWorld(t)
 			w.WritesAtOnce = 2
 			apps := w.kustomizations(v1alpha1.MaxFailures + 2)
-			g := w.gate("production", v1alpha1.GateSpec{
+			g := w.Gate("production", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()},
 				Windows: []v1alpha1.Period{dated("day", hours(1), hours(2))},
 			})
@@ -152,7 +152,7 @@ func TestWhatIsResumedOnceAGateHasClosedCounts(t *testing.T) {
 			w := newWorld(t)
 			app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
 			both := []v1alpha1.TargetReference{named("apps"), named("other")}
-			g := w.gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: both})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: both})
 			w.writes.after = once(after+"/apps", func() error {
 				w.resume(app)
 				return nil
@@ -163,9 +163,10 @@ func TestWhatIsResumedOnceAGateHasClosedCounts(t *testing.T) {
 				t.Error("it is held again")
 			}
 			// A mistake, which is put right while the other one is let go.
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = both[:1] })
+			w.Edit(g, func() { g.Spec.Targets = both[:1] })
 			w.writes.before = once("apply Kustomization/other", func() error {
-				w.edit(g.DeepCopy(), func(g *v1alpha1.Gate) { g.Spec.Targets = both })
+				other := g.DeepCopy()
+				w.Edit(other, func() { other.Spec.Targets = both })
 				return nil
 			})
 			w.reconcile(g)
@@ -181,26 +182,26 @@ func TestWhatIsResumedOnceAGateHasClosedCounts(t *testing.T) {
 // A mistake in Git, or in a command, is put right while a Gate lets go for good.
 func TestWhatIsLetGoForGoodIsNoLongerOnceThatIsPutRight(t *testing.T) {
 	t.Parallel()
-	noTargets := func(w *world, g *v1alpha1.Gate) { w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = nil }) }
+	noTargets := func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Targets = nil }) }
 	for name, tc := range map[string]struct {
 		mistake, right func(w *world, g *v1alpha1.Gate)
 	}{
 		"targets": {
 			noTargets,
 			func(w *world, g *v1alpha1.Gate) {
-				w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{all()} })
+				w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{all()} })
 			},
 		},
 		"suspended": {
 			noTargets,
-			func(w *world, g *v1alpha1.Gate) { w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true }) },
+			func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Suspend = true }) },
 		},
 		"deleted by force": {
 			func(w *world, g *v1alpha1.Gate) {
-				w.edit(g, func(g *v1alpha1.Gate) { g.Finalizers = nil })
-				w.must(cluster.Client.Delete(w.ctx, g))
+				w.Edit(g, func() { g.Finalizers = nil })
+				w.Must(cluster.Client.Delete(w.Context(), g))
 			},
-			func(w *world, g *v1alpha1.Gate) { w.closedGate(g.Name, all()) },
+			func(w *world, g *v1alpha1.Gate) { w.ClosedGate(g.Name, all()) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +209,7 @@ func TestWhatIsLetGoForGoodIsNoLongerOnceThatIsPutRight(t *testing.T) {
 			w := newWorld(t)
 			w.WritesAtOnce = 2
 			apps := w.kustomizations(8)
-			g := w.closedGate("production", all())
+			g := w.ClosedGate("production", all())
 			w.reconcile(g)
 			tc.mistake(w, g)
 			w.writes.before = once("apply Kustomization", func() error {
@@ -216,7 +217,7 @@ func TestWhatIsLetGoForGoodIsNoLongerOnceThatIsPutRight(t *testing.T) {
 				return nil
 			})
 			_, err := w.try(g)
-			w.must(client.IgnoreNotFound(err))
+			w.Must(client.IgnoreNotFound(err))
 			held := len(slices.DeleteFunc(slices.Clone(apps), func(app *target.Object) bool { return !w.suspended(app) }))
 			if held == len(apps) || held < len(apps)-w.WritesAtOnce {
 				t.Errorf("%d are held", held)
@@ -231,9 +232,10 @@ func TestWhatIsHeldByAGateThatIsSuspendedMeanwhileSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.WritesAtOnce = 2
 	apps := w.kustomizations(8)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	w.writes.before = once("apply Kustomization", func() error {
-		w.edit(g.DeepCopy(), func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+		other := g.DeepCopy()
+		w.Edit(other, func() { other.Spec.Suspend = true })
 		w.in(standingFor)
 		return nil
 	})
@@ -255,7 +257,7 @@ func TestHowManyTargetsAreWrittenAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.WritesAtOnce = 3
 	w.kustomizations(12)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	var mu sync.Mutex
 	var atOnce, most int
 	reached := func(n int) bool {
@@ -307,7 +309,7 @@ func TestAGateThatClosesDoesNotWaitForTheTime(t *testing.T) {
 		}
 	}
 	apps := w.kustomizations(2 * writesAtOnce)
-	g := w.closedGate("production", all())
+	g := w.ClosedGate("production", all())
 	var writes atomic.Int64
 	w.writes.before = func(string) error {
 		n := writes.Add(1)
@@ -335,9 +337,9 @@ func TestTheAPIServerIsAskedForTheTimeOnceForEachOpening(t *testing.T) {
 			w := newWorld(t)
 			asked := w.ahead(0)
 			w.kustomizations(2 * writesAtOnce)
-			g := w.closedGate("production", all())
+			g := w.ClosedGate("production", all())
 			w.reconcile(g)
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Default = v1alpha1.StateOpened })
+			w.Edit(g, func() { g.Spec.Default = v1alpha1.StateOpened })
 			var writes atomic.Int64
 			w.writes.before = func(string) error {
 				n := writes.Add(1)

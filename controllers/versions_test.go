@@ -21,7 +21,7 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		g := w.closedGate("production", named("apps"))
+		g := w.ClosedGate("production", named("apps"))
 		w.reconcile(g)
 		stale := g.DeepCopy()
 		w.resume(app)
@@ -40,23 +40,23 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 	t.Run("GateException", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		g := w.closedGate("production")
+		g := w.ClosedGate("production")
 		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hours(1))
 		r := w.reporter()
 		report := func(ready bool) {
 			t.Helper()
-			_, err := r.Reconcile(w.ctx, requestFor(e))
-			w.must(err)
-			w.must(w.readException(e))
+			_, err := r.Reconcile(w.Context(), requestFor(e))
+			w.Must(err)
+			w.Read(e)
 			if conditions.IsReady(e) != ready {
 				t.Errorf("ready is not to be %t: %v", !ready, e.Status.Conditions)
 			}
 		}
 		report(true)
 		stale := e.DeepCopy()
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+		w.Edit(g, func() { g.Spec.Suspend = true })
 		report(false)
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
+		w.Edit(g, func() { g.Spec.Suspend = false })
 		r.Client = behind{w.Client, stale}
 		report(true)
 	})
@@ -66,15 +66,15 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 // that in its cache until it is done.
 func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.namespace: {}} })
-	g := w.closedGate("production", all())
+	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	g := w.ClosedGate("production", all())
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hours(1))
 	for _, obj := range []interface {
 		client.Object
 		conditions.Setter
 	}{g, e} {
 		ready := func() bool {
-			w.must(cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+			w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj))
 			return conditions.IsReady(obj)
 		}
 		for range 3 {
@@ -84,7 +84,7 @@ func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
 				t.Fatal("no object")
 			}
 			conditions.MarkFalse(obj, meta.ReadyCondition, "Other", "written by another process")
-			w.must(cluster.Client.Status().Patch(w.ctx, obj, client.MergeFrom(before)))
+			w.Must(cluster.Client.Status().Patch(w.Context(), obj, client.MergeFrom(before)))
 		}
 		soon(t, obj.GetName()+" is ready", ready)
 	}

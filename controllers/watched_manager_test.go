@@ -21,7 +21,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 	t.Run("that its readiness changes, and that it is deleted", func(t *testing.T) {
 		w := newWorld(t)
 		stage := w.kustomization("staging", nil)
-		g := w.gate("production", v1alpha1.GateSpec{
+		g := w.Gate("production", v1alpha1.GateSpec{
 			Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour}, Watch: []v1alpha1.WatchReference{staging()},
 		})
 		soonWaits := func(why string) {
@@ -41,7 +41,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		}
 		w.reports(stage, "True", "Succeeded", "")
 		soonOpened()
-		w.must(cluster.Client.Delete(w.ctx, &stage.Unstructured))
+		w.Must(cluster.Client.Delete(w.Context(), &stage.Unstructured))
 		soonWaits("does not exist")
 		stage = w.kustomization("staging", nil)
 		soonWaits("has no condition Ready")
@@ -51,11 +51,11 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 
 	t.Run("that a field changes which no hold needs, in another namespace", func(t *testing.T) {
 		w := newWorld(t)
-		app, stage := w.kustomization("apps", nil), w.kustomizationIn(w.newNamespace(), "staging", nil)
+		app, stage := w.kustomization("apps", nil), w.kustomizationIn(w.NewNamespace(), "staging", nil)
 		ref := staging("dep.spec.interval == '2h' || 'promote' in dep.metadata.annotations")
 		ref.Namespace = stage.GetNamespace()
 		g := w.watchingGate(ref)
-		w.edit(g, slowly)
+		w.Edit(g, func() { slowly(g) })
 		w.soonHeld(app, g)
 		w.flux(stage, `{"spec":{"interval":"2h"}}`)
 		w.soonFree(app)
@@ -70,9 +70,9 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		app, stage, other := w.kustomization("apps", nil), w.kustomization("staging", nil), w.kustomization("other", nil)
 		w.reports(other, "True", "Succeeded", "")
 		g := w.watchingGate(staging())
-		w.edit(g, slowly)
+		w.Edit(g, func() { slowly(g) })
 		w.soonHeld(app, g)
-		w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch[0].Name = "other" })
+		w.Edit(g, func() { g.Spec.Watch[0].Name = "other" })
 		w.soonFree(app)
 		w.reports(stage, "True", "Succeeded", "")
 		w.reports(other, "False", "BuildFailed", "no such file")
@@ -87,7 +87,7 @@ func TestAWatchedKindThatIsInstalledLater(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.watchingGate(v1alpha1.WatchReference{Kind: "ImagePolicy", Name: "podinfo"})
-	w.edit(g, slowly)
+	w.Edit(g, func() { slowly(g) })
 	missing := func(g *v1alpha1.Gate) bool {
 		return slices.Equal(failuresOf(g), []string{"ImagePolicy/podinfo CRDNotFound"}) && strings.Contains(opened(g), "is not installed")
 	}

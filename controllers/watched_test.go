@@ -24,7 +24,7 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 	w.reconcile(g)
 	w.expectWaiting(g, app, "has no condition Ready")
 	if got := w.events.take("Gate/production"); !slices.Equal(got, []string{
-		"Normal Gate/production DependencyNotReady: Gate closed, Kustomization '" + w.namespace + "/staging' is not ready: has no condition Ready"}) {
+		"Normal Gate/production DependencyNotReady: Gate closed, Kustomization '" + w.Namespace + "/staging' is not ready: has no condition Ready"}) {
 		t.Errorf("events %q", got)
 	}
 
@@ -51,7 +51,7 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 			w.expectWaiting(g, app, step.waits)
 		}
 		seen := g.Status.Watch
-		if len(seen) != 1 || seen[0].Name != "staging" || seen[0].Namespace != w.namespace ||
+		if len(seen) != 1 || seen[0].Name != "staging" || seen[0].Namespace != w.Namespace ||
 			seen[0].Ready != (step.waits == "") || seen[0].Message != step.waits || !seen[0].Since.Time.Equal(start.Add(hours(step.since))) {
 			t.Errorf("step %d: status.watch is %+v", i, seen)
 		}
@@ -59,7 +59,7 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 			t.Errorf("step %d: %v, %v", i, conditions.Get(g, meta.ReadyCondition), result)
 		}
 	}
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch = nil })
+	w.Edit(g, func() { g.Spec.Watch = nil })
 	w.reconcile(g)
 	if len(g.Status.Watch) > 0 {
 		t.Errorf("status.watch is still %+v", g.Status.Watch)
@@ -80,7 +80,7 @@ func TestAWatchedObjectComesAndGoes(t *testing.T) {
 
 	stage.SetFinalizers([]string{"example.org/test"})
 	w.flux(stage, `{"metadata":{"finalizers":["example.org/test"]}}`)
-	w.must(cluster.Client.Delete(w.ctx, &stage.Unstructured))
+	w.Must(cluster.Client.Delete(w.Context(), &stage.Unstructured))
 	w.reconcile(g)
 	w.expectOpened(g, app) // under deletion it is what its conditions say
 	w.flux(stage, `{"metadata":{"finalizers":null}}`)
@@ -95,14 +95,14 @@ func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
 	g := w.watchingGate(staging("dep.spec.interval == self.metadata.annotations['interval'] && self.kind == 'Gate' && dep.kind == 'Kustomization'"))
 	w.reconcile(g)
 	w.expectWaiting(g, app, "readyExpr: no such key: annotations")
-	w.annotate(g, "interval", "2h")
+	w.Annotate(g, "interval", "2h")
 	w.reconcile(g)
 	w.expectWaiting(g, app, "readyExpr is false")
 	w.flux(stage, `{"spec":{"interval":"2h"}}`)
 	w.reconcile(g)
 	w.expectOpened(g, app)
 
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch[0].ReadyExpr = "dep.status.observedGeneration ==" })
+	w.Edit(g, func() { g.Spec.Watch[0].ReadyExpr = "dep.status.observedGeneration ==" })
 	w.reconcile(g)
 	if !strings.HasPrefix(opened(g), "True InvalidSpec: Gate stays opened") || !conditions.IsStalled(g) {
 		t.Errorf("an expression that is no CEL: %s", opened(g))
@@ -113,7 +113,7 @@ func TestARequestDoesNotOpenAGateThatWaitsAndGoesOnAfterwards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Window: duration(hours(3)), Targets: []v1alpha1.TargetReference{named("apps")},
 		Watch: []v1alpha1.WatchReference{staging()},
 	})
@@ -143,8 +143,8 @@ func TestAHardFreezeAndACloseRequestSayWhyAGateIsClosed(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
 	g := w.watchingGate(staging())
-	w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
-	because := fmt.Sprintf("Kustomization '%s/staging' is not ready: does not exist", w.namespace)
+	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
+	because := fmt.Sprintf("Kustomization '%s/staging' is not ready: does not exist", w.Namespace)
 	for at, want := range map[time.Duration]string{
 		hours(0): "False DependencyNotReady: Gate closed, " + because,
 		hours(1): "False ClosePeriod: Gate closed by close period 'freeze', " + because,
@@ -186,7 +186,7 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 		"an object in a namespace that is not watched": {
 			ref: v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
 			change: func(w *world) {
-				w.AllowCrossNamespaceRefs, w.Namespaces = true, map[string]ctrlcache.Config{w.namespace: {}}
+				w.AllowCrossNamespaceRefs, w.Namespaces = true, map[string]ctrlcache.Config{w.Namespace: {}}
 			},
 			failure: "Kustomization/staging AccessDenied", message: `namespace "default" is none that the controller watches`},
 		"a kind that is not installed": {
@@ -222,7 +222,7 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			if seen := g.Status.Watch; len(seen) != 2 || !seen[0].Ready || seen[1].Ready || !strings.Contains(seen[1].Message, tc.message) {
 				t.Errorf("status.watch is %+v", seen)
 			}
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.Watch = []v1alpha1.WatchReference{healthy} })
+			w.Edit(g, func() { g.Spec.Watch = []v1alpha1.WatchReference{healthy} })
 			w.reconcile(g)
 			w.expectOpened(g, app)
 		})
@@ -247,7 +247,7 @@ func TestAReadThatFailsClosesAndNeverOpens(t *testing.T) {
 			w.reconcile(g)
 			w.expectOpened(g, app)
 
-			w.edit(g, func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
+			w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))} })
 			w.reconcile(g)
 			w.Targets = unreadable{live, map[string]error{"staging": failure}}
 			w.in(hours(1))

@@ -26,7 +26,7 @@ func staging(readyExpr ...string) v1alpha1.WatchReference {
 // watchingGate creates a Gate that is opened by default, holds apps and watches.
 func (w *world) watchingGate(refs ...v1alpha1.WatchReference) *v1alpha1.Gate {
 	w.Helper()
-	return w.gate("production", v1alpha1.GateSpec{
+	return w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}, Watch: refs,
 	})
 }
@@ -41,12 +41,12 @@ func (w *world) reports(obj client.Object, status, reason, message string) {
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 		"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-11-23T12:00:00Z",
 	}}}})
-	w.must(err)
+	w.Must(err)
 	fresh := &unstructured.Unstructured{}
 	fresh.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	fresh.SetNamespace(obj.GetNamespace())
 	fresh.SetName(obj.GetName())
-	w.must(cluster.Client.Status().Patch(w.ctx, fresh, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kustomize-controller")))
+	w.Must(cluster.Client.Status().Patch(w.Context(), fresh, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kustomize-controller")))
 }
 
 // opened returns the condition Opened as "status reason: message".
@@ -70,7 +70,7 @@ func (w *world) expectOpened(g *v1alpha1.Gate, app *target.Object) {
 // reason, and holds its target.
 func (w *world) expectWaiting(g *v1alpha1.Gate, app *target.Object, why string) {
 	w.Helper()
-	want := fmt.Sprintf("False DependencyNotReady: Gate closed, Kustomization '%s/staging' is not ready: %s", w.namespace, why)
+	want := fmt.Sprintf("False DependencyNotReady: Gate closed, Kustomization '%s/staging' is not ready: %s", w.Namespace, why)
 	if opened(g) != want {
 		w.Errorf("got  %s\nwant %s", opened(g), want)
 	}

@@ -50,7 +50,7 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 		{"nothing changed", func() { w.in(time.Minute) }, 0, true},
 		{"the object changed", func() { w.reports(stage, "False", "BuildFailed", "") }, 1, true},
 		{"nothing changed since", func() { w.in(2 * time.Minute) }, 0, true},
-		{"the Gate changed, which the expression reads", func() { w.annotate(g, "some", "thing") }, 1, false},
+		{"the Gate changed, which the expression reads", func() { w.Annotate(g, "some", "thing") }, 1, false},
 		{"it was written since", func() {}, 1, false},
 		{"it waits", func() { w.in(3 * time.Minute) }, 0, false},
 		{"the object lets it open", func() { w.flux(stage, `{"metadata":{"annotations":{"promote":"yes"}}}`) }, 1, true},
@@ -79,7 +79,7 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	w.Targets = reads
 	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
-	g := w.gate("production", v1alpha1.GateSpec{
+	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Watch: []v1alpha1.WatchReference{staging()},
 		Windows: []v1alpha1.Period{dated("nights", 5*time.Minute, hours(1))},
 	})
@@ -106,7 +106,7 @@ func (w *world) openUntilAFreeze() (g *v1alpha1.Gate, app, stage *target.Object)
 	app, stage = w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g = w.watchingGate(staging())
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.Edit(g, func() {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}
 	})
 	w.reconcile(g)

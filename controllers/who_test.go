@@ -1,28 +1,38 @@
 package controllers
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
+// logging is a test whose context has a logger.
+type logging struct {
+	testing.TB
+	logger logr.Logger
+}
+
+func (l logging) Context() context.Context { return ctrl.LoggerInto(l.TB.Context(), l.logger) }
+
 // logs returns a world whose log lines are collected, one text per line.
 func logs(t *testing.T) (*world, *[]string) {
 	t.Helper()
 	w, lines := newWorld(t), &[]string{}
-	w.ctx = ctrl.LoggerInto(w.ctx, funcr.New(func(_, line string) { *lines = append(*lines, line) }, funcr.Options{}))
+	w.TB = logging{t, funcr.New(func(_, line string) { *lines = append(*lines, line) }, funcr.Options{})}
 	return w, lines
 }
 
 // request asks for an action at a time in the name of somebody.
 func (w *world) request(g *v1alpha1.Gate, action string, at time.Time, by, reason string) {
 	w.Helper()
-	w.edit(g, func(g *v1alpha1.Gate) {
+	w.Edit(g, func() {
 		if g.Annotations == nil {
 			g.Annotations = map[string]string{}
 		}
@@ -34,7 +44,7 @@ func (w *world) request(g *v1alpha1.Gate, action string, at time.Time, by, reaso
 
 func TestStatusEventsAndLogSayWhoOpenedWhenAndWhy(t *testing.T) {
 	w, lines := logs(t)
-	g := w.closedGate("production")
+	g := w.ClosedGate("production")
 	w.reconcile(g)
 	w.request(g, "open", start, "alice", "hotfix 1234")
 	w.events.take("")
@@ -58,7 +68,7 @@ func TestStatusEventsAndLogSayWhoOpenedWhenAndWhy(t *testing.T) {
 
 func TestAPlannedReleaseIsThatOfWhoPlannedIt(t *testing.T) {
 	w, lines := logs(t)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
 	w.request(g, "open", start.Add(hours(24)), "alice", "release 7")
 	w.reconcile(g)
 	w.request(g, "close", start, "bob", "incident")
@@ -77,7 +87,7 @@ func TestAPlannedReleaseIsThatOfWhoPlannedIt(t *testing.T) {
 
 func TestATransitionThatNobodyRequestedNamesNobody(t *testing.T) {
 	w, lines := logs(t)
-	g := w.gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour)})
 	w.request(g, "open", start, "alice", "hotfix")
 	w.reconcile(g)
 	w.in(hours(1))

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // start is when the fake clock of each test begins: a Monday.
@@ -35,14 +35,12 @@ var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 // world is a namespace of its own and a reconciler that is called directly,
 // under a clock that only the test moves.
 type world struct {
-	*testing.T
+	*harness.World
 	*GateReconciler
-	ctx       context.Context
-	clock     *clocktesting.FakePassiveClock
-	events    *recorder
-	writes    *writes
-	registry  *prometheus.Registry
-	namespace string
+	clock    *clocktesting.FakePassiveClock
+	events   *recorder
+	writes   *writes
+	registry *prometheus.Registry
 	// unstamped is that of an API server without config/policies.
 	unstamped bool
 	// namespaces are all of this world.
@@ -52,10 +50,10 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		T: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(start),
+		World: harness.NewWorld(t, cluster), clock: clocktesting.NewFakePassiveClock(start),
 		events: &recorder{}, writes: &writes{}, registry: prometheus.NewRegistry(),
 	}
-	w.namespace = w.newNamespace()
+	w.namespaces = []string{w.Namespace}
 	w.GateReconciler = &GateReconciler{
 		Client: w.writes.client(cluster.Client), EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock,
 		Targets: liveTargets{w}, Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
@@ -65,19 +63,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) newNamespace() string {
+// NewNamespace creates another namespace of this world and returns its name.
+func (w *world) NewNamespace() string {
 	w.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "world-"}}
-	w.must(cluster.Client.Create(w.ctx, namespace))
-	w.namespaces = append(w.namespaces, namespace.Name)
-	return namespace.Name
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.namespaces = append(w.namespaces, w.World.NewNamespace())
+	return w.namespaces[len(w.namespaces)-1]
 }
 
 // in moves the clock to a time after start.
@@ -86,23 +76,12 @@ func (w *world) in(d time.Duration) time.Time {
 	return start.Add(d)
 }
 
-// gate creates a Gate from its spec.
-func (w *world) gate(name string, spec v1alpha1.GateSpec) *v1alpha1.Gate {
-	w.Helper()
-	return w.gateIn(w.namespace, name, spec)
-}
-
+// gateIn creates a Gate in a namespace.
 func (w *world) gateIn(namespace, name string, spec v1alpha1.GateSpec) *v1alpha1.Gate {
 	w.Helper()
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: spec}
-	w.must(cluster.Client.Create(w.ctx, g))
+	w.Create(g)
 	return g
-}
-
-// closedGate creates a Gate that is closed by default.
-func (w *world) closedGate(name string, targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
-	w.Helper()
-	return w.gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: targets})
 }
 
 // try reconciles a Gate once, at the time of the fake clock, and reads it anew
@@ -110,8 +89,8 @@ func (w *world) closedGate(name string, targets ...v1alpha1.TargetReference) *v1
 func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	w.Helper()
 	result, err := w.tryNamed(g.Namespace, g.Name)
-	if err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(g), g); !apierrors.IsNotFound(err) {
-		w.must(err)
+	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
+		w.Must(err)
 	}
 	if c := conditions.Get(g, meta.ReconcilingCondition); err == nil && c != nil && c.Reason == meta.ProgressingWithRetryReason {
 		err = errors.New(c.Message)
@@ -122,7 +101,7 @@ func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
 // tryNamed reconciles a Gate of which nobody knows whether it exists.
 func (w *world) tryNamed(namespace, name string) (ctrl.Result, error) {
 	w.Helper()
-	result, err := w.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	result, err := w.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
 	if err != nil && !result.IsZero() {
 		w.Errorf("%+v beside an error, with which nobody looks at it: %v", result, err)
 	}
@@ -133,42 +112,20 @@ func (w *world) tryNamed(namespace, name string) (ctrl.Result, error) {
 func (w *world) reconcile(g *v1alpha1.Gate) ctrl.Result {
 	w.Helper()
 	result, err := w.try(g)
-	w.must(err)
+	w.Must(err)
 	return result
-}
-
-// edit changes a Gate as a user does.
-func (w *world) edit(g *v1alpha1.Gate, change func(*v1alpha1.Gate)) {
-	w.Helper()
-	before := g.DeepCopy()
-	change(g)
-	w.must(cluster.Client.Patch(w.ctx, g, client.MergeFrom(before)))
-}
-
-// annotate sets an annotation of a Gate, or removes it if value is empty.
-func (w *world) annotate(g *v1alpha1.Gate, key, value string) {
-	w.Helper()
-	w.edit(g, func(g *v1alpha1.Gate) {
-		if g.Annotations == nil {
-			g.Annotations = map[string]string{}
-		}
-		g.Annotations[key] = value
-		if value == "" {
-			delete(g.Annotations, key)
-		}
-	})
 }
 
 // open asks a Gate to open at a time.
 func (w *world) open(g *v1alpha1.Gate, at time.Time) {
 	w.Helper()
-	w.annotate(g, v1alpha1.OpenRequestedAtAnnotation, at.Format(time.RFC3339Nano))
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, at.Format(time.RFC3339Nano))
 }
 
 // close asks a Gate to close at a time.
 func (w *world) close(g *v1alpha1.Gate, at time.Time) {
 	w.Helper()
-	w.annotate(g, v1alpha1.CloseRequestedAtAnnotation, at.Format(time.RFC3339Nano))
+	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, at.Format(time.RFC3339Nano))
 }
 
 // key is how a Gate is named in the annotation of its targets.
@@ -224,7 +181,7 @@ func (l liveTargets) Read(ctx context.Context, adapter target.Adapter, key types
 func (l liveTargets) Definition(kind schema.GroupKind) target.Definition {
 	l.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	l.must(cluster.Client.Get(l.ctx, client.ObjectKey{Name: definitionOf(kind)}, crd))
+	l.Must(cluster.Client.Get(l.Context(), client.ObjectKey{Name: definitionOf(kind)}, crd))
 	return definitionIn(crd, servedVersion(crd, ""))
 }
 
@@ -262,7 +219,7 @@ func (l liveTargets) which(ctx context.Context, gate string, gates func(*unstruc
 	return found, nil
 }
 
-func equal(t *testing.T, got, want any) {
+func equal(t testing.TB, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
