@@ -201,7 +201,7 @@ func (w *world) asServiceAccount(files ...string) (bind func(namespace string, f
 	w.Must(err)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	w.Must(err)
-	w.Client, w.APIReader = w.writes.client(c), c
+	w.Client, w.APIReader = w.writes.client(shared.client(c)), c
 	w.Locks = &Locks{Client: w.Client, APIReader: c}
 	return bind
 }

@@ -215,8 +215,10 @@ type staleTargets struct {
 
 func (s *staleTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
 	all, err := s.TargetReader.Select(ctx, adapter, namespace, ref)
-	for _, obj := range all {
+	for i, obj := range all {
 		if s.first {
+			obj = &target.Object{Unstructured: *obj.DeepCopy()}
+			all[i] = obj
 			annotations := obj.GetAnnotations()
 			delete(annotations, target.RefreshRequestAnnotation)
 			delete(annotations, v1alpha1.RefreshAnnotation)

@@ -49,6 +49,7 @@ func installPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	followPolicies(context.WithoutCancel(t.Context()), t)
 }
 
 func removePolicies(t *testing.T) {
@@ -67,6 +68,7 @@ func removePolicies(t *testing.T) {
 		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v1", Kind: "ImagePolicy"})
 		return cluster.Client.List(ctx, list) != nil
 	})
+	followPolicies(ctx, t)
 }
 
 func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
@@ -118,6 +120,7 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v2", Kind: "ImagePolicy"})
 		return cluster.Client.List(w.Context(), list) == nil
 	})
+	followPolicies(w.Context(), t)
 	w.soonSuspended(w.imagePolicy("after", "v2"), true)
 	w.soonStatus(g, "both are held", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held == 2 })
 }

@@ -74,7 +74,7 @@ func (w *world) through(config *rest.Config) {
 	w.Must(err)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	w.Must(err)
-	w.Client = w.writes.client(c)
+	w.Client = w.writes.client(shared.client(c))
 	w.Locks.Client = w.Client
 }
 

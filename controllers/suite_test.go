@@ -18,5 +18,5 @@ type onWrongZones struct{ *testing.M }
 func (m onWrongZones) Run() int { return tztest.Run(m.M) }
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.RunTests(onWrongZones{m}, &cluster, append(slices.Clone(harness.CRDs), harness.Lock)...))
+	os.Exit(harness.RunTestsAfter(shareTargets, onWrongZones{m}, &cluster, append(slices.Clone(harness.CRDs), harness.Lock)...))
 }

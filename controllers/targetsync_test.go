@@ -91,24 +91,33 @@ func kindNamed(t *testing.T, kind string) target.Adapter {
 // newTargetCache returns a TargetCache that runs until the test ends.
 func newTargetCache(t *testing.T, config *rest.Config, mapper meta.RESTMapper) *TargetCache {
 	t.Helper()
-	scheme, err := harness.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: TrimTargets})
+	c, run, err := makeTargetCache(config, mapper, toolscache.ResourceEventHandlerFuncs{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cache.Start(t.Context()) }()
+	go func() { ended <- run(t.Context()) }()
 	t.Cleanup(func() {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return NewTargetCache(cache, mapper, reader, toolscache.ResourceEventHandlerFuncs{})
+	return c
+}
+
+// makeTargetCache returns a TargetCache, and what runs it.
+func makeTargetCache(config *rest.Config, mapper meta.RESTMapper, handler toolscache.ResourceEventHandler) (c *TargetCache, run func(context.Context) error, err error) {
+	scheme, err := harness.Scheme()
+	if err != nil {
+		return nil, nil, err
+	}
+	reader, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, nil, err
+	}
+	cache, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme, Mapper: mapper, DefaultTransform: TrimTargets})
+	if err != nil {
+		return nil, nil, err
+	}
+	return NewTargetCache(cache, mapper, reader, handler), cache.Start, nil
 }

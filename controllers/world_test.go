@@ -1,21 +1,14 @@
 package controllers
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +18,6 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -56,9 +48,10 @@ func newWorld(t *testing.T) *world {
 	w.namespaces = []string{w.Namespace}
 	w.GateReconciler = &GateReconciler{
 		Client: w.writes.client(cluster.Client), EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock,
-		Targets: liveTargets{w}, Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
+		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
 		Backoff: runtimectrl.GetDefaultRateLimiter(),
 	}
+	w.Targets = shared.of(w)
 	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
 	return w
 }
@@ -143,80 +136,6 @@ func all(labels ...string) v1alpha1.TargetReference {
 		ref.MatchLabels = map[string]string{labels[i]: labels[i+1]}
 	}
 	return ref
-}
-
-// liveTargets reads from the API server, so that a test sees its own writes.
-type liveTargets struct{ *world }
-
-// Select implements TargetReader.
-func (l liveTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
-	mapping, err := cluster.Client.RESTMapper().RESTMapping(adapter.GroupKind())
-	if err != nil {
-		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
-	}
-	list := newTargetList(mapping.GroupVersionKind)
-	if err := cluster.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels)); err != nil {
-		return nil, err
-	}
-	var found []*target.Object
-	for i := range list.Items {
-		if u := &list.Items[i]; ref.Name == v1alpha1.AnyName || ref.Name == u.GetName() {
-			target.Trim(u, us)
-			found = append(found, &target.Object{Unstructured: *u})
-		}
-	}
-	return found, nil
-}
-
-// Read implements TargetReader.
-func (l liveTargets) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	mapping, err := cluster.Client.RESTMapper().RESTMapping(adapter.GroupKind())
-	if err != nil {
-		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
-	}
-	return read(ctx, l.APIReader, mapping.GroupVersionKind, key)
-}
-
-// Definition implements TargetReader.
-func (l liveTargets) Definition(kind schema.GroupKind) target.Definition {
-	l.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	l.Must(cluster.Client.Get(l.Context(), client.ObjectKey{Name: definitionOf(kind)}, crd))
-	return definitionIn(crd, servedVersion(crd, ""))
-}
-
-// HeldBy implements TargetReader.
-func (l liveTargets) HeldBy(ctx context.Context, gate string) ([]*target.Object, error) {
-	return l.which(ctx, gate, holders)
-}
-
-// Naming implements TargetReader.
-func (l liveTargets) Naming(ctx context.Context, gate string) ([]*target.Object, error) {
-	return l.which(ctx, gate, namedBy)
-}
-
-// which returns the objects in the namespaces of this world that a Gate is among
-// the Gates of, of the kinds that tests need by way of it.
-func (l liveTargets) which(ctx context.Context, gate string, gates func(*unstructured.Unstructured) []string) ([]*target.Object, error) {
-	var found []*target.Object
-	for _, kind := range []string{"Kustomization", "Certificate", "Machine"} {
-		adapter, err := target.For("", kind)
-		if err != nil {
-			return nil, err
-		}
-		for _, namespace := range l.namespaces {
-			all, err := l.Select(ctx, adapter, namespace, all())
-			if err != nil {
-				return nil, err
-			}
-			for _, t := range all {
-				if slices.Contains(gates(&t.Unstructured), gate) {
-					found = append(found, t)
-				}
-			}
-		}
-	}
-	return found, nil
 }
 
 func equal(t testing.TB, got, want any) {
