@@ -283,10 +283,9 @@ type GateStatus struct {
 	LastRequest *LastRequest `json:"lastRequest,omitempty"`
 
 	// Requests are the accepted requests that are in force, or that were last,
-	// those that they have ended, and those that are planned. Of several closes in
-	// force, the one that lasts longest is kept: one of people and one of
-	// webhooks.
-	// +kubebuilder:validation:MaxItems=16
+	// those that they have ended, and those that are planned. Closes in force are
+	// kept unless a later one lasts as long.
+	// +kubebuilder:validation:MaxItems=48
 	// +listType=atomic
 	// +optional
 	Requests []AcceptedRequest `json:"requests,omitempty"`

@@ -61,6 +61,13 @@ type RequestMemory struct {
 	// or refused.
 	LastHandled string `json:"lastHandled"`
 
+	// Earlier are values that were handled before that, the last of them first.
+	// To open, none of them counts once more: Flux puts back what is in Git.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Earlier []string `json:"earlier,omitempty"`
+
 	// RequestedAt is the time in the last accepted value whose time has come.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
@@ -68,6 +75,10 @@ type RequestMemory struct {
 	// Window is the duration in that value, missing if it has none.
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
+
+	// By is who requested that, empty if that is not known.
+	// +optional
+	By string `json:"by,omitempty"`
 }
 
 // AcceptedRequest is a request that counts. It outlives its annotation, which
@@ -92,6 +103,12 @@ type AcceptedRequest struct {
 	// Planned is true until the time of the request has come.
 	// +optional
 	Planned bool `json:"planned,omitempty"`
+
+	// Until is when the request is over, because its window or spec.window is.
+	// A spec.window that becomes longer never moves it: missing if an open has
+	// no end, and of a close until it is over.
+	// +optional
+	Until *metav1.MicroTime `json:"until,omitempty"`
 
 	// EndedAt is the time from which on a request for the opposite action is in
 	// force in place of this one, missing if none has ended it.

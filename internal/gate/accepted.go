@@ -18,6 +18,10 @@ const (
 	// maxPlannedCloses is how many people can each have a close request planned.
 	maxPlannedCloses = 8
 
+	// maxCloses is how many closes of people, and of webhooks, are kept in force. That takes
+	// as many of which each is shorter than the one before.
+	maxCloses = 8
+
 	// maxSkew is how far the clocks of those who make requests may be apart: laptops,
 	// pipelines and the replicas of the controller.
 	maxSkew = time.Minute
@@ -54,9 +58,8 @@ func requestOf(r v1alpha1.AcceptedRequest) Request {
 type course struct {
 	// limit is the window of the Gate, nil for none.
 	limit *metav1.Duration
-	// open and closes are in force, or were last: never the one and the others. There is
-	// at most one close of people and one of webhooks, of several the one that lasts
-	// longest.
+	// open and closes are in force, or were last: never the one and the others. A close is
+	// kept as long as there is an open request that it would refuse, and no other one.
 	open   *inForce
 	closes []*inForce
 	// spans are all of these, and those that they have ended. By the clock of another
@@ -113,6 +116,9 @@ func (c *course) sort() {
 
 func (c *course) span(r v1alpha1.AcceptedRequest) *inForce {
 	s := &inForce{AcceptedRequest: r, end: c.endOf(&r)}
+	if r.Until != nil {
+		s.end = earlier(s.end, r.Until.Time)
+	}
 	if r.EndedAt != nil {
 		s.end = earlier(s.end, r.EndedAt.Time)
 	}
@@ -164,7 +170,7 @@ func (c *course) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refus
 // force. An open ends all of them, or it is refused.
 func (c *course) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if r.Action == v1alpha1.RequestClose {
-		c.beginClose(r)
+		c.beginClose(r, at)
 		return nil
 	}
 	if err := c.refuses(&r, at); err != nil {
@@ -183,19 +189,27 @@ func (c *course) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-func (c *course) beginClose(r v1alpha1.AcceptedRequest) {
+func (c *course) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	if c.open != nil {
 		c.ends([]*inForce{c.open}, &r)
 	}
 	c.open = nil
 	closed := c.span(r)
-	i := slices.IndexFunc(c.closes, func(other *inForce) bool { return other.Source == r.Source })
-	switch {
-	case i < 0:
-		c.closes = append(c.closes, closed)
-	case !c.closes[i].outlasts(closed):
-		c.closes[i] = closed
+	if slices.ContainsFunc(c.closes, func(other *inForce) bool { return other.covers(closed) }) {
+		return
 	}
+	c.closes = slices.DeleteFunc(c.closes, func(other *inForce) bool {
+		return closed.covers(other) || !other.lasts(at.Add(-maxSkew)) // by each clock it is over
+	})
+	c.closes = append(c.closes, closed)
+	c.merge(r.Source)
+}
+
+// endsOpen returns whether a close ends the open request that is in force, although it is over
+// itself.
+func (c *course) endsOpen(r *Request, now time.Time) bool {
+	return r.Action == v1alpha1.RequestClose && c.open != nil && c.open.lasts(now) &&
+		!c.open.RequestedAt.After(r.At.Add(slack(r.source, c.open.Source)))
 }
 
 // refuses returns why an open request must not begin at an instant, nil if it may.
@@ -273,19 +287,6 @@ func (c *course) acceptedAt(now time.Time) metav1.MicroTime {
 		note(&c.planned[i])
 	}
 	return metav1.NewMicroTime(at)
-}
-
-// save returns what is to be remembered: what is in force, or what was last, what that has
-// ended, and what is planned.
-func (c *course) save() []v1alpha1.AcceptedRequest {
-	last := c.last()
-	var all []v1alpha1.AcceptedRequest
-	for _, s := range c.spans {
-		if s == c.open || slices.Contains(c.closes, s) || last.follows(s) {
-			all = append(all, s.AcceptedRequest)
-		}
-	}
-	return append(all, c.planned...)
 }
 
 // follows returns whether a request is in force in place of one for the opposite action.

@@ -141,7 +141,11 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	}
 	for _, r := range wholeCourse(g).spans {
 		if r.Action == v1alpha1.RequestClose && r.lasts(now) {
-			if closing = earlier(closing, r.RequestedAt.Time); closing.Equal(r.RequestedAt.Time) {
+			start := r.RequestedAt.Time
+			if r.begun {
+				start = earlier(start, now) // the clock that wrote it is ahead
+			}
+			if closing = earlier(closing, start); closing.Equal(start) {
 				request := requestOf(r.AcceptedRequest)
 				d.Request = &request
 			}

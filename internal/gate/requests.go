@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -24,6 +25,19 @@ const maxRequestDistance = 366 * 24 * time.Hour
 const (
 	maxBy     = len("system:serviceaccount::") + 63 + 253
 	maxReason = 512
+)
+
+const (
+	// maxEarlier is how many values are remembered of an annotation beside the last one.
+	maxEarlier = 8
+	// maxValue is how long in bytes a value is that is remembered so: longer ones are no
+	// requests, or of a form that nothing writes.
+	maxValue = 80
+)
+
+var (
+	errOver    = errors.New("it was over")
+	errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
 )
 
 // A Request is an annotation that was not handled before, or a planned request whose time
@@ -86,18 +100,28 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	begun, handled := c.advance(now)
 	for _, r := range begun {
 		memory := memoryOf(g, r.Action)
-		memory.RequestedAt, memory.Window = &r.RequestedAt, r.Window
+		memory.RequestedAt, memory.Window, memory.By = &r.RequestedAt, r.Window, r.By
 	}
 	acceptedAt := c.acceptedAt(now)
-	var last *Request
+	var last, over *Request
 	for _, r := range unhandled(g, now) {
 		memory := memoryOf(g, r.Action)
-		memory.LastHandled = r.Value
+		putBack := handles(memory, r.Value)
 		if r.Err == nil {
 			if c.knows(memory, r) {
 				continue // Flux has put it back, after another value that was refused
 			}
-			r.Err = c.accept(memory, r, acceptedAt, now)
+			switch {
+			case putBack:
+				r.Err = errPutBack
+			case over != nil && !r.At.After(over.At.Add(slack(r.source, over.source))):
+				r.Err = fmt.Errorf("is refused, somebody has closed the gate since: %s", over)
+			default:
+				r.Err = c.accept(memory, r, acceptedAt, now)
+			}
+			if errors.Is(r.Err, errOver) && r.Action == v1alpha1.RequestClose {
+				over = r
+			}
 		}
 		handled = append(handled, *r)
 		if r.Err == nil && (last == nil || !r.At.Before(last.At)) {
@@ -110,7 +134,7 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			By: last.By, Reason: last.Reason, Source: last.source,
 		}
 	}
-	if len(begun) > 0 || last != nil {
+	if c.keepEnds(now) || len(begun) > 0 || last != nil {
 		g.Status.Requests = c.save()
 	}
 	return handled
@@ -156,7 +180,7 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 		if g.Annotations[a.received] == value {
 			r.source = v1alpha1.SourceWebhook
 		} else {
-			r.By = "" // the receiver before has left its name
+			r.By, r.Reason = "", "" // the receiver before has left its name
 		}
 	}
 	return r
@@ -168,10 +192,27 @@ func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
 	same := func(at metav1.MicroTime, window *metav1.Duration) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window)
 	}
-	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window) ||
+	// A close of somebody else counts for itself.
+	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
+	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window) && by(memory.By) ||
 		slices.ContainsFunc(c.planned, func(p v1alpha1.AcceptedRequest) bool {
-			return p.Action == r.Action && same(p.RequestedAt, p.Window)
+			return p.Action == r.Action && same(p.RequestedAt, p.Window) && by(p.By)
 		})
+}
+
+// handles notes that the value of an annotation is handled, and returns whether it is to open
+// and was handled before another one. Flux puts back what is in Git.
+func handles(memory *v1alpha1.RequestMemory, value string) (putBack bool) {
+	if memory.Action == v1alpha1.RequestOpen {
+		putBack = slices.Contains(memory.Earlier, value)
+		if last := memory.LastHandled; last != "" && len(last) <= maxValue {
+			memory.Earlier = append([]string{last}, memory.Earlier...)
+		}
+		memory.Earlier = slices.DeleteFunc(memory.Earlier, func(earlier string) bool { return earlier == value })
+		memory.Earlier = memory.Earlier[:min(len(memory.Earlier), maxEarlier)]
+	}
+	memory.LastHandled = value
+	return putBack
 }
 
 // accept takes a request into the course of a Gate, or returns why not. One that is planned
@@ -189,13 +230,14 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.Mi
 	if r.Action == v1alpha1.RequestClose {
 		oldest = now.Add(-maxSkew) // by the clock of another replica it may last still
 	}
-	if !end.IsZero() && !oldest.Before(end) {
-		return fmt.Errorf("is refused, it was over at %s, request it again", rfc3339(end))
+	// While nobody looked, a close that is over now has ended the open before it.
+	if !end.IsZero() && !oldest.Before(end) && !c.endsOpen(r, now) {
+		return fmt.Errorf("is refused, %w at %s, request it again", errOver, rfc3339(end))
 	}
 	if err := c.begin(accepted, now); err != nil {
 		return err
 	}
-	memory.RequestedAt, memory.Window = &accepted.RequestedAt, r.Window
+	memory.RequestedAt, memory.Window, memory.By = &accepted.RequestedAt, r.Window, r.By
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 // seen yet: writing another one now would lose it.
 var ErrUnhandled = errors.New("has a request that is still to be taken note of")
 
-// ErrAhead is returned for a Gate with a handled open request that is later than now: the
+// ErrAhead is returned for a Gate with a handled request that is later than now: the
 // clocks differ by more than maxSkew, and nothing opens early.
 var ErrAhead = errors.New("has handled a request of a time that is still to come")
 
@@ -104,6 +104,9 @@ func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Tim
 	}
 	if action == v1alpha1.RequestOpen {
 		for _, closed := range courseOf(g).closes {
+			if closed.RequestedAt.After(now.Add(maxSkew)) {
+				return time.Time{}, ErrAhead
+			}
 			after(closed.RequestedAt.Time)
 		}
 	}
@@ -132,7 +135,7 @@ func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error
 	switch {
 	case webhook && (before.Action == v1alpha1.RequestOpen || !longer):
 		return false, nil
-	case before.Action == v1alpha1.RequestClose && asLong && !planned && !opensAfter:
+	case webhook && asLong && !planned && !opensAfter: // Flux may remove what a person has asked
 		return true, nil
 	}
 	return false, ErrUnhandled

@@ -74,6 +74,33 @@ func TestAForgedRequestedByIsOverwritten(t *testing.T) {
 	w.stamped(g, openBy, "alice")
 }
 
+// What somebody said with a request is not said by who makes the next one.
+func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
+	w := newWorld(t)
+	g := w.gate("production")
+	alice, bob, edith := w.as("alice", opener), w.as("bob", opener), w.as("edith", editor, viewer)
+	for _, action := range []string{"open", "close"} {
+		at, why := action+".gate.fluxcd.io/requestedAt=", action+".gate.fluxcd.io/reason"
+		now := func() string { return time.Now().UTC().Format(time.RFC3339Nano) } // twice in a second
+		annotate := func(p *person, annotations ...string) {
+			w.Helper()
+			w.allowed(p, append([]string{"annotate", "--overwrite", "gate", "production"}, annotations...)...)
+		}
+		annotate(alice, at+now(), why+"=incident 5678")
+		w.stamped(g, why, "incident 5678")
+		annotate(alice, at+now(), why+"=incident 5678") // her own, once more
+		w.stamped(g, why, "incident 5678")
+		annotate(bob, at+now())
+		w.stamped(g, why, "")
+		w.stamped(g, action+".gate.fluxcd.io/requestedBy", "bob")
+		annotate(alice, at+now(), why+"=incident 9")
+		w.stamped(g, why, "incident 9")
+		annotate(edith, "a="+action) // no request
+		w.stamped(g, why, "incident 9")
+		w.stamped(g, action+".gate.fluxcd.io/requestedBy", "alice")
+	}
+}
+
 func TestARequestedByWithoutARequestIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", editor, viewer)

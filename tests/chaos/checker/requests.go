@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,6 +26,13 @@ type Request struct {
 	Window time.Duration
 	// AcceptedAt is when the controller took note of it, zero if that was at its time.
 	AcceptedAt time.Time
+	// Until is when it is over for good by the status of the Gate, zero if that does not say.
+	Until time.Time
+
+	// kept says that the status has it still. Of one that it has not, nobody says when it was
+	// over: by the shortest spec.window since then, zero for none.
+	kept     bool
+	shortest time.Duration
 }
 
 // begins is when a request takes effect: a plan at its time, any other once it is seen.
@@ -86,11 +94,17 @@ func outlives(closed, open Request) bool {
 // end returns when a request is over, a time in the far future if never.
 func (g *gate) end(r Request) time.Time {
 	end := r.At.Add(100 * 365 * 24 * time.Hour)
-	if g.Spec.Window != nil {
-		end = r.At.Add(g.Spec.Window.Duration)
+	window := lasting(g.Spec.Window)
+	if !r.kept && r.shortest > 0 {
+		window = r.shortest
 	}
-	if own := r.At.Add(r.Window); r.Window > 0 && own.Before(end) {
-		end = own
+	for _, d := range []time.Duration{window, r.Window} {
+		if over := r.At.Add(d); d > 0 && over.Before(end) {
+			end = over
+		}
+	}
+	if !r.Until.IsZero() && r.Until.Before(end) {
+		end = r.Until
 	}
 	return end
 }
@@ -122,6 +136,8 @@ type memory struct {
 	accepted []Request
 	// refused are those that it named and did not accept, and when.
 	refused map[string]time.Time
+	// windows are those that its spec ever had.
+	windows map[time.Duration]bool
 }
 
 // requests takes note of what a version of a Gate says of requests. Of what happened
@@ -136,15 +152,10 @@ func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, 
 	}
 	t := h.memories[g.UID]
 	if t == nil {
-		t = &memory{handled: map[string]bool{}, refused: map[string]time.Time{}}
+		t = &memory{handled: map[string]bool{}, refused: map[string]time.Time{}, windows: map[time.Duration]bool{}}
 		h.memories[g.UID] = t
 	}
-	for _, r := range g.Status.Requests {
-		accepted := Request{Action: r.Action, At: r.RequestedAt.Time, Window: lasting(r.Window), AcceptedAt: r.AcceptedAt.Time}
-		if !slices.ContainsFunc(t.accepted, func(o Request) bool { return o.same(accepted) && o.AcceptedAt.Equal(accepted.AcceptedAt) }) {
-			t.accepted = append(t.accepted, accepted)
-		}
-	}
+	t.accepts(g)
 	for _, m := range g.Status.HandledRequests {
 		key := fmt.Sprint(m.Action, " ", m.LastHandled)
 		t.handled[key] = true
@@ -155,6 +166,39 @@ func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, 
 			t.refused[key] = at
 		}
 	}
+}
+
+// accepts takes note of the accepted requests in a version of a Gate.
+func (t *memory) accepts(g *v1alpha1.Gate) {
+	window := lasting(g.Spec.Window)
+	t.windows[window] = true
+	for i := range t.accepted {
+		t.accepted[i].kept = false
+	}
+	for _, r := range g.Status.Requests {
+		accepted := Request{Action: r.Action, At: r.RequestedAt.Time, Window: lasting(r.Window), AcceptedAt: r.AcceptedAt.Time}
+		i := slices.IndexFunc(t.accepted, func(o Request) bool { return o.same(accepted) && o.AcceptedAt.Equal(accepted.AcceptedAt) })
+		if i < 0 {
+			i = len(t.accepted)
+			t.accepted = append(t.accepted, accepted)
+		}
+		t.accepted[i].kept = true
+		if r.Until != nil {
+			t.accepted[i].Until = r.Until.Time
+		}
+	}
+	for i := range t.accepted {
+		if shortest := &t.accepted[i].shortest; window > 0 && (*shortest == 0 || window < *shortest) {
+			*shortest = window
+		}
+	}
+}
+
+// mayEnd returns whether the time at which a request is over for good by the status is one at
+// which some window is over.
+func (t *memory) mayEnd(r Request) bool {
+	lasted := r.Until.Sub(r.At)
+	return r.Until.IsZero() || lasted == r.Window || t.windows[lasted]
 }
 
 // took returns whether the value of an annotation that was handled last is that of an
@@ -181,7 +225,7 @@ func (h *History) memoryOf(uid types.UID) memory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t := h.memories[uid]; t != nil {
-		return memory{accepted: slices.Clone(t.accepted), refused: t.refused}
+		return memory{accepted: slices.Clone(t.accepted), refused: t.refused, windows: maps.Clone(t.windows)}
 	}
 	return memory{}
 }
@@ -194,13 +238,24 @@ func (c *check) answers(g *gate, fail func(string, ...any)) {
 		if !slices.ContainsFunc(asked, r.same) {
 			fail("it has accepted the request to %s at %s, which nobody made", r.Action, r.At)
 		}
+		if !t.mayEnd(r) {
+			fail("the request to %s at %s for %s is over at %s by none of the windows %v", r.Action, r.At, r.Window, r.Until, t.windows)
+		}
 	}
 	for _, r := range asked {
 		at, refused := t.refused[fmt.Sprint(r.Action, " ", r.Value)]
-		if refused && !g.mayRefuse(r, t.accepted, at) {
+		if refused && !g.mayRefuse(r, slices.Concat(t.accepted, g.overBefore(at, asked)), at) {
 			fail("it has refused the request to %s of %s at %s, although %v", r.Action, r.Value, at, t.accepted)
 		}
 	}
+}
+
+// overBefore returns the closes among requests that were over at an instant. One that the
+// controller has refused for that keeps an open that was new at once from counting.
+func (g *gate) overBefore(at time.Time, asked []Request) []Request {
+	return slices.DeleteFunc(slices.Clone(asked), func(r Request) bool {
+		return r.Action != v1alpha1.RequestClose || g.end(r).After(at)
+	})
 }
 
 // mayRefuse returns whether there was a cause to refuse a request: it was over or old, or,
@@ -212,7 +267,8 @@ func (g *gate) mayRefuse(r Request, accepted []Request, at time.Time) bool {
 	}
 	return g.end(r).Add(slack).Before(at.Add(time.Second)) || slices.ContainsFunc(accepted, func(o Request) bool {
 		if o.Action == r.Action {
-			return r.At.Before(o.At.Add(-slack))
+			// Of opens, a value that was handled before another one is put back by Flux.
+			return r.At.Before(o.At.Add(-slack)) || o.same(r) && r.Action == v1alpha1.RequestOpen
 		}
 		return r.Action == v1alpha1.RequestOpen && !o.At.Add(apart).Before(r.At)
 	})

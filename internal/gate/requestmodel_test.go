@@ -1,0 +1,166 @@
+package gate_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// remembered is a request as the model keeps it: for ever.
+type remembered struct {
+	action  v1alpha1.RequestAction
+	who     string
+	webhook bool
+	at, end time.Time
+	// seen is when the controller saw it, and when it began unless it was planned.
+	seen time.Time
+}
+
+func (r remembered) begins() time.Time {
+	if r.at.After(r.seen) {
+		return r.at
+	}
+	return r.seen
+}
+
+func (r remembered) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
+
+// refuses returns whether a close in force stays so although somebody opens.
+func (r remembered) refuses(open remembered) bool {
+	switch {
+	case r.action != v1alpha1.RequestClose || !r.lasts(open.begins()):
+		return false
+	case open.webhook && !r.webhook, !open.at.After(r.at), r.seen.After(open.seen):
+		return true
+	}
+	return r.seen.Equal(open.seen) && !open.isLater(r)
+}
+
+// isLater returns whether a request certainly came after another one, if both were seen at once.
+func (r remembered) isLater(other remembered) bool {
+	apart := time.Minute
+	if r.webhook && other.webhook {
+		apart = 0
+	}
+	return r.at.After(other.at.Add(apart))
+}
+
+// model plays all requests that were ever accepted.
+type model []remembered
+
+// stateAt returns the state of a Gate at an instant.
+func (m model) stateAt(at time.Time, byDefault v1alpha1.State) v1alpha1.State {
+	all := slices.Clone(m)
+	slices.SortStableFunc(all, func(a, b remembered) int {
+		if order := cmp.Or(a.begins().Compare(b.begins()), a.seen.Compare(b.seen)); order != 0 {
+			return order
+		}
+		if a.action == v1alpha1.RequestOpen && a.isLater(b) {
+			return 1
+		}
+		if b.action == v1alpha1.RequestOpen && b.isLater(a) {
+			return -1
+		}
+		return -cmp.Compare(a.action, b.action) // the close comes last, and stays
+	})
+	var inForce []remembered
+	for _, r := range all {
+		switch {
+		case r.begins().After(at):
+		case r.action == v1alpha1.RequestClose:
+			inForce = append(slices.DeleteFunc(inForce, func(o remembered) bool { return o.action == v1alpha1.RequestOpen }), r)
+		case !slices.ContainsFunc(inForce, func(c remembered) bool { return c.refuses(r) }):
+			inForce = []remembered{r}
+		}
+	}
+	state := byDefault
+	for _, r := range inForce {
+		switch {
+		case !r.lasts(at):
+		case r.action == v1alpha1.RequestClose:
+			return v1alpha1.StateClosed
+		default:
+			state = v1alpha1.StateOpened
+		}
+	}
+	return state
+}
+
+// add remembers an accepted request, in place of the plan that it moves.
+func (m model) add(r remembered) model {
+	return append(slices.DeleteFunc(m, func(o remembered) bool {
+		return r.at.After(r.seen) && o.at.After(r.seen) && o.action == r.action && (r.action == v1alpha1.RequestOpen || o.who == r.who)
+	}), r)
+}
+
+// The product forgets what it takes for needless, the model nothing. Requests are planned or
+// not, of people and of webhooks, and sometimes two are new at once.
+func TestWhatIsForgottenOfRequestsChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, now := opened(), noon
+		if rapid.Bool().Draw(t, "closed by default") {
+			g = closed()
+		}
+		if rapid.Bool().Draw(t, "has a window") {
+			g.Spec.Window = duration(2 * time.Hour)
+		}
+		byDefault := g.Spec.Default
+		var m model
+		draw := func(action v1alpha1.RequestAction) remembered {
+			r := remembered{action: action, seen: now, webhook: rapid.Bool().Draw(t, "webhook")}
+			r.who = rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "who")
+			r.at = now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds behind")) * time.Second)
+			if r.webhook {
+				r.who = "GateReceiver ops/ci"
+			} else if rapid.Bool().Draw(t, "planned") {
+				r.at = now.Add(time.Duration(rapid.IntRange(1, 12).Draw(t, "half hours ahead")) * 30 * time.Minute)
+			}
+			value := stamp(r.at)
+			if own := rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, 5 * time.Hour}).Draw(t, "for"); own > 0 {
+				value, r.end = value+"/"+own.String(), r.at.Add(own)
+			}
+			if limit := g.Spec.Window; limit != nil && r.lasts(r.at.Add(limit.Duration)) {
+				r.end = r.at.Add(limit.Duration)
+			}
+			annotate(g, action, value)
+			by(g, action, r.who, "")
+			return r
+		}
+		for range rapid.IntRange(1, 14).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(61, 3000).Draw(t, "seconds later")) * time.Second)
+			asked := map[v1alpha1.RequestAction]remembered{}
+			for _, action := range rapid.SampledFrom([][]v1alpha1.RequestAction{
+				{v1alpha1.RequestOpen}, {v1alpha1.RequestClose}, {v1alpha1.RequestClose, v1alpha1.RequestOpen}, {},
+			}).Draw(t, "actions") {
+				asked[action] = draw(action)
+			}
+			for _, handled := range handle(g, now) {
+				r, isNew := asked[handled.Action]
+				isNew = isNew && handled.Value == g.Annotations[handled.Annotation] && handled.At.Equal(r.at)
+				switch {
+				case handled.Err == nil && isNew:
+					m = m.add(r)
+				case handled.Err != nil && isNew && r.action == v1alpha1.RequestClose:
+					t.Fatalf("a close is refused: %v", handled.Err)
+				}
+			}
+			if d := gate.Decide(g, now); d.State != m.stateAt(now, byDefault) {
+				t.Fatalf("at %s it is %s: %s\naccepted %+v\nremembered %+v", stamp(now), d.State, d.Message, m, g.Status.Requests)
+			}
+		}
+		// What is planned comes to pass as well.
+		for range 16 {
+			now = now.Add(29 * time.Minute)
+			handle(g, now)
+			if d := gate.Decide(g, now); d.State != m.stateAt(now, byDefault) {
+				t.Fatalf("later, at %s, it is %s: %s\naccepted %+v\nremembered %+v", stamp(now), d.State, d.Message, m, g.Status.Requests)
+			}
+		}
+	})
+}
