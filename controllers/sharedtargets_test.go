@@ -10,18 +10,19 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// shared has the targets of all worlds. The client of the cluster is one of its clients.
+// shared has the targets of all worlds, and their Gates by what they target. The client of the
+// cluster is one of its clients.
 var shared *sharedTargets
 
 // sharedTargets is a TargetCache that sees the whole cluster. A write by one of its clients
@@ -30,8 +31,8 @@ type sharedTargets struct {
 	*TargetCache
 
 	eventMu sync.Mutex
-	// seen is the latest version of each object, also of those that are gone.
-	seen map[seenKey]uint64
+	// seen is what events told of each object.
+	seen map[seenKey]sighted
 	// event is closed by the next event.
 	event chan struct{}
 }
@@ -41,13 +42,16 @@ type seenKey struct {
 	client.ObjectKey
 }
 
-func seenKeyOf(obj client.Object) seenKey {
-	return seenKey{obj.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(obj)}
+// sighted is what the cache has of an object.
+type sighted struct {
+	version uint64
+	// going says that it is being deleted, gone that it is no more.
+	going, gone bool
 }
 
 // shareTargets starts the TargetCache of all worlds.
 func shareTargets(ctx context.Context) (func() error, error) {
-	shared = &sharedTargets{seen: map[seenKey]uint64{}, event: make(chan struct{})}
+	shared = &sharedTargets{seen: map[seenKey]sighted{}, event: make(chan struct{})}
 	targets, run, err := makeTargetCache(cluster.Config, cluster.Client.RESTMapper(), shared)
 	if err != nil {
 		return nil, err
@@ -65,8 +69,24 @@ func shareTargets(ctx context.Context) (func() error, error) {
 			return stop, err
 		}
 	}
+	if err := shared.followGates(ctx); err != nil {
+		return stop, err
+	}
 	cluster.Client = shared.client(cluster.Client)
 	return stop, nil
+}
+
+// followGates has the cache look up Gates as that of the manager does.
+func (s *sharedTargets) followGates(ctx context.Context) error {
+	if err := s.cache.IndexField(ctx, &v1alpha1.Gate{}, targetField, targetedBy); err != nil {
+		return err
+	}
+	informer, err := s.cache.GetInformer(ctx, &v1alpha1.Gate{})
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(s)
+	return err
 }
 
 // follow has the cache follow a definition that is there, or that is gone.
@@ -115,87 +135,89 @@ func (r apiReader) List(ctx context.Context, list client.ObjectList, opts ...cli
 }
 
 // OnAdd implements ResourceEventHandler.
-func (s *sharedTargets) OnAdd(obj any, _ bool) { s.sees(obj) }
+func (s *sharedTargets) OnAdd(obj any, _ bool) { s.sees(obj, false) }
 
 // OnUpdate implements ResourceEventHandler.
-func (s *sharedTargets) OnUpdate(_, obj any) { s.sees(obj) }
+func (s *sharedTargets) OnUpdate(_, obj any) { s.sees(obj, false) }
 
 // OnDelete implements ResourceEventHandler.
 func (s *sharedTargets) OnDelete(obj any) {
 	if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = last.Obj
 	}
-	s.sees(obj)
+	s.sees(obj, true)
 }
 
-func (s *sharedTargets) sees(obj any) {
+func (s *sharedTargets) sees(obj any, gone bool) {
 	s.eventMu.Lock()
 	defer s.eventMu.Unlock()
-	if obj, ok := obj.(client.Object); ok {
+	if obj, key := s.followed(obj); obj != nil {
 		version, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
-		s.seen[seenKeyOf(obj)] = max(s.seen[seenKeyOf(obj)], version)
+		s.seen[key] = sighted{version, obj.GetDeletionTimestamp() != nil, gone}
 	}
 	close(s.event)
 	s.event = make(chan struct{})
 }
 
+// followed returns an object if the cache has those of its kind, nil if it does not.
+func (s *sharedTargets) followed(written any) (client.Object, seenKey) {
+	obj, ok := written.(client.Object)
+	if !ok {
+		return nil, seenKey{}
+	}
+	gvk, err := cluster.Client.GroupVersionKindFor(obj)
+	if err != nil {
+		return nil, seenKey{}
+	}
+	key := seenKey{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
+	if _, ok := s.kind(key.GroupKind); !ok && key.GroupKind != gates {
+		return nil, seenKey{}
+	}
+	return obj, key
+}
+
+var gates = v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind).GroupKind()
+
 // written waits until the cache has what was written, as the API server returned it.
-func (s *sharedTargets) written(obj any, err error) error {
-	written, ok := obj.(client.Object)
-	if err != nil || !ok {
+func (s *sharedTargets) written(written any, err error) error {
+	obj, key := s.followed(written)
+	if err != nil || obj == nil {
 		return err
 	}
-	if written.GetDeletionTimestamp() != nil && len(written.GetFinalizers()) == 0 {
-		return s.deleted(written, nil)
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		return s.await(key, func(has sighted) bool { return has.gone })
 	}
-	key := seenKeyOf(written)
-	if _, watched := s.kind(key.GroupKind); !watched {
-		return nil
-	}
-	version, err := strconv.ParseUint(written.GetResourceVersion(), 10, 64)
+	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return err
 	}
-	return s.await(key, func() (bool, error) {
-		s.eventMu.Lock()
-		defer s.eventMu.Unlock()
-		return s.seen[key] >= version, nil
-	})
+	return s.await(key, func(has sighted) bool { return has.version >= version })
 }
 
 // deleted waits until the cache knows that an object is gone, or will be.
-func (s *sharedTargets) deleted(obj client.Object, err error) error {
-	key := seenKeyOf(obj)
-	watched, ok := s.kind(key.GroupKind)
-	if err != nil || !ok {
+func (s *sharedTargets) deleted(deleted client.Object, err error) error {
+	obj, key := s.followed(deleted)
+	if err != nil || obj == nil {
 		return err
 	}
-	return s.await(key, func() (bool, error) {
-		// Its creation is in the cache, because that has been waited for as well.
-		cached := newTarget(watched.GroupVersionKind)
-		err := s.cache.Get(context.Background(), key.ObjectKey, cached)
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return cached.GetDeletionTimestamp() != nil, err
-	})
+	return s.await(key, func(has sighted) bool { return has.going || has.gone })
 }
 
-// await waits until something is so, which events tell.
-func (s *sharedTargets) await(key seenKey, isSo func() (bool, error)) error {
+// await waits until the cache has an object as it is to be.
+func (s *sharedTargets) await(key seenKey, isSo func(sighted) bool) error {
 	late := time.NewTimer(harness.Patience)
 	defer late.Stop()
 	for {
 		s.eventMu.Lock()
-		event := s.event
+		event, has := s.event, s.seen[key]
 		s.eventMu.Unlock()
-		if done, err := isSo(); done || err != nil {
-			return err
+		if isSo(has) {
+			return nil
 		}
 		select {
 		case <-event:
 		case <-late.C:
-			return fmt.Errorf("not in %s: the cache sees a write of %v", harness.Patience, key)
+			return fmt.Errorf("not in %s: the cache sees what was written of %v", harness.Patience, key)
 		}
 	}
 }

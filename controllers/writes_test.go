@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,18 +73,12 @@ func (w *writes) client(c client.WithWatch) client.Client {
 	})
 }
 
-// listIndexed looks Gates up by targetField, as the cache does.
+// listIndexed looks Gates up by targetField, as the cache of the manager does.
 func listIndexed(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	all := (&client.ListOptions{}).ApplyOptions(opts)
-	gates, ok := list.(*v1alpha1.GateList)
-	if !ok || all.FieldSelector == nil {
-		return c.List(ctx, list, opts...)
+	if gates, ok := list.(*v1alpha1.GateList); ok && (&client.ListOptions{}).ApplyOptions(opts).FieldSelector != nil {
+		return shared.cache.List(ctx, gates, opts...)
 	}
-	key, _ := all.FieldSelector.RequiresExactMatch(targetField)
-	all.FieldSelector = nil
-	err := c.List(ctx, gates, all)
-	gates.Items = slices.DeleteFunc(gates.Items, func(g v1alpha1.Gate) bool { return !slices.Contains(targetedBy(&g), key) })
-	return err
+	return c.List(ctx, list, opts...)
 }
 
 func (w *writes) note(verb string, obj any, do func() error) error {
