@@ -48,12 +48,24 @@ func Names() []string {
 	return names
 }
 
+// loaded has zones by their names, of which there are a few hundred.
+var loaded sync.Map
+
 // Load returns a zone by its name, which is one of [Names] to the letter. Unlike for
-// [time.LoadLocation] neither "" nor "Local" is one.
+// [time.LoadLocation] neither "" nor "Local" is one. A zone is read once per process.
 func Load(name string) (*time.Location, error) {
+	if known, ok := loaded.Load(name); ok {
+		return known.(*time.Location), nil
+	}
 	data, err := fs.ReadFile(files(), name)
 	if err != nil {
-		return nil, fmt.Errorf("unknown time zone %q", name)
+		return nil, fmt.Errorf("unknown time zone %q", name) // and not remembered: there is no end of such names
 	}
-	return time.LoadLocationFromTZData(name, data) //nolint:forbidigo // this is where zones come from
+	name = strings.Clone(name)                          // it may be a part of a large text
+	loc, err := time.LoadLocationFromTZData(name, data) //nolint:forbidigo // this is where zones come from
+	if err != nil {
+		return nil, err
+	}
+	known, _ := loaded.LoadOrStore(name, loc)
+	return known.(*time.Location), nil
 }

@@ -110,3 +110,29 @@ func TestLoadRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestAZoneIsReadOnce(t *testing.T) {
+	first, err := tz.Load("Europe/Oslo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if again, err := tz.Load("Europe/Oslo"); again != first || err != nil {
+			t.Errorf("it is another one, %v", err)
+		}
+	}
+	// An expression in a receiver asks for one in a loop.
+	if allocations := testing.AllocsPerRun(100, func() { _, _ = tz.Load("Europe/Oslo") }); allocations > 1 {
+		t.Errorf("to load it again makes %v allocations", allocations)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for _, name := range []string{"Europe/Oslo", "Europe/Atlantis"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _ = tz.Load(name)
+			}
+		})
+	}
+}
