@@ -106,7 +106,7 @@ func compile(g *v1alpha1.Gate) (schedule.Config, field.ErrorList) {
 	}
 	config.NotBefore, config.NotAfter = roundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
-		c.add(field.Invalid(root.Child("notAfter"), spec.NotAfter.Format(time.RFC3339), "must be later than notBefore"))
+		c.add(field.Invalid(root.Child("notAfter"), rfc3339(spec.NotAfter.Time), "must be later than notBefore"))
 	}
 	c.watches(g)
 	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
@@ -178,7 +178,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 		return c.cron(path, p, zone)
 	case dated && !weekly && !cron && p.From != nil && p.Until != nil:
 		if !p.From.Before(p.Until) {
-			c.add(field.Invalid(path.Child("until"), p.Until.Format(time.RFC3339), "must be later than from"))
+			c.add(field.Invalid(path.Child("until"), rfc3339(p.Until.Time), "must be later than from"))
 		}
 		if opens {
 			return span(p.Name, roundUp(p.From.Time), p.Until.Time)

@@ -80,15 +80,15 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 		case bound.at.IsZero():
 			c.add(field.Required(root.Child(bound.name), "an exception is bound in time"))
 		case bound.at.Nanosecond() != 0:
-			c.add(field.Invalid(root.Child(bound.name), bound.at.Format(time.RFC3339Nano), "must be in whole seconds"))
+			c.add(field.Invalid(root.Child(bound.name), bound.at.UTC().Format(time.RFC3339Nano), "must be in whole seconds"))
 		}
 	}
 	switch {
 	case from.IsZero() || until.IsZero():
 	case !from.Before(until):
-		c.add(field.Invalid(root.Child("validUntil"), until.Format(time.RFC3339), "must be later than validFrom"))
+		c.add(field.Invalid(root.Child("validUntil"), rfc3339(until), "must be later than validFrom"))
 	case until.Sub(from) > v1alpha1.MaxExceptionDuration:
-		c.add(field.Invalid(root.Child("validUntil"), until.Format(time.RFC3339), "must be at most 2160h (90 days) after validFrom"))
+		c.add(field.Invalid(root.Child("validUntil"), rfc3339(until), "must be at most 2160h (90 days) after validFrom"))
 	}
 }
 

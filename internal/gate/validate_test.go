@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -160,5 +162,32 @@ func TestValidateReportsAllErrorsAtOnce(t *testing.T) {
 	want := "spec.timeZone spec.window spec.windows[0].start spec.windows[0].end spec.windows[1].name spec.windows[1].schedule spec.windows[1].duration"
 	if got := strings.Join(paths, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// The API has instants of the machine's zone.
+func TestValidateShowsInstantsInUTC(t *testing.T) {
+	local := func(s string) *metav1.Time {
+		return &metav1.Time{Time: utc(s).In(time.FixedZone("EDT", -4*60*60))}
+	}
+	exception := func(from, until string) field.ErrorList {
+		e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Type: v1alpha1.ExceptionReplace, ValidFrom: *local(from), ValidUntil: *local(until)}}
+		e.Spec.GateRef.Name = "production"
+		return gate.ValidateException(e)
+	}
+	for want, errs := range map[string]field.ErrorList{
+		`"2026-07-18T00:00:00Z": must be later than notBefore`: gate.Validate(closed(func(s *v1alpha1.GateSpec) {
+			s.NotBefore, s.NotAfter = local("2026-07-18T00:00:01Z"), local("2026-07-18T00:00:00Z")
+		})),
+		`"2026-07-18T00:00:00Z": must be later than from`: gate.Validate(closed(windows(v1alpha1.Period{
+			Name: "a", From: local("2026-07-18T00:00:01Z"), Until: local("2026-07-18T00:00:00Z"),
+		}))),
+		`"2026-07-18T00:00:00Z": must be later than validFrom`:                   exception("2026-07-18T00:00:01Z", "2026-07-18T00:00:00Z"),
+		`"2026-07-18T00:00:00Z": must be at most 2160h (90 days)`:                exception("2026-01-18T00:00:00Z", "2026-07-18T00:00:00Z"),
+		`spec.validUntil: Invalid value: "2026-07-18T00:00:00.5Z": must be in w`: exception("2026-07-17T00:00:00Z", "2026-07-18T00:00:00.5Z"),
+	} {
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), want) {
+			t.Errorf("got %v, want %s", errs, want)
+		}
 	}
 }
