@@ -71,7 +71,7 @@ func BenchmarkLocks(b *testing.B) {
 				name := fmt.Sprintf("apps-%04d", i)
 				at := metav1.ObjectMeta{Namespace: name, Name: v1alpha1.GateLockName, ResourceVersion: fmt.Sprint(1000 + i)}
 				cache.items = append(cache.items, metav1.PartialObjectMetadata{ObjectMeta: at})
-				books[name] = &book{}
+				books[name] = newBook()
 				books[name].learn(&v1alpha1.GateLock{ObjectMeta: at}, map[string]lock.Share{})
 			}
 			l := &Locks{Client: cache, installed: true, books: books}

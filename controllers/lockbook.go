@@ -17,12 +17,17 @@ import (
 // errLate is why a GateLock is not as a Gate wants it while its write takes long.
 var errLate = errors.New("is not written yet")
 
+// errOutdated is why a GateLock is not as a Gate wanted it: by now it wants something else, or
+// GateLocks were installed or removed meanwhile.
+var errOutdated = errors.New("is not written, for the change is out of date")
+
 // book is what is known of the GateLock of a namespace. This process is its only
 // writer, or one of few shards: what it has written last is true until the API
 // server says otherwise.
 type book struct {
-	// writing is held by who reads and writes the GateLock, during the requests.
-	writing sync.Mutex
+	// writing has an element while somebody reads and writes the GateLock, during the requests. It
+	// is no mutex, because synctest does not see who waits for one.
+	writing chan struct{}
 	// lock as it was read or written last, nil if it has to be read before it is written. One
 	// that does not exist has no resource version.
 	lock *v1alpha1.GateLock
@@ -33,9 +38,12 @@ type book struct {
 	known   bool
 	version string
 	shares  map[string]lock.Share
-	// asked has, by Gate, the change that was asked for last, until it is made. One that failed
-	// may have been made all the same.
+	// asked has, by Gate, the change that was ordered last, until it is made or turns out to
+	// change nothing. Only this one is written: whatever was ordered before is out of date. One
+	// that failed may have been made all the same, and stays.
 	asked map[string]*change
+	// abandoned says that there is another book for the namespace, and nothing is written any more.
+	abandoned bool
 	// waiting are changes that the next write makes all at once: a write is of the
 	// whole object, and many Gates may close at the same time.
 	waiting []*change
@@ -55,6 +63,9 @@ type change struct {
 	share *lock.Share
 	// cached is the version of the GateLock that the cache had, empty for none.
 	cached string
+	// queued says that it waits for a write, or did. Until it is made, all that are ordered after
+	// it are queued at once, so that none of them finds what the write is about to change.
+	queued bool
 	// done is closed once it was made, or failed with err.
 	done chan struct{}
 	err  error
@@ -65,6 +76,8 @@ type lockWrite struct {
 	changes []*change
 	late    bool
 }
+
+func newBook() *book { return &book{writing: make(chan struct{}, 1)} }
 
 func newChange(gate string, share *lock.Share, cached string) *change {
 	return &change{gate: gate, share: share, cached: cached, done: make(chan struct{})}
@@ -86,17 +99,64 @@ func (c *change) is(other *change) bool {
 	}
 }
 
-// isKnown returns whether it is known what a change changes, and whether it changes nothing.
-func (b *book) isKnown(c *change) (known, made bool) {
+// order takes note of the newest change of a Gate. It returns the one to wait for: the same
+// that is under way already, or nil if there is nothing to do. One that is not queued is to be
+// looked at first: it is not known whether it changes anything.
+func (b *book) order(c *change) *change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.asked[c.gate] != nil {
-		return true, false
+	if b.abandoned {
+		return c
 	}
-	if current, err := isCurrent(b.version, c.cached); err != nil || !b.known || !current {
-		return false, false
+	current, err := isCurrent(b.version, c.cached)
+	switch last := b.asked[c.gate]; {
+	case last != nil && last.queued:
+		// What was read says nothing: the last one may be written after that.
+		if last.is(c) {
+			return last
+		}
+		b.queue(c)
+	case err != nil || !b.known || !current:
+	case c.isIn(b.shares):
+		delete(b.asked, c.gate)
+		return nil
+	default:
+		b.queue(c)
 	}
-	return true, c.isIn(b.shares)
+	if b.asked == nil {
+		b.asked = map[string]*change{}
+	}
+	b.asked[c.gate] = c
+	return c
+}
+
+// queue has a change made by the next write. It is called with mu held.
+func (b *book) queue(c *change) {
+	c.queued = true
+	b.waiting = append(b.waiting, c)
+}
+
+// looked goes on with a change that was looked at, and queues it unless it is over. It fails
+// if another one was ordered meanwhile.
+func (b *book) looked(c *change, over bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.asked[c.gate] != c:
+		return errOutdated
+	case over:
+		delete(b.asked, c.gate)
+	default:
+		b.queue(c)
+	}
+	return nil
+}
+
+// abandon has all changes give up that are not being written.
+func (b *book) abandon() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.abandoned, b.asked = true, nil
 }
 
 // isCurrent returns whether the cache knew of nothing newer than a version that is known,
@@ -107,22 +167,6 @@ func isCurrent(known, cached string) (bool, error) {
 	}
 	newer, err := resourceversion.CompareResourceVersion(cached, known)
 	return newer <= 0, err
-}
-
-// ask queues a change, unless it is under way. It returns the one to wait for, and whether
-// that is new.
-func (b *book) ask(c *change) (asked *change, anew bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if last := b.asked[c.gate]; last != nil && last.is(c) {
-		return last, false
-	}
-	if b.asked == nil {
-		b.asked = map[string]*change{}
-	}
-	b.asked[c.gate] = c
-	b.waiting = append(b.waiting, c)
-	return c, true
 }
 
 // begin takes all changes that wait for a write, which begins. It returns nil if there are none.
@@ -169,8 +213,12 @@ func (b *book) end(w *lockWrite, err error) {
 	defer b.mu.Unlock()
 	b.under, b.slow, b.failure = nil, w.late && err != nil, err
 	for _, c := range w.changes {
-		if c.err = err; err == nil && b.asked[c.gate] == c {
+		switch c.err = err; {
+		case err != nil:
+		case b.asked[c.gate] == c:
 			delete(b.asked, c.gate)
+		default:
+			c.err = errOutdated // though it may have been written
 		}
 		close(c.done)
 	}
@@ -194,12 +242,9 @@ func (b *book) wait(ctx context.Context, c *change, patience time.Duration) erro
 }
 
 // enter makes changes in the GateLock that is to be written, and returns those that are any,
-// the last of each Gate.
+// except what is out of date.
 func (b *book) enter(batch []*change) map[string]*change {
-	changed := map[string]*change{}
-	for _, c := range batch {
-		changed[c.gate] = c
-	}
+	changed := b.newest(batch)
 	maps.DeleteFunc(changed, func(_ string, c *change) bool { return c.isIn(b.shares) })
 	for gate, c := range changed {
 		if was, has := b.shares[gate]; has {
@@ -210,6 +255,19 @@ func (b *book) enter(batch []*change) map[string]*change {
 		}
 	}
 	return changed
+}
+
+// newest returns the changes, by Gate, that were ordered last.
+func (b *book) newest(batch []*change) map[string]*change {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	newest := map[string]*change{}
+	for _, c := range batch {
+		if b.asked[c.gate] == c {
+			newest[c.gate] = c
+		}
+	}
+	return newest
 }
 
 // learn takes note of a GateLock as it was read.

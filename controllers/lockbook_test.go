@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/lock"
 )
 
 // lockQueue asks a book for changes, and looks how long it is waited for them.
@@ -16,11 +18,15 @@ type lockQueue struct {
 	patience time.Duration
 }
 
+// asks asks for a change of a Gate.
+func (w *lockQueue) asks(gate string) *change {
+	return w.order(newChange(gate, &lock.Share{Locked: true}, ""))
+}
+
 // begins asks for a change of a Gate, whose write begins.
 func (w *lockQueue) begins(gate string) (*change, *lockWrite) {
 	w.Helper()
-	c, _ := w.ask(newChange(gate, nil, ""))
-	return c, w.begin()
+	return w.asks(gate), w.begin()
 }
 
 // waits waits for a change.
@@ -37,13 +43,13 @@ func TestAWriteThatIsLateIsWaitedForOnceUntilOneSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 2 * time.Second
 		const late, failed = "is not written yet", "is not written yet, the last time it failed: broken"
-		w := &lockQueue{T: t, book: &book{}, patience: patience}
+		w := &lockQueue{T: t, book: &book{known: true}, patience: patience}
 		broken := errors.New("broken")
 
 		first, write := w.begins("first")
 		w.waits("the first one", first, patience, late)
 		w.isLate(write)
-		second, _ := w.ask(newChange("second", nil, ""))
+		second := w.asks("second")
 		w.waits("one behind what is late", second, 0, late)
 		w.end(write, broken)
 		if <-first.done; !errors.Is(first.err, broken) {
@@ -64,6 +70,31 @@ func TestAWriteThatIsLateIsWaitedForOnceUntilOneSucceeds(t *testing.T) {
 		w.isLate(next)
 		w.waits("one whose write is late", fourth, 0, late)
 	})
+}
+
+func TestAChangeThatIsLookedAt(t *testing.T) {
+	order := func(b *book, locked bool) *change {
+		return b.order(newChange("apps/production", &lock.Share{Locked: locked}, "1"))
+	}
+	for name, tc := range map[string]struct {
+		newer, over  bool
+		want         error
+		queued, kept int
+	}{
+		"it changes something":                      {queued: 1, kept: 1},
+		"it changes nothing":                        {over: true},
+		"it changes something, and is out of date":  {newer: true, want: errOutdated, kept: 1},
+		"it changes nothing, but one that is newer": {newer: true, over: true, want: errOutdated, kept: 1},
+	} {
+		b := newBook()
+		c := order(b, false)
+		if tc.newer {
+			order(b, true)
+		}
+		if err := b.looked(c, tc.over); !errors.Is(err, tc.want) || len(b.waiting) != tc.queued || len(b.asked) != tc.kept {
+			t.Errorf("%s: %v, %d are queued and %d kept, want %v, %d and %d", name, err, len(b.waiting), len(b.asked), tc.want, tc.queued, tc.kept)
+		}
+	}
 }
 
 func TestAnOrderThatIsOverWaitsForNoLock(t *testing.T) {

@@ -66,37 +66,41 @@ func (l *Locks) Sync(ctx context.Context) (bool, error) {
 	defer l.mu.Unlock()
 	changed := (err == nil) != l.installed
 	if changed {
+		for _, b := range l.books {
+			b.abandon()
+		}
 		l.installed, l.books = err == nil, nil
 	}
 	return changed, nil
 }
 
 // Put begins to make the shares of a Gate, given as namespace/name, those by namespace
-// and to remove all others that it has. There is nothing to do if GateLocks are not
-// installed.
+// and to remove all others that it has. What was put before and is not written yet is out of
+// date from now on. There is nothing to do if GateLocks are not installed.
 func (l *Locks) Put(ctx context.Context, gate string, shares map[string]lock.Share) *LockWrites {
 	books, cached, err := l.open(ctx, shares)
 	writes := &LockWrites{unread: err, pending: map[string]bool{}, failed: map[string]error{}}
-	changes := map[string]*change{}
+	puts := map[string]func() error{}
 	for namespace, b := range books {
 		c := newChange(gate, nil, cached[namespace])
 		if share, ok := shares[namespace]; ok {
 			c.share = &share
 		}
-		if _, made := b.isKnown(c); !made {
-			changes[namespace], writes.pending[namespace] = c, true
+		if asked := b.order(c); asked != nil {
+			puts[namespace] = func() error { return l.put(ctx, namespace, b, c, asked) }
+			writes.pending[namespace] = true
 		}
 	}
-	if len(changes) == 0 {
+	if len(puts) == 0 {
 		return writes
 	}
-	writes.ended = make(chan lockWritten, len(changes)) // nobody may wait for them any more
+	writes.ended = make(chan lockWritten, len(puts)) // nobody may wait for them any more
 	go func() {
 		var group errgroup.Group
 		group.SetLimit(writesAtOnce)
-		for namespace, c := range changes {
+		for namespace, put := range puts {
 			group.Go(func() error {
-				writes.ended <- lockWritten{namespace, l.put(ctx, namespace, books[namespace], c)}
+				writes.ended <- lockWritten{namespace, put()}
 				return nil
 			})
 		}
@@ -129,7 +133,7 @@ func (l *Locks) open(ctx context.Context, shares map[string]lock.Share) (books m
 	}
 	add := func(namespace string) {
 		if l.books[namespace] == nil {
-			l.books[namespace] = &book{}
+			l.books[namespace] = newBook()
 		}
 	}
 	for namespace := range shares {
@@ -167,7 +171,7 @@ func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
 			return nil, err
 		}
 		for i := range list.Items {
-			b := &book{}
+			b := newBook()
 			b.learn(&list.Items[i], lock.Read(&list.Items[i].Spec))
 			books[list.Items[i].Namespace] = b
 		}
@@ -175,15 +179,16 @@ func (l *Locks) list(ctx context.Context) (map[string]*book, error) {
 	return books, nil
 }
 
-// put makes a change, or waits for who makes it.
-func (l *Locks) put(ctx context.Context, namespace string, b *book, c *change) error {
-	if known, _ := b.isKnown(c); !known {
-		if made, err := l.look(ctx, namespace, b, c); err != nil || made {
-			return err
+// put makes a change that was ordered, or waits for the same one that was asked for before.
+func (l *Locks) put(ctx context.Context, namespace string, b *book, c, asked *change) error {
+	if asked == c {
+		if !c.queued {
+			made, err := l.look(ctx, namespace, b, c)
+			outdated := b.looked(c, made || err != nil)
+			if made || err != nil || outdated != nil {
+				return cmp.Or(err, outdated)
+			}
 		}
-	}
-	asked, anew := b.ask(c)
-	if anew {
 		go l.flush(ctx, namespace, b)
 	}
 	return b.wait(ctx, asked, l.patience())
@@ -194,9 +199,12 @@ func (l *Locks) patience() time.Duration { return cmp.Or(l.Patience, lockPatienc
 // look reads a GateLock and returns whether a change changes nothing. It does not wait for
 // who writes it.
 func (l *Locks) look(ctx context.Context, namespace string, b *book, c *change) (bool, error) {
-	alone := b.writing.TryLock()
-	if alone {
-		defer b.writing.Unlock()
+	alone := false
+	select {
+	case b.writing <- struct{}{}:
+		alone = true
+		defer func() { <-b.writing }()
+	default:
 	}
 	obj, err := l.read(ctx, namespace)
 	if err != nil {
@@ -220,8 +228,8 @@ func (l *Locks) read(ctx context.Context, namespace string) (*v1alpha1.GateLock,
 
 // flush makes all changes that wait. It goes on if nobody waits for it any more.
 func (l *Locks) flush(ctx context.Context, namespace string, b *book) {
-	b.writing.Lock()
-	defer b.writing.Unlock()
+	b.writing <- struct{}{}
+	defer func() { <-b.writing }()
 	w := b.begin()
 	if w == nil {
 		return // who wrote before has made them, too
