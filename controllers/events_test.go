@@ -325,6 +325,9 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 				return g.Status.ObservedGeneration == g.Generation && w.suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
 			})
 		}
+		if len(targets) > 0 {
+			w.soonHeld(app, g) // the event comes after the hold, and before the condition
+		}
 		told := map[string]int{}
 		for _, event := range events.take("/" + name + " ") { // others are in the cluster
 			reason, _, _ := strings.Cut(event, ":")
