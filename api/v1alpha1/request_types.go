@@ -61,6 +61,11 @@ type RequestMemory struct {
 	// or refused.
 	LastHandled string `json:"lastHandled"`
 
+	// LastBy is who was said to have requested that. A close at the same time by
+	// somebody else is another one.
+	// +optional
+	LastBy string `json:"lastBy,omitempty"`
+
 	// Earlier are values that were handled before that, the last of them first.
 	// To open, none of them counts once more: Flux puts back what is in Git.
 	// +kubebuilder:validation:MaxItems=8

@@ -116,9 +116,6 @@ func (c *course) sort() {
 
 func (c *course) span(r v1alpha1.AcceptedRequest) *inForce {
 	s := &inForce{AcceptedRequest: r, end: c.endOf(&r)}
-	if r.Until != nil {
-		s.end = earlier(s.end, r.Until.Time)
-	}
 	if r.EndedAt != nil {
 		s.end = earlier(s.end, r.EndedAt.Time)
 	}
@@ -128,7 +125,11 @@ func (c *course) span(r v1alpha1.AcceptedRequest) *inForce {
 
 // endOf returns when a request is over by itself, zero for never.
 func (c *course) endOf(r *v1alpha1.AcceptedRequest) time.Time {
-	return windowEnd(r.RequestedAt.Time, c.limit, r.Window)
+	end := windowEnd(r.RequestedAt.Time, c.limit, r.Window)
+	if r.Until != nil {
+		end = earlier(end, r.Until.Time)
+	}
+	return end
 }
 
 // ends has a request take the place of others.
@@ -196,20 +197,28 @@ func (c *course) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	c.open = nil
 	closed := c.span(r)
 	if slices.ContainsFunc(c.closes, func(other *inForce) bool { return other.covers(closed) }) {
+		closed.end = closed.RequestedAt.Time
 		return
 	}
 	c.closes = slices.DeleteFunc(c.closes, func(other *inForce) bool {
-		return closed.covers(other) || !other.lasts(at.Add(-maxSkew)) // by each clock it is over
+		if closed.covers(other) { // from its beginning on
+			other.end = earlier(other.end, closed.RequestedAt.Time)
+			return true
+		}
+		return !other.lasts(at.Add(-maxSkew)) // by each clock it is over
 	})
 	c.closes = append(c.closes, closed)
 	c.merge(r.Source)
 }
 
-// endsOpen returns whether a close ends the open request that is in force, although it is over
-// itself.
-func (c *course) endsOpen(r *Request, now time.Time) bool {
-	return r.Action == v1alpha1.RequestClose && c.open != nil && c.open.lasts(now) &&
-		!c.open.RequestedAt.After(r.At.Add(slack(r.source, c.open.Source)))
+// endsOpen returns whether a close that was over at an instant before anybody saw it has ended
+// the open request that is in force, or would have refused it if that was planned before.
+func (c *course) endsOpen(r *Request, end, now time.Time) bool {
+	if r.Action != v1alpha1.RequestClose || c.open == nil || !c.open.lasts(now.Add(-maxSkew)) {
+		return false
+	}
+	closed := r.At.Add(slack(r.source, c.open.Source))
+	return !c.open.RequestedAt.After(closed) || !c.open.AcceptedAt.After(closed) && c.open.RequestedAt.Time.Before(end)
 }
 
 // refuses returns why an open request must not begin at an instant, nil if it may.

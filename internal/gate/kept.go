@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,9 +13,7 @@ import (
 // covers returns whether a close makes another one needless, now and after any change of
 // spec.window: it lasts as long, and refuses each open that the other one refuses.
 func (r *inForce) covers(other *inForce) bool {
-	lasts := func(end, otherEnd time.Time) bool { return end.IsZero() || !otherEnd.IsZero() && !end.Before(otherEnd) }
-	own := func(r *inForce) time.Time { return windowEnd(r.RequestedAt.Time, r.Window) }
-	return r.Source == other.Source && lasts(r.end, other.end) && lasts(own(r), own(other)) &&
+	return r.Source == other.Source && compareEnds(r.end, other.end) >= 0 && compareEnds(r.ownEnd(), other.ownEnd()) >= 0 &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
 }
 
@@ -31,19 +30,34 @@ func (c *course) merge(source string) {
 		return
 	}
 	slices.SortStableFunc(own, func(a, b *inForce) int {
-		switch {
-		case b.outlasts(a):
-			return -1
-		case a.outlasts(b):
-			return 1
-		}
-		return 0
+		return cmp.Or(compareEnds(a.ownEnd(), b.ownEnd()), compareEnds(a.end, b.end))
 	})
 	first, next := own[0], own[1]
 	if next.AcceptedAt.Before(&first.AcceptedAt) {
 		next.AcceptedAt = first.AcceptedAt
 	}
+	if next.RequestedAt.Before(&first.RequestedAt) {
+		next.RequestedAt = first.RequestedAt
+		next.end = c.endOf(&next.AcceptedRequest)
+	}
 	c.closes = slices.DeleteFunc(c.closes, func(s *inForce) bool { return s == first })
+	first.end = earlier(first.end, next.RequestedAt.Time)
+}
+
+// ownEnd returns when the window of a request itself is over, zero for never.
+func (r *inForce) ownEnd() time.Time { return windowEnd(r.RequestedAt.Time, r.Window) }
+
+// compareEnds orders ends, of which zero is never.
+func compareEnds(a, b time.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	}
+	return a.Compare(b)
 }
 
 // keepEnds notes when requests are over, and returns whether there is something new. What is
@@ -58,18 +72,36 @@ func (c *course) keepEnds(now time.Time) bool {
 			s.Until, kept = &end, true
 		}
 	}
+	for i := range c.planned {
+		r := &c.planned[i]
+		end := c.endOf(r)
+		if r.Action == v1alpha1.RequestOpen && !end.IsZero() && (r.Until == nil || end.Before(r.Until.Time)) {
+			until := metav1.NewMicroTime(end)
+			r.Until, kept = &until, true
+		}
+	}
 	return kept
 }
 
 // save returns what is to be remembered: what is in force, or what was last, what that has
 // ended, and what is planned.
-func (c *course) save() []v1alpha1.AcceptedRequest {
-	last := c.last()
-	var all []v1alpha1.AcceptedRequest
+func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
+	last, endedAt := c.last(), time.Time{}
+	var inForce, ended []v1alpha1.AcceptedRequest
 	for _, s := range c.spans {
-		if s == c.open || slices.Contains(c.closes, s) || last.follows(s) {
-			all = append(all, s.AcceptedRequest)
+		if last.follows(s) {
+			endedAt = later(endedAt, s.EndedAt.Time)
 		}
 	}
-	return append(all, c.planned...)
+	for _, s := range c.spans {
+		switch {
+		case s == c.open || slices.Contains(c.closes, s):
+			inForce = append(inForce, s.AcceptedRequest)
+		// What another one had ended before counts as long as it lasts by some clock.
+		case last.follows(s) && (s.EndedAt.Time.Equal(endedAt) || s.lasts(now.Add(-maxSkew))):
+			ended = append(ended, s.AcceptedRequest)
+		}
+	}
+	ended = ended[max(0, len(ended)-2*maxCloses):]
+	return slices.Concat(ended, inForce, c.planned)
 }

@@ -30,15 +30,11 @@ const (
 const (
 	// maxEarlier is how many values are remembered of an annotation beside the last one.
 	maxEarlier = 8
-	// maxValue is how long in bytes a value is that is remembered so: longer ones are no
-	// requests, or of a form that nothing writes.
+	// maxValue is how long in bytes a request may be.
 	maxValue = 80
 )
 
-var (
-	errOver    = errors.New("it was over")
-	errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
-)
+var errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
 
 // A Request is an annotation that was not handled before, or a planned request whose time
 // has come and that is refused then.
@@ -106,7 +102,7 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	var last, over *Request
 	for _, r := range unhandled(g, now) {
 		memory := memoryOf(g, r.Action)
-		putBack := handles(memory, r.Value)
+		putBack := handles(memory, r)
 		if r.Err == nil {
 			if c.knows(memory, r) {
 				continue // Flux has put it back, after another value that was refused
@@ -119,8 +115,8 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			default:
 				r.Err = c.accept(memory, r, acceptedAt, now)
 			}
-			if errors.Is(r.Err, errOver) && r.Action == v1alpha1.RequestClose {
-				over = r
+			if end := windowEnd(r.At, c.limit, r.Window); r.Action == v1alpha1.RequestClose && !end.IsZero() && !now.Before(end) {
+				over = r // accepted or not, it was before an open that is no later
 			}
 		}
 		handled = append(handled, *r)
@@ -135,7 +131,7 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 		}
 	}
 	if c.keepEnds(now) || len(begun) > 0 || last != nil {
-		g.Status.Requests = c.save()
+		g.Status.Requests = c.save(now)
 	}
 	return handled
 }
@@ -169,7 +165,7 @@ func slack(a, b string) time.Duration {
 // not handled before.
 func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 	value, ok := g.Annotations[a.requestedAt]
-	if memory := handledOf(g, a.action); !ok || memory != nil && memory.LastHandled == value {
+	if !ok {
 		return nil
 	}
 	r := &Request{
@@ -182,6 +178,10 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 		} else {
 			r.By, r.Reason = "", "" // the receiver before has left its name
 		}
+	}
+	memory := handledOf(g, a.action)
+	if memory != nil && memory.LastHandled == value && (a.action == v1alpha1.RequestOpen || memory.LastBy == r.By) {
+		return nil
 	}
 	return r
 }
@@ -202,16 +202,17 @@ func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
 
 // handles notes that the value of an annotation is handled, and returns whether it is to open
 // and was handled before another one. Flux puts back what is in Git.
-func handles(memory *v1alpha1.RequestMemory, value string) (putBack bool) {
+func handles(memory *v1alpha1.RequestMemory, r *Request) (putBack bool) {
+	value := r.Value
 	if memory.Action == v1alpha1.RequestOpen {
 		putBack = slices.Contains(memory.Earlier, value)
-		if last := memory.LastHandled; last != "" && len(last) <= maxValue {
+		if last := memory.LastHandled; last != "" && len(last) <= maxValue { // else it is refused anyway
 			memory.Earlier = append([]string{last}, memory.Earlier...)
 		}
 		memory.Earlier = slices.DeleteFunc(memory.Earlier, func(earlier string) bool { return earlier == value })
 		memory.Earlier = memory.Earlier[:min(len(memory.Earlier), maxEarlier)]
 	}
-	memory.LastHandled = value
+	memory.LastHandled, memory.LastBy = value, r.By
 	return putBack
 }
 
@@ -231,8 +232,8 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.Mi
 		oldest = now.Add(-maxSkew) // by the clock of another replica it may last still
 	}
 	// While nobody looked, a close that is over now has ended the open before it.
-	if !end.IsZero() && !oldest.Before(end) && !c.endsOpen(r, now) {
-		return fmt.Errorf("is refused, %w at %s, request it again", errOver, rfc3339(end))
+	if !end.IsZero() && !oldest.Before(end) && !c.endsOpen(r, end, now) {
+		return fmt.Errorf("is refused, it was over at %s, request it again", rfc3339(end))
 	}
 	if err := c.begin(accepted, now); err != nil {
 		return err
@@ -276,7 +277,7 @@ func oneLine(text string, length int) string {
 func parseRequest(value string, memory *v1alpha1.RequestMemory, now time.Time) (time.Time, *metav1.Duration, error) {
 	instant, duration, limited := strings.Cut(value, windowSeparator)
 	at, err := time.Parse(time.RFC3339Nano, instant)
-	if err != nil {
+	if err != nil || len(value) > maxValue {
 		return time.Time{}, nil, fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
 	}
 	var window *metav1.Duration
@@ -295,7 +296,7 @@ func parseRequest(value string, memory *v1alpha1.RequestMemory, now time.Time) (
 	if memory.Action == v1alpha1.RequestClose {
 		behind = maxSkew
 	}
-	if before := memory.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now) {
+	if before := memory.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(maxSkew)) {
 		return time.Time{}, nil, fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
 	}
 	return at, window, nil
