@@ -43,7 +43,7 @@ type inForce struct {
 func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
 
 func (r *inForce) outlasts(other *inForce) bool {
-	return !other.end.IsZero() && r.lasts(other.end)
+	return compareEnds(r.end, other.end) > 0
 }
 
 // requestOf returns an accepted request as it was made.

@@ -67,20 +67,23 @@ func (c *course) keepEnds(now time.Time) bool {
 	kept := false
 	for _, s := range c.spans {
 		counts := s == c.open || slices.Contains(c.closes, s) && !now.Before(s.end)
-		if counts && !s.end.IsZero() && (s.Until == nil || s.end.Before(s.Until.Time)) {
-			end := metav1.NewMicroTime(s.end)
-			s.Until, kept = &end, true
-		}
+		kept = counts && keepEnd(&s.AcceptedRequest, s.end) || kept
 	}
 	for i := range c.planned {
 		r := &c.planned[i]
-		end := c.endOf(r)
-		if r.Action == v1alpha1.RequestOpen && !end.IsZero() && (r.Until == nil || end.Before(r.Until.Time)) {
-			until := metav1.NewMicroTime(end)
-			r.Until, kept = &until, true
-		}
+		kept = r.Action == v1alpha1.RequestOpen && keepEnd(r, c.endOf(r)) || kept
 	}
 	return kept
+}
+
+// keepEnd notes when a request is over, unless it is over before that already.
+func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
+	if end.IsZero() || r.Until != nil && !end.Before(r.Until.Time) {
+		return false
+	}
+	until := metav1.NewMicroTime(end)
+	r.Until = &until
+	return true
 }
 
 // save returns what is to be remembered: what is in force, or what was last, what that has

@@ -18,7 +18,7 @@ var ErrAhead = errors.New("has handled a request of a time that is still to come
 
 // WriteRequest puts the request of a GateReceiver into the annotations of a Gate. Its time
 // is now, or just after that of other webhooks: which of two came later must not depend on
-// whose clock is ahead. It writes nothing if the Gate is asked to close for longer already.
+// whose clock is ahead. It writes nothing if a webhook asks the Gate to close for longer already.
 // It returns ErrUnhandled, ErrAhead, or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	if r.Action == v1alpha1.RequestOpen {
@@ -120,8 +120,8 @@ func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Tim
 	return at, nil
 }
 
-// covered returns whether a close that was not handled yet lasts as long as one that is over
-// at an instant, so that this one need not be written. It returns ErrUnhandled if a new
+// covered returns whether a close of a webhook that was not handled yet lasts longer than one
+// that is over at an instant, so that this one need not be written. It returns ErrUnhandled if a new
 // request must not take the place of the old one either: what people ask for is not lost.
 func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error) {
 	until, planned, ok := before.valid(g, now)
@@ -129,13 +129,12 @@ func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error
 		return false, nil
 	}
 	opensAfter := annotationsOf(v1alpha1.RequestOpen).unhandled(g) != nil
-	asLong := until.IsZero() || !end.IsZero() && !until.Before(end)
-	longer := asLong && !until.Equal(end)
+	longer := compareEnds(until, end) > 0
 	webhook := before.source == v1alpha1.SourceWebhook
 	switch {
 	case webhook && (before.Action == v1alpha1.RequestOpen || !longer):
 		return false, nil
-	case webhook && asLong && !planned && !opensAfter: // Flux may remove what a person has asked
+	case webhook && !planned && !opensAfter: // Flux may remove what a person has asked
 		return true, nil
 	}
 	return false, ErrUnhandled

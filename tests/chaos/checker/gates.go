@@ -86,7 +86,7 @@ func (c *check) lastRequest(g *gate, fail func(string, ...any)) {
 		if last.Action != r.Action || !last.RequestedAt.Time.Equal(r.At) {
 			continue
 		}
-		// A close that ends before another one is not kept: nobody knows when it was accepted.
+		// A close that another one makes needless is not kept: nobody knows when it was accepted.
 		i := slices.IndexFunc(g.requests, r.same)
 		if i < 0 && r.Action == v1alpha1.RequestClose || i >= 0 && g.requests[i].AcceptedAt.Equal(newest) {
 			return
