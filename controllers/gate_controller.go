@@ -155,6 +155,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 	// What keeps a Gate from opening keeps it closed: that it was to open is no edge.
 	kept := v.Reason == v1alpha1.TimeUnknownReason || v.Reason == v1alpha1.DependencyNotReadyReason
 	changed, missed := stateChanged(before, obj), !kept && missedEdges(before, v.State, v.at)
+	gate.RecordTransition(obj, v.Decision, v.at, changed || missed)
 	if status := obj.Status.Machines; status != nil &&
 		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && v.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
@@ -188,6 +189,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patc
 		v.watched, _ = r.observeWatched(ctx, obj, v.at, false)
 		v.decide(gate.Decide(obj, v.at, exceptions...))
 		report(obj, v.Decision)
+		gate.RecordTransition(obj, v.Decision, v.at, false)
 	}
 	outcome.merge(v.watched)
 	outcome.undecided = v.err

@@ -297,6 +297,12 @@ type GateStatus struct {
 	// +optional
 	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
 
+	// LastTransition is when the Gate got the state that it has. Its reason and
+	// its by are those of now. If the Gate has changed its state and changed it
+	// back while nobody looked, it is when somebody looked.
+	// +optional
+	LastTransition *Transition `json:"lastTransition,omitempty"`
+
 	// NextTransition is the next change of the state of the Gate. Missing if none
 	// is in sight.
 	// +optional

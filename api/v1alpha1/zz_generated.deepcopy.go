@@ -679,6 +679,11 @@ func (in *GateStatus) DeepCopyInto(out *GateStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.LastTransition != nil {
+		in, out := &in.LastTransition, &out.LastTransition
+		*out = new(Transition)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.NextTransition != nil {
 		in, out := &in.NextTransition, &out.NextTransition
 		*out = new(Transition)

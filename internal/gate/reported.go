@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
 // IsOpen returns whether a Gate is open, as far as its status says. Its own
@@ -35,4 +36,13 @@ func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 // at that yet.
 func CloseRequested(g *v1alpha1.Gate) bool {
 	return annotationsOf(v1alpha1.RequestClose).unhandled(g) != nil
+}
+
+// ClosedBy returns the request that closes a Gate at an instant, nil if none does.
+func ClosedBy(g *v1alpha1.Gate, now time.Time) *Request {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	if opened == nil || opened.Reason != v1alpha1.CloseRequestedReason {
+		return nil
+	}
+	return courseAt(g, now).deciding(schedule.CloseRequested)
 }

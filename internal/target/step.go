@@ -93,7 +93,7 @@ func Next(state State, heldBy []string, want Want, plan Plan) Step {
 func exempt(state State, heldBy []string, want Want, plan Plan) Step {
 	step := Step{Outcome: OutcomeExempt, HeldBy: heldBy, Write: state != Free}
 	switch gates := After(heldBy, want); {
-	case plan.Exempt.lasting():
+	case plan.Exempt.Lasts():
 		step.HeldBy = gates
 		step.Write = step.Write || len(gates) != len(heldBy)
 	case plan.Exempt == Activates:

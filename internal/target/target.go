@@ -126,9 +126,9 @@ const (
 	Unsupported
 )
 
-// lasting exemptions are noted on the object: they are for as long as the Gate
+// Lasts returns whether an exemption is noted on the object: it is for as long as the Gate
 // is closed.
-func (e Exemption) lasting() bool { return e >= Imminent }
+func (e Exemption) Lasts() bool { return e >= Imminent }
 
 var (
 	registry = map[schema.GroupKind]Adapter{}

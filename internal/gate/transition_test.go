@@ -1,0 +1,58 @@
+package gate_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func TestSinceWhenAGateHasItsState(t *testing.T) {
+	before := v1alpha1.Transition{At: metav1.NewTime(noon.Add(-time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason}
+	for name, tc := range map[string]struct {
+		last     *v1alpha1.Transition
+		decision gate.Decision
+		changed  bool
+		want     v1alpha1.Transition
+	}{
+		"for the first time": {nil, gate.Decision{State: v1alpha1.StateClosed, Reason: v1alpha1.DefaultReason}, false,
+			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateClosed, Reason: v1alpha1.DefaultReason}},
+		"it opens": {&before, gate.Decision{State: v1alpha1.StateOpened, Reason: v1alpha1.WindowOpenReason, By: "nights"}, true,
+			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateOpened, Reason: v1alpha1.WindowOpenReason, By: "nights"}},
+		"it is closed for another reason": {&before, gate.Decision{State: v1alpha1.StateClosed, Reason: v1alpha1.ClosePeriodReason, By: "christmas"}, false,
+			v1alpha1.Transition{At: before.At, State: v1alpha1.StateClosed, Reason: v1alpha1.ClosePeriodReason, By: "christmas"}},
+		"it has opened and closed while nobody looked": {&before, gate.Decision{State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason}, true,
+			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason}},
+		"nobody says that it has opened": {&before, gate.Decision{State: v1alpha1.StateOpened, Reason: v1alpha1.DefaultReason}, false,
+			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateOpened, Reason: v1alpha1.DefaultReason}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			g.Status.LastTransition = tc.last.DeepCopy()
+			gate.RecordTransition(g, tc.decision, noon, tc.changed)
+			if got := *g.Status.LastTransition; got != tc.want {
+				t.Errorf("got  %+v\nwant %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhoHasClosedAGate(t *testing.T) {
+	asked := func(by, reason string) *v1alpha1.Gate {
+		g := closed()
+		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: reason}}
+		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestClose, RequestedAt: metav1.NewMicroTime(noon.Add(-time.Hour)), By: by}}
+		return g
+	}
+	if r := gate.ClosedBy(asked("alice", v1alpha1.CloseRequestedReason), noon); r == nil || r.By != "alice" {
+		t.Errorf("got %v", r)
+	}
+	for name, g := range map[string]*v1alpha1.Gate{"no status": closed(), "another reason": asked("alice", v1alpha1.ClosePeriodReason)} {
+		if r := gate.ClosedBy(g, noon); r != nil {
+			t.Errorf("%s: got %v", name, r)
+		}
+	}
+}

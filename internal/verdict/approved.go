@@ -1,0 +1,173 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// maxExplained is how many Gates a message explains. Of more it has only the names.
+const maxExplained = 4
+
+// exemptions are the reasons of Approved=True for an object that is not held although a Gate is
+// closed.
+var exemptions = map[target.Exemption]string{
+	target.Imminent:    v1alpha1.ExpiryImminentReason,
+	target.Needless:    v1alpha1.RenewalWithinMarginReason,
+	target.Unsupported: v1alpha1.UnsupportedVersionReason,
+}
+
+// IsExemption returns whether a condition Approved says that an object is exempt from a hold.
+func IsExemption(condition *metav1.Condition) bool {
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return false
+	}
+	for _, reason := range exemptions {
+		if condition.Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// Approved returns the condition Approved of a target that is as its step wants it, which has one
+// so far, or none. It is nil if the target is to have none.
+func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now time.Time) *metav1.Condition {
+	switch step.Outcome {
+	case Held:
+		return held(was, v, now)
+	case Resumed:
+		return approved(v1alpha1.ResumedReason, resumed(v.Names))
+	case Exempt:
+		return notHeld(was, v, plan)
+	case Foreign:
+		if v.closed && isFalse(was) {
+			return approved(v1alpha1.ResumedReason, "Resumed and suspended by hand. Gates leave it alone until it is resumed.")
+		}
+	case Free:
+	}
+	switch {
+	case was == nil, was.Status == metav1.ConditionTrue && (was.Reason == v1alpha1.GateOpenedReason || step.Outcome == Foreign):
+		return was
+	case was.Status == metav1.ConditionTrue && len(step.Names) > 0:
+		return was // it waits for who has a name on it
+	}
+	return approved(v1alpha1.GateOpenedReason, released(v.Open))
+}
+
+func approved(reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func isFalse(was *metav1.Condition) bool {
+	return was != nil && was.Status == metav1.ConditionFalse
+}
+
+// held returns the condition of a target that is held. Until all Gates that hold it say why, it
+// stays as it is: they do so within milliseconds.
+func held(was *metav1.Condition, v Verdict, now time.Time) *metav1.Condition {
+	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
+	if reason, message := Refusal(v.Holders); reason != "" {
+		condition.Reason, condition.Message = reason, message
+		return condition
+	}
+	if slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Stand == Undecided || g.Stand == Closed && !g.isPersisted() }) {
+		return was
+	}
+	condition.Message = Explain(v.Holders, now)
+	return condition
+}
+
+// notHeld returns the condition of a target that is exempt. What somebody has resumed is still
+// resumed when it is not exempt any more.
+func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Condition {
+	switch {
+	case plan.Exempt == target.Activates:
+		return nil // the condition Activated tells
+	case was != nil && was.Reason == v1alpha1.ResumedReason, exemptions[plan.Exempt] == "":
+		return was
+	}
+	return approved(exemptions[plan.Exempt], fmt.Sprintf("Not held, although %s closed.", are(v.Names)))
+}
+
+// Explain says which Gates hold a target, until when and why.
+func Explain(holders []Gate, now time.Time) string {
+	if len(holders) == 0 {
+		return "Held because a gate is closed. The annotations have no room for its name."
+	}
+	parts := make([]string, len(holders))
+	for i, g := range holders {
+		parts[i] = "'" + g.Name + "'"
+		if len(holders) <= maxExplained {
+			parts[i] += g.until()
+		}
+		if why := g.why(now); why != "" && len(holders) > 1 && len(holders) <= maxExplained {
+			parts[i] += " (" + why + ")"
+		}
+	}
+	if len(parts) > 1 {
+		return fmt.Sprintf("Held by gates %s.", strings.Join(parts, ", "))
+	}
+	if why := holders[0].why(now); why != "" {
+		return fmt.Sprintf("Held by gate %s: %s.", parts[0], why)
+	}
+	return fmt.Sprintf("Held by gate %s.", parts[0])
+}
+
+// Refusal returns why a target is held that refers to a Gate as it must not, with the reason of
+// its condition, both empty if no Gate that holds it is one of these.
+func Refusal(holders []Gate) (reason, message string) {
+	for _, g := range holders {
+		switch g.Stand {
+		case Missing:
+			return v1alpha1.GateNotFoundReason, missing(g.Name)
+		case Denied:
+			return v1alpha1.AccessDeniedReason, denied(g.Name)
+		default:
+		}
+	}
+	return "", ""
+}
+
+func missing(name string) string {
+	if strings.HasSuffix(name, "/"+target.NoGate) {
+		return fmt.Sprintf("Held because the annotation %s cannot be read. It must be a list of at most %d gates, each as name or namespace/name.",
+			v1alpha1.GatesAnnotation, target.MaxNamedGates)
+	}
+	return fmt.Sprintf("Held because gate '%s' does not exist. Create it, or remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
+}
+
+func denied(name string) string {
+	return fmt.Sprintf("Held because gate '%s' is in another namespace, which the controller must watch, with --allow-cross-namespace-refs. "+
+		"Remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
+}
+
+// released says why nothing holds a target.
+func released(names []string) string {
+	if len(names) == 0 {
+		return "Released: no gate governs it."
+	}
+	return fmt.Sprintf("Released: %s open.", are(names))
+}
+
+// are returns the names of Gates as the beginning of a sentence on what they are.
+func are(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("gate '%s' is", names[0])
+	}
+	return fmt.Sprintf("gates '%s' are", strings.Join(names, "', '"))
+}
+
+// resumed says that Gates respect what somebody has resumed.
+func resumed(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("Resumed by hand. Gate '%s' respects that until it closes again.", names[0])
+	}
+	return fmt.Sprintf("Resumed by hand. Gates '%s' respect that until one of them closes again.", strings.Join(names, "', '"))
+}

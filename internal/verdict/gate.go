@@ -1,0 +1,114 @@
+// Package verdict says what is to become of one target. It decides from the target, from the
+// persisted status of all Gates that have to do with it, and from the clock. It has no client.
+package verdict
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// Stand is what one Gate says about one target.
+type Stand uint8
+
+const (
+	// Undecided Gates decide within milliseconds: somebody has changed the spec, or has made a
+	// request, or it is time for a transition. Until then the target stays as it is.
+	Undecided Stand = iota
+	// Open lets the target go.
+	Open
+	// Closed holds the target.
+	Closed
+	// Suspended Gates are not reconciled, because of spec.suspend. What they hold stays held.
+	Suspended
+	// Elsewhere means that another shard has the Gate, which adds and removes its name.
+	Elsewhere
+	// Missing means that the target names a Gate that does not exist. It is held.
+	Missing
+	// Denied means that the target names a Gate that it must not refer to. It is held.
+	Denied
+)
+
+// holds returns whether a Gate wants the target held.
+func (s Stand) holds() bool { return s == Closed || s == Missing || s == Denied }
+
+// Gate is a Gate that has to do with a target: it governs the target, or the target has its name.
+type Gate struct {
+	// Name as namespace/name.
+	Name  string
+	Stand Stand
+	// Governs says that the Gate governs the target.
+	Governs bool
+	// Object is the Gate, nil if it does not exist or is not known.
+	Object *v1alpha1.Gate
+}
+
+// Governing returns what a Gate says about a target that it governs, at an instant.
+func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
+	return Gate{Name: name, Stand: standOf(g, now), Governs: true, Object: g}
+}
+
+// Leaving returns what a Gate says about a target that has its name, but that it does not govern.
+// The target is let go, unless nobody knows what the Gate is meant to govern.
+func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
+	stand := standOf(g, now)
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	switch {
+	case stand == Undecided, stand == Suspended:
+	case stand == Closed && opened.Reason == v1alpha1.InvalidSpecReason:
+	default:
+		stand = Open
+	}
+	return Gate{Name: name, Stand: stand, Object: g}
+}
+
+// standOf reads the status of a Gate. A Gate that is due to close is closed from that instant
+// on, before its status says so. One that is due to open is not open until its status says so.
+func standOf(g *v1alpha1.Gate, now time.Time) Stand {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	next := g.Status.NextTransition
+	due := next != nil && !next.At.After(now)
+	switch {
+	case !g.DeletionTimestamp.IsZero():
+		return Open
+	case g.Spec.Suspend:
+		return Suspended
+	case opened == nil, g.Status.ObservedGeneration != g.Generation:
+		return Undecided
+	case due && next.State == v1alpha1.StateClosed:
+		return Closed
+	case due, gate.CloseRequested(g):
+		return Undecided
+	case meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition):
+		return Open
+	}
+	return Closed
+}
+
+// isPersisted returns whether the status of a closed Gate says that it is closed. One that is
+// due to close says so within milliseconds.
+func (g Gate) isPersisted() bool {
+	return g.Object == nil || meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
+}
+
+// closedSince returns whether a Gate has been closed since an instant or longer.
+func (g Gate) closedSince(at time.Time) bool {
+	if g.Object == nil {
+		return true
+	}
+	last := g.Object.Status.LastTransition
+	return g.isPersisted() && last != nil && !at.Before(last.At.Time)
+}
+
+// respects returns whether a Gate leaves alone what somebody resumes.
+func (g Gate) respects() bool {
+	return g.Object != nil && g.Object.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect
+}
+
+// wasOpen returns whether the status of a Gate says that it is open.
+func (g Gate) wasOpen() bool {
+	return g.Object != nil && meta.IsStatusConditionTrue(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
+}

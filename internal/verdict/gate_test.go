@@ -1,0 +1,63 @@
+package verdict_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+func askedToClose(g *v1alpha1.Gate) {
+	g.Annotations = map[string]string{v1alpha1.CloseRequestedAtAnnotation: noon.Format(time.RFC3339)}
+}
+
+func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate *v1alpha1.Gate
+		want verdict.Stand
+	}{
+		"open":                                  {opened("a"), verdict.Open},
+		"closed":                                {closed("a"), verdict.Closed},
+		"nobody has looked at it":               {closed("a", untold), verdict.Undecided},
+		"its spec has changed while it is open": {opened("a", edited), verdict.Undecided},
+		"its spec has changed while it is closed":     {closed("a", edited), verdict.Undecided},
+		"somebody asks it to close":                   {opened("a", askedToClose), verdict.Undecided},
+		"it closes in a moment":                       {opened("a", next(time.Second, v1alpha1.StateClosed)), verdict.Open},
+		"it is due to close":                          {opened("a", next(0, v1alpha1.StateClosed)), verdict.Closed},
+		"it is due to close and somebody edits it":    {opened("a", next(0, v1alpha1.StateClosed), edited), verdict.Undecided},
+		"it opens in a moment":                        {closed("a", next(time.Second, v1alpha1.StateOpened)), verdict.Closed},
+		"it is due to open":                           {closed("a", next(0, v1alpha1.StateOpened)), verdict.Undecided},
+		"it is suspended while it is closed":          {closed("a", suspended), verdict.Suspended},
+		"it is suspended while it is open":            {opened("a", suspended), verdict.Suspended},
+		"it is deleted while it is closed":            {closed("a", deleted), verdict.Open},
+		"it is deleted while it is suspended, closed": {closed("a", suspended, deleted), verdict.Open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := verdict.Governing("shop/a", test.gate, noon); got.Stand != test.want {
+				t.Errorf("got %d, want %d", got.Stand, test.want)
+			}
+		})
+	}
+}
+
+func TestAGateLetsGoWhatItDoesNotGovernOnceItKnowsThat(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate *v1alpha1.Gate
+		want verdict.Stand
+	}{
+		"open":                   {opened("a"), verdict.Open},
+		"closed":                 {closed("a"), verdict.Open},
+		"deleted":                {closed("a", deleted), verdict.Open},
+		"its spec has changed":   {closed("a", edited), verdict.Undecided},
+		"it is suspended":        {closed("a", suspended), verdict.Suspended},
+		"its spec is invalid":    {closed("a", because(v1alpha1.InvalidSpecReason, "")), verdict.Closed},
+		"it is open and invalid": {opened("a", because(v1alpha1.InvalidSpecReason, "")), verdict.Open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := verdict.Leaving("shop/a", test.gate, noon); got.Stand != test.want {
+				t.Errorf("got %d, want %d", got.Stand, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Outcome is what becomes of a target.
+type Outcome uint8
+
+const (
+	// Free means that nothing holds the target.
+	Free Outcome = iota
+	// Held means that Gates hold the target.
+	Held
+	// Foreign means that somebody else holds the target. Gates leave it alone.
+	Foreign
+	// Resumed means that somebody has resumed the target and all Gates respect that.
+	Resumed
+	// Exempt means that the target is not held although a Gate is closed.
+	Exempt
+)
+
+// Step is what to do with a target.
+type Step struct {
+	Outcome Outcome
+	// Write says whether the target is to be written.
+	Write bool
+	// Hold says whether the target is held after the step.
+	Hold bool
+	// Names are the Gates whose names the target has after the step.
+	Names []string
+	// Claim says that the target has to be held before it is let go: what is not ours is not
+	// ours to remove.
+	Claim bool
+	// Waits means that the target would be let go if all Gates had decided.
+	Waits bool
+}
+
+// Next returns what to do with a target by a verdict, and by the plan of its kind on the terms of
+// the holders.
+func Next(o Observed, v Verdict, plan target.Plan) Step {
+	held := o.State != target.Free && o.State != target.Foreign
+	stays := Step{Hold: held, Names: o.HeldBy}
+	if held {
+		stays.Outcome = Held
+	}
+	changed := !slices.Equal(o.HeldBy, v.Names)
+	switch {
+	case o.State == target.Foreign:
+		// Whoever suspended it after resuming it has taken it over.
+		return Step{Outcome: Foreign, Write: len(o.HeldBy) > 0}
+	case len(v.Names) == 0 && !held && len(o.HeldBy) == 0:
+		return Step{}
+	case len(v.Names) == 0 && v.Waits:
+		stays.Waits = true
+		return stays
+	case len(v.Names) == 0:
+		return Step{Write: true, Claim: held && o.State != target.Held}
+	case !v.closed:
+		// Those that have their name on it say nothing new, so that it stays as it is.
+		stays.Write, stays.Names = changed, v.Names
+		return stays
+	case plan.Exempt != target.NotExempt:
+		return exempt(o, v, plan)
+	case v.Resumed:
+		return Step{Outcome: Resumed, Write: changed, Names: v.Names}
+	}
+	return Step{Outcome: Held, Write: changed || o.State != target.Held || plan.Stale, Hold: true, Names: v.Names}
+}
+
+// exempt lets a target go that Gates would hold. It goes on to have their names if that lasts.
+func exempt(o Observed, v Verdict, plan target.Plan) Step {
+	step := Step{Outcome: Exempt, Names: v.Names, Claim: o.State == target.Locked || o.State == target.Overridden}
+	switch {
+	case plan.Exempt == target.Activates:
+		step.Names = nil
+	case !plan.Exempt.Lasts():
+		step.Names = slices.DeleteFunc(slices.Clone(v.Names), func(name string) bool { return !slices.Contains(o.HeldBy, name) })
+	}
+	step.Write = o.State != target.Free || !slices.Equal(step.Names, o.HeldBy)
+	return step
+}

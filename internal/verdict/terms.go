@@ -1,0 +1,34 @@
+package verdict
+
+import (
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Terms returns the terms on which Gates hold a Certificate together: it is let go when the last
+// of them lets it go. A Gate that does not exist has the default terms.
+func Terms(holders []Gate) target.Terms {
+	var terms target.Terms
+	known := 0
+	for _, g := range holders {
+		if g.Object == nil {
+			continue
+		}
+		policy := ptr.Deref(g.Object.Spec.Certificates, v1alpha1.CertificatePolicy{})
+		margin := v1alpha1.DefaultSafetyMargin
+		if policy.SafetyMargin != nil {
+			margin = policy.SafetyMargin.Duration
+		}
+		if known == 0 || margin < terms.Margin {
+			terms.Margin = margin
+		}
+		terms.Strict = terms.Strict || policy.Strict
+		known++
+	}
+	if known == 0 {
+		terms.Margin = v1alpha1.DefaultSafetyMargin
+	}
+	return terms
+}

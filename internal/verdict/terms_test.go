@@ -1,0 +1,40 @@
+package verdict_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// letting has a Gate let certificates go some time before they expire.
+func letting(margin time.Duration, strict bool) gateOption {
+	return func(g *v1alpha1.Gate) {
+		g.Spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: margin}, Strict: strict}
+	}
+}
+
+func TestTheLastGateLetsACertificateGo(t *testing.T) {
+	const hour = time.Hour
+	for name, test := range map[string]struct {
+		holders []verdict.Gate
+		want    target.Terms
+	}{
+		"no gate":                     {nil, target.Terms{Margin: v1alpha1.DefaultSafetyMargin}},
+		"a gate says nothing":         {governing(closed("a")), target.Terms{Margin: v1alpha1.DefaultSafetyMargin}},
+		"the longer margin is first":  {governing(closed("a", letting(2*hour, false)), closed("b", letting(hour, false))), target.Terms{Margin: hour}},
+		"the shorter margin is first": {governing(closed("a", letting(hour, false)), closed("b", letting(2*hour, false))), target.Terms{Margin: hour}},
+		"one is strict":               {governing(closed("a", letting(hour, true)), closed("b", letting(2*hour, false))), target.Terms{Margin: hour, Strict: true}},
+		"one does not exist":          {append(governing(closed("a", letting(hour, false))), verdict.Gate{Name: "shop/m", Stand: verdict.Missing}), target.Terms{Margin: hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := verdict.Terms(test.holders); got.Margin != test.want.Margin || got.Strict != test.want.Strict {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}

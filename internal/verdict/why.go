@@ -1,0 +1,70 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// until returns when a closed Gate opens, as far as that is in sight.
+func (g Gate) until() string {
+	if g.Object == nil || g.Object.Spec.Suspend {
+		return ""
+	}
+	next := g.Object.Status.NextTransition
+	if next == nil || next.State != v1alpha1.StateOpened {
+		return ""
+	}
+	return " until " + next.At.UTC().Format(time.RFC3339)
+}
+
+// why returns why a Gate is closed, by its status at an instant. It is empty if that is not known.
+func (g Gate) why(now time.Time) string {
+	if g.Object == nil || !meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition) {
+		return ""
+	}
+	if g.Object.Spec.Suspend {
+		return "spec.suspend of the gate is true, it stays as it is"
+	}
+	by := ""
+	if last := g.Object.Status.LastTransition; last != nil {
+		by = last.By
+	}
+	switch reason := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.OpenedCondition).Reason; reason {
+	case v1alpha1.CloseRequestedReason:
+		return requested(gate.ClosedBy(g.Object, now))
+	case v1alpha1.ClosePeriodReason:
+		return fmt.Sprintf("close period '%s'", by)
+	case v1alpha1.ExceptionAppliesReason:
+		return fmt.Sprintf("exception '%s'", by)
+	default:
+		return reasons[reason]
+	}
+}
+
+// reasons are those of the condition Opened of a closed Gate in words.
+var reasons = map[string]string{
+	v1alpha1.NotYetActiveReason:       "its spec.notBefore is to come",
+	v1alpha1.ExpiredReason:            "its spec.notAfter is over",
+	v1alpha1.OutsideWindowsReason:     "outside its windows",
+	v1alpha1.DefaultReason:            "closed by default",
+	v1alpha1.InvalidSpecReason:        "its spec is invalid",
+	v1alpha1.DependencyNotReadyReason: "an object that it watches is not ready",
+	v1alpha1.TimeUnknownReason:        "the API server does not say what time it is",
+}
+
+// requested returns who has closed a Gate, and why.
+func requested(by *gate.Request) string {
+	text := "closed on request"
+	if by != nil && by.By != "" {
+		text += " of " + by.By
+	}
+	if by != nil && by.Reason != "" {
+		text += ": " + by.Reason
+	}
+	return text
+}
