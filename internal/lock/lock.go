@@ -78,6 +78,57 @@ func Read(spec *v1alpha1.GateLockSpec) map[string]Share {
 	return shares
 }
 
+// Update makes the shares of Gates, by namespace/name, what they are to be: nil for none. Those of
+// other Gates stay. It returns whether that changed anything.
+func Update(spec *v1alpha1.GateLockSpec, shares map[string]*Share) bool {
+	before, changed := Read(spec), false
+	for _, gate := range slices.Sorted(maps.Keys(shares)) {
+		was, has := before[gate]
+		share := shares[gate]
+		if has == (share != nil) && (!has || was.Equal(*share)) {
+			continue
+		}
+		changed = true
+		if has {
+			Remove(spec, gate, was)
+		}
+		if share != nil {
+			Put(spec, gate, *share)
+		}
+	}
+	return changed
+}
+
+// Lockers returns the Gates that lock an object, as the policies of config/lock find them: by its
+// kind, its name and its labels, and those of the Gates that it names itself which are not known
+// to be open.
+func Lockers(spec *v1alpha1.GateLockSpec, kind, name string, labels map[string]string, named []string) []string {
+	lockers := slices.Concat(spec.Targets[kind+"/"+name], spec.Targets[kind+"/"+v1alpha1.AnyName])
+	for key, value := range labels {
+		for _, l := range spec.Labels[kind+"/"+key+"="+value] {
+			if isSubset(l.MatchLabels, labels) {
+				lockers = append(lockers, l.Gates...)
+			}
+		}
+	}
+	for _, gate := range named {
+		if locked, known := spec.Gates[gate]; locked || !known {
+			lockers = append(lockers, gate)
+		}
+	}
+	slices.Sort(lockers)
+	return slices.Compact(lockers)
+}
+
+func isSubset(some, all map[string]string) bool {
+	for key, value := range some {
+		if has, ok := all[key]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}
+
 // Put adds the share of a Gate that has none.
 func Put(spec *v1alpha1.GateLockSpec, gate string, share Share) {
 	if spec.Gates == nil {

@@ -115,8 +115,9 @@ func (s situation) letsGo(g verdict.Gate) bool {
 	case verdict.Suspended:
 		wasOpen := g.Object.Status.Conditions[0].Status == metav1.ConditionTrue
 		return !slices.Contains(s.HeldBy, g.Name) && (wasOpen || len(s.HeldBy) > 0)
+	default:
+		return false
 	}
-	return false
 }
 
 func wantsItHeld(g verdict.Gate) bool {
@@ -134,7 +135,7 @@ func TestLaws(t *testing.T) {
 
 		if letsGo && s.plan.Exempt == target.NotExempt {
 			seen["let go"]++
-			if !allOf(s.gates, func(g verdict.Gate) bool { return s.letsGo(g) }) {
+			if !allOf(s.gates, s.letsGo) {
 				fail("what is held is let go only if all gates let it go")
 			}
 		}

@@ -12,14 +12,11 @@ import (
 
 // until returns when a closed Gate opens, as far as that is in sight.
 func (g Gate) until() string {
-	if g.Object == nil || g.Object.Spec.Suspend {
+	at, _, ok := g.Opening()
+	if !ok {
 		return ""
 	}
-	next := g.Object.Status.NextTransition
-	if next == nil || next.State != v1alpha1.StateOpened {
-		return ""
-	}
-	return " until " + next.At.UTC().Format(time.RFC3339)
+	return " until " + at.UTC().Format(time.RFC3339)
 }
 
 // why returns why a Gate is closed, by its status at an instant. It is empty if that is not known.

@@ -1,0 +1,94 @@
+package pace
+
+import "sync"
+
+// Turns has the things that wait for their turn to be released, by queue. The zero value is ready
+// for use, by several goroutines at once. It is in memory alone: after a restart whoever waits
+// asks again.
+type Turns[Q, K comparable] struct {
+	mu     sync.Mutex
+	queues map[Q]*queue[K]
+}
+
+// queue is what is known of one queue.
+type queue[K comparable] struct {
+	waiting map[K]Item
+	// called are those whose turn it is.
+	called   map[K]bool
+	released int64
+}
+
+// Ask returns whether it is the turn of something. If it is not, it waits from now on.
+func (t *Turns[Q, K]) Ask(q Q, key K, item Item) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.of(q)
+	if of.called[key] {
+		return true
+	}
+	of.waiting[key] = item
+	return false
+}
+
+// Leave notes that something waits no more, and whether it was released.
+func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of, ok := t.queues[q]
+	if !ok {
+		return
+	}
+	delete(of.waiting, key)
+	if of.called[key] && released {
+		of.released++
+	}
+	delete(of.called, key)
+}
+
+// Call gives the next n of a queue their turn, see Take, and returns them. One that does not take
+// its turn keeps it.
+func (t *Turns[Q, K]) Call(q Q, n int, last string) []K {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.of(q)
+	keys := make([]K, 0, len(of.waiting))
+	for key := range of.waiting {
+		keys = append(keys, key)
+	}
+	taken, _ := Take(keys, n, last, func(key K) Item { return of.waiting[key] })
+	for _, key := range taken {
+		delete(of.waiting, key)
+		of.called[key] = true
+	}
+	return taken
+}
+
+// Counts returns how many of a queue wait, those included whose turn it is, and how many were
+// released.
+func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of, ok := t.queues[q]
+	if !ok {
+		return 0, 0
+	}
+	return int64(len(of.waiting) + len(of.called)), of.released
+}
+
+// Close forgets a queue: whoever asks again waits again.
+func (t *Turns[Q, K]) Close(q Q) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.queues, q)
+}
+
+// of returns a queue. It is called with mu held.
+func (t *Turns[Q, K]) of(q Q) *queue[K] {
+	if t.queues == nil {
+		t.queues = map[Q]*queue[K]{}
+	}
+	if t.queues[q] == nil {
+		t.queues[q] = &queue[K]{waiting: map[K]Item{}, called: map[K]bool{}}
+	}
+	return t.queues[q]
+}

@@ -1,0 +1,51 @@
+package pace_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/pace"
+)
+
+func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
+	var turns pace.Turns[string, string]
+	ask := func(name string) bool { return turns.Ask("gate", name, pace.Item{Namespace: "shop", Name: name}) }
+	for _, name := range []string{"c", "a", "b"} {
+		if ask(name) {
+			t.Errorf("it is the turn of %s", name)
+		}
+	}
+	if got := turns.Call("gate", 2, ""); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("called are %v", got)
+	}
+	for name, want := range map[string]bool{"a": true, "b": true, "c": false} {
+		if got := ask(name); got != want {
+			t.Errorf("the turn of %s: %t", name, got)
+		}
+	}
+	turns.Leave("gate", "a", true)
+	turns.Leave("gate", "b", false)
+	if waiting, released := turns.Counts("gate"); waiting != 1 || released != 1 {
+		t.Errorf("%d wait, %d were released", waiting, released)
+	}
+	if ask("a") {
+		t.Error("who was released has to ask again")
+	}
+	if got := turns.Call("another", 2, ""); len(got) > 0 {
+		t.Errorf("another queue has %v", got)
+	}
+	turns.Close("gate")
+	if waiting, released := turns.Counts("gate"); waiting != 0 || released != 0 || ask("b") {
+		t.Errorf("closed, but %d wait, %d were released", waiting, released)
+	}
+}
+
+func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
+	var turns pace.Turns[string, string]
+	turns.Leave("gate", "a", true)
+	turns.Ask("gate", "a", pace.Item{})
+	turns.Leave("gate", "a", true)
+	if waiting, released := turns.Counts("gate"); waiting != 0 || released != 0 {
+		t.Errorf("%d wait, %d were released", waiting, released)
+	}
+}

@@ -1,0 +1,252 @@
+// Package tally counts, in memory, what became of the targets of each Gate. Whoever writes a
+// target puts its outcome here, and the Gate reads the sums for its status. After a restart all
+// targets are looked at once, and the sums are as before.
+package tally
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Outcome is what became of a target from the view of one Gate.
+type Outcome uint8
+
+const (
+	// Other means that the Gate is open, or that it respects that somebody resumed the target.
+	Other Outcome = iota
+	// Held means that the Gate holds the target.
+	Held
+	// Foreign means that somebody else holds the target.
+	Foreign
+	// Exempt means that the target is not held although the Gate is closed.
+	Exempt
+)
+
+// Entry is the outcome of a target for one Gate.
+type Entry struct {
+	// Gate is the UID of the Gate: one that is created again under the same name is another.
+	Gate    types.UID
+	Outcome Outcome
+	// Pending means that the target is not as the Gate wants it yet.
+	Pending bool
+	// Failure is why, if that is because of a failure.
+	Failure *Failure
+}
+
+// Failure is why a target is not as a Gate wants it.
+type Failure struct {
+	// Key of the target.
+	Key target.Key
+	// Reason in CamelCase, one of those in status.failures, and Message.
+	Reason, Message string
+	// At is when it was first seen.
+	At time.Time
+}
+
+// Sums are the numbers of targets of a Gate by what became of them.
+type Sums struct {
+	Total, Held, Foreign, Exempt, Pending, Failed int64
+}
+
+// Tally counts the outcomes of targets by Gate. The zero value is ready for use, by several
+// goroutines at once.
+type Tally struct {
+	// Changed is called with the UID of a Gate whose sums or failures have changed, and whether
+	// nothing is pending any more. It must not call the Tally.
+	Changed func(gate types.UID, settled bool)
+
+	mu      sync.Mutex
+	targets map[target.Key][]Entry
+	gates   map[types.UID]*counted
+	// expected are the targets that nobody has looked at since the start.
+	expected map[target.Key]bool
+}
+
+// counted is what is known of the targets of a Gate.
+type counted struct {
+	sums     Sums
+	failures map[target.Key]Failure
+}
+
+// Put replaces the outcomes of a target, one for each Gate that governs it, and takes the slice
+// over. A failure for the same
+// reason as before is as old as that.
+func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.expected, key)
+	before := t.targets[key]
+	changed := map[types.UID]bool{}
+	for _, e := range before {
+		t.count(e, key, -1)
+		changed[e.Gate] = true
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Failure != nil {
+			failure := *e.Failure
+			failure.Key, failure.At = key, now
+			if was := failureIn(before, e.Gate); was != nil && was.Reason == failure.Reason {
+				failure.At = was.At
+			}
+			e.Failure = &failure
+		}
+		t.count(*e, key, 1)
+		changed[e.Gate] = !sameIn(before, *e)
+	}
+	t.store(key, entries)
+	for gate, is := range changed {
+		if is {
+			t.tell(gate)
+		}
+	}
+}
+
+// Forget forgets a target that is gone.
+func (t *Tally) Forget(key target.Key) { t.Put(key, nil, time.Time{}) }
+
+// Wake notes that targets of a Gate are to be looked at, because it has decided: until that is
+// done they are pending.
+func (t *Tally) Wake(gate types.UID, keys []target.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range keys {
+		entries := t.targets[key]
+		known := false
+		for i := range entries {
+			if e := &entries[i]; e.Gate == gate {
+				t.count(*e, key, -1)
+				e.Pending, known = true, true
+				t.count(*e, key, 1)
+			}
+		}
+		if !known {
+			e := Entry{Gate: gate, Pending: true}
+			t.count(e, key, 1)
+			t.store(key, append(entries, e))
+		}
+	}
+	t.tell(gate)
+}
+
+// Expect notes that targets are to be looked at, at the start.
+func (t *Tally) Expect(keys ...target.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.expected == nil {
+		t.expected = map[target.Key]bool{}
+	}
+	for _, key := range keys {
+		if _, known := t.targets[key]; !known {
+			t.expected[key] = true
+		}
+	}
+}
+
+// IsComplete returns whether all targets that were expected have been looked at. Before that the
+// sums are too low.
+func (t *Tally) IsComplete() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.expected) == 0
+}
+
+// Sums returns those of a Gate.
+func (t *Tally) Sums(gate types.UID) Sums {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.gates[gate]; known != nil {
+		return known.sums
+	}
+	return Sums{}
+}
+
+// Failures returns those of a Gate, in no order.
+func (t *Tally) Failures(gate types.UID) []Failure {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.gates[gate]
+	if known == nil {
+		return nil
+	}
+	all := make([]Failure, 0, len(known.failures))
+	for _, failure := range known.failures {
+		all = append(all, failure)
+	}
+	return all
+}
+
+// store keeps the outcomes of a target. It is called with mu held, as all that follows.
+func (t *Tally) store(key target.Key, entries []Entry) {
+	if t.targets == nil {
+		t.targets = map[target.Key][]Entry{}
+	}
+	if t.targets[key] = entries; len(entries) == 0 {
+		delete(t.targets, key)
+	}
+}
+
+func (t *Tally) count(e Entry, key target.Key, by int64) {
+	if t.gates == nil {
+		t.gates = map[types.UID]*counted{}
+	}
+	known := t.gates[e.Gate]
+	if known == nil {
+		known = &counted{failures: map[target.Key]Failure{}}
+		t.gates[e.Gate] = known
+	}
+	s := &known.sums
+	s.Total += by
+	switch e.Outcome {
+	case Held:
+		s.Held += by
+	case Foreign:
+		s.Foreign += by
+	case Exempt:
+		s.Exempt += by
+	case Other:
+	}
+	if e.Pending {
+		s.Pending += by
+	}
+	if e.Failure != nil {
+		s.Failed += by
+		if known.failures[key] = *e.Failure; by < 0 {
+			delete(known.failures, key)
+		}
+	}
+	if s.Total == 0 {
+		delete(t.gates, e.Gate)
+	}
+}
+
+func (t *Tally) tell(gate types.UID) {
+	if t.Changed != nil {
+		known := t.gates[gate]
+		t.Changed(gate, known == nil || known.sums.Pending == 0)
+	}
+}
+
+func failureIn(entries []Entry, gate types.UID) *Failure {
+	for _, e := range entries {
+		if e.Gate == gate {
+			return e.Failure
+		}
+	}
+	return nil
+}
+
+// sameIn returns whether the outcome of a target for a Gate is among those of before.
+func sameIn(entries []Entry, e Entry) bool {
+	for _, was := range entries {
+		if was.Gate == e.Gate {
+			same := was.Outcome == e.Outcome && was.Pending == e.Pending
+			return same && (was.Failure == nil) == (e.Failure == nil) && (e.Failure == nil || *was.Failure == *e.Failure)
+		}
+	}
+	return false
+}

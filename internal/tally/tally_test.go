@@ -1,0 +1,171 @@
+package tally_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+func key(i int) target.Key {
+	return target.Key{GroupKind: schema.GroupKind{Kind: "Kustomization"}, NamespacedName: types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("app-%d", i)}}
+}
+
+// told notes what the Tally says.
+type told struct {
+	gates   []types.UID
+	settled bool
+}
+
+func (c *told) changed(gate types.UID, settled bool) {
+	c.gates, c.settled = append(c.gates, gate), settled
+}
+
+func (c *told) take() []types.UID {
+	gates := c.gates
+	c.gates = nil
+	slices.Sort(gates)
+	return gates
+}
+
+func TestAGateThatCloses(t *testing.T) {
+	changes := &told{}
+	all := tally.Tally{Changed: changes.changed}
+	all.Put(key(1), []tally.Entry{{Gate: "a"}}, noon)
+	all.Put(key(2), []tally.Entry{{Gate: "a"}}, noon)
+	if got, want := all.Sums("a"), (tally.Sums{Total: 2}); got != want {
+		t.Errorf("open: got %+v, want %+v", got, want)
+	}
+	all.Wake("a", []target.Key{key(1), key(2), key(3)})
+	if got, want := all.Sums("a"), (tally.Sums{Total: 3, Pending: 3}); got != want || changes.settled {
+		t.Errorf("it closes: got %+v, want %+v", got, want)
+	}
+	for i := range 3 {
+		all.Put(key(i+1), []tally.Entry{{Gate: "a", Outcome: tally.Held}}, noon)
+	}
+	if got, want := all.Sums("a"), (tally.Sums{Total: 3, Held: 3}); got != want || !changes.settled {
+		t.Errorf("closed: got %+v, want %+v", got, want)
+	}
+	changes.take()
+	all.Put(key(1), []tally.Entry{{Gate: "a", Outcome: tally.Held}}, noon)
+	if got := changes.take(); len(got) > 0 {
+		t.Errorf("nothing has changed, but it tells %v", got)
+	}
+	all.Forget(key(1))
+	if got, want := all.Sums("a"), (tally.Sums{Total: 2, Held: 2}); got != want {
+		t.Errorf("one is gone: got %+v, want %+v", got, want)
+	}
+	if got := changes.take(); !slices.Equal(got, []types.UID{"a"}) {
+		t.Errorf("one is gone: it tells %v", got)
+	}
+	all.Put(key(2), []tally.Entry{{Gate: "b", Outcome: tally.Held}}, noon)
+	if got := changes.take(); !slices.Equal(got, []types.UID{"a", "b"}) {
+		t.Errorf("another gate governs one: it tells %v", got)
+	}
+}
+
+func TestAFailureIsAsOldAsItsReason(t *testing.T) {
+	var all tally.Tally
+	fail := func(reason, message string, now time.Time) tally.Failure {
+		all.Put(key(1), []tally.Entry{{Gate: "a", Pending: true, Failure: &tally.Failure{Reason: reason, Message: message}}}, now)
+		failures := all.Failures("a")
+		if len(failures) != 1 || all.Sums("a").Failed != 1 {
+			t.Fatalf("got %v, %+v", failures, all.Sums("a"))
+		}
+		return failures[0]
+	}
+	fail("WriteFailed", "once", noon)
+	if got, want := fail("WriteFailed", "twice", noon.Add(time.Minute)), (tally.Failure{Key: key(1), Reason: "WriteFailed", Message: "twice", At: noon}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := fail("StatusWriteFailed", "twice", noon.Add(time.Hour)); !got.At.Equal(noon.Add(time.Hour)) {
+		t.Errorf("another failure is from %s", got.At)
+	}
+	all.Put(key(1), []tally.Entry{{Gate: "a"}}, noon)
+	if got := all.Failures("a"); len(got) > 0 || all.Sums("a").Failed != 0 {
+		t.Errorf("mended, but there is %v", got)
+	}
+}
+
+func TestTheSumsAreCompleteOnceAllIsLookedAt(t *testing.T) {
+	var all tally.Tally
+	all.Put(key(1), []tally.Entry{{Gate: "a"}}, noon)
+	all.Expect(key(1), key(2), key(3))
+	for i, want := range []bool{false, false, true} {
+		if got := all.IsComplete(); got != want {
+			t.Errorf("after %d: complete is %t", i, got)
+		}
+		all.Put(key(2+i), nil, noon)
+	}
+}
+
+// TestTheSumsAreThoseOfTheEntries compares them with a count from the beginning.
+func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var all tally.Tally
+	model := map[target.Key][]tally.Entry{}
+	gates := []types.UID{"a", "b", "c"}
+	for range 2000 {
+		k := key(random.IntN(6))
+		if gate := gates[random.IntN(3)]; random.IntN(4) == 0 {
+			all.Wake(gate, []target.Key{k})
+			if i := slices.IndexFunc(model[k], func(e tally.Entry) bool { return e.Gate == gate }); i >= 0 {
+				model[k][i].Pending = true
+			} else {
+				model[k] = append(model[k], tally.Entry{Gate: gate, Pending: true})
+			}
+		} else {
+			var entries []tally.Entry
+			for _, gate := range gates {
+				if random.IntN(2) == 0 {
+					continue
+				}
+				e := tally.Entry{Gate: gate, Outcome: tally.Outcome(random.IntN(4)), Pending: random.IntN(2) == 0}
+				if random.IntN(4) == 0 {
+					e.Failure = &tally.Failure{Reason: "WriteFailed"}
+				}
+				entries = append(entries, e)
+			}
+			model[k] = slices.Clone(entries)
+			all.Put(k, entries, noon)
+		}
+		for _, gate := range gates {
+			want := tally.Sums{}
+			for _, entries := range model {
+				for _, e := range entries {
+					if e.Gate != gate {
+						continue
+					}
+					want.Total++
+					want.Held += count(e.Outcome == tally.Held)
+					want.Foreign += count(e.Outcome == tally.Foreign)
+					want.Exempt += count(e.Outcome == tally.Exempt)
+					want.Pending += count(e.Pending)
+					want.Failed += count(e.Failure != nil)
+				}
+			}
+			if got := all.Sums(gate); got != want {
+				t.Fatalf("gate %s: got %+v, want %+v", gate, got, want)
+			}
+			if got := len(all.Failures(gate)); int64(got) != want.Failed {
+				t.Fatalf("gate %s: %d failures, want %d", gate, got, want.Failed)
+			}
+		}
+	}
+}
+
+func count(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,126 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+const (
+	unsupported = "The renewal is not held: this release of cert-manager needs spec.renewBefore for that, which somebody else has set, " +
+		"or spec.renewBeforePercentage. Remove it, or install cert-manager v1.21.1 or later."
+
+	windowIgnored = "cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, " +
+		"and the gating-controller lets the certificate go at the deadline."
+
+	notStrict = "A gate is strict, but this release of cert-manager cannot disable the renewal. It is as late as possible. " +
+		"Install cert-manager v1.21.1 or later."
+)
+
+// Renewal returns the conditions of a Certificate about its renewal, when it is as its step wants
+// it.
+func (r Ruling) Renewal() []metav1.Condition {
+	var list []metav1.Condition
+	add := func(name string, status metav1.ConditionStatus, reason, message string) {
+		list = append(list, metav1.Condition{Type: name, Status: status, Reason: reason, Message: message})
+	}
+	names := r.Step.Names
+	notAfter, _, _ := unstructured.NestedString(r.Object.Object, "status", "notAfter")
+	byHand := fmt.Sprintf("To renew by hand: cmctl renew -n %s %s", r.Object.GetNamespace(), r.Object.GetName())
+	switch {
+	case len(names) == 0 || r.Step.Outcome == Foreign || r.Step.Outcome == Resumed:
+		return nil
+	case r.Plan.Bypassed:
+		add(v1alpha1.RenewalWindowBypassedCondition, metav1.ConditionTrue, v1alpha1.ExpiryImminentReason, fmt.Sprintf(
+			"Certificate expires at %s, it is renewed although %s closed. %s", notAfter, are(names), byHand))
+	case r.Plan.Exempt == target.Needless:
+		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionFalse, v1alpha1.RenewalWithinMarginReason,
+			"The renewal is due only after the safety margin has begun, so that no gate holds it.")
+	case r.Plan.Exempt == target.Unsupported:
+		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, v1alpha1.UnsupportedVersionReason, unsupported)
+	case r.Step.Hold && r.Terms.Strict && !slices.ContainsFunc(r.Verdict.Holders, Gate.opensInSight):
+		add(v1alpha1.RenewalDisabledCondition, metav1.ConditionTrue, v1alpha1.UserConfiguredReason, fmt.Sprintf(
+			"Automatic renewal is disabled, %s closed and no opening is in sight. Certificate expires at %s. %s", are(names), notAfter, byHand))
+	case r.Step.Hold:
+		add(v1alpha1.RenewalDeferredCondition, metav1.ConditionTrue, v1alpha1.OutsideAllowedWindowReason, r.deferred(notAfter)+" "+byHand)
+	}
+	if reason, message := r.misconfigured(); reason != "" {
+		add(v1alpha1.RenewalConfigInvalidCondition, metav1.ConditionTrue, reason, message)
+	}
+	return list
+}
+
+// misconfigured returns what keeps a renewal from being held as it should be, with the reason.
+func (r Ruling) misconfigured() (reason, message string) {
+	_, before := r.Plan.Lever["renewBefore"]
+	switch {
+	case r.Step.Hold && r.Plan.Ignored:
+		return v1alpha1.WindowIgnoredReason, windowIgnored
+	case r.Step.Hold && r.Terms.Strict && before:
+		return v1alpha1.UnsupportedVersionReason, notStrict
+	}
+	for _, g := range r.Verdict.Holders {
+		if g.Object == nil {
+			continue
+		}
+		if opened := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.OpenedCondition); opened != nil && opened.Reason == v1alpha1.InvalidSpecReason {
+			return v1alpha1.InvalidSpecReason, fmt.Sprintf("The spec of gate '%s' is invalid, the renewal stays as it is: %s", g.Name, opened.Message)
+		}
+	}
+	return "", ""
+}
+
+// deferred says until when the renewal is deferred.
+func (r Ruling) deferred(notAfter string) string {
+	said := are(r.Step.Names)
+	said = strings.ToUpper(said[:1]) + said[1:] + " closed."
+	for _, g := range r.Verdict.Holders {
+		if at, zone, ok := g.Opening(); ok {
+			said += fmt.Sprintf(" Next allowed renewal window starts at %s (%s)", at.Format(time.RFC3339), zone)
+			if len(r.Step.Names) > 1 {
+				said += fmt.Sprintf(", when gate '%s' opens", g.Name)
+			}
+			said += "."
+		}
+	}
+	if r.Plan.Recheck.IsZero() {
+		return said + fmt.Sprintf(" Certificate expires at %s.", notAfter)
+	}
+	return said + fmt.Sprintf(" It is renewed at %s at the latest.", r.Plan.Recheck.UTC().Format(time.RFC3339))
+}
+
+func (g Gate) opensInSight() bool {
+	_, _, ok := g.Opening()
+	return ok
+}
+
+// Opening returns when a closed Gate opens next, in the zone of the period that opens it.
+func (g Gate) Opening() (at time.Time, zone string, ok bool) {
+	if g.Object == nil || g.Object.Spec.Suspend {
+		return time.Time{}, "", false
+	}
+	next := g.Object.Status.NextTransition
+	if next == nil || next.State != v1alpha1.StateOpened {
+		return time.Time{}, "", false
+	}
+	zone = string(g.Object.Spec.TimeZone)
+	for _, window := range g.Object.Spec.Windows {
+		if window.Name == next.By && window.TimeZone != "" {
+			zone = string(window.TimeZone)
+		}
+	}
+	location, err := tz.Load(zone)
+	if err != nil {
+		return next.At.UTC(), "UTC", true
+	}
+	return next.At.In(location), zone, true
+}

@@ -1,0 +1,93 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Ruling is all that is decided about a target at an instant.
+type Ruling struct {
+	Object   *target.Object
+	Observed Observed
+	Verdict  Verdict
+	// Terms of the holders, and the Plan of the kind on these terms. Terms matter for
+	// Certificates alone.
+	Terms target.Terms
+	Plan  target.Plan
+	Step  Step
+	// Now is the instant.
+	Now time.Time
+}
+
+// Rule decides about a target, trimmed, at an instant. Gates are all that have to do with it, each
+// once. The definition is that of its kind.
+func Rule(obj *target.Object, gates []Gate, definition target.Definition, now time.Time) Ruling {
+	adapter := target.Of(&obj.Unstructured)
+	was := ApprovedOf(obj)
+	r := Ruling{Object: obj, Now: now, Observed: Observed{
+		State: adapter.Observe(obj, Us), HeldBy: HeldBy(&obj.Unstructured), Exempted: IsExemption(was),
+	}}
+	if was != nil {
+		r.Observed.Told = was.LastTransitionTime.Time
+	}
+	r.Verdict = Judge(r.Observed, gates)
+	if IsCertificate(obj) {
+		r.Terms = Terms(r.Verdict.Holders)
+		r.Terms.Definition = definition
+		r.Terms.Activates = Activates(obj)
+		r.Terms.Ignored = isWindowIgnored(obj)
+	}
+	r.Plan = adapter.Plan(obj, r.Observed.State, r.Terms, now)
+	r.Step = Next(r.Observed, r.Verdict, r.Plan)
+	return r
+}
+
+// LetsGo returns whether the step lets a target go that is held.
+func (r Ruling) LetsGo() bool {
+	return r.Step.Write && !r.Step.Hold && r.Observed.State != target.Free && r.Observed.State != target.Foreign
+}
+
+// Dropped returns the Gates whose names the step removes from the target.
+func (r Ruling) Dropped() []string {
+	return slices.DeleteFunc(slices.Clone(r.Observed.HeldBy), func(name string) bool { return slices.Contains(r.Step.Names, name) })
+}
+
+// IsLate returns whether a Certificate that waits for its turn has to be renewed now, and if it
+// does not, when it has to, zero for never. No Gate is strict that is open.
+func (r Ruling) IsLate(gates []Gate) (bool, time.Time) {
+	if !IsCertificate(r.Object) {
+		return false, time.Time{}
+	}
+	terms := Terms(gates)
+	terms.Strict, terms.Definition, terms.Ignored = false, r.Terms.Definition, r.Terms.Ignored
+	plan := target.Of(&r.Object.Unstructured).Plan(r.Object, r.Observed.State, terms, r.Now)
+	return plan.Exempt != target.NotExempt, plan.Recheck
+}
+
+// IsCertificate returns whether a target is a Certificate.
+func IsCertificate(obj *target.Object) bool {
+	return obj.GroupVersionKind().GroupKind() == target.Certificate
+}
+
+// Activates returns whether Gates govern when the certificate of a Certificate is put to use, and
+// not its renewal.
+func Activates(obj *target.Object) bool {
+	return obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
+}
+
+// isWindowIgnored returns whether cert-manager did not take our window as it was meant.
+func isWindowIgnored(obj *target.Object) bool {
+	condition := meta.FindStatusCondition(obj.GetConditions(), v1alpha1.RenewalConfigInvalidCondition)
+	return condition != nil && condition.Reason == v1alpha1.WindowIgnoredReason
+}
+
+// ApprovedOf returns the condition Approved of a target, nil if it has none.
+func ApprovedOf(obj *target.Object) *metav1.Condition {
+	return meta.FindStatusCondition(obj.GetConditions(), v1alpha1.ApprovedCondition)
+}
