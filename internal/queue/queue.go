@@ -1,8 +1,12 @@
-// Package queue says in which order targets are written: what is urgent first, and among what is
+// Package queue says in which order targets are looked at: what is urgent first, and among what is
 // equally urgent a share for each Gate.
 package queue
 
-import "math/bits"
+import (
+	"cmp"
+	"container/heap"
+	"sync"
+)
 
 // Class is how urgent it is to look at a target.
 type Class int
@@ -18,19 +22,124 @@ const (
 	Hold
 )
 
-// ranks is how many ranks each class has.
-const ranks = 32
-
-// Priority returns that of one of the targets that a Gate wakes together, the nth, from zero, for
-// a priority queue in which higher values come first. The rank is the logarithm of n: the first of
-// a Gate comes before the second of any other, the first thousand before what lies beyond the
-// first two thousand of the others. There are few ranks, because each is a value of a label in the
-// metrics of the queue.
-func Priority(class Class, n int) int {
-	return int(class)*ranks + ranks - 1 - min(bits.Len(uint(max(n, 0))), ranks-1)
+// Urgency of an item.
+type Urgency struct {
+	Class Class
+	// Place of an item among those that a Gate wakes together, from zero on. Of a class the
+	// first of each Gate come first, then the second: no Gate waits for all that another one
+	// has to do.
+	Place int
 }
 
-// ClassOf returns the class of a priority.
-func ClassOf(priority int) Class {
-	return Class(priority / ranks)
+// compare returns which of two is more urgent: less than zero for the first.
+func (u Urgency) compare(other Urgency) int {
+	return cmp.Or(cmp.Compare(other.Class, u.Class), cmp.Compare(u.Place, other.Place))
+}
+
+// Queue has items in the order of their urgency; those that are equally urgent leave in the order
+// in which they came. It is a Queue of k8s.io/client-go/util/workqueue, which has each item once.
+type Queue[T comparable] struct {
+	mu sync.Mutex
+	// urgent has the urgency of items that are to come or that wait.
+	urgent map[T]Urgency
+	// waiting has the items that wait.
+	waiting map[T]*item[T]
+	order   order[T]
+	came    uint64
+}
+
+// New returns a queue without items.
+func New[T comparable]() *Queue[T] {
+	return &Queue[T]{urgent: map[T]Urgency{}, waiting: map[T]*item[T]{}}
+}
+
+// Urge has an item be at least so urgent, from when it is next added or waits already until it
+// leaves. An item that nobody urges is the first of class Resync.
+func (q *Queue[T]) Urge(item T, urgency Urgency) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if urgency.compare(q.urgent[item]) < 0 {
+		q.urgent[item] = urgency
+		q.move(item)
+	}
+}
+
+// Touch implements workqueue.Queue. An item that waits is moved as soon as it is urged.
+func (q *Queue[T]) Touch(T) {}
+
+// Push implements workqueue.Queue.
+func (q *Queue[T]) Push(key T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.came++
+	i := &item[T]{key: key, urgency: q.urgent[key], came: q.came}
+	q.waiting[key] = i
+	heap.Push(&q.order, i)
+}
+
+// Len implements workqueue.Queue.
+func (q *Queue[T]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.order)
+}
+
+// Pop implements workqueue.Queue.
+func (q *Queue[T]) Pop() T {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i, _ := heap.Pop(&q.order).(*item[T])
+	delete(q.waiting, i.key)
+	delete(q.urgent, i.key)
+	return i.key
+}
+
+// move puts an item that waits where it belongs. It is called with mu held.
+func (q *Queue[T]) move(key T) {
+	if i := q.waiting[key]; i != nil {
+		q.came++
+		i.urgency, i.came = q.urgent[key], q.came
+		heap.Fix(&q.order, i.index)
+	}
+}
+
+// item waits in a queue.
+type item[T comparable] struct {
+	key     T
+	urgency Urgency
+	came    uint64
+	index   int
+}
+
+// order is a heap of items.
+type order[T comparable] []*item[T]
+
+// Len implements heap.Interface.
+func (o order[T]) Len() int { return len(o) }
+
+// Less implements heap.Interface.
+func (o order[T]) Less(i, j int) bool {
+	return cmp.Or(o[i].urgency.compare(o[j].urgency), cmp.Compare(o[i].came, o[j].came)) < 0
+}
+
+// Swap implements heap.Interface.
+func (o order[T]) Swap(i, j int) {
+	o[i], o[j] = o[j], o[i]
+	o[i].index, o[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (o *order[T]) Push(x any) {
+	i, _ := x.(*item[T])
+	i.index = len(*o)
+	*o = append(*o, i)
+}
+
+// Pop implements heap.Interface.
+func (o *order[T]) Pop() any {
+	last := len(*o) - 1
+	i := (*o)[last]
+	(*o)[last] = nil
+	*o = (*o)[:last]
+	return i
 }

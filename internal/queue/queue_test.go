@@ -1,44 +1,162 @@
 package queue_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/fluxcd/gating-controller/internal/queue"
 )
 
-func TestPriorities(t *testing.T) {
-	for name, test := range map[string]struct{ first, second int }{
-		"a hold before a release":                              {queue.Priority(queue.Hold, 1e6), queue.Priority(queue.Release, 0)},
-		"a release before a condition":                         {queue.Priority(queue.Release, 1e6), queue.Priority(queue.Tell, 0)},
-		"a condition before a look":                            {queue.Priority(queue.Tell, 1e6), queue.Priority(queue.Resync, 0)},
-		"the first of a gate before the second of another":     {queue.Priority(queue.Hold, 0), queue.Priority(queue.Hold, 1)},
-		"the first thousand before what is beyond 1,024":       {queue.Priority(queue.Hold, 999), queue.Priority(queue.Hold, 1024)},
-		"the last of many before the next class":               {queue.Priority(queue.Hold, 1<<62), queue.Priority(queue.Release, 0)},
-		"the lowest class is not below what nobody has set":    {queue.Priority(queue.Resync, 1e6) + 1, 0},
-		"a number that makes no sense is as good as the first": {queue.Priority(queue.Hold, -1), queue.Priority(queue.Hold, 1)},
+var _ workqueue.Queue[string] = queue.New[string]()
+
+// targets is the queue of a controller.
+type targets struct {
+	workqueue.TypedInterface[string]
+	order *queue.Queue[string]
+}
+
+func newTargets(t *testing.T) targets {
+	t.Helper()
+	order := queue.New[string]()
+	q := targets{workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: order}), order}
+	t.Cleanup(q.ShutDown)
+	return q
+}
+
+// wake adds n targets of a Gate.
+func (q targets) wake(gate string, class queue.Class, n int) {
+	for i := range n {
+		name := fmt.Sprintf("%s%d", gate, i)
+		q.order.Urge(name, queue.Urgency{Class: class, Place: i})
+		q.Add(name)
+	}
+}
+
+// next takes n targets.
+func (q targets) next(n int) string {
+	var all []string
+	for range n {
+		name, _ := q.Get()
+		all = append(all, name)
+		q.Done(name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTheOrderOfTargets(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(targets)
+		want string
+	}{
+		"what is urgent first": {func(q targets) {
+			q.Add("look")
+			q.wake("tell", queue.Tell, 1)
+			q.wake("release", queue.Release, 1)
+			q.wake("hold", queue.Hold, 1)
+		}, "hold0 release0 tell0 look"},
+		"those of one gate in their order": {func(q targets) { q.wake("a", queue.Hold, 3) }, "a0 a1 a2"},
+		"a share for each gate": {func(q targets) {
+			q.wake("a", queue.Hold, 4)
+			q.wake("b", queue.Hold, 2)
+		}, "a0 b0 a1 b1 a2 a3"},
+		"a hold does not wait for releases": {func(q targets) {
+			q.wake("a", queue.Release, 3)
+			q.wake("b", queue.Hold, 2)
+		}, "b0 b1 a0 a1 a2"},
+		"a gate that closes while it releases": {func(q targets) {
+			q.wake("a", queue.Release, 3)
+			q.wake("b", queue.Release, 1)
+			q.wake("a", queue.Hold, 2)
+		}, "a0 a1 b0 a2"},
+		"what is less urgent changes nothing": {func(q targets) {
+			q.wake("a", queue.Hold, 2)
+			q.wake("a", queue.Tell, 2)
+			q.wake("b", queue.Release, 1)
+		}, "a0 a1 b0"},
+		"an item that is urged before it comes": {func(q targets) {
+			q.order.Urge("b", queue.Urgency{Class: queue.Hold})
+			q.Add("a")
+			q.Add("b")
+		}, "b a"},
+		"an item that comes again is not urgent any more": {func(q targets) {
+			q.wake("a", queue.Hold, 1)
+			q.next(1)
+			q.Add("look")
+			q.Add("a0")
+		}, "look a0"},
+		"an item that is urged while it is looked at": {func(q targets) {
+			q.Add("a")
+			name, _ := q.Get()
+			q.order.Urge("a", queue.Urgency{Class: queue.Hold})
+			q.Add("a")
+			q.Add("b")
+			q.Done(name)
+		}, "a b"},
 	} {
-		if test.first <= test.second {
-			t.Errorf("%s: %d, %d", name, test.first, test.second)
-		}
-	}
-}
-
-func TestTheClassIsInThePriority(t *testing.T) {
-	for _, class := range []queue.Class{queue.Resync, queue.Tell, queue.Release, queue.Hold} {
-		for _, n := range []int{0, 1, 999, 1 << 40} {
-			if got := queue.ClassOf(queue.Priority(class, n)); got != class {
-				t.Errorf("%d of class %d is of class %d", n, class, got)
+		t.Run(name, func(t *testing.T) {
+			q := newTargets(t)
+			test.do(q)
+			if got := q.next(q.Len()); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
 			}
-		}
+		})
 	}
 }
 
-func TestThereAreFewPriorities(t *testing.T) {
-	all := map[int]bool{}
-	for n := range 100_000 {
-		all[queue.Priority(queue.Hold, n)] = true
+// TestItemsLeaveInTheOrderOfAModel compares the queue with a sorted list.
+func TestItemsLeaveInTheOrderOfAModel(t *testing.T) {
+	type waiting struct {
+		name    string
+		urgency queue.Urgency
 	}
-	if len(all) > 20 {
-		t.Errorf("%d for a hundred thousand targets", len(all))
+	random := rand.New(rand.NewPCG(1, 2))
+	q := queue.New[string]()
+	var model []waiting
+	left := 0
+	for range 20_000 {
+		name := fmt.Sprint(random.IntN(40))
+		at := slices.IndexFunc(model, func(w waiting) bool { return w.name == name })
+		switch random.IntN(3) {
+		case 0:
+			if at < 0 {
+				q.Push(name)
+				model = append(model, waiting{name: name})
+			}
+		case 1:
+			if at < 0 {
+				continue
+			}
+			u := queue.Urgency{Class: queue.Class(random.IntN(4)), Place: random.IntN(5)}
+			q.Urge(name, u)
+			if was := model[at].urgency; u.Class > was.Class || u.Class == was.Class && u.Place < was.Place {
+				model = append(slices.Delete(model, at, at+1), waiting{name, u})
+			}
+		default:
+			if len(model) == 0 {
+				continue
+			}
+			slices.SortStableFunc(model, func(a, b waiting) int {
+				if a.urgency.Class != b.urgency.Class {
+					return int(b.urgency.Class - a.urgency.Class)
+				}
+				return a.urgency.Place - b.urgency.Place
+			})
+			if got := q.Pop(); got != model[0].name {
+				t.Fatalf("got %s, want %s of %v", got, model[0].name, model)
+			}
+			model = model[1:]
+			left++
+		}
+		if q.Len() != len(model) {
+			t.Fatalf("%d wait, want %d", q.Len(), len(model))
+		}
+	}
+	if left < 1000 {
+		t.Errorf("only %d have left", left)
 	}
 }
