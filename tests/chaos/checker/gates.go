@@ -86,9 +86,11 @@ func (c *check) lastRequest(g *gate, fail func(string, ...any)) {
 		if last.Action != r.Action || !last.RequestedAt.Time.Equal(r.At) {
 			continue
 		}
-		// A close that another one makes needless is not kept: nobody knows when it was accepted.
-		i := slices.IndexFunc(g.requests, r.same)
-		if i < 0 && r.Action == v1alpha1.RequestClose || i >= 0 && g.requests[i].AcceptedAt.Equal(newest) {
+		// A close that another one makes needless is not kept: nobody knows when it was accepted. One
+		// whose acceptance was written, and the answer lost, is accepted once more.
+		known := slices.ContainsFunc(g.requests, r.same)
+		isNewest := func(o Request) bool { return r.same(o) && o.AcceptedAt.Equal(newest) }
+		if !known && r.Action == v1alpha1.RequestClose || slices.ContainsFunc(g.requests, isNewest) {
 			return
 		}
 	}
