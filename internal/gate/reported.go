@@ -38,11 +38,12 @@ func CloseRequested(g *v1alpha1.Gate) bool {
 	return annotationsOf(v1alpha1.RequestClose).unhandled(g) != nil
 }
 
-// ClosedBy returns the request that closes a Gate at an instant, nil if none does.
-func ClosedBy(g *v1alpha1.Gate, now time.Time) *Request {
+// DecidedBy returns the request that decides at an instant what the status of a Gate says, nil if
+// none does.
+func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
-	if opened == nil || opened.Reason != v1alpha1.CloseRequestedReason {
+	if opened == nil {
 		return nil
 	}
-	return courseAt(g, now).deciding(schedule.CloseRequested)
+	return courseAt(g, now).deciding(schedule.Reason(opened.Reason))
 }

@@ -40,18 +40,25 @@ func TestSinceWhenAGateHasItsState(t *testing.T) {
 	}
 }
 
-func TestWhoHasClosedAGate(t *testing.T) {
-	asked := func(by, reason string) *v1alpha1.Gate {
+func TestWhoHasDecidedOnAGate(t *testing.T) {
+	asked := func(by, reason string, action v1alpha1.RequestAction) *v1alpha1.Gate {
 		g := closed()
 		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: reason}}
-		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestClose, RequestedAt: metav1.NewMicroTime(noon.Add(-time.Hour)), By: by}}
+		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: action, RequestedAt: metav1.NewMicroTime(noon.Add(-time.Hour)), By: by}}
 		return g
 	}
-	if r := gate.ClosedBy(asked("alice", v1alpha1.CloseRequestedReason), noon); r == nil || r.By != "alice" {
-		t.Errorf("got %v", r)
+	for _, g := range []*v1alpha1.Gate{
+		asked("alice", v1alpha1.CloseRequestedReason, v1alpha1.RequestClose), asked("alice", v1alpha1.OpenRequestedReason, v1alpha1.RequestOpen),
+	} {
+		if r := gate.DecidedBy(g, noon); r == nil || r.By != "alice" {
+			t.Errorf("got %v", r)
+		}
 	}
-	for name, g := range map[string]*v1alpha1.Gate{"no status": closed(), "another reason": asked("alice", v1alpha1.ClosePeriodReason)} {
-		if r := gate.ClosedBy(g, noon); r != nil {
+	for name, g := range map[string]*v1alpha1.Gate{
+		"no status": closed(), "another reason": asked("alice", v1alpha1.ClosePeriodReason, v1alpha1.RequestClose),
+		"another action": asked("alice", v1alpha1.CloseRequestedReason, v1alpha1.RequestOpen),
+	} {
+		if r := gate.DecidedBy(g, noon); r != nil {
 			t.Errorf("%s: got %v", name, r)
 		}
 	}

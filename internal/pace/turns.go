@@ -14,7 +14,7 @@ type Turns[Q, K comparable] struct {
 type queue[K comparable] struct {
 	waiting map[K]Item
 	// called are those whose turn it is.
-	called   map[K]bool
+	called   map[K]Item
 	released int64
 }
 
@@ -23,7 +23,7 @@ func (t *Turns[Q, K]) Ask(q Q, key K, item Item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.of(q)
-	if of.called[key] {
+	if _, ok := of.called[key]; ok {
 		return true
 	}
 	of.waiting[key] = item
@@ -39,7 +39,7 @@ func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 		return
 	}
 	delete(of.waiting, key)
-	if of.called[key] && released {
+	if _, ok := of.called[key]; ok && released {
 		of.released++
 	}
 	delete(of.called, key)
@@ -57,14 +57,34 @@ func (t *Turns[Q, K]) Call(q Q, n int, last string) []K {
 	}
 	taken, _ := Take(keys, n, last, func(key K) Item { return of.waiting[key] })
 	for _, key := range taken {
+		of.called[key] = of.waiting[key]
 		delete(of.waiting, key)
-		of.called[key] = true
 	}
 	return taken
 }
 
+// Recall takes their turn back from those that were called, for they were not told.
+func (t *Turns[Q, K]) Recall(q Q, keys []K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.of(q)
+	for _, key := range keys {
+		if item, ok := of.called[key]; ok {
+			of.waiting[key] = item
+			delete(of.called, key)
+		}
+	}
+}
+
+// Noted forgets that some were released: it is noted elsewhere.
+func (t *Turns[Q, K]) Noted(q Q, released int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(q).released -= released
+}
+
 // Counts returns how many of a queue wait, those included whose turn it is, and how many were
-// released.
+// released that nobody has noted.
 func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +108,7 @@ func (t *Turns[Q, K]) of(q Q) *queue[K] {
 		t.queues = map[Q]*queue[K]{}
 	}
 	if t.queues[q] == nil {
-		t.queues[q] = &queue[K]{waiting: map[K]Item{}, called: map[K]bool{}}
+		t.queues[q] = &queue[K]{waiting: map[K]Item{}, called: map[K]Item{}}
 	}
 	return t.queues[q]
 }

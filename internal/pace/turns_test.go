@@ -28,6 +28,10 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	if waiting, released := turns.Counts("gate"); waiting != 1 || released != 1 {
 		t.Errorf("%d wait, %d were released", waiting, released)
 	}
+	turns.Noted("gate", 1)
+	if waiting, released := turns.Counts("gate"); waiting != 1 || released != 0 {
+		t.Errorf("noted: %d wait, %d were released", waiting, released)
+	}
 	if ask("a") {
 		t.Error("who was released has to ask again")
 	}
@@ -37,6 +41,19 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	turns.Close("gate")
 	if waiting, released := turns.Counts("gate"); waiting != 0 || released != 0 || ask("b") {
 		t.Errorf("closed, but %d wait, %d were released", waiting, released)
+	}
+}
+
+func TestWhoIsRecalledWaitsAgain(t *testing.T) {
+	var turns pace.Turns[string, string]
+	turns.Ask("gate", "a", pace.Item{Name: "a"})
+	turns.Ask("gate", "b", pace.Item{Name: "b"})
+	turns.Recall("gate", append(turns.Call("gate", 1, ""), "unknown"))
+	if waiting, _ := turns.Counts("gate"); waiting != 2 || turns.Ask("gate", "a", pace.Item{Name: "a"}) {
+		t.Errorf("%d wait", waiting)
+	}
+	if got := turns.Call("gate", 2, ""); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("called are %v", got)
 	}
 }
 

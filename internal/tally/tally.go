@@ -4,9 +4,11 @@
 package tally
 
 import (
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -26,15 +28,22 @@ const (
 	Exempt
 )
 
+// Gate identifies a Gate. One that is created again under the same name is another.
+type Gate struct {
+	types.NamespacedName
+	UID types.UID
+}
+
 // Entry is the outcome of a target for one Gate.
 type Entry struct {
-	// Gate is the UID of the Gate: one that is created again under the same name is another.
-	Gate    types.UID
+	Gate    Gate
 	Outcome Outcome
 	// Pending means that the target is not as the Gate wants it yet.
 	Pending bool
 	// Failure is why, if that is because of a failure.
 	Failure *Failure
+	// Uncounted means that it is none of the targets, a GateLock for example.
+	Uncounted bool
 }
 
 // Failure is why a target is not as a Gate wants it.
@@ -50,18 +59,26 @@ type Failure struct {
 // Sums are the numbers of targets of a Gate by what became of them.
 type Sums struct {
 	Total, Held, Foreign, Exempt, Pending, Failed int64
+	// Awaits means that the Gate has decided and its targets are not pending yet.
+	Awaits bool
 }
+
+// IsSettled returns whether all targets are as the Gate wants them, or have failed.
+func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 
 // Tally counts the outcomes of targets by Gate. The zero value is ready for use, by several
 // goroutines at once.
 type Tally struct {
-	// Changed is called with the UID of a Gate whose sums or failures have changed, and whether
+	// Changed is called with a Gate whose sums or failures have changed, and whether
 	// nothing is pending any more. It must not call the Tally.
-	Changed func(gate types.UID, settled bool)
+	Changed func(gate Gate, settled bool)
+	// Completed is called when all targets that were expected have been looked at. It must not
+	// call the Tally.
+	Completed func()
 
 	mu      sync.Mutex
 	targets map[target.Key][]Entry
-	gates   map[types.UID]*counted
+	gates   map[Gate]*counted
 	// expected are the targets that nobody has looked at since the start.
 	expected map[target.Key]bool
 }
@@ -78,9 +95,19 @@ type counted struct {
 func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.expected, key)
+	t.put(key, entries, now)
+}
+
+// put is Put with mu held.
+func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
+	if t.expected[key] {
+		delete(t.expected, key)
+		if len(t.expected) == 0 && t.Completed != nil {
+			t.Completed()
+		}
+	}
 	before := t.targets[key]
-	changed := map[types.UID]bool{}
+	changed := map[Gate]bool{}
 	for _, e := range before {
 		t.count(e, key, -1)
 		changed[e.Gate] = true
@@ -106,14 +133,30 @@ func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 	}
 }
 
+// Add replaces the outcome of a target for one Gate. Others stay.
+func (t *Tally) Add(key target.Key, entry Entry, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entries := slices.DeleteFunc(slices.Clone(t.targets[key]), func(e Entry) bool { return e.Gate == entry.Gate })
+	t.put(key, append(entries, entry), now)
+}
+
+// Drop forgets the outcome of a target for one Gate. Others stay.
+func (t *Tally) Drop(key target.Key, gate Gate) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(key, slices.DeleteFunc(slices.Clone(t.targets[key]), func(e Entry) bool { return e.Gate == gate }), time.Time{})
+}
+
 // Forget forgets a target that is gone.
 func (t *Tally) Forget(key target.Key) { t.Put(key, nil, time.Time{}) }
 
 // Wake notes that targets of a Gate are to be looked at, because it has decided: until that is
 // done they are pending.
-func (t *Tally) Wake(gate types.UID, keys []target.Key) {
+func (t *Tally) Wake(gate Gate, keys []target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.of(gate).sums.Awaits = false
 	for _, key := range keys {
 		entries := t.targets[key]
 		known := false
@@ -131,6 +174,24 @@ func (t *Tally) Wake(gate types.UID, keys []target.Key) {
 		}
 	}
 	t.tell(gate)
+}
+
+// Await notes that a Gate decides: Wake is to follow.
+func (t *Tally) Await(gate Gate) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(gate).sums.Awaits = true
+}
+
+// ForgetKind forgets all targets of a kind that is gone.
+func (t *Tally) ForgetKind(kind schema.GroupKind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.targets {
+		if key.GroupKind == kind {
+			t.put(key, nil, time.Time{})
+		}
+	}
 }
 
 // Expect notes that targets are to be looked at, at the start.
@@ -156,7 +217,7 @@ func (t *Tally) IsComplete() bool {
 }
 
 // Sums returns those of a Gate.
-func (t *Tally) Sums(gate types.UID) Sums {
+func (t *Tally) Sums(gate Gate) Sums {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.gates[gate]; known != nil {
@@ -166,7 +227,7 @@ func (t *Tally) Sums(gate types.UID) Sums {
 }
 
 // Failures returns those of a Gate, in no order.
-func (t *Tally) Failures(gate types.UID) []Failure {
+func (t *Tally) Failures(gate Gate) []Failure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.gates[gate]
@@ -191,16 +252,11 @@ func (t *Tally) store(key target.Key, entries []Entry) {
 }
 
 func (t *Tally) count(e Entry, key target.Key, by int64) {
-	if t.gates == nil {
-		t.gates = map[types.UID]*counted{}
-	}
-	known := t.gates[e.Gate]
-	if known == nil {
-		known = &counted{failures: map[target.Key]Failure{}}
-		t.gates[e.Gate] = known
-	}
+	known := t.of(e.Gate)
 	s := &known.sums
-	s.Total += by
+	if !e.Uncounted {
+		s.Total += by
+	}
 	switch e.Outcome {
 	case Held:
 		s.Held += by
@@ -219,19 +275,30 @@ func (t *Tally) count(e Entry, key target.Key, by int64) {
 			delete(known.failures, key)
 		}
 	}
-	if s.Total == 0 {
+	if *s == (Sums{}) {
 		delete(t.gates, e.Gate)
 	}
 }
 
-func (t *Tally) tell(gate types.UID) {
+// of returns what is known of a Gate.
+func (t *Tally) of(gate Gate) *counted {
+	if t.gates == nil {
+		t.gates = map[Gate]*counted{}
+	}
+	if t.gates[gate] == nil {
+		t.gates[gate] = &counted{failures: map[target.Key]Failure{}}
+	}
+	return t.gates[gate]
+}
+
+func (t *Tally) tell(gate Gate) {
 	if t.Changed != nil {
 		known := t.gates[gate]
-		t.Changed(gate, known == nil || known.sums.Pending == 0)
+		t.Changed(gate, known == nil || known.sums.IsSettled())
 	}
 }
 
-func failureIn(entries []Entry, gate types.UID) *Failure {
+func failureIn(entries []Entry, gate Gate) *Failure {
 	for _, e := range entries {
 		if e.Gate == gate {
 			return e.Failure

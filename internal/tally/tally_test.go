@@ -20,17 +20,19 @@ func key(i int) target.Key {
 	return target.Key{GroupKind: schema.GroupKind{Kind: "Kustomization"}, NamespacedName: types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("app-%d", i)}}
 }
 
+func gate(uid types.UID) tally.Gate { return tally.Gate{UID: uid} }
+
 // told notes what the Tally says.
 type told struct {
-	gates   []types.UID
+	gates   []string
 	settled bool
 }
 
-func (c *told) changed(gate types.UID, settled bool) {
-	c.gates, c.settled = append(c.gates, gate), settled
+func (c *told) changed(gate tally.Gate, settled bool) {
+	c.gates, c.settled = append(c.gates, string(gate.UID)), settled
 }
 
-func (c *told) take() []types.UID {
+func (c *told) take() []string {
 	gates := c.gates
 	c.gates = nil
 	slices.Sort(gates)
@@ -40,46 +42,96 @@ func (c *told) take() []types.UID {
 func TestAGateThatCloses(t *testing.T) {
 	changes := &told{}
 	all := tally.Tally{Changed: changes.changed}
-	all.Put(key(1), []tally.Entry{{Gate: "a"}}, noon)
-	all.Put(key(2), []tally.Entry{{Gate: "a"}}, noon)
-	if got, want := all.Sums("a"), (tally.Sums{Total: 2}); got != want {
+	all.Put(key(1), []tally.Entry{{Gate: gate("a")}}, noon)
+	all.Put(key(2), []tally.Entry{{Gate: gate("a")}}, noon)
+	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 2}); got != want {
 		t.Errorf("open: got %+v, want %+v", got, want)
 	}
-	all.Wake("a", []target.Key{key(1), key(2), key(3)})
-	if got, want := all.Sums("a"), (tally.Sums{Total: 3, Pending: 3}); got != want || changes.settled {
+	all.Wake(gate("a"), []target.Key{key(1), key(2), key(3)})
+	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 3, Pending: 3}); got != want || changes.settled {
 		t.Errorf("it closes: got %+v, want %+v", got, want)
 	}
 	for i := range 3 {
-		all.Put(key(i+1), []tally.Entry{{Gate: "a", Outcome: tally.Held}}, noon)
+		all.Put(key(i+1), []tally.Entry{{Gate: gate("a"), Outcome: tally.Held}}, noon)
 	}
-	if got, want := all.Sums("a"), (tally.Sums{Total: 3, Held: 3}); got != want || !changes.settled {
+	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 3, Held: 3}); got != want || !changes.settled {
 		t.Errorf("closed: got %+v, want %+v", got, want)
 	}
 	changes.take()
-	all.Put(key(1), []tally.Entry{{Gate: "a", Outcome: tally.Held}}, noon)
+	all.Put(key(1), []tally.Entry{{Gate: gate("a"), Outcome: tally.Held}}, noon)
 	if got := changes.take(); len(got) > 0 {
 		t.Errorf("nothing has changed, but it tells %v", got)
 	}
 	all.Forget(key(1))
-	if got, want := all.Sums("a"), (tally.Sums{Total: 2, Held: 2}); got != want {
+	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 2, Held: 2}); got != want {
 		t.Errorf("one is gone: got %+v, want %+v", got, want)
 	}
-	if got := changes.take(); !slices.Equal(got, []types.UID{"a"}) {
+	if got := changes.take(); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("one is gone: it tells %v", got)
 	}
-	all.Put(key(2), []tally.Entry{{Gate: "b", Outcome: tally.Held}}, noon)
-	if got := changes.take(); !slices.Equal(got, []types.UID{"a", "b"}) {
+	all.Put(key(2), []tally.Entry{{Gate: gate("b"), Outcome: tally.Held}}, noon)
+	if got := changes.take(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("another gate governs one: it tells %v", got)
+	}
+}
+
+func TestAGateThatDecidesIsNotSettled(t *testing.T) {
+	var all tally.Tally
+	all.Await(gate("a"))
+	if got := all.Sums(gate("a")); got.IsSettled() {
+		t.Errorf("before its targets are woken: %+v", got)
+	}
+	all.Wake(gate("a"), []target.Key{key(1)})
+	if got := all.Sums(gate("a")); got.IsSettled() {
+		t.Errorf("before its target is looked at: %+v", got)
+	}
+	all.Put(key(1), []tally.Entry{{Gate: gate("a"), Outcome: tally.Held}}, noon)
+	if got := all.Sums(gate("a")); !got.IsSettled() {
+		t.Errorf("after that: %+v", got)
+	}
+}
+
+func TestWhatIsNoTargetCountsOnlyAsAFailure(t *testing.T) {
+	var all tally.Tally
+	all.Put(key(1), []tally.Entry{{Gate: gate("a")}}, noon)
+	all.Add(key(1), tally.Entry{Gate: gate("b"), Outcome: tally.Held}, noon)
+	all.Put(key(2), []tally.Entry{{Gate: gate("a"), Uncounted: true, Failure: &tally.Failure{Reason: "WriteFailed"}}}, noon)
+	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 1, Failed: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := all.Sums(gate("b")), (tally.Sums{Total: 1, Held: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	all.Drop(key(1), gate("b"))
+	if got, want := all.Sums(gate("b")), (tally.Sums{}); got != want || all.Sums(gate("a")).Total != 1 {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	all.Forget(key(1))
+	if got, want := all.Sums(gate("a")), (tally.Sums{Failed: 1}); got != want || len(all.Failures(gate("a"))) != 1 {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestAKindThatIsGone(t *testing.T) {
+	var all tally.Tally
+	all.Put(key(1), []tally.Entry{{Gate: gate("a")}}, noon)
+	all.ForgetKind(schema.GroupKind{Kind: "HelmRelease"})
+	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 1}); got != want {
+		t.Errorf("another kind: got %+v, want %+v", got, want)
+	}
+	all.ForgetKind(schema.GroupKind{Kind: "Kustomization"})
+	if got, want := all.Sums(gate("a")), (tally.Sums{}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 func TestAFailureIsAsOldAsItsReason(t *testing.T) {
 	var all tally.Tally
 	fail := func(reason, message string, now time.Time) tally.Failure {
-		all.Put(key(1), []tally.Entry{{Gate: "a", Pending: true, Failure: &tally.Failure{Reason: reason, Message: message}}}, now)
-		failures := all.Failures("a")
-		if len(failures) != 1 || all.Sums("a").Failed != 1 {
-			t.Fatalf("got %v, %+v", failures, all.Sums("a"))
+		all.Put(key(1), []tally.Entry{{Gate: gate("a"), Pending: true, Failure: &tally.Failure{Reason: reason, Message: message}}}, now)
+		failures := all.Failures(gate("a"))
+		if len(failures) != 1 || all.Sums(gate("a")).Failed != 1 {
+			t.Fatalf("got %v, %+v", failures, all.Sums(gate("a")))
 		}
 		return failures[0]
 	}
@@ -90,21 +142,25 @@ func TestAFailureIsAsOldAsItsReason(t *testing.T) {
 	if got := fail("StatusWriteFailed", "twice", noon.Add(time.Hour)); !got.At.Equal(noon.Add(time.Hour)) {
 		t.Errorf("another failure is from %s", got.At)
 	}
-	all.Put(key(1), []tally.Entry{{Gate: "a"}}, noon)
-	if got := all.Failures("a"); len(got) > 0 || all.Sums("a").Failed != 0 {
+	all.Put(key(1), []tally.Entry{{Gate: gate("a")}}, noon)
+	if got := all.Failures(gate("a")); len(got) > 0 || all.Sums(gate("a")).Failed != 0 {
 		t.Errorf("mended, but there is %v", got)
 	}
 }
 
 func TestTheSumsAreCompleteOnceAllIsLookedAt(t *testing.T) {
-	var all tally.Tally
-	all.Put(key(1), []tally.Entry{{Gate: "a"}}, noon)
+	completed := 0
+	all := tally.Tally{Completed: func() { completed++ }}
+	all.Put(key(1), []tally.Entry{{Gate: gate("a")}}, noon)
 	all.Expect(key(1), key(2), key(3))
 	for i, want := range []bool{false, false, true} {
 		if got := all.IsComplete(); got != want {
 			t.Errorf("after %d: complete is %t", i, got)
 		}
 		all.Put(key(2+i), nil, noon)
+	}
+	if completed != 1 {
+		t.Errorf("it tells %d times that it is complete", completed)
 	}
 }
 
@@ -113,7 +169,7 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var all tally.Tally
 	model := map[target.Key][]tally.Entry{}
-	gates := []types.UID{"a", "b", "c"}
+	gates := []tally.Gate{gate("a"), gate("b"), gate("c")}
 	for range 2000 {
 		k := key(random.IntN(6))
 		if gate := gates[random.IntN(3)]; random.IntN(4) == 0 {

@@ -58,7 +58,7 @@ func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now
 	case was.Status == metav1.ConditionTrue && len(step.Names) > 0:
 		return was // it waits for who has a name on it
 	}
-	return approved(v1alpha1.GateOpenedReason, released(v.Open))
+	return approved(v1alpha1.GateOpenedReason, Released(v.Open))
 }
 
 func approved(reason, message string) *metav1.Condition {
@@ -69,15 +69,21 @@ func isFalse(was *metav1.Condition) bool {
 	return was != nil && was.Status == metav1.ConditionFalse
 }
 
-// held returns the condition of a target that is held. Until all Gates that hold it say why, it
-// stays as it is: they do so within milliseconds.
+// saysNothing returns whether a Gate does not say why it holds a target: it does so within
+// milliseconds, or is suspended.
+func (g Gate) saysNothing() bool {
+	return g.Stand == Undecided || g.Stand == Suspended || g.Stand == Closed && !g.isPersisted()
+}
+
+// held returns the condition of a target that is held. It stays as it is until all Gates that hold
+// the target say why.
 func held(was *metav1.Condition, v Verdict, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
 		condition.Reason, condition.Message = reason, message
 		return condition
 	}
-	if slices.ContainsFunc(v.Holders, func(g Gate) bool { return g.Stand == Undecided || g.Stand == Closed && !g.isPersisted() }) {
+	if slices.ContainsFunc(v.Holders, Gate.saysNothing) {
 		return was
 	}
 	condition.Message = Explain(v.Holders, now)
@@ -148,13 +154,16 @@ func denied(name string) string {
 		"Remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
 }
 
-// released says why nothing holds a target.
-func released(names []string) string {
+// Released says why nothing holds a target, with the names of the Gates that govern it and are open.
+func Released(names []string) string {
 	if len(names) == 0 {
 		return "Released: no gate governs it."
 	}
 	return fmt.Sprintf("Released: %s open.", are(names))
 }
+
+// ClosedAre says that Gates are closed, as a part of a sentence.
+func ClosedAre(names []string) string { return are(names) + " closed" }
 
 // are returns the names of Gates as the beginning of a sentence on what they are.
 func are(names []string) string {

@@ -49,7 +49,7 @@ func TestWhatTheConditionSays(t *testing.T) {
 		"by an exception":       {wasReleased, heldBy("shop/a"), governing(closed("a", because(v1alpha1.ExceptionAppliesReason, "audit"))), 0, v1alpha1.GateClosedReason, "Held by gate 'shop/a': exception 'audit'."},
 		"on request":            {nil, heldBy("shop/a"), governing(closed("a", askedBy("alice", "incident 7"))), 0, v1alpha1.GateClosedReason, "Held by gate 'shop/a': closed on request of alice: incident 7."},
 		"on a silent request":   {nil, heldBy("shop/a"), governing(closed("a", askedBy("", ""))), 0, v1alpha1.GateClosedReason, "Held by gate 'shop/a': closed on request."},
-		"the gate is suspended": {nil, heldBy("shop/a"), governing(closed("a", suspended)), 0, v1alpha1.GateClosedReason, "Held by gate 'shop/a': spec.suspend of the gate is true, it stays as it is."},
+		"the gate is suspended": {wasHeld, heldBy("shop/a"), governing(closed("a", suspended)), 0, v1alpha1.GateClosedReason, "before"},
 		"two gates": {nil, heldBy("shop/a", "shop/b"), governing(closed("b"), closed("a", next(time.Hour, v1alpha1.StateOpened), because(v1alpha1.OutsideWindowsReason, ""))), 0,
 			v1alpha1.GateClosedReason, "Held by gates 'shop/a' until 2026-11-24T13:00:00Z (outside its windows), 'shop/b' (closed by default)."},
 		"five gates": {nil, heldBy("shop/a", "shop/b", "shop/c", "shop/d", "shop/e"), governing(closed("a"), closed("b"), closed("c"), closed("d"), closed("e")), 0,

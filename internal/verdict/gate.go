@@ -48,7 +48,7 @@ type Gate struct {
 
 // Governing returns what a Gate says about a target that it governs, at an instant.
 func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
-	return Gate{Name: name, Stand: standOf(g, now), Governs: true, Object: g}
+	return Gate{Name: name, Stand: standOf(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
 // Leaving returns what a Gate says about a target that has its name, but that it does not govern.
@@ -61,6 +61,16 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	case stand == Closed && opened.Reason == v1alpha1.InvalidSpecReason:
 	default:
 		stand = Open
+	}
+	return Gate{Name: name, Stand: stand, Object: g}
+}
+
+// OutOfReach returns what a Gate says about a target that has its name, and that it names although it
+// must not any more. Until the Gate opens, the target stays as it is.
+func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
+	stand := standOf(g, now)
+	if stand == Closed {
+		stand = Suspended
 	}
 	return Gate{Name: name, Stand: stand, Object: g}
 }
@@ -86,6 +96,12 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Open
 	}
 	return Closed
+}
+
+// LetsActivate returns whether a Gate lets a certificate be put to use, or the certificates of a
+// Machine be refreshed: it is open, or was so when it was suspended.
+func (g Gate) LetsActivate() bool {
+	return g.Stand == Open || g.Stand == Suspended && g.wasOpen()
 }
 
 // isPersisted returns whether the status of a closed Gate says that it is closed. One that is

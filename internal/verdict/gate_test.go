@@ -41,6 +41,22 @@ func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 	}
 }
 
+func TestWhatAGateMustNotGovernAnyMoreStaysAsItIsUntilItOpens(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate *v1alpha1.Gate
+		want verdict.Stand
+	}{
+		"open":    {opened("a"), verdict.Open},
+		"closed":  {closed("a"), verdict.Suspended},
+		"deleted": {closed("a", deleted), verdict.Open},
+		"edited":  {closed("a", edited), verdict.Undecided},
+	} {
+		if got := verdict.OutOfReach("shop/a", test.gate, noon); got.Stand != test.want || got.Governs {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
 func TestAGateLetsGoWhatItDoesNotGovernOnceItKnowsThat(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate *v1alpha1.Gate

@@ -44,8 +44,40 @@ func Rule(obj *target.Object, gates []Gate, definition target.Definition, now ti
 		r.Terms.Ignored = isWindowIgnored(obj)
 	}
 	r.Plan = adapter.Plan(obj, r.Observed.State, r.Terms, now)
-	r.Step = Next(r.Observed, r.Verdict, r.Plan)
+	r.Step = fitting(obj, r.Observed, Next(r.Observed, r.Verdict, r.Plan), r.Plan)
 	return r
+}
+
+// maxAnnotations is how many bytes all annotations of an object can have, keys and values together:
+// TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation.
+const maxAnnotations = 256 << 10
+
+// fitting returns a step for a target in whose annotations somebody left no room for all names. It is
+// held all the same: in those of them that are there already, or in nobody's.
+func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
+	if !step.Write || !step.Hold || fits(obj, step.Names) {
+		return step
+	}
+	step.Names = slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return !slices.Contains(o.HeldBy, name) })
+	if !fits(obj, step.Names) {
+		step.Names = nil
+	}
+	step.Write = o.State != target.Held || !slices.Equal(o.HeldBy, step.Names) || plan.Stale
+	return step
+}
+
+// fits returns whether there is room for names in the annotations of a target.
+func fits(obj *target.Object, names []string) bool {
+	size := 0
+	for name, value := range obj.GetAnnotations() {
+		if name != v1alpha1.HeldByAnnotation {
+			size += len(name) + len(value)
+		}
+	}
+	if len(names) > 0 {
+		size += len(v1alpha1.HeldByAnnotation) + len(target.FormatHeldBy(names))
+	}
+	return size <= maxAnnotations
 }
 
 // LetsGo returns whether the step lets a target go that is held.
@@ -90,4 +122,30 @@ func isWindowIgnored(obj *target.Object) bool {
 // ApprovedOf returns the condition Approved of a target, nil if it has none.
 func ApprovedOf(obj *target.Object) *metav1.Condition {
 	return meta.FindStatusCondition(obj.GetConditions(), v1alpha1.ApprovedCondition)
+}
+
+// Conditions returns all conditions that we set on a target which is as its step wants it, with the
+// condition Activated if it is to have that.
+func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
+	var list []metav1.Condition
+	add := func(condition *metav1.Condition) {
+		if condition != nil {
+			list = append(list, *condition)
+		}
+	}
+	add(activated)
+	if r.Step.Outcome == Exempt && r.Plan.Exempt == target.NotReady {
+		for _, name := range []string{
+			v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
+			v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
+		} {
+			add(meta.FindStatusCondition(r.Object.GetConditions(), name)) // until it is issued
+		}
+		return list
+	}
+	add(Approved(ApprovedOf(r.Object), r.Verdict, r.Step, r.Plan, r.Now))
+	if IsCertificate(r.Object) {
+		list = append(list, r.Renewal()...)
+	}
+	return list
 }

@@ -49,6 +49,33 @@ func TestARulingReadsTheTarget(t *testing.T) {
 	}
 }
 
+func TestATargetWithoutRoomForTheNamesIsHeldAllTheSame(t *testing.T) {
+	both := governing(closed("a"), closed("b"))
+	// 256 KiB, less what the key of the annotation and one name take.
+	room := func(names string) edit {
+		return annotated("big", strings.Repeat("x", 256<<10-len("big")-len(v1alpha1.HeldByAnnotation)-len(names)))
+	}
+	for name, test := range map[string]struct {
+		obj  *target.Object
+		want verdict.Step
+	}{
+		"for both":                 {kustomization("apps", room("shop/a,shop/b")), verdict.Step{Outcome: verdict.Held, Write: true, Hold: true, Names: []string{"shop/a", "shop/b"}}},
+		"for one, which is there":  {kustomization("apps", room("shop/a"), heldBy("shop/a", suspension)), verdict.Step{Outcome: verdict.Held, Hold: true, Names: []string{"shop/a"}}},
+		"for one, which is not":    {kustomization("apps", room("shop/a")), verdict.Step{Outcome: verdict.Held, Write: true, Hold: true}},
+		"for none, and it is held": {kustomization("apps", room(""), heldBy("", suspension)), verdict.Step{Outcome: verdict.Held, Hold: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := verdict.Rule(test.obj, both, target.Definition{}, noon).Step
+			if len(got.Names) == 0 {
+				got.Names = nil
+			}
+			if !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
 func TestWhoseNamesAStepRemoves(t *testing.T) {
 	obj := kustomization("apps", heldBy("shop/a,shop/b", suspension))
 	r := verdict.Rule(obj, governing(opened("a"), closed("b")), target.Definition{}, noon)
@@ -126,6 +153,39 @@ func TestWhatACertificateSaysAboutItsRenewal(t *testing.T) {
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestAllConditionsOfATarget(t *testing.T) {
+	activated := &metav1.Condition{Type: v1alpha1.ActivatedCondition, Status: metav1.ConditionTrue}
+	issuing := func(obj *target.Object) {
+		obj.SetConditions(append(obj.GetConditions(), metav1.Condition{Type: "Issuing", Status: metav1.ConditionTrue}))
+	}
+	deferred := func(obj *target.Object) {
+		obj.SetConditions(append(obj.GetConditions(), metav1.Condition{Type: v1alpha1.RenewalDeferredCondition, Status: metav1.ConditionTrue, Reason: "Before"}))
+	}
+	for name, test := range map[string]struct {
+		obj       *target.Object
+		gates     []verdict.Gate
+		activated *metav1.Condition
+		want      []string
+	}{
+		"nothing governs it":     {kustomization("apps"), nil, nil, nil},
+		"held":                   {kustomization("apps", heldBy("shop/a", suspension)), governing(closed("a")), nil, []string{"Approved"}},
+		"a certificate":          {held(governing(closed("a")), modern), governing(closed("a")), nil, []string{"Approved", "RenewalDeferred"}},
+		"it is activated":        {certificate(annotated(v1alpha1.ActivateIntoAnnotation, "live")), governing(closed("a")), activated, []string{"Activated"}},
+		"it is issued first":     {certificate(issuing, deferred), governing(closed("a")), nil, []string{"RenewalDeferred"}},
+		"it is not governed now": {certificate(deferred), nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, c := range verdict.Rule(test.obj, test.gates, modern, noon).Conditions(test.activated) {
+				got = append(got, c.Type)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}

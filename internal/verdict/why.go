@@ -24,16 +24,13 @@ func (g Gate) why(now time.Time) string {
 	if g.Object == nil || !meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition) {
 		return ""
 	}
-	if g.Object.Spec.Suspend {
-		return "spec.suspend of the gate is true, it stays as it is"
-	}
 	by := ""
 	if last := g.Object.Status.LastTransition; last != nil {
 		by = last.By
 	}
 	switch reason := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.OpenedCondition).Reason; reason {
 	case v1alpha1.CloseRequestedReason:
-		return requested(gate.ClosedBy(g.Object, now))
+		return requested(gate.DecidedBy(g.Object, now))
 	case v1alpha1.ClosePeriodReason:
 		return fmt.Sprintf("close period '%s'", by)
 	case v1alpha1.ExceptionAppliesReason:
