@@ -90,8 +90,7 @@ type counted struct {
 }
 
 // Put replaces the outcomes of a target, one for each Gate that governs it, and takes the slice
-// over. A failure for the same
-// reason as before is as old as that.
+// over. A failure for the same reason as before is as old as that.
 func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

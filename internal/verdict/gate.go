@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -92,7 +93,7 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Closed
 	case due, gate.CloseRequested(g):
 		return Undecided
-	case meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition):
+	case opened.Status == metav1.ConditionTrue:
 		return Open
 	}
 	return Closed

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -21,14 +22,18 @@ func (g Gate) until() string {
 
 // why returns why a Gate is closed, by its status at an instant. It is empty if that is not known.
 func (g Gate) why(now time.Time) string {
-	if g.Object == nil || !meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition) {
+	if g.Object == nil {
+		return ""
+	}
+	opened := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
+	if opened == nil || opened.Status != metav1.ConditionFalse {
 		return ""
 	}
 	by := ""
 	if last := g.Object.Status.LastTransition; last != nil {
 		by = last.By
 	}
-	switch reason := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.OpenedCondition).Reason; reason {
+	switch opened.Reason {
 	case v1alpha1.CloseRequestedReason:
 		return requested(gate.DecidedBy(g.Object, now))
 	case v1alpha1.ClosePeriodReason:
@@ -36,7 +41,7 @@ func (g Gate) why(now time.Time) string {
 	case v1alpha1.ExceptionAppliesReason:
 		return fmt.Sprintf("exception '%s'", by)
 	default:
-		return reasons[reason]
+		return reasons[opened.Reason]
 	}
 }
 
