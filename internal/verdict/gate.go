@@ -16,8 +16,8 @@ import (
 type Stand uint8
 
 const (
-	// Undecided Gates decide within milliseconds: somebody has changed the spec, or has made a
-	// request, or it is time for a transition. Until then the target stays as it is.
+	// Undecided Gates decide within milliseconds: somebody has changed the spec, or has asked an
+	// open Gate to close. Until then the target stays as it is.
 	Undecided Stand = iota
 	// Open lets the target go.
 	Open
@@ -89,14 +89,12 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Suspended
 	case opened == nil, g.Status.ObservedGeneration != g.Generation:
 		return Undecided
-	case due && next.State == v1alpha1.StateClosed:
+	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed:
 		return Closed
-	case due, gate.CloseRequested(g):
+	case gate.CloseRequested(g):
 		return Undecided
-	case opened.Status == metav1.ConditionTrue:
-		return Open
 	}
-	return Closed
+	return Open
 }
 
 // LetsActivate returns whether a Gate lets a certificate be put to use, or the certificates of a
