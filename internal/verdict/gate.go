@@ -16,8 +16,9 @@ import (
 type Stand uint8
 
 const (
-	// Undecided Gates decide within milliseconds: somebody has changed the spec, or has asked an
-	// open Gate to close. Until then the target stays as it is.
+	// Undecided Gates decide within milliseconds: somebody has changed the spec or has asked an
+	// open Gate to close, or the status of an open Gate is out of date. Until then the target
+	// stays as it is.
 	Undecided Stand = iota
 	// Open lets the target go.
 	Open
@@ -91,7 +92,7 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Undecided
 	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed:
 		return Closed
-	case gate.CloseRequested(g):
+	case due, gate.CloseRequested(g):
 		return Undecided
 	}
 	return Open

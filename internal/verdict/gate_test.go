@@ -28,6 +28,7 @@ func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 		"it is due to close and somebody edits it":     {opened("a", next(0, v1alpha1.StateClosed), edited), verdict.Undecided},
 		"it opens in a moment":                         {closed("a", next(time.Second, v1alpha1.StateOpened)), verdict.Closed},
 		"it is due to open":                            {closed("a", next(0, v1alpha1.StateOpened)), verdict.Closed},
+		"it is open and its status is out of date":     {opened("a", next(0, v1alpha1.StateOpened)), verdict.Undecided},
 		"somebody asks it to close while it is closed": {closed("a", askedToClose), verdict.Closed},
 		"it is suspended while it is closed":           {closed("a", suspended), verdict.Suspended},
 		"it is suspended while it is open":             {opened("a", suspended), verdict.Suspended},
