@@ -3,39 +3,36 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/activation"
-	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// closedTo are the Gates that a Certificate waits for, by name. One that does not
-// exist, or must not be referred to, is nil.
-type closedTo map[string]*v1alpha1.Gate
+// closedTo are the Gates that a Certificate waits for, sorted by name.
+type closedTo []verdict.Gate
 
-func (c closedTo) names() []string { return slices.Sorted(maps.Keys(c)) }
+func (c closedTo) names() []string {
+	names := make([]string, len(c))
+	for i, g := range c {
+		names[i] = g.Name
+	}
+	return names
+}
 
 // String says which Gates have to open, and when they do.
 func (c closedTo) String() string {
-	var all []string
-	for _, name := range c.names() {
-		text := "'" + name + "'"
-		if gate := c[name]; gate != nil {
-			if at, zone, ok := opening(gate); ok {
-				text += fmt.Sprintf(" (opens at %s, %s)", at.Format(time.RFC3339), zone)
-			}
+	all := make([]string, len(c))
+	for i, g := range c {
+		all[i] = "'" + g.Name + "'"
+		if at, zone, ok := g.Opening(); ok {
+			all[i] += fmt.Sprintf(" (opens at %s, %s)", at.Format(time.RFC3339), zone)
 		}
-		all = append(all, text)
 	}
 	switch len(all) {
 	case 0:
@@ -49,34 +46,15 @@ func (c closedTo) String() string {
 // when returns when a certificate may be promoted: while all Gates that govern the
 // Certificate are open, or at the margin.
 func (a *activationOf) when(ctx context.Context) (activation.When, error) {
-	gates, err := a.gates()
+	gates, err := a.gates.Live(ctx, a.obj, a.clock.Now())
 	if err != nil {
 		return activation.When{}, err
 	}
-	a.closed = closedTo{}
-	names := namedBy(&a.obj.Unstructured)
-	for _, name := range names {
-		a.closed[name] = nil
-	}
-	var governing []*v1alpha1.Gate
-	for _, g := range gates {
-		if !a.reaches(a.obj.GetNamespace(), g.Namespace) || !governs(g, &a.obj.Unstructured, names) {
-			continue
-		}
-		closed := !conditions.IsTrue(g, v1alpha1.OpenedCondition) // as decided now
-		if g != a.own {
-			g = a.newer(ctx, g, &a.obj.Unstructured)
-			closed = isClosed(g, a.Clock.Now())
-		}
-		governing = append(governing, g)
-		name := client.ObjectKeyFromObject(g).String()
-		if a.closed[name] = g; !closed {
-			delete(a.closed, name)
-		}
-	}
-	terms := termsOf(governing)
-	open := len(governing) > 0 && len(a.closed) == 0
-	return activation.When{Open: open, Margin: terms.Margin, Strict: terms.Strict}, nil
+	gates = slices.DeleteFunc(gates, func(g verdict.Gate) bool { return !isOver(g) })
+	slices.SortFunc(gates, func(a, b verdict.Gate) int { return strings.Compare(a.Name, b.Name) })
+	a.closed = slices.DeleteFunc(slices.Clone(gates), verdict.Gate.LetsActivate)
+	terms := verdict.Terms(gates)
+	return activation.When{Open: len(gates) > 0 && len(a.closed) == 0, Margin: terms.Margin, Strict: terms.Strict}, nil
 }
 
 // activatedCondition returns the condition Activated of a Certificate.
@@ -110,57 +88,4 @@ func activatedCondition(names activation.Names, d activation.Decision, closed cl
 		condition.Message = fmt.Sprintf("Not activated into Secret '%s': %s.%s", names.Live, d.Message, ends)
 	}
 	return condition
-}
-
-// certifyActivation sets the condition Activated of a Certificate, or removes it if
-// that is nil. What else we have set stays.
-func (r *GateReconciler) certifyActivation(ctx context.Context, obj *target.Object, condition *metav1.Condition, now time.Time) error {
-	for retry := 0; ; retry++ {
-		was := conditions.Get(obj, v1alpha1.ActivatedCondition)
-		if was == nil && condition == nil ||
-			was != nil && condition != nil && was.Status == condition.Status && was.Reason == condition.Reason && was.Message == condition.Message {
-			return nil
-		}
-		list := map[string]metav1.Condition{}
-		for _, other := range obj.GetConditions() {
-			if slices.Contains(ourConditions, other.Type) && other.Type != v1alpha1.ActivatedCondition {
-				list[other.Type] = other
-			}
-		}
-		if condition != nil {
-			set := *condition
-			set.LastTransitionTime = metav1.NewTime(now)
-			if was != nil && was.Status == set.Status {
-				set.LastTransitionTime = was.LastTransitionTime
-			}
-			list[set.Type] = set
-		}
-		_, err := r.applyConditions(ctx, obj, list)
-		if !apierrors.IsConflict(err) || retry == conflictRetries {
-			return client.IgnoreNotFound(err)
-		}
-		if obj, err = r.reread(ctx, obj, retry); obj == nil {
-			return err
-		}
-	}
-}
-
-// forgetActivations removes the condition Activated from Certificates that no Gate
-// governs but one that goes.
-func (r *GateReconciler) forgetActivations(ctx context.Context, targets []*target.Object, but string, now time.Time) error {
-	live := r.liveOnce(ctx, nil)
-	for _, obj := range targets {
-		if conditions.Get(obj, v1alpha1.ActivatedCondition) == nil {
-			continue
-		}
-		gates, err := r.governing(&obj.Unstructured, live)
-		delete(gates, but)
-		if err == nil && len(gates) == 0 {
-			err = r.certifyActivation(ctx, obj, nil, now)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
@@ -75,13 +77,15 @@ func TestABypassIsToldOnce(t *testing.T) {
 func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
 	w := newWorld(t)
 	strict := w.Gate("strict", v1alpha1.GateSpec{Default: "closed", Certificates: &v1alpha1.CertificatePolicy{Strict: true}})
-	w.Client = interceptor.NewClient(cluster.Client, interceptor.Funcs{
+	www := w.certificate("www", map[string]any{})
+	www.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy([]string{key(strict), w.Namespace + "/gone"})})
+	w.Client = emptyGates{interceptor.NewClient(cluster.Client, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		},
-	})
-	gates, err := w.gatesOf(w.Context(), []string{key(strict), w.Namespace + "/gone"}, nil, w.Client, w.APIReader)
-	if err != nil || len(gates) != 1 || !termsOf(gates).Strict {
-		t.Errorf("got %d gates, %v", len(gates), err)
+	})}
+	gates, err := w.on().targets.Gates.Of(w.Context(), www, start)
+	if err != nil || len(gates) != 2 || !verdict.Terms(gates).Strict || gates[0].Stand == gates[1].Stand {
+		t.Errorf("got %+v, %v", gates, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // heldCertificates collects when the certificates expire whose renewal is held. It
@@ -43,7 +44,7 @@ func (h *heldCertificates) Collect(ch chan<- prometheus.Metric) {
 		ctrl.Log.WithName("metrics").Error(err, "unable to list certificates")
 	}
 	for _, obj := range all {
-		if len(heldBy(&obj.Unstructured)) == 0 || target.Of(&obj.Unstructured).Observe(obj, us) != target.Held {
+		if len(heldBy(&obj.Unstructured)) == 0 || target.Of(&obj.Unstructured).Observe(obj, verdict.Us) != target.Held {
 			continue
 		}
 		for field, desc := range map[string]*prometheus.Desc{"notBefore": h.begins, "notAfter": h.expires} {

@@ -87,16 +87,21 @@ func stepped(before, now ClockReading) time.Duration {
 	return now.Wall.Sub(before.Wall) - (now.Monotonic - before.Monotonic)
 }
 
+// add has a function called whenever the clock was set. A nil ClockWatch calls none.
+func (c *ClockWatch) add(step func(context.Context)) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = append(c.steps, step)
+}
+
 // Source returns a source that adds all that list returns to the queue of a controller
 // whenever the clock was set. A nil ClockWatch has one that adds nothing.
 func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, error)) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		if c == nil {
-			return nil
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.steps = append(c.steps, func(ctx context.Context) {
+		c.add(func(ctx context.Context) {
 			requests, err := list(ctx)
 			if err != nil {
 				// Only a cache that is shut down cannot be read.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,22 +38,35 @@ const (
 
 var errTimeUnknown = errors.New("the API server does not say what time it is")
 
-// verdict is a decision on a Gate and what came with it.
-type verdict struct {
+// Decider decides what a Gate is.
+type Decider struct {
+	// Clock is read when something has taken a while.
+	Clock clock.PassiveClock
+	// ServerTime asks the API server for the time, cut off to the second. A Gate opens
+	// only if it is open at that time, too. Nil means that Clock alone counts.
+	ServerTime func(context.Context) (time.Time, error)
+	// Watcher looks at the objects that Gates watch.
+	Watcher *Watcher
+	// Skew is by how much Clock was ahead of that of the API server.
+	Skew *prometheus.GaugeVec
+}
+
+// decision is one on a Gate and what came with it.
+type decision struct {
 	gate.Decision
 	// at is the instant of the decision.
 	at      time.Time
 	handled []gate.Request
-	// edges are when to decide anew, by the clock of this process.
+	// edges are when to decide again, by the clock of this process.
 	edges []time.Time
-	// watched is what came of looking at the objects that the Gate watches, nil if that
-	// is left to do.
-	watched *outcomes
+	// looked says that the objects which the Gate watches were looked at, and faults what came of it.
+	looked bool
+	faults []fault
 	// err is what kept the Gate from opening.
 	err error
 }
 
-func (v *verdict) decide(d gate.Decision) {
+func (v *decision) decide(d gate.Decision) {
 	v.Decision, v.edges = d, []time.Time{d.Recheck}
 	if d.Next != nil {
 		v.edges = append(v.edges, d.Next.At.Time)
@@ -61,9 +76,9 @@ func (v *verdict) decide(d gate.Decision) {
 // decide takes note of requests and decides. A Gate that is closed whatever the objects
 // are that it watches does not wait for them: it closes first. One that opens does so
 // on what was read just now, and by two clocks.
-func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) verdict {
+func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) decision {
 	before := obj.DeepCopy()
-	v := verdict{at: now, handled: gate.HandleRequests(obj, now)}
+	v := decision{at: now, handled: gate.HandleRequests(obj, now)}
 	if len(obj.Spec.Watch) > 0 {
 		ready := gate.DecideIfReady(obj, now, exceptions...)
 		if ready.State == v1alpha1.StateClosed {
@@ -73,16 +88,18 @@ func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, excepti
 		limited, cancel := untilClosing(ctx, ready, now)
 		defer cancel()
 		var remembered bool
-		v.watched, remembered = r.observeWatched(limited, obj, now, false)
+		v.looked = true
+		v.faults, remembered = r.Watcher.observe(limited, obj, now, false)
 		if remembered && opens(before, gate.Decide(obj, now, exceptions...).State, v.handled, now) {
-			v.watched, _ = r.observeWatched(limited, obj, now, true)
+			v.faults, _ = r.Watcher.observe(limited, obj, now, true)
 		}
 		if next := ready.Next; next != nil && !r.Clock.Now().Before(next.At.Time) {
 			before.Status.DeepCopyInto(&obj.Status)
 			return r.decide(ctx, obj, exceptions, r.Clock.Now())
 		}
 	} else {
-		v.watched, _ = r.observeWatched(ctx, obj, now, false)
+		v.looked = true
+		r.Watcher.observe(ctx, obj, now, false)
 	}
 	v.decide(gate.Decide(obj, now, exceptions...))
 	if r.ServerTime != nil && opens(before, v.State, v.handled, now) {
@@ -99,6 +116,13 @@ func untilClosing(ctx context.Context, ready gate.Decision, now time.Time) (cont
 	return context.WithTimeout(ctx, ready.Next.At.Sub(now))
 }
 
+// missedEdges returns whether the Gate changed its state and changed it back
+// while nobody looked.
+func missedEdges(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) bool {
+	due := before.Status.NextTransition
+	return due != nil && !due.At.After(now) && due.State != state
+}
+
 // opens returns whether a Gate opens with a state at an instant: it was not open; it was
 // due to close and open again since it was looked at, also if nobody knew the time then;
 // or somebody asks for something new, and what that closes may be over by one clock only.
@@ -112,7 +136,7 @@ func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []gate.Request, 
 // server shows, unless it is open at that time as well. The clock of this process may
 // be ahead, and another replica would not agree. If nobody knows what time it is, the
 // Gate stays what it was.
-func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *verdict) {
+func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *decision) {
 	asked := r.Clock.Now()
 	shown, err := r.ServerTime(ctx)
 	if err != nil {
@@ -123,7 +147,7 @@ func (r *GateReconciler) witness(ctx context.Context, before, obj *v1alpha1.Gate
 		return
 	}
 	skew := skewOf(asked, shown, r.Clock.Now())
-	r.GateMetrics.skew.WithLabelValues().Set(skew.Seconds())
+	r.Skew.WithLabelValues().Set(skew.Seconds())
 
 	then := obj.DeepCopy()
 	before.Status.DeepCopyInto(&then.Status)
@@ -192,4 +216,15 @@ func untilShown(at, shown, now time.Time) time.Duration {
 		return left
 	}
 	return min(max(now.Sub(at), soonest), latest)
+}
+
+// lookLater looks at the objects that a Gate watches if that was left to do, because the Gate is closed whatever
+// they are, and decides once more.
+func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *decision) {
+	if v.looked {
+		return
+	}
+	v.looked = true
+	v.faults, _ = r.Watcher.observe(ctx, obj, v.at, false)
+	v.decide(gate.Decide(obj, v.at, exceptions...))
 }

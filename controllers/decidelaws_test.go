@@ -21,7 +21,7 @@ import (
 // decider decides on Gates in memory, under a clock that differs from that of the API
 // server.
 type decider struct {
-	*GateReconciler
+	*Decider
 	clock *clocktesting.FakePassiveClock
 	ahead time.Duration
 	asked int
@@ -30,8 +30,8 @@ type decider struct {
 // newDecider returns a replica that asks a clock for the time of the API server.
 func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *decider {
 	r := &decider{clock: clocktesting.NewFakePassiveClock(start), ahead: ahead}
-	r.GateReconciler = &GateReconciler{
-		Clock: r.clock, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
+	r.Decider = &Decider{
+		Clock: r.clock, Skew: MustMakeGateMetrics(prometheus.NewRegistry()).skew, Watcher: &Watcher{},
 		ServerTime: func(context.Context) (time.Time, error) {
 			r.asked++
 			return server.Now().Truncate(time.Second), nil
@@ -46,7 +46,7 @@ func (r *decider) look(g *v1alpha1.Gate, at time.Time, exceptions ...*v1alpha1.G
 	r.clock.SetTime(at.Add(r.ahead))
 	v := r.decide(context.Background(), g, exceptions, r.clock.Now())
 	report(g, v.Decision)
-	return r.requeueAfter(g, v.edges)
+	return until(r.clock.Now(), append(v.edges, r.clock.Now().Add(g.GetInterval())))
 }
 
 func isOpened(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) }

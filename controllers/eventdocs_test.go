@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -76,7 +77,8 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 		}
 	}
 	for _, message := range []string{
-		waiting([]string{"ns/a", "ns/b"}), released(target.Want{}), refusal(v1alpha1.AccessDeniedReason, "ns/a"), refusal(v1alpha1.GateNotFoundReason, "ns/"+target.NoGate),
+		verdict.Explain([]verdict.Gate{{Name: "ns/a"}, {Name: "ns/b"}}, start), verdict.Explain(nil, start), verdict.Released(nil), verdict.Released([]string{"ns/a", "ns/b"}),
+		refusalOf("ns/a", verdict.Denied), refusalOf("ns/"+target.NoGate, verdict.Missing),
 	} {
 		if !passes(message) {
 			t.Errorf("held back: %q", message)
@@ -90,6 +92,11 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 			t.Errorf("let through: %q", message)
 		}
 	}
+}
+
+func refusalOf(gate string, stand verdict.Stand) string {
+	_, message := verdict.Refusal([]verdict.Gate{{Name: gate, Stand: stand}})
+	return message
 }
 
 func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {

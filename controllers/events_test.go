@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 const (
@@ -51,7 +53,7 @@ func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
 				}
 				want[kind.Group+"/revision"], want[ourGroup+"/revision"] = revision, revision
 			}
-			target.Trim(obj, us)
+			target.Trim(obj, verdict.Us)
 			equal(t, said.metadata(&target.Object{Unstructured: *obj}), want)
 		}
 		if len(revisions[kind.Kind]) == 0 {
@@ -85,7 +87,7 @@ var revisions = map[string]map[string]string{
 func TestTheRevisionIsTheAppliedOneEvenIfAnotherWasTried(t *testing.T) {
 	app := inGit("ns", "apps", nil)
 	app.Object["status"] = map[string]any{"lastAppliedRevision": "main@sha1:1", "lastAttemptedRevision": "main@sha1:2"}
-	target.Trim(&app.Unstructured, us)
+	target.Trim(&app.Unstructured, verdict.Us)
 	if got := target.Revision(app); got != "main@sha1:1" {
 		t.Errorf("got %q", got)
 	}
@@ -115,47 +117,68 @@ func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
 	}
 }
 
-// Each line is what a Gate finds and wants of a target, and the event that comes
-// of it, if any.
+// saysOf returns a Gate as a target sees it.
+func saysOf(name string, stand verdict.Stand, resume v1alpha1.ResumePolicy) verdict.Gate {
+	state, status, reason := v1alpha1.StateClosed, metav1.ConditionFalse, v1alpha1.DefaultReason
+	if stand == verdict.Open {
+		state, status, reason = v1alpha1.StateOpened, metav1.ConditionTrue, v1alpha1.OpenRequestedReason
+	}
+	obj := &v1alpha1.Gate{}
+	obj.Namespace, obj.Name, _ = strings.Cut(name, "/")
+	obj.Spec.ResumePolicy = resume
+	obj.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: status, Reason: reason}}
+	obj.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(start), State: state, Reason: reason}
+	if stand == verdict.Missing {
+		obj = nil
+	}
+	return verdict.Gate{Name: name, Stand: stand, Governs: true, Object: obj}
+}
+
+// Each line is what is found of a target and what Gates say, and the event that comes of it, if any.
 func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
-	closes, opens := gate.Decision{State: "closed", Reason: "Default"}, gate.Decision{State: "opened", Reason: "OpenRequested"}
 	a, b := "ns/a", "ns/b"
+	closed := []verdict.Gate{saysOf(a, verdict.Closed, "")}
+	open := []verdict.Gate{saysOf(a, verdict.Open, "")}
+	one := []verdict.Gate{saysOf(a, verdict.Open, ""), saysOf(b, verdict.Closed, "")}
+	respecting := []verdict.Gate{saysOf(a, verdict.Closed, v1alpha1.ResumePolicyRespect)}
+	leaving := []verdict.Gate{{Name: a, Stand: verdict.Open}}
+	isClosed, isOpen := news{"gate": a, "state": "closed", "reason": "Default"}, news{"gate": a, "state": "opened", "reason": "OpenRequested"}
 	for name, tc := range map[string]struct {
-		state    target.State
-		heldBy   []string
-		want     target.Want
-		decision *gate.Decision
-		plan     target.Plan
-		event    string
-		about    news
+		state  target.State
+		heldBy []string
+		gates  []verdict.Gate
+		plan   target.Plan
+		event  string
+		about  news
 	}{
-		"held":                             {target.Free, nil, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "Normal GateClosed", news{"gate": a, "state": "closed", "reason": "Default"}},
-		"locked by the policy, taken over": {target.Locked, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "Normal GateClosed", news{"gate": a, "state": "closed", "reason": "Default"}},
-		"held already":                     {target.Held, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "", nil},
-		"held already, a second gate":      {target.Held, []string{b}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "", nil},
-		"released":                         {target.Held, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "Normal GateOpened", news{"gate": a, "state": "opened", "reason": "OpenRequested"}},
-		"released, locked by the policy":   {target.Locked, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "Normal GateOpened", news{"gate": a, "state": "opened", "reason": "OpenRequested"}},
-		"released by one of two":           {target.Held, []string{a, b}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
-		"locked for two, one opens":        {target.Locked, []string{a, b}, target.Want{Gate: a}, &opens, target.Plan{}, "Normal GateClosed", news{"gate": b}},
-		"governed no more":                 {target.Held, []string{a}, target.Want{Gate: a}, nil, target.Plan{}, "Normal GateOpened", news{"gate": a}},
-		"held in nobody's name":            {target.Held, nil, target.Want{}, &opens, target.Plan{}, "Normal GateOpened", news{}},
-		"open and free":                    {target.Free, nil, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
-		"foreign":                          {target.Foreign, nil, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "", nil},
-		"foreign since it was held":        {target.Foreign, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
-		"resumed":                          {target.Free, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{}, "Warning HeldAgain", news{"gate": a, "state": "closed", "reason": "Default"}},
-		"resumed and respected":            {target.Free, []string{a}, target.Want{Gate: a, Closed: true, Respect: true}, &closes, target.Plan{}, "", nil},
-		"resumed, then the gate opens":     {target.Free, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
-		"a gate that does not exist":       {target.Free, nil, target.Want{Gate: a, Closed: true, Refusal: "GateNotFound"}, nil, target.Plan{}, "Warning GateNotFound", news{"gate": a, "reason": "GateNotFound"}},
-		"an exempt certificate":            {target.Free, nil, target.Want{Gate: a, Closed: true}, &closes, target.Plan{Exempt: target.Needless}, "", nil},
-		"a certificate that is let go":     {target.Held, []string{a}, target.Want{Gate: a, Closed: true}, &closes, target.Plan{Exempt: target.Imminent}, "", nil},
-		"exempt when the gate opens":       {target.Free, []string{a}, target.Want{Gate: a}, &opens, target.Plan{}, "", nil},
+		"held":                             {target.Free, nil, closed, target.Plan{}, "Normal GateClosed", isClosed},
+		"locked by the policy, taken over": {target.Locked, []string{a}, closed, target.Plan{}, "Normal GateClosed", isClosed},
+		"held already":                     {target.Held, []string{a}, closed, target.Plan{}, "", nil},
+		"held already, a second gate":      {target.Held, []string{b}, []verdict.Gate{closed[0], one[1]}, target.Plan{}, "", nil},
+		"released":                         {target.Held, []string{a}, open, target.Plan{}, "Normal GateOpened", isOpen},
+		"released, locked by the policy":   {target.Locked, []string{a}, open, target.Plan{}, "Normal GateOpened", isOpen},
+		"released by one of two":           {target.Held, []string{a, b}, one, target.Plan{}, "", nil},
+		"locked for two, one opens":        {target.Locked, []string{a, b}, one, target.Plan{}, "Normal GateClosed", news{"gate": b, "state": "closed", "reason": "Default"}},
+		"governed no more":                 {target.Held, []string{a}, leaving, target.Plan{}, "Normal GateOpened", news{"gate": a}},
+		"held in nobody's name":            {target.Held, nil, nil, target.Plan{}, "Normal GateOpened", news{}},
+		"open and free":                    {target.Free, nil, open, target.Plan{}, "", nil},
+		"foreign":                          {target.Foreign, nil, closed, target.Plan{}, "", nil},
+		"foreign since it was held":        {target.Foreign, []string{a}, open, target.Plan{}, "", nil},
+		"resumed":                          {target.Free, []string{a}, closed, target.Plan{}, "Warning HeldAgain", isClosed},
+		"resumed and respected":            {target.Free, []string{a}, respecting, target.Plan{}, "", nil},
+		"resumed, then the gate opens":     {target.Free, []string{a}, open, target.Plan{}, "", nil},
+		"a gate that does not exist":       {target.Free, nil, []verdict.Gate{saysOf(a, verdict.Missing, "")}, target.Plan{}, "Warning GateNotFound", news{"gate": a, "reason": "GateNotFound"}},
+		"an exempt certificate":            {target.Free, nil, closed, target.Plan{Exempt: target.Needless}, "", nil},
+		"a certificate that is let go":     {target.Held, []string{a}, closed, target.Plan{Exempt: target.Imminent}, "", nil},
+		"exempt when the gate opens":       {target.Free, []string{a}, open, target.Plan{}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := &recorder{}
-			r := &GateReconciler{EventRecorder: events}
-			step := target.Next(tc.state, tc.heldBy, tc.want, tc.plan)
+			observed := verdict.Observed{State: tc.state, HeldBy: tc.heldBy, Told: start}
+			v := verdict.Judge(observed, tc.gates)
+			step := verdict.Next(observed, v, tc.plan)
 			if step.Write {
-				r.tell(settled{obj: inGit("ns", "apps", nil), state: tc.state, step: step, want: order{Want: tc.want, decision: tc.decision, now: start}})
+				(&targetNews{EventRecorder: events}).tell(verdict.Ruling{Object: inGit("ns", "apps", nil), Observed: observed, Verdict: v, Plan: tc.plan, Step: step, Now: start})
 			}
 			if tc.event == "" {
 				equal(t, events.events, []string(nil))
@@ -174,7 +197,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 
 func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	w := newWorld(t)
-	for i := range maxToldOfRequest + 1 {
+	for i := range maxTold + 1 {
 		w.kustomization(fmt.Sprintf("app-%03d", i), nil)
 	}
 	g := w.ClosedGate("production", all())
@@ -182,7 +205,7 @@ func TestOfARequestAHundredHeldTargetsHearInOrder(t *testing.T) {
 	w.events.take("")
 	w.request(g, "open", start.Add(time.Hour), "alice", "planned")
 	w.reconcile(g)
-	want := make([]string, maxToldOfRequest)
+	want := make([]string, maxTold)
 	for i := range want {
 		want[i] = fmt.Sprintf("Normal Kustomization/app-%03d RequestAccepted: Request for gate '%s': open requested at 2026-11-23T13:00:00Z by alice: planned", i, key(g))
 	}
@@ -234,7 +257,8 @@ func TestARequestIsOnTheGateEvenIfNobodyKnowsWhatItHolds(t *testing.T) {
 	w.events.take("")
 	w.Targets = blindTargets{w.Targets}
 	w.open(g, start)
-	_, _ = w.try(g)
+	_, err := w.on().gates.Reconcile(w.Context(), requestFor(g))
+	w.Must(err)
 	if got := w.events.take("RequestAccepted"); len(got) != 1 || !strings.Contains(got[0], "Gate/production") {
 		t.Errorf("got %q", got)
 	}
@@ -310,7 +334,7 @@ func TestARefusedValueIsNotToldAtLength(t *testing.T) {
 func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 	const times = 20
 	events := &recorder{}
-	startManager(t, cluster, func(r *GateReconciler) { r.EventRecorder = events })
+	startManager(t, cluster, func(r *Gating) { r.EventRecorder = events })
 	for name, targets := range map[string][]v1alpha1.TargetReference{"toggled": {named("toggled")}, "idle": nil} {
 		w := newWorld(t)
 		app := w.kustomization(name, nil)

@@ -111,7 +111,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	})
 	k, revision := key(g), "revision=main@sha1:4ab1|gate="+key(g)
 	said, on := "gate="+k+"|", func(i int) time.Time { return w.in(time.Hour + time.Duration(i)*time.Second) }
-	held, freed := "Reconciliation is waiting approval, gate '"+k+"' is closed.", "Released by gate '"+k+"'."
+	frozen, held, freed := "Held by gate '"+k+"' until 2026-11-25T12:00:00Z: close period 'freeze'.", "Held by gate '"+k+"': closed on request of bob: incident 5678.", "Released: gate '"+k+"' is open."
 	byAlice, byBob := "|by=alice|why=hotfix 1234", "|by=bob|why=incident 5678"
 	w.reconcile(g)
 	all := w.expectPosted(sink, posted{onGate, "info", "OutsideClosePeriods", "Gate opened outside its close periods, scheduled for closing at 2026-11-23T13:00:00Z by 'freeze'", said + "state=opened|reason=OutsideClosePeriods"})
@@ -121,7 +121,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	w.reconcile(g)
 	all = append(all, w.expectPosted(sink,
 		posted{onGate, "info", "ClosePeriod", "Gate closed by close period 'freeze', scheduled for opening at 2026-11-25T12:00:00Z", said + "state=closed|reason=ClosePeriod|period=freeze"},
-		posted{onApp, "info", "GateClosed", held, revision + "|state=closed|reason=ClosePeriod|period=freeze"})...)
+		posted{onApp, "info", "GateClosed", frozen, revision + "|state=closed|reason=ClosePeriod|period=freeze"})...)
 
 	// A refused request, by somebody known.
 	w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
@@ -189,7 +189,7 @@ func TestAnEventThatIsPostedAgainIsTheSame(t *testing.T) {
 	sink.Refuse(v1alpha1.GateClosedReason)
 	w.reconcile(g)
 	said := "gate=" + key(g) + "|state=closed|reason=Default"
-	held := posted{onApp, "info", "GateClosed", "Reconciliation is waiting approval, gate '" + key(g) + "' is closed.", said}
+	held := posted{onApp, "info", "GateClosed", "Held by gate '" + key(g) + "': closed by default.", said}
 	got := w.expectPosted(sink, posted{onGate, "info", "Default", "Gate closed by default", said}, held, held)
 	equal(t, got[2], got[1])
 	if harness.EventKey(got[1]) != harness.EventKey(got[2]) {

@@ -126,11 +126,6 @@ func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateExce
 	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
-// locked returns a patch that fails if the object was changed since.
-func locked(before client.Object) client.Patch {
-	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-}
-
 // removalOf returns when an exception that is reported as expired is deleted, zero
 // for never.
 func removalOf(obj *v1alpha1.GateException) time.Time {
@@ -178,7 +173,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 		return time.Time{}, err
 	}
 	if refused {
-		r.tell(obj, g, newsOfException(obj, "", now), eventWarning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: "+decision.Refused)
+		r.tell(obj, g, newsOfException(obj, "", now), notice{eventWarning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: " + decision.Refused})
 	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
@@ -278,30 +273,33 @@ func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.
 	said := newsOfException(obj, "", now)
 	switch {
 	case d.State == v1alpha1.ExceptionActive && before != v1alpha1.ExceptionActive:
-		r.tell(obj, g, said, eventNormal, v1alpha1.ExceptionActivatedReason, d.Message)
+		r.tell(obj, g, said, notice{eventNormal, v1alpha1.ExceptionActivatedReason, d.Message})
 	case before == v1alpha1.ExceptionActive && d.State == v1alpha1.ExceptionPending:
-		r.tell(obj, g, said, eventWarning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: "+d.Message)
+		r.tell(obj, g, said, notice{eventWarning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: " + d.Message})
 	case before != "" && before != v1alpha1.ExceptionExpired && d.State == v1alpha1.ExceptionExpired:
-		r.tell(obj, g, said, eventNormal, v1alpha1.ExceptionExpiredReason, d.Message)
+		r.tell(obj, g, said, notice{eventNormal, v1alpha1.ExceptionExpiredReason, d.Message})
 	}
 }
 
 func (r *ExceptionReconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.Gate, approved, voided []v1alpha1.Approval, now time.Time) {
 	for _, a := range approved {
-		r.tell(obj, g, newsOfException(obj, a.By, now), eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.By))
+		r.tell(obj, g, newsOfException(obj, a.By, now), notice{eventNormal, v1alpha1.ApprovedReason, fmt.Sprintf("Exception approved by %s", a.By)})
 	}
 	for _, a := range voided {
-		r.tell(obj, g, newsOfException(obj, a.By, now), eventWarning, v1alpha1.ApprovalsVoidedReason,
-			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.By, a.At.UTC().Format(time.RFC3339)))
+		r.tell(obj, g, newsOfException(obj, a.By, now), notice{
+			eventWarning, v1alpha1.ApprovalsVoidedReason,
+			fmt.Sprintf("Approval by %s is void: the exception was edited since %s", a.By, a.At.UTC().Format(time.RFC3339)),
+		})
 	}
 }
 
 // tell records an event on an exception and on its Gate, if there is one.
-func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate, said news, kind, reason, message string) {
-	said[reasonNews] = reason
-	said.tell(r, obj, kind, reason, "%s", message)
+func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate, about news, said notice) {
+	about[reasonNews] = said.reason
+	about.tell(r, obj, said)
 	if g != nil {
-		said.tell(r, g, kind, reason, "%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, message)
+		said.message = fmt.Sprintf("%s '%s': %s", v1alpha1.GateExceptionKind, obj.Name, said.message)
+		about.tell(r, g, said)
 	}
 }
 
@@ -320,7 +318,7 @@ func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateEx
 		return client.IgnoreNotFound(err)
 	}
 	if obj.Status.State == v1alpha1.ExceptionActive {
-		r.tell(obj, g, newsOfException(obj, "", now), eventNormal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted")
+		r.tell(obj, g, newsOfException(obj, "", now), notice{eventNormal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted"})
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/refresh"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 func TestARequestOfSomebodyElseIsNotTouched(t *testing.T) {
@@ -282,14 +283,14 @@ func TestARequestWithoutItsRecordIsWithdrawnInNobodysName(t *testing.T) {
 	w.Edit(g, func() { g.Spec.Targets = nil })
 	w.reconcile(g)
 	equal(t, holders(&trimmed(w.reload(m)).Unstructured), []string{w.Namespace + "/"})
-	if _, err := w.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.Namespace}}); err != nil {
+	if _, err := w.on().machines.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.Namespace}}); err != nil {
 		t.Error(err)
 	}
 	w.expectQuiet(m)
 }
 
 func trimmed(obj *target.Object) *target.Object {
-	target.Trim(&obj.Unstructured, us)
+	target.Trim(&obj.Unstructured, verdict.Us)
 	return obj
 }
 

@@ -87,7 +87,7 @@ func TestASuspendThatGitAddsDuringAHoldOutlivesIt(t *testing.T) {
 
 	w.open(g, w.clock.Now())
 	w.reconcile(g)
-	w.expect(app, look{suspend: true, owners: []string{"kustomize-controller"}, approved: "True GateOpened Released by gate '" + key(g) + "'."})
+	w.expect(app, look{suspend: true, owners: []string{"kustomize-controller"}, approved: "True GateOpened Released: gate '" + key(g) + "' is open."})
 }
 
 func TestAResumeByGitIsOverridden(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
 			w.suspend(app)
 			w.reconcile(g)
 			equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Foreign: 1})
-			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and suspended by hand, held by '" + key(g) + "' before."})
+			w.expect(app, look{suspend: true, owners: []string{"flux"}, approved: "True Resumed Resumed and suspended by hand. Gates leave it alone until it is resumed."})
 			w.open(g, w.clock.Now())
 			w.reconcile(g)
 			if got := w.look(app); got.suspend != true || got.owners[0] != "flux" {
@@ -156,5 +156,5 @@ func TestAHoldWhoseAnnotationIsRemovedIsReleasedAllTheSame(t *testing.T) {
 	w.flux(app, strip)
 	w.open(g, w.clock.Now())
 	w.reconcile(g)
-	w.expect(app, look{approved: "True GateOpened Released, no gate that governs it is closed."})
+	w.expectReleased(app, g)
 }

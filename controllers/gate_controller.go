@@ -1,32 +1,31 @@
-// Package controllers loads Gates, lets internal/gate decide, applies the
-// decision to the targets and reports it. It is the only writer of targets and
-// of conditions.
+// Package controllers has the controllers. Each is keyed by what it writes, and is the only one that writes it:
+// GateReconciler the status of Gates, TargetReconciler the targets and their conditions, LockReconciler the
+// GateLocks, MachineReconciler the annotations of Machines, ExceptionReconciler and ReceiverReconciler the
+// GateExceptions and the GateReceivers.
 package controllers
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
-	"github.com/fluxcd/pkg/runtime/jitter"
-	"github.com/fluxcd/pkg/runtime/patch"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/tally"
 )
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
@@ -34,220 +33,233 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
-// GateReconciler reconciles Gates.
+// GateReconciler decides what Gates are and writes their status. It writes nothing of their targets.
 type GateReconciler struct {
 	// Client reads Gates from the cache and writes.
 	client.Client
-	// EventRecorder for events on Gates and on targets.
+	// EventRecorder for events on Gates, and on targets when somebody requests something.
 	kuberecorder.EventRecorder
 	// Metrics are those that all controllers of Flux have.
 	runtimeCtrl.Metrics
 
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Sharded says that the cache has the Gates of one shard only.
-	Sharded bool
-	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless
-	// Sharded.
-	AllGates client.Reader
-	// Targets reads targets.
-	Targets TargetReader
-	// Locks are written before targets are.
-	Locks *Locks
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime asks the API server for the time, cut off to the second. A Gate opens
-	// only if it is open at that time, too. Nil means that Clock alone counts.
-	ServerTime func(context.Context) (time.Time, error)
-	// AllowCrossNamespaceRefs lets a Gate hold and watch objects of other namespaces, and
-	// objects name a Gate of another one. Without it, what one namespace may be edited for
-	// reaches no other.
-	AllowCrossNamespaceRefs bool
-	// Namespaces are those whose Gates are reconciled, none means all.
-	Namespaces map[string]ctrlcache.Config
-	// WritesAtOnce bounds the targets of one Gate that are written at the same time, 16
-	// if zero. The rate is bounded by --kube-api-qps and --kube-api-burst.
-	WritesAtOnce int
-	// Backoff says when to try failed targets again.
-	Backoff workqueue.TypedRateLimiter[ctrl.Request]
+	// Decider decides.
+	Decider *Decider
+	// Selector finds targets.
+	Selector *Selector
+	// Locks reads GateLocks.
+	Locks LockReader
+	// Tally has what became of the targets, Turns those that wait to be released.
+	Tally *tally.Tally
+	Turns *Turns
+	// Events wakes who has to know that a Gate has changed.
+	Events *Events
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *GateMetrics
+	// Backoff says when to try again what failed, see backoffOf.
+	Backoff workqueue.TypedRateLimiter[ctrl.Request]
 
-	// releases has, by Gate, the ReleaseStatus that was written last.
-	releases sync.Map
-	// sightings has, by Gate, what was seen of the objects that it watches.
-	sightings sync.Map
-	// versions are those of Gates.
-	versions versions
+	memory   *gateMemory
+	versions *versions
+	news     *targetNews
+	counted  *countedMachines
 }
 
 // gates returns the client of the Gates that are reconciled.
-func (r *GateReconciler) gates() client.Client { return ownWrites{r.Client, r.APIReader, &r.versions} }
+func (r *GateReconciler) gates() client.Client { return ownWrites{r.Client, r.APIReader, r.versions} }
 
-// Reconcile brings the targets of a Gate to what the Gate says at this instant.
+// Reconcile decides what a Gate is at this instant, and reports on its targets.
 func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
 	obj := &v1alpha1.Gate{}
-	if req.Name == "" || !r.watches(req.Namespace) {
-		return r.reconcileMissing(ctx, req.NamespacedName, now)
-	}
 	if err := r.gates().Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			return r.reconcileMissing(ctx, req.NamespacedName, now)
+			r.forget(req.NamespacedName)
 		}
-		return ctrl.Result{}, err
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	r.versions.reconciles(obj)
-	patcher := patch.NewSerialPatcher(obj, r.gates())
+	if before, replaced := r.memory.see(obj, now); replaced {
+		r.forgetGate(before)
+	}
+	writer := &gateWriter{r.gates(), r.APIReader, obj.DeepCopy()}
 	defer func() {
 		r.RecordDuration(ctx, obj, start)
 	}()
-
-	if !obj.DeletionTimestamp.IsZero() {
-		return r.finalize(ctx, obj, patcher, now)
-	}
-	if obj.Spec.Suspend {
+	switch {
+	case !obj.DeletionTimestamp.IsZero():
+		return r.finalize(ctx, obj, writer)
+	case obj.Spec.Suspend:
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
 		return ctrl.Result{}, nil
 	}
 	if controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer) {
-		if err := patcher.Patch(ctx, obj, patchOptions...); err != nil {
+		if err := writer.finalize(ctx, true); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	outcome, delay, err := r.reconcile(ctx, obj, patcher, now)
-	if err != nil {
-		// A decision that was not written has not been told: it is made once more.
-		return ctrl.Result{}, err
-	}
-	if outcome.over {
-		return ctrl.Result{RequeueAfter: delay}, nil
-	}
-	failed := outcome.err()
-	if err := r.summarize(ctx, obj, patcher, failed); err != nil {
-		return ctrl.Result{}, err
-	}
-	if failed == nil {
-		r.Backoff.Forget(req)
-		return ctrl.Result{RequeueAfter: delay}, nil
-	}
-	// An error returned would make the queue forget when the next edge is.
-	ctrl.LoggerFrom(ctx).Error(failed, "Not every target is as the gate wants it")
-	return ctrl.Result{RequeueAfter: min(delay, r.Backoff.When(req))}, nil
+	return r.reconcile(ctx, obj, writer, now)
 }
 
-// reconcile decides and makes it so. The decision is in the status before the
-// first target is written: what has been requested survives a crash from here
-// on, even if Flux removes the annotation, and no other Gate takes this one for
-// closed until all of its targets are released.
-func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (*outcomes, time.Duration, error) {
+// reconcile decides what a Gate is at an instant. If that is new, it writes it, which wakes all who have to know. Else it reports on
+// the targets.
+func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
+	before := obj.DeepCopy()
 	exceptions, err := exceptionsOf(ctx, r.Client, client.ObjectKeyFromObject(obj))
 	if err != nil {
-		return &outcomes{}, 0, err
+		return ctrl.Result{}, err
 	}
+	d := r.decide(ctx, obj, exceptions, now)
+	switch woken, err := r.persist(ctx, before, obj, writer, d); {
+	case err != nil: // a decision that was not written has not been told: it is made once more
+		return ctrl.Result{}, err
+	case woken:
+		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))}, nil
+	}
+	r.Decider.lookLater(ctx, obj, exceptions, &d)
+	return r.report(ctx, before, obj, writer, d)
+}
+
+// wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
+const wakeDelay = time.Second
+
+// decide notes in the status of a Gate what it is.
+func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) decision {
 	before := obj.DeepCopy()
-	stored := &before.Status
-	v := r.decide(ctx, obj, exceptions, now)
-	report(obj, v.Decision)
-	gate.RecordExceptions(obj, exceptions, v.at)
-	// What keeps a Gate from opening keeps it closed: that it was to open is no edge.
-	kept := v.Reason == v1alpha1.TimeUnknownReason || v.Reason == v1alpha1.DependencyNotReadyReason
-	changed, missed := stateChanged(before, obj), !kept && missedEdges(before, v.State, v.at)
-	gate.RecordTransition(obj, v.Decision, v.at, changed || missed)
-	if status := obj.Status.Machines; status != nil &&
-		(before.Generation != before.Status.ObservedGeneration || (changed || missed) && v.State == v1alpha1.StateOpened) {
+	d := r.Decider.decide(ctx, obj, exceptions, now)
+	report(obj, d.Decision)
+	gate.RecordExceptions(obj, exceptions, d.at)
+	changed := stateChanged(before, obj) || missed(before, d)
+	gate.RecordTransition(obj, d.Decision, d.at, changed)
+	if status := obj.Status.Machines; status != nil && (!isCurrent(before) || changed && d.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
 	}
-	if changed || before.Generation != before.Status.ObservedGeneration || len(v.handled) > 0 {
-		if len(v.Errors) == 0 { // Reconciling and Stalled exclude each other
-			conditions.MarkReconciling(obj, meta.ProgressingReason, "Bringing the targets to state %s", v.State)
-		}
-		options := patchOptions
-		if v.err == nil { // else both clocks are asked once more after a crash
-			options = withGeneration
-		}
-		if err := patcher.Patch(ctx, obj, options...); err != nil {
-			return &outcomes{}, 0, err
-		}
-		stored = &obj.Status
+	return d
+}
+
+// missed returns whether a Gate changed its state and changed it back while nobody looked. What keeps a Gate from
+// opening keeps it closed: that it was to open is no edge.
+func missed(before *v1alpha1.Gate, d decision) bool {
+	return d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
+}
+
+// isCurrent returns whether the status of a Gate is about its spec as it is.
+func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
+
+// persist writes a decision that is new into the status of a Gate, before anybody acts on it: what has been requested
+// survives a crash from here on, even if Flux removes the annotation. It returns whether the targets are to be woken by
+// that, and so to be reported on later.
+func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision) (bool, error) {
+	wakes := concerns(before, obj) || d.err == nil && !isCurrent(before)
+	changed := stateChanged(before, obj)
+	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 {
+		return false, nil
 	}
-	r.recordRequests(ctx, obj, v.handled)
+	if len(d.Errors) == 0 && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(d.State))
+	}
+	if d.err != nil { // both clocks are asked once more, also after a crash
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TimeUnknownReason, "%s", d.err)
+	} else {
+		obj.Status.ObservedGeneration = obj.Generation
+	}
+	if due := before.Status.NextTransition; changed && due != nil && due.State == d.State && !due.At.After(d.at) {
+		r.memory.with(obj, func(m *remembered) { m.due = due })
+	}
+	if wakes {
+		r.Tally.Await(tallied(obj))
+		r.memory.woke(obj, d.at)
+	}
+	if err := writer.status(ctx, obj); err != nil {
+		return false, err
+	}
+	if wakes {
+		r.memory.with(obj, func(m *remembered) { m.decided = writer.base.ResourceVersion })
+	}
+	told := gateTeller{r.EventRecorder, r.Selector.Targets}
+	told.requests(ctx, obj, d.handled)
 	if changed {
-		r.announce(ctx, obj, v.Decision, v.at)
+		r.memory.with(obj, func(m *remembered) { m.changed = true })
+		told.announce(ctx, obj, d.Decision, d.at)
 	}
-
-	stands := r.standing(obj, stored, v.State)
-	outcome := r.assert(ctx, obj, v.Decision, stands, changed || missed, now)
-	if outcome.over {
-		ctrl.LoggerFrom(ctx).Info("Gate is not to be " + string(v.State) + " any longer, although not every target is: it is decided anew")
-		return outcome, time.Millisecond, nil
-	}
-	stands.remembered(&obj.Status)
-	if v.watched == nil {
-		v.watched, _ = r.observeWatched(ctx, obj, v.at, false)
-		v.decide(gate.Decide(obj, v.at, exceptions...))
-		report(obj, v.Decision)
-		gate.RecordTransition(obj, v.Decision, v.at, false)
-	}
-	outcome.merge(v.watched)
-	outcome.undecided = v.err
-	r.refreshMachines(ctx, obj, patcher, v.Decision, outcome, now)
-	obj.Status.Targets = outcome.counts()
-	obj.Status.Failures = outcome.report(before.Status, now)
-	r.record(before, obj, now)
-	return outcome, r.requeueAfter(obj, append(v.edges, outcome.recheck)), nil
+	return wakes, nil
 }
 
-// missedEdges returns whether the Gate changed its state and changed it back
-// while nobody looked.
-func missedEdges(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) bool {
-	due := before.Status.NextTransition
-	return due != nil && !due.At.After(now) && due.State != state
-}
-
-// requeueAfter is exact at the next change: jitter is for the interval alone.
-// The decision took a while, so that the delay is counted from the time it is
-// now.
+// requeueAfter is exact at the next change: jitter is for the interval alone. The decision took a while, so that the
+// delay is counted from the time it is now.
 func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
-	delay := jitter.JitteredIntervalDuration(obj.GetInterval())
-	now := r.Clock.Now()
-	for _, at := range edges {
-		if !at.IsZero() {
-			delay = min(delay, at.Sub(now))
-		}
-	}
-	return max(delay, time.Millisecond)
+	return until(r.Clock.Now(), append(edges, r.memory.resyncOf(obj)))
 }
 
-// finalize releases what a Gate under deletion holds. The finalizer stays until
-// everything is released.
-func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, now time.Time) (ctrl.Result, error) {
+// until returns how long it is to the first of some instants that are not zero, at least a millisecond.
+func until(now time.Time, edges []time.Time) time.Duration {
+	edges = slices.DeleteFunc(edges, time.Time.IsZero)
+	return max(slices.MinFunc(edges, time.Time.Compare).Sub(now), time.Millisecond)
+}
+
+// finalize waits until no target and no GateLock has the name of a Gate under deletion any more: the finalizer stays until
+// then.
+func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	key := client.ObjectKeyFromObject(obj)
-	want := order{now: now, locks: r.Locks.Put(ctx, key.String(), nil), Want: target.Want{Gate: key.String()}}
-	_, outcome, err := r.settleWithout(ctx, key, want)
+	held, err := r.Selector.Targets.HeldBy(ctx, key.String())
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	governed, _ := r.selectTargets(ctx, obj, &outcomes{})
-	nobodys := slices.DeleteFunc(slices.Clone(governed.targets), func(t *target.Object) bool {
-		return !heldByNobody(&t.Unstructured) || slices.Contains(namedBy(&t.Unstructured), key.String())
-	})
-	outcome.merge(r.settleAll(ctx, nobodys, want))
-	if err := outcome.err(); err != nil {
+	for _, t := range held {
+		if !isMachine(&t.Unstructured) && !namedOn(&t.Unstructured, key.String()) && t.GetDeletionTimestamp().IsZero() {
+			return r.waitFor(tallied(obj))
+		}
+	}
+	locked, err := r.Locks.Naming(ctx, key.String())
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if outcome.awaiting > 0 {
-		return ctrl.Result{RequeueAfter: awaitsFor}, nil
+	if len(locked) > 0 {
+		return r.waitFor(tallied(obj))
 	}
-	if err := r.forgetActivations(ctx, governed.targets, key.String(), now); err != nil {
+	if err := writer.finalize(ctx, false); err != nil {
 		return ctrl.Result{}, err
 	}
-	controllerutil.RemoveFinalizer(obj, v1alpha1.GateFinalizer)
+	r.forget(key)
+	return ctrl.Result{}, nil
+}
+
+// waitFor returns an error if a failure keeps a Gate from going, and when to look again if that is only a matter of time.
+func (r *GateReconciler) waitFor(g tally.Gate) (ctrl.Result, error) {
+	var all []error
+	for _, f := range r.Tally.Failures(g) {
+		all = append(all, errors.New(f.Key.String()+": "+f.Message))
+	}
+	if len(all) > 0 {
+		return ctrl.Result{}, errors.Join(all...)
+	}
+	return ctrl.Result{RequeueAfter: wakeDelay}, nil
+}
+
+// forget forgets the Gate that had a name.
+func (r *GateReconciler) forget(key types.NamespacedName) {
 	r.GateMetrics.Delete(key)
-	return ctrl.Result{}, patcher.Patch(ctx, obj, patchOptions...)
+	if before, ok := r.memory.forget(key); ok {
+		r.forgetGate(before)
+	}
+}
+
+// forgetGate forgets a Gate that is gone. One that is created again under its name begins from nothing.
+func (r *GateReconciler) forgetGate(g tally.Gate) {
+	r.Decider.Watcher.forget(g.NamespacedName)
+	r.Backoff.Forget(backoffOf(g.UID))
+	r.Turns.Close(g)
+	r.news.forget(g)
+	for _, key := range r.counted.replace(g, nil) {
+		r.Tally.Drop(key, g)
+	}
+	r.Tally.ForgetGate(g)
 }

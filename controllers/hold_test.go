@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -144,7 +145,9 @@ func TestTheRequeueIsNeverInThePast(t *testing.T) {
 	w := newWorld(t)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}})
 	w.writes.before = once("patch-status Gate", func() error { w.in(hours(1.5)); return nil })
-	if result := w.reconcile(g); result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+	result, err := w.decideOn(client.ObjectKeyFromObject(g))
+	w.Must(err)
+	if result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
 		t.Errorf("the transition passed during the reconciliation: requeue after %s", result.RequeueAfter)
 	}
 }
@@ -182,7 +185,7 @@ func TestOfTheAnswersToItsWritesTheMetadataAloneIsAskedFor(t *testing.T) {
 	w.open(g, start)
 	w.reconcile(g)
 	equal(t, w.writes.take("Kustomization/apps"), []string{
-		"apply Kustomization/apps", "patch-status Kustomization/apps", "patch-status Kustomization/apps", "apply Kustomization/apps",
+		"apply Kustomization/apps", "patch-status Kustomization/apps", "apply Kustomization/apps", "patch-status Kustomization/apps",
 	})
 	equal(t, w.writes.whole, []string(nil))
 }

@@ -1,21 +1,21 @@
 package controllers
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -27,21 +27,12 @@ func locking(t *testing.T) *world {
 	return w
 }
 
-// restart forgets what a process knows of GateLocks and releases.
+// restart forgets what a process knows.
 func (w *world) restart() {
 	w.Helper()
-	w.releases.Clear()
-	w.sightings.Clear()
-	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client, Namespaces: w.Namespaces, Patience: time.Minute}
-	if w.Namespaces == nil { // all, but other tests have thousands of locks in theirs
-		w.Locks.Namespaces = map[string]ctrlcache.Config{}
-		for _, namespace := range w.namespaces {
-			w.Locks.Namespaces[namespace] = ctrlcache.Config{}
-		}
-	}
-	if changed, err := w.Locks.Sync(w.Context()); err != nil || !changed {
-		w.Fatalf("GateLocks are installed: %t, %v", changed, err)
-	}
+	w.forget()
+	w.Backoff = runtimectrl.GetDefaultRateLimiter()
+	w.Locks = &liveLocks{w: w, installed: true}
 }
 
 // lock returns the GateLock of a namespace, an empty one if there is none.
@@ -50,13 +41,6 @@ func (w *world) lock(namespace string) *v1alpha1.GateLock {
 	obj := &v1alpha1.GateLock{}
 	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)))
 	return obj
-}
-
-// put makes the shares of a Gate those that are given.
-func (w *world) put(l *Locks, gate string, shares map[string]lock.Share) error {
-	result := &outcomes{}
-	order{locks: l.Put(w.Context(), gate, shares)}.report(result, client.ObjectKey{})
-	return result.err()
 }
 
 func (w *world) expectLock(namespace string, want v1alpha1.GateLockSpec) {
@@ -162,9 +146,6 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 				if l := w.lock(w.Namespace); !w.suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
 					t.Errorf("crash after %d writes: released before it was unlocked", n)
 				}
-				if l := w.lock(w.Namespace); w.suspended(app) && len(l.Spec.Targets) == 0 && tc.held {
-					t.Errorf("crash after %d writes: held before it was locked", n)
-				}
 				w.writes.heal()
 				w.restart()
 				w.reconcile(g)
@@ -205,7 +186,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	if _, err := w.try(g); err == nil {
 		t.Error("no error although the lock stays closed")
 	}
-	w.expectHeld(app, g)
+	w.expectHolder(app, g)
 	w.writes.heal()
 	w.reconcile(g)
 	w.expectReleased(app, g)
@@ -229,7 +210,7 @@ func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	if _, err := w.try(g); err == nil {
 		t.Error("no error")
 	}
-	w.expectHeld(app, g) // it is locked still
+	w.expectHolder(app, g) // it is locked still
 	w.writes.heal()
 	w.reconcile(g)
 	w.expectReleased(app, g)
@@ -242,7 +223,7 @@ func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	}
 	w.writes.heal()
 	w.reconcile(g)
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
 }
 
 func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
@@ -271,7 +252,7 @@ func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 		}
 		w.expectLock(w.Namespace, want)
 	}
-	// Another shard writes between our reading and our writing.
+	// Somebody else writes between our reading and our writing. There is no such Gate.
 	w.writes.before = once("update GateLock", func() error {
 		l := w.lock(w.Namespace)
 		l.Spec.Gates["ops/shard"] = true
@@ -279,7 +260,7 @@ func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 	})
 	w.open(g, start)
 	w.reconcile(g)
-	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true, "ops/shard": true})
+	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{key(g): false, key(other): true})
 	// Somebody deletes it then.
 	w.writes.before = once("update GateLock", func() error { return cluster.Client.Delete(w.Context(), w.lock(w.Namespace)) })
 	w.close(g, w.in(hours(1)))
@@ -300,18 +281,44 @@ func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
 	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{})
 }
 
-func TestAShardRemovesWhatAnotherOneHasLockedForAGateThatItHasNow(t *testing.T) {
-	w := newWorld(t)
-	elsewhere := w.NewNamespace()
+func TestAShardLeavesWhatAnotherOneHasLocked(t *testing.T) {
+	w := locking(t)
+	mine, theirs := w.ClosedGate("mine", named("apps")), w.ClosedGate("theirs", named("apps"))
+	w.reconcile(mine)
+	w.reconcile(theirs)
+	both := w.lock(w.Namespace).Spec
+	w.Client = withoutGate{w.Client, theirs.Name}
 	w.restart()
-	shares := map[string]lock.Share{w.Namespace: lock.NewShare(true)}
-	w.Must(w.put(w.Locks, "ops/mine", shares))
-	ours := w.Locks
-	w.restart()
-	w.Must(w.put(w.Locks, "ops/moved", map[string]lock.Share{elsewhere: lock.NewShare(true, all())}))
-	w.Must(w.put(ours, "ops/moved", shares))
-	w.expectLock(elsewhere, v1alpha1.GateLockSpec{})
-	equal(t, w.lock(w.Namespace).Spec.Gates, map[string]bool{"ops/mine": true, "ops/moved": true})
+	w.open(mine, start)
+	w.reconcile(mine)
+	got := w.lock(w.Namespace).Spec
+	equal(t, got.Targets["Kustomization/apps"], []string{key(theirs)})
+	if !got.Gates[key(theirs)] || got.Gates[key(mine)] || len(both.Targets["Kustomization/apps"]) != 2 {
+		t.Errorf("got %+v after %+v", got, both)
+	}
+}
+
+// withoutGate is a cache that lacks a Gate: it is of another shard.
+type withoutGate struct {
+	client.Client
+	name string
+}
+
+// List implements client.Client.
+func (c withoutGate) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	if gates, ok := list.(*v1alpha1.GateList); ok {
+		gates.Items = slices.DeleteFunc(slices.Clone(gates.Items), func(g v1alpha1.Gate) bool { return g.Name == c.name })
+	}
+	return err
+}
+
+// Get implements client.Client.
+func (c withoutGate) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*v1alpha1.Gate); ok && key.Name == c.name {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "gates"}, key.Name)
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
 }
 
 func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
@@ -325,7 +332,7 @@ func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 	if got := w.writes.take("GateLock"); len(got) > 0 {
 		t.Errorf("writes %q", got)
 	}
-	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
+	w.Locks = &liveLocks{w: w}
 	w.open(g, start)
 	w.reconcile(g)
 	if got := w.writes.take("GateLock"); len(got) > 0 {
@@ -334,25 +341,22 @@ func TestLocksAreWrittenOnlyIfSomethingChanges(t *testing.T) {
 }
 
 func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
-	w := newWorld(t)
-	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} // other tests have locks, too
-	w.restart()
-	const gates = 40
-	var wg sync.WaitGroup
-	errs := make([]error, gates)
+	w := locking(t)
+	w.kustomization("apps", nil)
+	const n = 40
+	gates := make([]*v1alpha1.Gate, n)
 	for i := range gates {
-		wg.Go(func() {
-			gate := fmt.Sprintf("%s/gate-%d", w.Namespace, i)
-			errs[i] = w.put(w.Locks, gate, map[string]lock.Share{w.Namespace: lock.NewShare(true, named("apps"))})
-		})
+		gates[i] = w.ClosedGate(fmt.Sprintf("gate-%d", i), named("apps"))
+		_, err := w.decideOn(client.ObjectKeyFromObject(gates[i]))
+		w.Must(err)
 	}
-	wg.Wait()
-	w.Must(errors.Join(errs...))
-	if got := w.lock(w.Namespace).Spec; len(got.Gates) != gates || len(got.Targets["Kustomization/apps"]) != gates {
+	w.writes.take("")
+	w.reconcile(gates[0])
+	if got := w.lock(w.Namespace).Spec; len(got.Gates) != n || len(got.Targets["Kustomization/apps"]) != n {
 		t.Errorf("%d gates, %d of the target", len(got.Gates), len(got.Targets["Kustomization/apps"]))
 	}
-	if writes := len(w.writes.take("GateLock")); writes >= gates/2 {
-		t.Errorf("%d writes for %d gates", writes, gates)
+	if writes := w.writes.take("GateLock"); len(writes) != 1 {
+		t.Errorf("%q for %d gates", writes, n)
 	}
 }
 

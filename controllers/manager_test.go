@@ -24,19 +24,20 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // startManager runs the controllers as the real process does: with caches,
 // watches and the clock of the machine.
-func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*GateReconciler)) *GateReconciler {
+func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating)) *Gating {
 	t.Helper()
 	scheme, err := harness.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &GateReconciler{
-		EventRecorder: &recorder{}, Clock: clock.RealClock{}, AllowCrossNamespaceRefs: true,
+	r := &Gating{
+		EventRecorder: &recorder{}, Clock: clock.RealClock{}, Reach: Reach{AllowCrossNamespaceRefs: true},
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(prometheus.NewRegistry()),
 	}
 	for _, c := range change {
@@ -132,7 +133,7 @@ func (w *world) soonStatus(g *v1alpha1.Gate, what string, holds func(*v1alpha1.G
 // be looked at each second.
 func (w *world) startManagerByItsClock() {
 	w.Helper()
-	startManager(w.TB, cluster, func(r *GateReconciler) {
+	startManager(w.TB, cluster, func(r *Gating) {
 		r.Clock, r.Namespaces = w.clock, map[string]ctrlcache.Config{w.Namespace: {}}
 	})
 }
@@ -190,7 +191,7 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 // by an error.
 func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	startManager(t, cluster, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 	other := w.NewNamespace()
 	qa := w.gateIn(other, "qa", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	app, www := w.kustomization("apps", nil), w.certificate("www", nil)
@@ -372,7 +373,7 @@ func TestWatches(t *testing.T) {
 			found, err := r.Targets.Select(w.Context(), adapter, w.Namespace, named("apps"))
 			w.Must(err)
 			cached = found[0]
-			return len(cached.GetConditions()) > 0 && adapter.Observe(cached, us) == target.Held
+			return len(cached.GetConditions()) > 0 && adapter.Observe(cached, verdict.Us) == target.Held
 		})
 		equal(t, keysOf(cached.Object), []string{"apiVersion", "kind", "metadata", "spec", "status"})
 		equal(t, keysOf(cached.Object["spec"]), []string{"suspend"})

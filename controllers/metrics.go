@@ -36,7 +36,7 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 		}, labels),
 		targets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gating_gate_targets",
-			Help: "Number of targets of a gate by what became of them: total, held, foreign, failed.",
+			Help: "Number of targets of a gate by what became of them: total, held, foreign, pending, failed.",
 		}, append(labels, "result")),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
@@ -68,27 +68,29 @@ func (m *GateMetrics) Delete(key types.NamespacedName) {
 	}
 }
 
-// record sets the metrics of a Gate. If the state changed as scheduled, it
-// observes how late that was.
-func (r *GateReconciler) record(before, after *v1alpha1.Gate, now time.Time) {
-	key := client.ObjectKeyFromObject(after)
-	opened := 0.0
-	state := v1alpha1.StateClosed
-	if conditions.IsTrue(after, v1alpha1.OpenedCondition) {
-		opened, state = 1, v1alpha1.StateOpened
+// record sets the metrics of a Gate.
+func (m *GateMetrics) record(g *v1alpha1.Gate) {
+	key, opened := client.ObjectKeyFromObject(g), 0.0
+	if conditions.IsTrue(g, v1alpha1.OpenedCondition) {
+		opened = 1
 	}
-	m := r.GateMetrics
 	m.opened.WithLabelValues(key.Name, key.Namespace).Set(opened)
-	if next := after.Status.NextTransition; next != nil {
+	if next := g.Status.NextTransition; next != nil {
 		m.next.WithLabelValues(key.Name, key.Namespace).Set(float64(next.At.Unix()))
 	} else {
 		m.next.DeleteLabelValues(key.Name, key.Namespace)
 	}
-	counts := after.Status.Targets
-	for result, n := range map[string]int64{"total": counts.Total, "held": counts.Held, "foreign": counts.Foreign, "failed": counts.Failed} {
-		m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
+	if counts := g.Status.Targets; counts != nil {
+		for result, n := range map[string]int64{
+			"total": counts.Total, "held": counts.Held, "foreign": counts.Foreign, "pending": counts.Pending, "failed": counts.Failed,
+		} {
+			m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
+		}
 	}
-	if due := before.Status.NextTransition; stateChanged(before, after) && due != nil && due.State == state && !due.At.After(now) {
-		m.lag.WithLabelValues(string(state)).Observe(r.Clock.Since(due.At.Time).Seconds())
-	}
+}
+
+// settled observes how late all targets were as a Gate wants them, after the instant at which it was due to have a
+// state.
+func (m *GateMetrics) settled(state v1alpha1.State, late time.Duration) {
+	m.lag.WithLabelValues(string(state)).Observe(late.Seconds())
 }

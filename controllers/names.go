@@ -1,28 +1,26 @@
 package controllers
 
 import (
-	"maps"
-	"slices"
+	"cmp"
+	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// us is by what we know our holds.
-var us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation, Refresh: v1alpha1.RefreshAnnotation}
-
-// namespacesOf returns the namespaces to list, all of them if none are given.
-func namespacesOf(watched map[string]ctrlcache.Config) []string {
-	if len(watched) == 0 {
-		return []string{metav1.NamespaceAll}
-	}
-	return slices.Collect(maps.Keys(watched))
-}
+const (
+	eventNormal  = corev1.EventTypeNormal
+	eventWarning = corev1.EventTypeWarning
+)
 
 // heldBy returns the Gates that hold a target, or the one that has the
 // certificates of a Machine refreshed.
@@ -30,19 +28,14 @@ func heldBy(obj *unstructured.Unstructured) []string {
 	if record := refresh.ParseRecord(obj.GetAnnotations()[v1alpha1.RefreshAnnotation]); record != nil && isMachine(obj) {
 		return []string{record.Gate}
 	}
-	return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
-}
-
-// namedBy returns the Gates that a target names itself.
-func namedBy(obj *unstructured.Unstructured) []string {
-	return target.ParseGates(obj.GetAnnotations()[v1alpha1.GatesAnnotation], obj.GetNamespace())
+	return verdict.HeldBy(obj)
 }
 
 // heldByNobody returns whether we hold a target in no Gate's name: somebody
 // removed the annotation.
 func heldByNobody(obj *unstructured.Unstructured) bool {
 	adapter := target.Of(obj)
-	return len(heldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, us) == target.Held
+	return len(heldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
 }
 
 // holders returns the Gates that hold a target. The empty name in its namespace
@@ -52,4 +45,41 @@ func holders(obj *unstructured.Unstructured) []string {
 		return []string{obj.GetNamespace() + "/"}
 	}
 	return heldBy(obj)
+}
+
+func isMachine(obj *unstructured.Unstructured) bool {
+	return obj.GroupVersionKind().GroupKind() == target.Machine
+}
+
+// keyNamed returns the key of a Gate by its name, given as namespace/name.
+func keyNamed(name string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(name, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// tallied returns by what the Tally knows a Gate.
+func tallied(g *v1alpha1.Gate) tally.Gate {
+	return tally.Gate{NamespacedName: client.ObjectKeyFromObject(g), UID: g.UID}
+}
+
+func namespaceOf(ref v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
+	return cmp.Or(ref.Namespace, gate.Namespace)
+}
+
+// objectKey is how objects of supported kinds are named in indexes.
+func objectKey(kind schema.GroupKind, namespace, name string) string {
+	return kind.String() + "/" + namespace + "/" + name
+}
+
+// keyOf returns the key of an object by some name, which may be v1alpha1.AnyName.
+func keyOf(obj *unstructured.Unstructured, name string) string {
+	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
+}
+
+func isMachineKey(key target.Key) bool { return key.GroupKind == target.Machine }
+
+// machinesOf is by what the Tally knows that the Machines of a Gate have not been looked at since the start.
+func machinesOf(gate types.NamespacedName) target.Key {
+	gate.Name = "gate/" + gate.Name
+	return target.Key{GroupKind: target.Machine, NamespacedName: gate}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 func newTargetList(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
@@ -139,8 +141,38 @@ func (w *world) expectHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	w.expect(obj, look{
 		suspend: true, heldBy: target.FormatHeldBy(keys(gates)), owners: []string{v1alpha1.FieldManager},
-		approved: string(metav1.ConditionFalse) + " GateClosed " + waiting(keys(gates)),
+		approved: string(metav1.ConditionFalse) + " GateClosed " + w.explain(gates),
 	})
+}
+
+// expectHolder checks who holds a target, whatever its condition says so far.
+func (w *world) expectHolder(obj *target.Object, gates ...*v1alpha1.Gate) {
+	w.Helper()
+	if got := w.look(obj); got.suspend != true || got.heldBy != target.FormatHeldBy(keys(gates)) {
+		w.Errorf("%s: got %+v, want it held by %q", obj.GetName(), got, keys(gates))
+	}
+}
+
+// expectFree checks that nothing holds a target, and that it says so.
+func (w *world) expectFree(obj *target.Object) {
+	w.Helper()
+	if got := w.look(obj); got.suspend != nil || got.heldBy != "" || !strings.HasPrefix(got.approved, "True GateOpened Released: ") {
+		w.Errorf("%s: got %+v, want it free", obj.GetName(), got)
+	}
+}
+
+// explain returns why Gates hold a target, by their status.
+func (w *world) explain(gates []*v1alpha1.Gate) string {
+	w.Helper()
+	var holders []verdict.Gate
+	for _, name := range keys(gates) {
+		g := w.read(keyNamed(name))
+		if g == nil {
+			w.Fatalf("gate %s does not exist", name)
+		}
+		holders = append(holders, verdict.Governing(name, g, w.clock.Now()))
+	}
+	return verdict.Explain(holders, w.clock.Now())
 }
 
 func keys(gates []*v1alpha1.Gate) []string {
@@ -151,11 +183,16 @@ func keys(gates []*v1alpha1.Gate) []string {
 	return target.ParseHeldBy(target.FormatHeldBy(all))
 }
 
-// expectReleased checks that a target is as if no Gate had ever held it, but
-// for the condition, which names the Gate that released it.
+// expectReleased checks that a target is as if no Gate had ever held it, except for the condition: it names the Gate if that
+// governs it still.
 func (w *world) expectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
-	w.expect(obj, look{approved: fmt.Sprintf("True GateOpened Released by gate '%s'.", key(by))})
+	var open []string
+	if g := w.read(client.ObjectKeyFromObject(by)); g != nil && g.DeletionTimestamp.IsZero() && verdict.Governs(g, &w.reload(obj).Unstructured) &&
+		w.reaches(g.Namespace, obj.GetNamespace()) {
+		open = []string{key(by)}
+	}
+	w.expect(obj, look{approved: "True GateOpened " + verdict.Released(open)})
 }
 
 // expectUntouched checks that no Gate ever touched a target.

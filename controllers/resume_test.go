@@ -48,7 +48,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	for i := range 3 {
 		w.in(time.Duration(i) * time.Minute)
 		w.reconcile(g)
-		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, held by '" + key(g) + "' before."})
+		w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand. Gate '" + key(g) + "' respects that until it closes again."})
 		equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, Held: 1})
 	}
 	w.expectHeld(other, g)
@@ -67,7 +67,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	w.expectHeld(other, g)
 }
 
-// A failure to say so on the target is not one to hold it anew.
+// What could not say that it is held is held again: nobody knows whether it was before. What has said so stays resumed.
 func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"it is resumed and cannot say so": false, "it cannot say that it is held and is resumed": true} {
@@ -90,13 +90,18 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 				w.resume(app)
 			}
 			for range 2 {
-				if _, err := w.try(g); err == nil || w.suspended(app) {
+				if _, err := w.try(g); err == nil || w.suspended(app) != before {
 					t.Errorf("held %t, error %v", w.suspended(app), err)
 				}
 			}
 			w.writes.heal()
 			w.reconcile(g)
-			w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, held by '" + key(g) + "' before."})
+			if before {
+				w.expectHeld(app, g)
+				w.resume(app)
+				w.reconcile(g)
+			}
+			w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand. Gate '" + key(g) + "' respects that until it closes again."})
 		})
 	}
 }
@@ -117,7 +122,7 @@ func TestRespectLeavesAResumedTargetThatCannotBeReadAnew(t *testing.T) {
 	}
 	w.APIReader = cluster.Client
 	w.reconcile(g)
-	w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand, held by '" + key(g) + "' before."})
+	w.expect(app, look{heldBy: key(g), approved: "True Resumed Resumed by hand. Gate '" + key(g) + "' respects that until it closes again."})
 }
 
 // brokenGet is a client that cannot get objects of a kind.
@@ -158,7 +163,7 @@ func TestEventsAreToldOnChangeOnly(t *testing.T) {
 	}{
 		{0, nil, []string{
 			"Normal Gate/production Default: Gate closed by default",
-			"Normal Kustomization/apps GateClosed: Reconciliation is waiting approval, gate '" + k + "' is closed."}},
+			"Normal Kustomization/apps GateClosed: Held by gate '" + k + "': closed by default."}},
 		{time.Minute, nil, nil},
 		{hours(1), func() {
 			w.Annotate(g, v1alpha1.OpenReasonAnnotation, "hotfix 42")
@@ -168,11 +173,11 @@ func TestEventsAreToldOnChangeOnly(t *testing.T) {
 			"Normal Gate/production RequestAccepted: Gate open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
 			"Normal Kustomization/apps RequestAccepted: Request for gate '" + k + "': open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
 			"Normal Gate/production OpenRequested: Gate scheduled for closing at 2026-11-23T14:00:00Z, open requested at 2026-11-23T13:00:00Z by alice: hotfix 42",
-			"Normal Kustomization/apps GateOpened: Released by gate '" + k + "'."}},
+			"Normal Kustomization/apps GateOpened: Released: gate '" + k + "' is open."}},
 		{hours(1.5), nil, nil},
 		{hours(2), nil, []string{
 			"Normal Gate/production Default: Gate closed by default",
-			"Normal Kustomization/apps GateClosed: Reconciliation is waiting approval, gate '" + k + "' is closed."}},
+			"Normal Kustomization/apps GateClosed: Held by gate '" + k + "': closed by default."}},
 	} {
 		w.in(step.at)
 		if step.do != nil {

@@ -1,127 +1,146 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// selection is a set of targets.
-type selection struct {
-	targets []*target.Object
-	uids    map[types.UID]bool
+// Selector finds the targets of Gates in the cache.
+type Selector struct {
+	Reach
+	Targets TargetReader
 }
 
-func (s *selection) add(found ...*target.Object) {
-	for _, t := range found {
-		if !s.uids[t.GetUID()] {
-			s.uids[t.GetUID()] = true
-			s.targets = append(s.targets, t)
+// Governed returns the keys of the targets that a Gate governs, of some kinds or of all if none are given, each once: those that
+// its spec names, and those that name it. A kind that cannot be read has none.
+func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) ([]target.Key, error) {
+	all := keySet{}
+	for _, ref := range g.Spec.Targets {
+		adapter, err := target.For(ref.APIVersion, ref.Kind)
+		if err != nil || !s.reaches(g.Namespace, namespaceOf(ref, g)) || len(kinds) > 0 && !slices.Contains(kinds, adapter.GroupKind()) {
+			continue // see Faults
+		}
+		found, err := s.Targets.Select(ctx, adapter, namespaceOf(ref, g), ref)
+		if err != nil && !errors.Is(err, ErrNotInstalled) && !errors.Is(err, errNotRead) {
+			return nil, err
+		}
+		all.addKeys(keysOfTargets(found)...)
+	}
+	naming, err := s.Targets.Naming(ctx, client.ObjectKeyFromObject(g).String())
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range naming {
+		key := target.KeyOf(t)
+		if s.reaches(t.GetNamespace(), g.Namespace) && (len(kinds) == 0 || slices.Contains(kinds, key.GroupKind)) {
+			all.addKeys(key)
+		}
+	}
+	return all.keys, nil
+}
+
+// reading returns errNotRead while a kind is being read of which a Gate names objects.
+func (s *Selector) reading(ctx context.Context, g *v1alpha1.Gate, kind schema.GroupKind) error {
+	for _, ref := range g.Spec.Targets {
+		adapter, err := target.For(ref.APIVersion, ref.Kind)
+		if err != nil || adapter.GroupKind() != kind || s.Targets.Readable(ctx, adapter) != nil {
+			continue
+		}
+		if _, err := s.Targets.Select(ctx, adapter, namespaceOf(ref, g), ref); errors.Is(err, errNotRead) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Named returns the keys of the targets that have the name of a Gate, given as namespace/name: because they are held
+// by it, or because they name it themselves.
+func (s *Selector) Named(ctx context.Context, gate string) ([]target.Key, error) {
+	held, err := s.Targets.HeldBy(ctx, gate)
+	if err != nil {
+		return nil, err
+	}
+	naming, err := s.Targets.Naming(ctx, gate)
+	if err != nil {
+		return nil, err
+	}
+	all := keySet{}
+	all.addKeys(keysOfTargets(held)...)
+	all.addKeys(keysOfTargets(naming)...)
+	return all.keys, nil
+}
+
+// keySetOf is a list of keys, each once, in the order in which they came.
+type keySetOf[T comparable] struct {
+	keys []T
+	has  map[T]bool
+}
+
+type keySet = keySetOf[target.Key]
+
+func (s *keySetOf[T]) addKeys(keys ...T) {
+	if s.has == nil {
+		s.has = map[T]bool{}
+	}
+	for _, key := range keys {
+		if !s.has[key] {
+			s.has[key] = true
+			s.keys = append(s.keys, key)
 		}
 	}
 }
 
-// selectTargets returns the objects that a Gate governs, because its spec names
-// them or because they name it, each once. Denied are those that name it from a
-// namespace from which they must not.
-func (r *GateReconciler) selectTargets(ctx context.Context, obj *v1alpha1.Gate, result *outcomes) (governed, denied selection) {
-	governed, denied = selection{uids: map[types.UID]bool{}}, selection{uids: map[types.UID]bool{}}
-	for _, ref := range obj.Spec.Targets {
-		namespace := namespaceOf(ref, obj)
-		if !r.reaches(obj.Namespace, namespace) {
-			result.fail(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason,
-				fmt.Sprintf("targets in namespace %q cannot be held from namespace %q"+crossNamespace, namespace, obj.Namespace), nil)
+func keysOfTargets(targets []*target.Object) []target.Key {
+	keys := make([]target.Key, len(targets))
+	for i, t := range targets {
+		keys[i] = target.KeyOf(t)
+	}
+	return keys
+}
+
+// fault is a failure that is not that of a target which was found. Another try may mend it if there is a
+// cause.
+type fault struct {
+	v1alpha1.TargetFailure
+	cause error
+}
+
+func newFault(kind, namespace, name, reason, message string) fault {
+	return fault{TargetFailure: v1alpha1.TargetFailure{Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message}}
+}
+
+// Faults returns why targets of a Gate cannot be found, by its references.
+func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []fault {
+	var faults []fault
+	for _, ref := range g.Spec.Targets {
+		namespace := namespaceOf(ref, g)
+		if !s.reaches(g.Namespace, namespace) {
+			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason,
+				fmt.Sprintf("targets in namespace %q cannot be held from namespace %q"+crossNamespace, namespace, g.Namespace)))
 			continue
 		}
 		adapter, err := target.For(ref.APIVersion, ref.Kind)
 		if err != nil {
-			result.fail(ref.Kind, namespace, ref.Name, v1alpha1.UnsupportedKindReason, err.Error(), nil)
+			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.UnsupportedKindReason, err.Error()))
 			continue
 		}
-		found, err := r.Targets.Select(ctx, adapter, namespace, ref)
+		err = s.Targets.Readable(ctx, adapter)
 		switch {
 		case errors.Is(err, ErrNotInstalled):
-			result.fail(ref.Kind, namespace, ref.Name, v1alpha1.CRDNotFoundReason, err.Error(), nil)
+			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.CRDNotFoundReason, err.Error()))
 		case err != nil:
-			result.fail(ref.Kind, namespace, ref.Name, v1alpha1.ReadFailedReason, err.Error(), err)
-		}
-		governed.add(found...)
-	}
-	naming, err := r.Targets.Naming(ctx, client.ObjectKeyFromObject(obj).String())
-	if err != nil {
-		result.fail("", obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
-	}
-	for _, t := range naming {
-		if r.reaches(t.GetNamespace(), obj.Namespace) {
-			governed.add(t)
-		} else {
-			denied.add(t)
+			f := newFault(ref.Kind, namespace, ref.Name, v1alpha1.ReadFailedReason, err.Error())
+			f.cause = err
+			faults = append(faults, f)
 		}
 	}
-	return governed, denied
-}
-
-// crossNamespace ends each message about a reference that is not allowed.
-const crossNamespace = ": the controller runs without --allow-cross-namespace-refs"
-
-// reaches returns whether something in a namespace may refer to another.
-func (r *GateReconciler) reaches(from, to string) bool {
-	return from == to || r.AllowCrossNamespaceRefs
-}
-
-// targetField is by which the Gates are looked up that may govern an object: its key,
-// or that of all objects of its kind in its namespace.
-const targetField = "spec.targets"
-
-// targetedBy returns what the spec of a Gate names, for the index by targetField.
-func targetedBy(obj client.Object) []string {
-	gate, ok := obj.(*v1alpha1.Gate)
-	if !ok {
-		return nil
-	}
-	var named []string
-	for _, ref := range gate.Spec.Targets {
-		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
-			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), ref.Name))
-		}
-	}
-	return named
-}
-
-// keyOf returns the key of an object by some name, which may be v1alpha1.AnyName.
-func keyOf(obj *unstructured.Unstructured, name string) string {
-	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
-}
-
-func namespaceOf(ref v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
-	return cmp.Or(ref.Namespace, gate.Namespace)
-}
-
-// governs returns whether the spec of a Gate names an object, or the object the
-// Gate: names are those that it has.
-func governs(gate *v1alpha1.Gate, obj *unstructured.Unstructured, names []string) bool {
-	if slices.Contains(names, client.ObjectKeyFromObject(gate).String()) {
-		return true
-	}
-	for _, ref := range gate.Spec.Targets {
-		if namespaceOf(ref, gate) != obj.GetNamespace() || (ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName()) {
-			continue
-		}
-		adapter, err := target.For(ref.APIVersion, ref.Kind)
-		if err == nil && adapter.GroupKind() == obj.GroupVersionKind().GroupKind() &&
-			labels.SelectorFromSet(ref.MatchLabels).Matches(labels.Set(obj.GetLabels())) {
-			return true
-		}
-	}
-	return false
+	return faults
 }

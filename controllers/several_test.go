@@ -49,7 +49,7 @@ func TestTwoGatesOnOneTargetInEveryOrder(t *testing.T) {
 				if len(closed) > 0 {
 					w.expectHeld(app, closed...)
 				} else {
-					w.expectReleased(app, g)
+					w.expectFree(app)
 				}
 			}
 		})
@@ -63,7 +63,7 @@ func TestATargetNamesAllGatesThatHoldIt(t *testing.T) {
 	w.reconcile(b)
 	w.reconcile(a)
 	want := key(a) + "," + key(b)
-	if got := w.look(app); got.heldBy != want || got.approved != "False GateClosed Reconciliation is waiting approval, gates '"+key(a)+"', '"+key(b)+"' are closed." {
+	if got := w.look(app); got.heldBy != want || got.approved != "False GateClosed Held by gates '"+key(a)+"' (closed by default), '"+key(b)+"' (closed by default)." {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestAnOrphanOfAGateDeletedByForceIsReleased(t *testing.T) {
 	w.reconcile(b)
 	w.Must(cluster.Client.Delete(w.Context(), a))
 	w.Edit(a, func() { a.Finalizers = nil })
-	w.expectHeld(orphan, a)
+	w.expectHolder(orphan, a)
 
 	w.reconcile(a)
 	w.expectReleased(orphan, a)
@@ -129,9 +129,9 @@ func TestAGateThatOnlyTheCacheLacksKeepsItsHolds(t *testing.T) {
 	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	key := client.ObjectKeyFromObject(g)
-	if _, err := w.reconcileMissing(w.Context(), key, start); err != nil {
-		t.Error(err)
-	}
+	w.Client = emptyGates{withoutGates{w.Client}}
+	_, err := w.on().targets.Reconcile(w.Context(), target.KeyOf(app))
+	w.Must(err)
 	w.expectHeld(app, g)
 	held, err := w.Targets.HeldBy(w.Context(), key.String())
 	if err != nil || len(held) != 1 || held[0].GetUID() != w.reload(app).GetUID() {

@@ -98,10 +98,14 @@ func (s *sharedTargets) follow(ctx context.Context, kind schema.GroupKind) error
 	}); err != nil {
 		return err
 	}
-	if watched, ok := s.kind(kind); ok {
-		return watched.readable(ctx)
+	read := make(chan struct{})
+	s.whenRead(kind, func() { close(read) })
+	select {
+	case <-read:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return nil
 }
 
 // followPolicies has the cache of all worlds follow the definition that comes and goes in

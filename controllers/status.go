@@ -9,32 +9,17 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"github.com/fluxcd/pkg/runtime/patch"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/tally"
 )
-
-const (
-	eventNormal  = corev1.EventTypeNormal
-	eventWarning = corev1.EventTypeWarning
-)
-
-var patchOptions = []patch.Option{
-	patch.WithOwnedConditions{Conditions: []string{
-		v1alpha1.OpenedCondition, meta.ReadyCondition, meta.ReconcilingCondition, meta.StalledCondition,
-	}},
-	patch.WithFieldOwner(v1alpha1.FieldManager),
-}
-
-// withGeneration are patchOptions for a status that is of the spec as it is.
-var withGeneration = append([]patch.Option{patch.WithStatusObservedGeneration{}}, patchOptions...)
 
 // report writes a decision into the status of a Gate.
 func report(obj *v1alpha1.Gate, d gate.Decision) {
@@ -61,115 +46,190 @@ func stateChanged(before, after *v1alpha1.Gate) bool {
 	return was == nil || was.Status != conditions.Get(after, v1alpha1.OpenedCondition).Status
 }
 
-// summarize sets the conditions Ready and Reconciling from what came of the
-// reconciliation and writes the status once more if that changed it.
-func (r *GateReconciler) summarize(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, cause error) error {
-	failed := int64(0)
-	if obj.Status.Targets != nil {
-		failed = obj.Status.Targets.Failed
+// bringing says what becomes of targets by a state.
+func bringing(state v1alpha1.State) string {
+	if state == v1alpha1.StateClosed {
+		return "holding the targets"
 	}
-	switch {
-	case conditions.IsStalled(obj):
-		conditions.Delete(obj, meta.ReconcilingCondition)
-	case cause != nil:
-		reason := v1alpha1.TargetsFailedReason
-		if errors.Is(cause, errTimeUnknown) {
-			reason = v1alpha1.TimeUnknownReason
+	return "releasing the targets"
+}
+
+// outcome is what became of the targets of a Gate.
+type outcome struct {
+	sums tally.Sums
+	// failures are those of targets, of references and of objects that the Gate watches.
+	failures []v1alpha1.TargetFailure
+	// err is what another try may mend, nil if nothing is.
+	err error
+}
+
+// retried are the reasons of failures of targets that another try may mend.
+var retried = []string{v1alpha1.WriteFailedReason, v1alpha1.StatusWriteFailedReason, v1alpha1.ReadFailedReason}
+
+// outcomeOf collects what became of the targets of a Gate.
+func (r *GateReconciler) outcomeOf(ctx context.Context, obj *v1alpha1.Gate, d decision) outcome {
+	o := outcome{sums: r.Tally.Sums(tallied(obj))}
+	var causes []string
+	for _, f := range slices.Concat(r.Selector.Faults(ctx, obj), d.faults) {
+		o.failures = append(o.failures, f.TargetFailure)
+		if f.cause != nil {
+			causes = append(causes, f.cause.Error())
 		}
-		conditions.MarkFalse(obj, meta.ReadyCondition, reason, "%s", cause)
-		conditions.MarkReconciling(obj, meta.ProgressingWithRetryReason, "%s", cause)
-	case failed > 0:
-		first := obj.Status.Failures[0]
-		conditions.Delete(obj, meta.ReconcilingCondition)
-		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
-			failed, first.Kind, first.Namespace, first.Name, first.Message)
-	default:
-		conditions.Delete(obj, meta.ReconcilingCondition)
-		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%d of %d targets held",
-			obj.Status.Targets.Held, obj.Status.Targets.Total)
 	}
-	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
+	o.sums.Failed += int64(len(o.failures))
+	for _, f := range r.Tally.Failures(tallied(obj)) {
+		o.failures = append(o.failures, v1alpha1.TargetFailure{
+			Kind: f.Key.Kind, Namespace: f.Key.Namespace, Name: f.Key.Name, Reason: f.Reason, Message: f.Message,
+		})
+		if slices.Contains(retried, f.Reason) {
+			causes = append(causes, f.Key.String()+": "+f.Message)
+		}
+	}
+	switch len(causes) {
+	case 0:
+		o.err = d.err
+	case 1:
+		o.err = errors.Join(d.err, errors.New(causes[0]))
+	default: // the first by text, so that the same failures read the same each time
+		o.err = errors.Join(d.err, fmt.Errorf("%d targets failed, the first: %s", len(causes), slices.Min(causes)))
+	}
+	return o
+}
+
+// report writes into the status of a Gate what became of its targets, and looks at all of them again at its interval.
+func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision) (ctrl.Result, error) {
+	report(obj, d.Decision)
+	gate.RecordTransition(obj, d.Decision, d.at, false)
+	v, asked := meta.ReconcileAnnotationValue(obj.GetAnnotations())
+	if asked = asked && v != before.Status.LastHandledReconcileAt; asked {
 		obj.Status.SetLastHandledReconcileRequest(v)
 	}
-	err := patcher.Patch(ctx, obj, withGeneration...)
+	if r.memory.isDue(obj, asked, d.at) || r.Tally.Sums(tallied(obj)).Awaits {
+		if err := r.Events.wakeAll(ctx, obj); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	o := r.outcomeOf(ctx, obj, d)
+	next := releaser{r.Turns, r.Tally}.release(obj, d.State, d.at)
+	edges := append(slices.Clone(d.edges), next.wake)
+	if !r.Tally.IsComplete() {
+		r.Turns.Recall(tallied(obj), next.called)
+		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, edges)}, nil // its sums are too low: it is woken when they are not
+	}
+	s := o.sums
+	obj.Status.Targets = &v1alpha1.TargetCounts{
+		Total: s.Total, Held: s.Held, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
+	}
+	obj.Status.Failures = newest(o.failures, before.Status, d.at)
+	summarize(obj, d, o)
+	at := r.mayWrite(obj, s, d.at)
+	if mayWait := len(next.called) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
+		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(edges, at))}, nil
+	}
+	if err := r.write(ctx, obj, writer, next); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.measure(ctx, obj, s)
+	if o.err == nil {
+		r.Backoff.Forget(backoffOf(obj.UID))
+		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, edges)}, nil
+	}
+	// An error returned would make the queue forget when the next edge is.
+	ctrl.LoggerFrom(ctx).Error(o.err, "Not every target is as the gate wants it")
+	return ctrl.Result{RequeueAfter: min(r.requeueAfter(obj, edges), r.Backoff.When(backoffOf(obj.UID)))}, nil
+}
+
+// write writes the status of a Gate if it has changed, and lets those go that have their turn.
+func (r *GateReconciler) write(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, next released) error {
+	obj.Status.ObservedGeneration = obj.Generation
+	if err := writer.status(ctx, obj); err != nil {
+		r.Turns.Recall(tallied(obj), next.called)
+		return err
+	}
+	r.Turns.Noted(tallied(obj), next.n)
+	r.Events.Wake.Targets(queue.Release, next.called...)
+	return nil
+}
+
+// failsNow returns whether the status of a Gate does not say yet that something has failed.
+func failsNow(before *v1alpha1.Gate, s tally.Sums) bool {
+	return s.Failed > 0 && (before.Status.Targets == nil || before.Status.Targets.Failed == 0)
+}
+
+// mayWrite returns when the status of a Gate may be written, zero for now.
+func (r *GateReconciler) mayWrite(obj *v1alpha1.Gate, s tally.Sums, now time.Time) (at time.Time) {
+	r.memory.with(obj, func(m *remembered) {
+		switch since := now.Sub(m.written); {
+		case s.IsSettled():
+			m.written = time.Time{}
+		case since >= 0 && since < progressInterval:
+			at = m.written.Add(progressInterval)
+		default:
+			m.written = now
+		}
+	})
+	return at
+}
+
+// measure sets the metrics of a Gate. If all targets are as a scheduled transition wants them, it observes how late that
+// was.
+func (r *GateReconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s tally.Sums) {
 	r.RecordReadiness(ctx, obj)
 	r.RecordReconciling(ctx, obj)
 	r.RecordStalled(ctx, obj)
-	return err
-}
-
-// outcomes collects what became of the targets of a Gate. It is not safe for
-// concurrent use.
-type outcomes struct {
-	total, held, foreign, exempt, released int64
-
-	failures []v1alpha1.TargetFailure
-	retry    []error
-	// undecided is what kept the Gate from deciding, nil if nothing did.
-	undecided error
-	// recheck is when a target changes by itself, zero if none does.
-	recheck time.Time
-	// awaiting are the targets that wait for another Gate before they are let go.
-	awaiting int
-	// over means that the decision did not stand until all targets were settled.
-	over bool
-	// machines are the Machines among the targets.
-	machines []*target.Object
-}
-
-// again notes that a target changes by itself at an instant, unless that is zero.
-func (o *outcomes) again(at time.Time) {
-	if o.recheck.IsZero() || !at.IsZero() && at.Before(o.recheck) {
-		o.recheck = at
+	r.GateMetrics.record(obj)
+	if !s.IsSettled() || obj.Status.Release != nil && obj.Status.Release.NextAt != nil {
+		return
 	}
-}
-
-// fail notes a failure. A cause is an error that a retry may mend.
-func (o *outcomes) fail(kind, namespace, name, reason, message string, cause error) {
-	o.failures = append(o.failures, v1alpha1.TargetFailure{
-		Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message,
+	r.memory.with(obj, func(m *remembered) {
+		if m.changed {
+			m.changed = false
+			gateTeller{r.EventRecorder, r.Selector.Targets}.summary(obj, s, r.Clock.Now())
+		}
+		if m.due != nil {
+			r.GateMetrics.settled(m.due.State, r.Clock.Since(m.due.At.Time))
+			m.due = nil
+		}
 	})
-	if cause != nil {
-		o.retry = append(o.retry, cause)
+}
+
+// summarize sets the conditions Ready and Reconciling.
+func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
+	switch {
+	case conditions.IsStalled(obj):
+		conditions.Delete(obj, meta.ReconcilingCondition)
+	case o.err != nil:
+		reason := v1alpha1.TargetsFailedReason
+		if errors.Is(o.err, errTimeUnknown) {
+			reason = v1alpha1.TimeUnknownReason
+		}
+		conditions.MarkFalse(obj, meta.ReadyCondition, reason, "%s", o.err)
+		conditions.MarkReconciling(obj, meta.ProgressingWithRetryReason, "%s", o.err)
+	case len(obj.Status.Failures) > 0:
+		first := obj.Status.Failures[0]
+		conditions.Delete(obj, meta.ReconcilingCondition)
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
+			o.sums.Failed, first.Kind, first.Namespace, first.Name, first.Message)
+	case !o.sums.IsSettled():
+		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(d.State, o.sums))
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(d.State, o.sums))
+	default:
+		conditions.Delete(obj, meta.ReconcilingCondition)
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%d of %d targets held", o.sums.Held, o.sums.Total)
 	}
 }
 
-// merge takes over the failures of others, and when they change. They are not
-// counted as targets.
-func (o *outcomes) merge(others *outcomes) {
-	o.failures = append(o.failures, others.failures...)
-	o.retry = append(o.retry, others.retry...)
-	o.awaiting += others.awaiting
-	o.again(others.recheck)
-}
-
-// add takes over others as targets of the Gate.
-func (o *outcomes) add(others *outcomes) {
-	o.merge(others)
-	o.total, o.held = o.total+others.total, o.held+others.held
-	o.foreign, o.exempt = o.foreign+others.foreign, o.exempt+others.exempt
-}
-
-func (o *outcomes) counts() *v1alpha1.TargetCounts {
-	return &v1alpha1.TargetCounts{Total: o.total, Held: o.held, Foreign: o.foreign, Exempt: o.exempt, Failed: int64(len(o.failures))}
-}
-
-// err returns the errors to retry: of those of targets the first by text, so that the
-// same failures read the same each time, and how many there are.
-func (o *outcomes) err() error {
-	switch len(o.retry) {
-	case 0:
-		return o.undecided
-	case 1:
-		return errors.Join(o.undecided, o.retry[0])
+// progress says how far the targets are.
+func progress(state v1alpha1.State, s tally.Sums) string {
+	if state == v1alpha1.StateClosed {
+		return fmt.Sprintf("holding %d of %d targets", s.Held, s.Total)
 	}
-	first := slices.MinFunc(o.retry, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(o.undecided, fmt.Errorf("%d targets failed, the first: %w", len(o.retry), first))
+	return fmt.Sprintf("releasing targets, %d of %d to go", s.Held, s.Total)
 }
 
-// report returns the failures for the status: the newest first, those that were
-// there before with the time and in the order of then.
-func (o *outcomes) report(before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
+// newest returns failures for the status: the newest first, those that were there before with the time and in the order
+// of then.
+func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
 	type identity struct{ kind, namespace, name, reason string }
 	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }
 	ranks := map[identity]int{}
@@ -177,7 +237,7 @@ func (o *outcomes) report(before v1alpha1.GateStatus, now time.Time) []v1alpha1.
 		ranks[of(f)] = i - len(before.Failures)
 	}
 	unknown := int64(0)
-	for _, f := range o.failures {
+	for _, f := range failures {
 		if ranks[of(f)] == 0 {
 			unknown++
 		}
@@ -187,16 +247,16 @@ func (o *outcomes) report(before v1alpha1.GateStatus, now time.Time) []v1alpha1.
 	if n := len(before.Failures); n > 0 && before.Targets != nil && unknown <= before.Targets.Failed-int64(n) {
 		at = before.Failures[n-1].At
 	}
-	for i := range o.failures {
-		f := &o.failures[i]
+	for i := range failures {
+		f := &failures[i]
 		f.At = at
 		if rank := ranks[of(*f)]; rank < 0 {
 			f.At = before.Failures[rank+len(before.Failures)].At
 		}
 	}
-	slices.SortFunc(o.failures, func(a, b v1alpha1.TargetFailure) int {
+	slices.SortStableFunc(failures, func(a, b v1alpha1.TargetFailure) int {
 		return cmp.Or(b.At.Compare(a.At.Time), cmp.Compare(ranks[of(a)], ranks[of(b)]), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return o.failures[:min(len(o.failures), v1alpha1.MaxFailures)]
+	return failures[:min(len(failures), v1alpha1.MaxFailures)]
 }

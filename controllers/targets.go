@@ -2,13 +2,11 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,23 +20,21 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
-)
-
-var (
-	// ErrNotInstalled is returned for a supported kind that the cluster lacks.
-	ErrNotInstalled = errors.New("is not installed")
-
-	// ErrNotReadable is returned for a kind whose objects could not be read so
-	// far, for lack of permissions say.
-	ErrNotReadable = errors.New("cannot be read, see the log of the controller")
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // TargetReader reads targets, trimmed as target.Trim does it. What it returns
 // must not be changed.
 type TargetReader interface {
 	// Select returns the objects of a kind in a namespace that a reference
-	// names, or ErrNotInstalled or ErrNotReadable.
+	// names, or ErrNotInstalled or errNotRead.
 	Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error)
+
+	// Get returns an object, nil if the cache has none, or errNotRead. It is in memory.
+	Get(ctx context.Context, key target.Key) (*target.Object, error)
+
+	// Readable returns ErrNotInstalled or ErrNotReadable for a kind of which no objects can be had.
+	Readable(ctx context.Context, adapter target.Adapter) error
 
 	// Read returns an object in full as the API server has it, nil if it does not
 	// exist, or ErrNotInstalled.
@@ -56,20 +52,9 @@ type TargetReader interface {
 	Definition(kind schema.GroupKind) target.Definition
 }
 
-const (
-	// heldByIndex and namingIndex are the names of the indexes by the Gates that
-	// hold a target and by those that it names itself.
-	heldByIndex = "heldBy"
-	namingIndex = "naming"
-
-	// readGrace is how long to wait for the first objects of a kind once they could not
-	// be read. After it, a kind that cannot be read costs nobody any more time.
-	readGrace = 10 * time.Second
-
-	// readPatience is how long to wait for them at most: as long as the controllers of
-	// controller-runtime wait for theirs, by its CacheSyncTimeout.
-	readPatience = 2 * time.Minute
-)
+// heldByIndex and namingIndex are the names of the indexes by the Gates that
+// hold a target and by those that it names itself.
+const heldByIndex, namingIndex = "heldBy", "naming"
 
 // TargetCache is a TargetReader on informers of the kinds that the cluster has.
 type TargetCache struct {
@@ -78,32 +63,7 @@ type TargetCache struct {
 	reader  client.Reader
 	handler toolscache.ResourceEventHandler
 
-	// mu is never held during a request to the API server.
-	mu    sync.RWMutex
-	kinds map[schema.GroupKind]watchedKind
-	// syncing has a lock for each kind, which is held while that one is synced.
-	syncing map[schema.GroupKind]*sync.Mutex
-}
-
-type watchedKind struct {
-	schema.GroupVersionKind
-	definition target.Definition
-	// synced is closed once the objects are read, grace once nobody is to wait
-	// for that any more.
-	synced, grace <-chan struct{}
-	// failed ends the wait some time later.
-	failed func()
-}
-
-// newWatchedKind returns a kind that nobody has read.
-func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
-	grace := make(chan struct{})
-	end := sync.OnceFunc(func() { close(grace) })
-	time.AfterFunc(readPatience, end)
-	return watchedKind{
-		GroupVersionKind: gvk, definition: definition, synced: synced, grace: grace,
-		failed: sync.OnceFunc(func() { time.AfterFunc(readGrace, end) }),
-	}
+	kindTable
 }
 
 // NewTargetCache returns a TargetCache without any kind, see Sync. The cache
@@ -113,7 +73,7 @@ func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, s
 func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
 	return &TargetCache{
 		cache: cache, mapper: mapper, reader: reader, handler: handler,
-		kinds: map[schema.GroupKind]watchedKind{}, syncing: map[schema.GroupKind]*sync.Mutex{},
+		kindTable: kindTable{kinds: map[schema.GroupKind]watchedKind{}, syncing: map[schema.GroupKind]*sync.Mutex{}},
 	}
 }
 
@@ -122,7 +82,7 @@ func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client
 func TrimTargets(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
-		target.Trim(obj, us)
+		target.Trim(obj, verdict.Us)
 	case *metav1.PartialObjectMetadata:
 		obj.ManagedFields, obj.Annotations, obj.Labels = nil, nil, nil
 	}
@@ -166,85 +126,22 @@ func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, er
 	return true, c.cache.RemoveInformer(ctx, newTarget(known.GroupVersionKind))
 }
 
-// syncingOf returns the lock that is held while a kind is synced.
-func (c *TargetCache) syncingOf(kind schema.GroupKind) *sync.Mutex {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.syncing[kind] == nil {
-		c.syncing[kind] = &sync.Mutex{}
-	}
-	return c.syncing[kind]
-}
-
-// kind returns what is known of a kind, and whether it is watched.
-func (c *TargetCache) kind(kind schema.GroupKind) (watchedKind, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	known, ok := c.kinds[kind]
-	return known, ok
-}
-
-// put replaces what is known of a kind. It is not watched any more if that is nil.
-func (c *TargetCache) put(kind schema.GroupKind, known *watchedKind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.kinds, kind)
-	if known != nil {
-		c.kinds[kind] = *known
-	}
-}
-
-// definitionIn returns what adapters may ask of a definition.
-func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) target.Definition {
-	definition := target.Definition{Release: crd.Labels["app.kubernetes.io/version"], Spec: map[string]bool{}}
-	for _, v := range crd.Spec.Versions {
-		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
-			for field := range v.Schema.OpenAPIV3Schema.Properties["spec"].Properties {
-				definition.Spec[field] = true
-			}
-		}
-	}
-	return definition
-}
-
 // All returns the objects of a kind, none if they are not read yet.
 func (c *TargetCache) All(ctx context.Context, kind schema.GroupKind) ([]*target.Object, error) {
 	watched, ok := c.kind(kind)
 	if !ok {
 		return nil, nil
 	}
-	select {
-	case <-watched.synced:
-		return c.list(ctx, watched.GroupVersionKind)
-	default:
+	if !watched.isSynced() {
 		return nil, nil
 	}
+	return c.list(ctx, watched.GroupVersionKind)
 }
 
 // Definition implements TargetReader.
 func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
 	known, _ := c.kind(kind)
 	return known.definition
-}
-
-// servedVersion returns the version to watch: the one before if it is still
-// served, else that of storage, else any. It is empty if none is served yet.
-func servedVersion(crd *apiextensionsv1.CustomResourceDefinition, before string) string {
-	if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	}) {
-		return ""
-	}
-	version := ""
-	for _, v := range crd.Spec.Versions {
-		switch {
-		case v.Served && v.Name == before:
-			return v.Name
-		case v.Served && (v.Storage || version == ""):
-			version = v.Name
-		}
-	}
-	return version
 }
 
 func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
@@ -261,7 +158,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 	if err != nil {
 		return err
 	}
-	for name, gates := range map[string]func(*unstructured.Unstructured) []string{heldByIndex: holders, namingIndex: namedBy} {
+	for name, gates := range map[string]func(*unstructured.Unstructured) []string{heldByIndex: holders, namingIndex: verdict.NamedBy} {
 		if err := c.cache.IndexField(ctx, obj, name, func(obj client.Object) []string {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {
@@ -275,40 +172,30 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 	// The first event may be here at once, and who looks then has to find the kind.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := informer.AddEventHandler(c.handler); err != nil {
+	registration, err := informer.AddEventHandler(c.handler)
+	if err != nil {
 		return err
 	}
-	c.kinds[gvk.GroupKind()] = newWatchedKind(gvk, definition, informer.HasSyncedChecker().Done())
+	kind := newWatchedKind(gvk, definition, informer.HasSyncedChecker().Done())
+	kind.told = registration.HasSyncedChecker().Done()
+	c.kinds[gvk.GroupKind()] = kind
 	return nil
 }
 
-// Failed is to be told of each kind that could not be listed or watched, described as
-// reflectors do it.
-func (c *TargetCache) Failed(description string) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, kind := range c.kinds {
-		if kind.String() == description {
-			kind.failed()
-		}
+// Readable implements TargetReader. A kind that is being read is readable until that takes too long.
+func (c *TargetCache) Readable(_ context.Context, adapter target.Adapter) error {
+	kind, ok := c.kind(adapter.GroupKind())
+	if !ok {
+		return fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
 	}
-}
-
-// readable returns nil once the objects of a kind are read.
-func (k watchedKind) readable(ctx context.Context) error {
 	select {
-	case <-k.synced:
-		return nil
+	case <-kind.grace:
+		if !kind.isSynced() {
+			return fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotReadable)
+		}
 	default:
 	}
-	select {
-	case <-k.synced:
-		return nil
-	case <-k.grace:
-		return fmt.Errorf("kind %s %w", k.GroupKind(), ErrNotReadable)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return nil
 }
 
 // Select implements TargetReader.
@@ -317,17 +204,33 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 	if !ok {
 		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
 	}
-	if err := kind.readable(ctx); err != nil {
-		return nil, err
+	if !kind.isSynced() {
+		return nil, errNotRead
 	}
 	if ref.Name == v1alpha1.AnyName {
 		return c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels))
 	}
+	obj, err := c.Get(ctx, target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: namespace, Name: ref.Name}})
+	if obj == nil || err != nil {
+		return nil, err
+	}
+	return []*target.Object{obj}, nil
+}
+
+// Get implements TargetReader.
+func (c *TargetCache) Get(ctx context.Context, key target.Key) (*target.Object, error) {
+	kind, ok := c.kind(key.GroupKind)
+	switch {
+	case !ok:
+		return nil, nil //nolint:nilnil // an object that is not there is an answer
+	case !kind.isSynced():
+		return nil, errNotRead
+	}
 	obj := newTarget(kind.GroupVersionKind)
-	if err := c.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, obj, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.cache.Get(ctx, key.NamespacedName, obj, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return []*target.Object{{Unstructured: *obj}}, nil
+	return &target.Object{Unstructured: *obj}, nil
 }
 
 // Read implements TargetReader.
@@ -366,9 +269,7 @@ func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*targe
 	c.mu.RUnlock()
 	var all []*target.Object
 	for _, kind := range kinds {
-		select {
-		case <-kind.synced:
-		default:
+		if !kind.isSynced() {
 			continue
 		}
 		found, err := c.list(ctx, kind.GroupVersionKind, client.MatchingFields{index: gate})

@@ -38,7 +38,10 @@ func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 				}
 				time.AfterFunc(0, func() { c.Failed("source.toolkit.fluxcd.io/v1, Kind=Bucket") })
 				began := time.Now()
-				err := c.kinds[gvk.GroupKind()].readable(t.Context())
+				read := make(chan struct{})
+				c.whenRead(gvk.GroupKind(), func() { close(read) })
+				<-read
+				err := c.Readable(t.Context(), target.Of(newTarget(gvk)))
 				if took := time.Since(began); took != tc.want || !errors.Is(err, tc.err) {
 					t.Errorf("%v after %s", err, took)
 				}

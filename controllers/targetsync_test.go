@@ -57,6 +57,7 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 				synced <- err
 			}()
 			<-at.arrived
+			whenRead(c, kustomization)
 			goesOn(t, "who reads another kind", func() {
 				_ = c.Definition(kustomization.GroupKind())
 				c.Failed("some other kind")
@@ -72,11 +73,19 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 			if err := <-synced; err != nil {
 				t.Error(err)
 			}
+			whenRead(c, bucket)
 			if _, err := c.Select(t.Context(), bucket, "nobodys", all()); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+// whenRead waits until the objects of a kind are read.
+func whenRead(c *TargetCache, adapter target.Adapter) {
+	read := make(chan struct{})
+	c.whenRead(adapter.GroupKind(), func() { close(read) })
+	<-read
 }
 
 func kindNamed(t *testing.T, kind string) target.Adapter {

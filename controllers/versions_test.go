@@ -66,7 +66,7 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 // that in its cache until it is done.
 func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
 	w := newWorld(t)
-	startManager(t, cluster, func(r *GateReconciler) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	startManager(t, cluster, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 	g := w.ClosedGate("production", all())
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hours(1))
 	for _, obj := range []interface {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,16 +46,6 @@ func watchedBy(obj client.Object) []string {
 	return watched
 }
 
-// objectKey is how objects of supported kinds are named in indexes.
-func objectKey(kind schema.GroupKind, namespace, name string) string {
-	return kind.String() + "/" + namespace + "/" + name
-}
-
-// notifyWatching asks the Gates that watch an object to look at it.
-func (w *targetWatcher) notifyWatching(u *unstructured.Unstructured) {
-	w.notifyBy(watchField, keyOf(u, u.GetName()), func(*v1alpha1.Gate) bool { return true })
-}
-
 // observation is what was seen of an object that a Gate watches.
 type observation struct {
 	ready   bool
@@ -69,7 +59,7 @@ type observation struct {
 // sighting is what was seen of an object that a Gate watches, and in which versions.
 type sighting struct {
 	observation
-	// gate is the resource version of the Gate, which expressions read, too.
+	// gate is the resource version of the Gate, which expressions may read.
 	gate string
 	ref  v1alpha1.WatchReference
 	// version is the UID and the resource version of the object, empty if it did not
@@ -82,19 +72,27 @@ type sighting struct {
 // in the cache, whose watch may be broken.
 const sightingMaxAge = 10 * time.Minute
 
-// observeWatched notes in the status of a Gate what the objects are that it watches.
+// Watcher looks at the objects that Gates watch, and remembers what it saw.
+type Watcher struct {
+	Reach
+	Targets TargetReader
+
+	mu        sync.Mutex
+	sightings map[types.NamespacedName][]sighting
+}
+
+// observe notes in the status of a Gate what the objects are that it watches.
 // They are read from the API server, in full, which is what an expression needs and
 // what the cache of targets does not keep; unless all are to be read anew, those that
 // are as they were when they were read last are not. It returns whether there are such.
 // One that cannot be read is not ready: the Gate must not open, or stay open, on what
 // was seen some time ago.
-func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate, now time.Time, anew bool) (result *outcomes, remembered bool) {
-	result = &outcomes{}
+func (r *Watcher) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time, anew bool) (faults []fault, remembered bool) {
 	key := client.ObjectKeyFromObject(obj)
 	if len(obj.Spec.Watch) == 0 {
 		obj.Status.Watch = nil
-		r.sightings.Delete(key)
-		return result, false
+		r.forget(key)
+		return nil, false
 	}
 	self, err := selfOf(obj)
 	if err != nil {
@@ -111,7 +109,7 @@ func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate,
 				seen[i] = before[i]
 				return
 			}
-			seen[i] = r.observe(ctx, obj, self, &obj.Spec.Watch[i])
+			seen[i] = r.look(ctx, obj, self, &obj.Spec.Watch[i])
 			seen[i].at = now
 		})
 	}
@@ -122,29 +120,47 @@ func (r *GateReconciler) observeWatched(ctx context.Context, obj *v1alpha1.Gate,
 		ref := &obj.Spec.Watch[i]
 		status[i] = gate.RecordWatch(obj, ref, o.ready, o.message, now)
 		if o.failure != "" {
-			result.fail(ref.Kind, status[i].Namespace, ref.Name, o.failure, status[i].Message, o.retry)
+			f := newFault(ref.Kind, status[i].Namespace, ref.Name, o.failure, status[i].Message)
+			f.cause = o.retry
+			faults = append(faults, f)
 		}
 	}
 	obj.Status.Watch = status
-	r.sightings.Store(key, seen)
-	return result, slices.Contains(known, true)
+	r.remember(key, seen)
+	return faults, slices.Contains(known, true)
 }
 
 // seenBefore returns what was seen of the objects that a Gate watches.
-func (r *GateReconciler) seenBefore(key types.NamespacedName, n int) []sighting {
-	if known, ok := r.sightings.Load(key); ok {
-		if known, ok := known.([]sighting); ok && len(known) == n {
-			return known
-		}
+func (r *Watcher) seenBefore(key types.NamespacedName, n int) []sighting {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.sightings[key]; len(known) == n {
+		return known
 	}
 	return make([]sighting, n)
 }
 
+func (r *Watcher) remember(key types.NamespacedName, seen []sighting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sightings == nil {
+		r.sightings = map[types.NamespacedName][]sighting{}
+	}
+	r.sightings[key] = seen
+}
+
+// forget forgets what was seen for a Gate.
+func (r *Watcher) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sightings, key)
+}
+
 // unchanged returns whether an object that a Gate watches is in the cache as it was when
 // it was read, so that reading it again would show the same.
-func (r *GateReconciler) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sighting, ref *v1alpha1.WatchReference, now time.Time) bool {
+func (r *Watcher) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sighting, ref *v1alpha1.WatchReference, now time.Time) bool {
 	age := now.Sub(seen.at)
-	if seen.gate == "" || seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= sightingMaxAge {
+	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= sightingMaxAge {
 		return false
 	}
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
@@ -161,6 +177,9 @@ func (r *GateReconciler) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen
 	return seen.version == versionOf(&cached[0].Unstructured)
 }
 
+// readsGate returns whether what is said of an object may depend on the Gate that watches it.
+func readsGate(ref *v1alpha1.WatchReference) bool { return strings.Contains(ref.ReadyExpr, "self") }
+
 func versionOf(u *unstructured.Unstructured) string {
 	return string(u.GetUID()) + "/" + u.GetResourceVersion()
 }
@@ -175,8 +194,8 @@ func selfOf(obj *v1alpha1.Gate) (map[string]any, error) {
 	return self, nil
 }
 
-// observe looks at one object that a Gate watches.
-func (r *GateReconciler) observe(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.WatchReference) sighting {
+// look looks at one object that a Gate watches.
+func (r *Watcher) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.WatchReference) sighting {
 	cannot := func(failure, message string) sighting {
 		return sighting{observation: observation{failure: failure, message: message}}
 	}

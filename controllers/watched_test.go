@@ -275,7 +275,7 @@ func TestACrashBetweenTheStatusAndTheTargetsOfAGateThatWaits(t *testing.T) {
 	w.expectOpened(g, app)
 	w.in(hours(1))
 	w.reports(stage, "False", "BuildFailed", "no such file")
-	w.writes.before = crashing(2) // the conditions are a write of their own
+	w.writes.before = crashing(1)
 	if _, err := w.try(g); err == nil {
 		t.Fatal("no crash")
 	}

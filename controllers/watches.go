@@ -2,367 +2,315 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"strings"
-	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Options of the controllers.
-type Options struct {
-	// RateLimiter returns the limiter of retries.
-	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
-	// ClockWatch says when the clock was set, nil if nothing needs to know.
-	ClockWatch *ClockWatch
+// Events wakes the controllers when something changes that matters to them.
+type Events struct {
+	// Clock is read once for each event.
+	Clock clock.PassiveClock
+	// Gates reads Gates from the cache, which has the indexes targetField and watchField.
+	Gates client.Reader
+	// Selector finds the targets of a Gate.
+	Selector *Selector
+	// Locks reads GateLocks.
+	Locks LockReader
+	// Tally is told of what is to be looked at.
+	Tally *tally.Tally
+	// Wake is what the events are turned into.
+	Wake Waker
+
+	versions *targetVersions
 }
 
-func (o Options) controller() controller.Options {
-	return controller.Options{RateLimiter: o.RateLimiter()}
-}
-
-// gates are the options of the controller of Gates.
-func (o Options) gates() controller.Options {
-	return controller.Options{RateLimiter: within{o.RateLimiter(), failureInterval}}
-}
-
-// failureInterval is how long a Gate waits at most whose own status cannot be read or
-// written: the next transition may come meanwhile, and nothing tells when that is over.
-const failureInterval = time.Minute
-
-// within bounds the delays of a limiter.
-type within struct {
-	workqueue.TypedRateLimiter[reconcile.Request]
-	most time.Duration
-}
-
-// When implements workqueue.TypedRateLimiter.
-func (w within) When(item reconcile.Request) time.Duration {
-	return min(w.TypedRateLimiter.When(item), w.most)
-}
-
-// SetupWithManager registers the controller of Gates and that of the kinds of
-// targets with a manager.
-func (r *GateReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.GateException{}, gateRefField, func(obj client.Object) []string {
-		e, ok := obj.(*v1alpha1.GateException)
-		if !ok {
-			return nil
-		}
-		return []string{e.Spec.GateRef.Name}
-	}); err != nil {
-		return err
+// failed logs what can only fail while a cache is shut down.
+func failed(err error) {
+	if err != nil {
+		ctrl.Log.WithName("events").Error(err, "unable to read what an event is about")
 	}
-	for field, keys := range map[string]client.IndexerFunc{watchField: watchedBy, targetField: targetedBy} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Gate{}, field, keys); err != nil {
-			return err
-		}
+}
+
+// gates handles the events of Gates.
+func (e *Events) gates() handler.EventHandler {
+	type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	typed := func(obj client.Object) *v1alpha1.Gate {
+		g, _ := obj.(*v1alpha1.Gate)
+		return g
 	}
-	w := &targetWatcher{
-		client: r.Client, ready: make(chan struct{}),
-		unserved: workqueue.NewTypedItemExponentialFailureRateLimiter[string](definitionRetry, definitionPatience),
-	}
-	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: r.Namespaces,
-		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
-			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-			w.targets.Failed(reflector.TypeDescription())
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, ev event.CreateEvent, _ requests) {
+			failed(e.gate(ctx, nil, typed(ev.Object)))
 		},
-	})
-	if err != nil {
-		return err
+		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, _ requests) {
+			failed(e.gate(ctx, typed(ev.ObjectOld), typed(ev.ObjectNew)))
+		},
+		DeleteFunc: func(ctx context.Context, ev event.DeleteEvent, _ requests) {
+			failed(e.gate(ctx, typed(ev.Object), nil))
+		},
+		GenericFunc: nil,
 	}
-	if err := mgr.Add(targets); err != nil {
-		return err
-	}
-	r.Locks = &Locks{Client: r.Client, APIReader: mgr.GetAPIReader(), Namespaces: r.Namespaces}
-	w.locks = r.Locks
-	w.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), w.handler())
-	if r.Sharded {
-		r.AllGates = targets // it has no selector
-		w.allGates = targets
-	}
-	r.Targets = w.targets
-	if err := r.GateMetrics.registry.Register(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
-		return w.targets.All(ctx, target.Certificate)
-	})); err != nil {
-		return err
-	}
-	r.Backoff = opts.RateLimiter()
-	err = ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
-		))).
-		Watches(&v1alpha1.Gate{}, r.versions.handler()).
-		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
-		// The queue is where events of targets go, whose kinds come and go.
-		WatchesRawSource(source.Func(w.start)).
-		WatchesRawSource(opts.ClockWatch.Source(allOf(r.Client, &v1alpha1.GateList{}))).
-		WatchesRawSource(opts.ClockWatch.Source(w.named)).
-		WithOptions(opts.gates()).
-		Complete(r)
-	if err != nil {
-		return err
-	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("target-kind").
-		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
-			_, ok := kindOfCRD(obj.GetName())
-			return ok || obj.GetName() == gateLocks
-		}))).
-		Complete(reconcile.Func(w.reconcileCRD))
 }
 
-// requestChanged lets updates pass that change an annotation which requests
-// something of a Gate.
-type requestChanged struct {
-	predicate.Funcs
+// concerns returns whether what a Gate says about its targets may have changed.
+func concerns(before, after *v1alpha1.Gate) bool {
+	return before.UID != after.UID || before.Generation != after.Generation || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		gate.CloseRequested(before) != gate.CloseRequested(after) ||
+		!apiequality.Semantic.DeepEqual(conditions.Get(before, v1alpha1.OpenedCondition), conditions.Get(after, v1alpha1.OpenedCondition)) ||
+		!apiequality.Semantic.DeepEqual(before.Status.NextTransition, after.Status.NextTransition) ||
+		!apiequality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition)
 }
 
-// Update implements predicate.Predicate.
-func (requestChanged) Update(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-	return before[v1alpha1.OpenRequestedAtAnnotation] != after[v1alpha1.OpenRequestedAtAnnotation] ||
-		before[v1alpha1.CloseRequestedAtAnnotation] != after[v1alpha1.CloseRequestedAtAnnotation]
-}
-
-// targetWatcher turns the events of targets into requests for their Gates.
-type targetWatcher struct {
-	client  client.Client
-	targets *TargetCache
-	locks   *Locks
-	// allGates has the metadata of the Gates of all shards, nil unless there are shards.
-	allGates ctrlcache.Cache
-
-	// ready is closed once queue is set, when the manager starts controllers.
-	ready chan struct{}
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// unserved says when to look again at a definition that is not served.
-	unserved workqueue.TypedRateLimiter[string]
-}
-
-// start begins to watch the kinds that the cluster has, and looks for the lock.
-func (w *targetWatcher) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	w.queue = queue
-	close(w.ready)
-	if _, err := w.locks.Sync(ctx); err != nil && !errors.Is(err, ErrNotInstalled) {
-		return err
-	}
-	for _, adapter := range target.All() {
-		if _, err := w.targets.Sync(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, ErrNotInstalled) {
-			return err
-		}
-	}
-	return w.watchAllGates(ctx)
-}
-
-// watchAllGates looks again at what a Gate held that is gone from the cache of all
-// shards. That one may learn of it after the cache of this shard, and says until then
-// that another shard has the Gate.
-func (w *targetWatcher) watchAllGates(ctx context.Context) error {
-	if w.allGates == nil {
+// gate wakes who depends on a Gate that has changed. It is nil before it was there, and after it was.
+func (e *Events) gate(ctx context.Context, before, after *v1alpha1.Gate) error {
+	if before != nil && after != nil && !concerns(before, after) {
 		return nil
 	}
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-	informer, err := w.allGates.GetInformer(ctx, obj, ctrlcache.BlockUntilSynced(false))
+	class, now := queue.Release, e.Clock.Now()
+	all, namespaces := keySet{}, keySetOf[string]{}
+	for _, g := range []*v1alpha1.Gate{before, after} {
+		if g == nil {
+			continue
+		}
+		governed, err := e.Selector.Governed(ctx, g)
+		if err != nil {
+			return err
+		}
+		others := slices.DeleteFunc(slices.Clone(governed), isMachineKey)
+		if g == after {
+			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
+				class = queue.Resync
+				e.Tally.Expect(machinesOf(client.ObjectKeyFromObject(after)))
+			} else {
+				e.Tally.Wake(tallied(g), others)
+			}
+			if verdict.Governing("", g, now).Stand == verdict.Closed && class != queue.Resync {
+				class = queue.Hold
+			}
+		}
+		all.addKeys(others...)
+		for _, ref := range g.Spec.Targets {
+			namespaces.addKeys(namespaceOf(ref, g))
+		}
+	}
+	g := after
+	if g == nil {
+		g = before
+	}
+	return e.wake(ctx, class, g, all, namespaces)
+}
+
+// wake wakes targets, among them those that have the name of a Gate, the GateLocks of namespaces, among them those that have it, and
+// its Machines.
+func (e *Events) wake(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys keySet, namespaces keySetOf[string]) error {
+	name := client.ObjectKeyFromObject(g)
+	named, err := e.Selector.Named(ctx, name.String())
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if key, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
-			w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}})
-		}
-	}})
-	return err
+	for _, key := range named {
+		namespaces.addKeys(key.Namespace)
+	}
+	keys.addKeys(slices.DeleteFunc(named, isMachineKey)...)
+	e.Wake.Targets(class, keys.keys...)
+	e.Wake.Machines(name)
+	namespaces.addKeys(g.Namespace)
+	locked, err := e.Locks.Naming(ctx, name.String())
+	namespaces.addKeys(locked...)
+	e.Wake.Locks(namespaces.keys...)
+	if err != nil {
+		return nil //nolint:nilerr // LockReconciler tells
+	}
+	return nil
 }
 
-// reconcileCRD starts and stops the watch of a kind as its definition comes and
-// goes, and lets the Gates know that name the kind.
-func (w *targetWatcher) reconcileCRD(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	select {
-	case <-w.ready:
-	case <-ctx.Done():
-		return ctrl.Result{}, ctx.Err()
+// wakeAll has all looked at that a Gate has to do with, although nothing has changed.
+func (e *Events) wakeAll(ctx context.Context, g *v1alpha1.Gate) error {
+	governed, err := e.Selector.Governed(ctx, g)
+	if err != nil {
+		return err
 	}
-	changed, of, err := w.sync(ctx, req.Name)
-	if errors.Is(err, ErrNotInstalled) {
-		// The API server does not serve a new definition at once.
-		return ctrl.Result{RequeueAfter: w.unserved.When(req.Name)}, nil
+	governed = slices.DeleteFunc(governed, isMachineKey)
+	if e.Tally.Sums(tallied(g)).Awaits {
+		e.Tally.Wake(tallied(g), governed)
 	}
-	w.unserved.Forget(req.Name)
-	if err != nil || !changed {
-		return ctrl.Result{}, err
+	all, namespaces := keySet{}, keySetOf[string]{}
+	all.addKeys(governed...)
+	for _, ref := range g.Spec.Targets {
+		namespaces.addKeys(namespaceOf(ref, g))
 	}
-	ctrl.LoggerFrom(ctx).Info("Watch of a kind changed", "definition", req.Name)
-	return ctrl.Result{}, w.enqueue(ctx, of)
+	return e.wake(ctx, queue.Resync, g, all, namespaces)
 }
 
-// sync looks at a definition and returns whether something changed, and the
-// Gates that it matters to.
-func (w *targetWatcher) sync(ctx context.Context, definition string) (changed bool, of func(*v1alpha1.Gate) bool, err error) {
-	if definition == gateLocks {
-		changed, err = w.locks.Sync(ctx)
-		return changed, func(*v1alpha1.Gate) bool { return true }, err
-	}
-	kind, ok := kindOfCRD(definition)
-	if !ok {
-		return false, nil, nil
-	}
-	changed, err = w.targets.Sync(ctx, kind)
-	return changed, func(gate *v1alpha1.Gate) bool {
-		of := func(apiVersion, name string) bool {
-			adapter, err := target.For(apiVersion, name)
-			return err == nil && adapter.GroupKind() == kind
-		}
-		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return of(ref.APIVersion, ref.Kind) }) ||
-			slices.ContainsFunc(gate.Spec.Watch, func(ref v1alpha1.WatchReference) bool { return of(ref.APIVersion, ref.Kind) })
-	}, err
-}
-
-// How long to wait for a new kind to be served: a definition that conflicts with another
-// one never is.
-const (
-	definitionRetry    = 500 * time.Millisecond
-	definitionPatience = 15 * time.Second
-)
-
-// definitionOf returns the name of the CustomResourceDefinition of a kind.
-func definitionOf(kind schema.GroupKind) string {
-	plural, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
-	return plural.GroupResource().String()
-}
-
-// kindOfCRD returns the supported kind of a CustomResourceDefinition.
-func kindOfCRD(name string) (schema.GroupKind, bool) {
-	for _, adapter := range target.All() {
-		if kind := adapter.GroupKind(); definitionOf(kind) == name {
-			return kind, true
-		}
-	}
-	return schema.GroupKind{}, false
-}
-
-// handler returns the handler of the events of all targets.
-func (w *targetWatcher) handler() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: w.notify,
+// targets handles the events of targets.
+func (e *Events) targets() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if u, ok := obj.(*unstructured.Unstructured); ok {
+				e.target(nil, u, isInInitialList)
+			}
+		},
 		UpdateFunc: func(before, after any) {
-			if matters(before, after) {
-				// A target that no longer matches is still in the held-by annotation.
-				w.notify(before)
-				w.notify(after)
-			} else if u, ok := after.(*unstructured.Unstructured); ok {
-				w.notifyWatching(u)
+			b, ok1 := before.(*unstructured.Unstructured)
+			a, ok2 := after.(*unstructured.Unstructured)
+			switch {
+			case !ok1 || !ok2:
+			case matters(b, a):
+				e.target(b, a, false)
+			default:
+				e.watching(a)
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 				obj = tombstone.Obj
 			}
-			w.notify(obj)
+			if u, ok := obj.(*unstructured.Unstructured); ok {
+				e.target(u, nil, false)
+			}
 		},
 	}
 }
 
-// notify asks the Gates of a target to look at it.
-func (w *targetWatcher) notify(obj any) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
+// target has a target looked at that is there, that has changed or that is gone, and what depends on it.
+func (e *Events) target(before, after *unstructured.Unstructured, isInInitialList bool) {
+	obj := after
+	if obj == nil {
+		obj = before
+	}
+	key := target.KeyOf(&target.Object{Unstructured: *obj})
+	switch {
+	case isMachine(obj):
+		e.machine(before)
+		e.machine(after)
+	case isInInitialList:
+		e.Tally.Expect(key)
+		e.Wake.Targets(queue.Resync, key)
+	case e.versions.isOwn(key, obj.GetResourceVersion()):
+		e.Wake.Targets(queue.Tell, key)
+	default:
+		e.Wake.Targets(queue.Change, key)
+	}
+	if !slices.Equal(namesIn(before), namesIn(after)) {
+		e.Wake.Locks(obj.GetNamespace())
+	}
+	e.watching(obj)
+}
+
+func namesIn(obj *unstructured.Unstructured) []string {
+	if obj == nil {
+		return nil
+	}
+	return verdict.NamedBy(obj)
+}
+
+// machine wakes the Gates of a Machine.
+func (e *Events) machine(obj *unstructured.Unstructured) {
+	if obj == nil {
 		return
 	}
-	for _, request := range namedIn(u) {
-		w.queue.Add(request)
+	gates := keySetOf[types.NamespacedName]{}
+	for _, name := range append(holders(obj), verdict.NamedBy(obj)...) {
+		gates.addKeys(keyNamed(name))
 	}
-	w.notifyWatching(u)
-	for _, name := range []string{u.GetName(), v1alpha1.AnyName} {
-		w.notifyBy(targetField, keyOf(u, name), func(gate *v1alpha1.Gate) bool { return governs(gate, u, nil) })
+	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
+		for _, g := range e.indexed(targetField, keyOf(obj, name)) {
+			if verdict.Governs(g, obj) {
+				gates.addKeys(client.ObjectKeyFromObject(g))
+			}
+		}
+	}
+	for _, gate := range gates.keys {
+		e.Wake.Machines(gate)
 	}
 }
 
-// named returns requests for the Gates that targets name, of which some may not exist.
-func (w *targetWatcher) named(ctx context.Context) (requests []reconcile.Request, err error) {
+// watching wakes the Gates that watch an object.
+func (e *Events) watching(obj *unstructured.Unstructured) {
+	for _, g := range e.indexed(watchField, keyOf(obj, obj.GetName())) {
+		e.Wake.Gate(client.ObjectKeyFromObject(g))
+	}
+}
+
+// indexed returns the Gates that an index has for a key.
+func (e *Events) indexed(field, key string) []*v1alpha1.Gate {
+	list := &v1alpha1.GateList{}
+	err := e.Gates.List(context.Background(), list, client.MatchingFields{field: key}, client.UnsafeDisableDeepCopy)
+	failed(err)
+	gates := make([]*v1alpha1.Gate, len(list.Items))
+	for i := range list.Items {
+		gates[i] = &list.Items[i]
+	}
+	return gates
+}
+
+// locks handles the events of GateLocks: what waited for one may be let go, and what somebody else has changed is put right.
+func (e *Events) locks() toolscache.ResourceEventHandler {
+	changed := func(obj any) {
+		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = tombstone.Obj
+		}
+		if l, ok := obj.(*v1alpha1.GateLock); ok {
+			e.lock(l.Namespace)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed, DeleteFunc: changed,
+		UpdateFunc: func(_, after any) { changed(after) },
+	}
+}
+
+// lock has the GateLock of a namespace looked at, and what is held there.
+func (e *Events) lock(namespace string) {
+	e.Wake.Locks(namespace)
 	for _, adapter := range target.All() {
-		targets, err := w.targets.All(ctx, adapter.GroupKind())
+		if !target.Suspends(adapter) {
+			continue
+		}
+		found, err := e.Selector.Targets.Select(context.Background(), adapter, namespace, v1alpha1.TargetReference{Name: v1alpha1.AnyName})
 		if err != nil {
-			return nil, err
+			continue // a kind that is not installed has none
 		}
-		for _, t := range targets {
-			requests = append(requests, namedIn(&t.Unstructured)...)
-		}
-	}
-	return requests, nil
-}
-
-// namedIn returns requests for the Gates that hold a target or that it names itself.
-func namedIn(obj *unstructured.Unstructured) (requests []reconcile.Request) {
-	for _, gate := range append(holders(obj), namedBy(obj)...) {
-		namespace, name, _ := strings.Cut(gate, "/")
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
-	}
-	return requests
-}
-
-// notifyBy asks Gates to look at an object that an index has for a key.
-func (w *targetWatcher) notifyBy(field, key string, of func(*v1alpha1.Gate) bool) {
-	if err := w.enqueue(context.Background(), of, client.MatchingFields{field: key}); err != nil {
-		// Only a cache that is shut down cannot be read.
-		ctrl.Log.WithName("targets").Error(err, "unable to list gates")
-	}
-}
-
-func (w *targetWatcher) enqueue(ctx context.Context, of func(*v1alpha1.Gate) bool, opts ...client.ListOption) error {
-	gates := &v1alpha1.GateList{}
-	if err := w.client.List(ctx, gates, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
-		return err
-	}
-	for i := range gates.Items {
-		if of(&gates.Items[i]) {
-			w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&gates.Items[i])})
+		for _, t := range found {
+			if len(verdict.HeldBy(&t.Unstructured)) > 0 || heldByNobody(&t.Unstructured) {
+				e.Wake.Targets(queue.Release, target.KeyOf(t))
+			}
 		}
 	}
-	return nil
 }
 
 // matters returns whether an update of a target can matter to a Gate: most are
 // about the status that Flux reports.
-func matters(before, after any) bool {
-	b, ok1 := before.(*unstructured.Unstructured)
-	a, ok2 := after.(*unstructured.Unstructured)
-	if !ok1 || !ok2 {
-		return true
-	}
-	adapter := target.Of(a)
-	old, latest := &target.Object{Unstructured: *b}, &target.Object{Unstructured: *a}
-	return adapter == nil || adapter.Observe(old, us) != adapter.Observe(latest, us) || adapter.Differs(old, latest) ||
+func matters(before, after *unstructured.Unstructured) bool {
+	adapter := target.Of(after)
+	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
+	return adapter == nil || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
 		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
+		old.GetAnnotations()[v1alpha1.RefreshAnnotation] != latest.GetAnnotations()[v1alpha1.RefreshAnnotation] ||
 		old.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != latest.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] ||
 		old.GetAnnotations()[v1alpha1.GatesAnnotation] != latest.GetAnnotations()[v1alpha1.GatesAnnotation] ||
 		(old.GetDeletionTimestamp() == nil) != (latest.GetDeletionTimestamp() == nil) ||
 		!apiequality.Semantic.DeepEqual(old.GetLabels(), latest.GetLabels()) ||
-		!apiequality.Semantic.DeepEqual(conditions.Get(old, v1alpha1.ApprovedCondition), conditions.Get(latest, v1alpha1.ApprovedCondition))
+		!apiequality.Semantic.DeepEqual(verdict.ApprovedOf(old), verdict.ApprovedOf(latest))
 }

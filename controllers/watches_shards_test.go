@@ -5,9 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -20,9 +19,9 @@ func TestAGateThatIsGoneFromTheCacheOfAllShardsIsLookedAtAgain(t *testing.T) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(kind, &metav1.PartialObjectMetadata{})
 	all := &informertest.FakeInformers{Scheme: scheme}
-	w := &targetWatcher{allGates: all, queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())}
-	defer w.queue.ShutDown()
-	if err := w.watchAllGates(t.Context()); err != nil {
+	woken := &woken{}
+	r := &kindReconciler{allGates: all, targets: NewTargetCache(nil, nil, nil, nil), locks: &LockCache{}, wake: woken}
+	if err := r.watchAllGates(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	informer, err := all.FakeInformerForKind(t.Context(), kind)
@@ -32,14 +31,9 @@ func TestAGateThatIsGoneFromTheCacheOfAllShardsIsLookedAtAgain(t *testing.T) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.Namespace, obj.Name = "flux-system", "production"
 	informer.Add(obj)
-	if w.queue.Len() != 0 {
+	if len(woken.take().machines) != 0 {
 		t.Error("a Gate that is there is looked at")
 	}
 	informer.Delete(obj)
-	if w.queue.Len() != 1 {
-		t.Fatalf("%d requests", w.queue.Len())
-	}
-	if got, _ := w.queue.Get(); got.String() != "flux-system/production" {
-		t.Error(got)
-	}
+	equal(t, woken.take().machines, []types.NamespacedName{{Namespace: "flux-system", Name: "production"}})
 }

@@ -3,6 +3,7 @@ package controllers
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,21 +19,31 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // start is when the fake clock of each test begins: a Monday.
 var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// world is a namespace of its own and a reconciler that is called directly,
+// world is a namespace of its own and controllers that are called directly,
 // under a clock that only the test moves.
 type world struct {
 	*harness.World
-	*GateReconciler
+	*Gating
 	clock    *clocktesting.FakePassiveClock
 	events   *recorder
 	writes   *writes
 	registry *prometheus.Registry
+	// memory is what the controllers remember, and woken what is to be looked at.
+	memory *memory
+	woken  *woken
+	// failed is what is to be tried again.
+	failed wokenNow
+	// soonest is when one of the targets is to be looked at again, after the last time that all were.
+	soonest map[target.Key]time.Duration
 	// unstamped is that of an API server without config/policies.
 	unstamped bool
 	// namespaces are all of this world.
@@ -43,18 +54,29 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		World: harness.NewWorld(t, cluster), clock: clocktesting.NewFakePassiveClock(start),
-		events: &recorder{}, writes: &writes{}, registry: prometheus.NewRegistry(),
+		events: &recorder{}, writes: &writes{}, registry: prometheus.NewRegistry(), woken: &woken{},
+		soonest: map[target.Key]time.Duration{},
 	}
 	w.namespaces = []string{w.Namespace}
-	w.GateReconciler = &GateReconciler{
+	w.forget()
+	w.Gating = &Gating{
 		Client: w.writes.client(cluster.Client), EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock,
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
 		Backoff: runtimectrl.GetDefaultRateLimiter(),
 	}
 	w.Targets = shared.of(w)
-	w.Locks = &Locks{Client: w.Client, APIReader: cluster.Client}
+	w.Locks = &liveLocks{w: w}
 	return w
 }
+
+// forget forgets what the controllers remember.
+func (w *world) forget() {
+	w.memory = newMemory()
+	w.memory.tally.Changed = func(g tally.Gate, _ bool) { w.woken.Gate(g.NamespacedName) }
+}
+
+// on returns the controllers as they are made of this world.
+func (w *world) on() *loops { return w.loops(w.memory, w.woken) }
 
 // NewNamespace creates another namespace of this world and returns its name.
 func (w *world) NewNamespace() string {
@@ -91,14 +113,135 @@ func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	return result, err
 }
 
-// tryNamed reconciles a Gate of which nobody knows whether it exists.
+// tryNamed reconciles a Gate of which nobody knows whether it exists, all that it has to do with, and the Gate again, until
+// nothing is left to do. It returns when one of these is to be looked at again. The error is the first of the Gate, or of its
+// targets if there is no such Gate.
 func (w *world) tryNamed(namespace, name string) (ctrl.Result, error) {
 	w.Helper()
-	result, err := w.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
-	if err != nil && !result.IsZero() {
-		w.Errorf("%+v beside an error, with which nobody looks at it: %v", result, err)
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	w.expectAll(key)
+	var result ctrl.Result
+	var err, others, first error
+	for range maxRounds {
+		before := w.writes.count()
+		if key.Name != "" {
+			result, err = w.decideOn(key)
+		}
+		if first == nil {
+			first = err
+		}
+		if err != nil && !result.IsZero() {
+			w.Errorf("%+v beside an error, with which nobody looks at it: %v", result, err)
+		}
+		if w.read(key) == nil {
+			w.wakeNamed(key)
+		}
+		others = w.lookAtWoken()
+		if w.writes.count() == before && !w.woken.has(key) {
+			break
+		}
+	}
+	if err = first; w.read(key) == nil {
+		err = errors.Join(err, others)
+	}
+	for _, again := range w.soonest {
+		if again > 0 && err == nil && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+			result.RequeueAfter = again
+		}
 	}
 	return result, err
+}
+
+// maxRounds is how often all is looked at that is woken by what was written before.
+const maxRounds = 12
+
+// read reads a Gate, nil if there is none.
+func (w *world) read(key client.ObjectKey) *v1alpha1.Gate {
+	w.Helper()
+	if key.Name == "" {
+		return nil
+	}
+	g := &v1alpha1.Gate{}
+	if err := cluster.Client.Get(w.Context(), key, g); err != nil {
+		w.Must(client.IgnoreNotFound(err))
+		return nil
+	}
+	return g
+}
+
+// expectAll has the status of a Gate wait until all of its targets were looked at once.
+func (w *world) expectAll(key client.ObjectKey) {
+	w.Helper()
+	clear(w.soonest)
+	if again := w.failed; len(again.targets)+len(again.locks) > 0 { // their queues have tried them again by now
+		w.failed = wokenNow{}
+		w.woken.Locks(again.locks...)
+		w.woken.Targets(queue.Resync, again.targets...)
+		_ = w.lookAtWoken()
+	}
+	if g := w.read(key); g != nil {
+		keys, err := w.on().gates.Selector.Governed(w.Context(), g)
+		w.Must(err)
+		if w.memory.gates.resyncOf(g).IsZero() {
+			w.memory.tally.Expect(append(slices.DeleteFunc(keys, isMachineKey), machinesOf(key))...)
+		}
+		w.Must(w.on().events.wakeAll(w.Context(), g))
+	}
+}
+
+// wakeNamed wakes all that has the name of a Gate which does not exist.
+func (w *world) wakeNamed(key client.ObjectKey) {
+	w.Helper()
+	named, err := w.on().gates.Selector.Named(w.Context(), key.String())
+	w.Must(err)
+	w.woken.Targets(queue.Resync, slices.DeleteFunc(named, isMachineKey)...)
+	if slices.ContainsFunc(named, isMachineKey) || key.Name == "" {
+		w.woken.Machines(key)
+	}
+	namespaces, err := w.Locks.Naming(w.Context(), key.String())
+	w.Must(err)
+	w.woken.Locks(namespaces...)
+}
+
+// decideOn reconciles a Gate alone, and wakes who has to know if it has changed.
+func (w *world) decideOn(key client.ObjectKey) (ctrl.Result, error) {
+	w.Helper()
+	before, l := w.read(key), w.on()
+	result, err := l.gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
+	if after := w.read(key); before != nil || after != nil {
+		w.Must(l.events.gate(w.Context(), before, after))
+	}
+	return result, err
+}
+
+// lookAtWoken looks once at the GateLocks, the targets and the Machines that were woken.
+func (w *world) lookAtWoken() error {
+	w.Helper()
+	l, take := w.on(), w.woken.take()
+	var errs []error
+	for _, namespace := range take.locks {
+		_, err := l.locks.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: namespace}})
+		if errs = append(errs, err); err != nil {
+			w.failed.locks = append(w.failed.locks, namespace)
+		}
+	}
+	for _, key := range take.targets {
+		written := w.writes.count()
+		result, err := l.targets.Reconcile(w.Context(), key)
+		w.soonest[key] = result.RequeueAfter
+		switch errs = append(errs, err); {
+		case err != nil:
+			w.failed.targets = append(w.failed.targets, key)
+		case w.writes.count() > written:
+			w.woken.Targets(queue.Tell, key) // its event
+		}
+	}
+	for _, gate := range take.machines {
+		result, err := l.machines.Reconcile(w.Context(), ctrl.Request{NamespacedName: gate})
+		w.soonest[target.Key{GroupKind: target.Machine, NamespacedName: gate}] = result.RequeueAfter
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // reconcile is try that must not fail.

@@ -28,6 +28,7 @@ var errBroken = errors.New("the line is broken")
 type writes struct {
 	mu  sync.Mutex
 	log []string
+	n   int
 	// whole are those of which the answer is asked for whole.
 	whole []string
 
@@ -73,6 +74,14 @@ func (w *writes) client(c client.WithWatch) client.Client {
 	})
 }
 
+// listsIndexed is a client that looks Gates up by targetField.
+type listsIndexed struct{ client.WithWatch }
+
+// List implements client.Client.
+func (c listsIndexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return listIndexed(ctx, c.WithWatch, list, opts...)
+}
+
 // listIndexed looks Gates up by targetField, as the cache of the manager does.
 func listIndexed(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	if gates, ok := list.(*v1alpha1.GateList); ok && (&client.ListOptions{}).ApplyOptions(opts).FieldSelector != nil {
@@ -116,10 +125,23 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 		}
 	}
 	err := do()
-	if err == nil && after != nil {
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.n++
+	w.mu.Unlock()
+	if after != nil {
 		return after(write)
 	}
-	return err
+	return nil
+}
+
+// count returns how many writes were made.
+func (w *writes) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.n
 }
 
 // take returns the writes since the last call that have a substring.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// alertmanager takes webhooks of Alertmanager, and of whatever sends the same: the
-// version in the payload is not looked at.
+// alertmanager takes webhooks of Alertmanager, and of anything that sends the same. The
+// version in the payload is ignored.
 type alertmanager struct{}
 
 func (alertmanager) prove(_ context.Context, in *incoming) error {

@@ -12,15 +12,16 @@ import (
 	"sync"
 )
 
-// zeros stand in for bodies that were not kept. They are only read, so that no memory
-// is behind them.
+// zeros stand in for bodies that were not kept. They are only read, so there is no memory
+// behind them.
 var zeros [maxBodyBytes]byte
 
-// acceptable returns how to answer a request whose headers say that it is none for us.
+// acceptable returns how to refuse a request whose headers rule it out, nil if they do
+// not.
 func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *answer {
 	if r.ContentLength < 0 {
-		// It may have had a length besides its chunks, that a proxy before us went by:
-		// what comes next on the connection could be from anybody.
+		// Besides its chunks it may have had a length that a proxy in front of us used.
+		// Then the next data on the connection could be from anybody.
 		w.Header().Set("Connection", "close")
 	}
 	switch {
@@ -35,9 +36,9 @@ func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *answer 
 	return nil
 }
 
-// read returns the body of a request, and what gives its memory back. That of a
-// stranger is not kept, but read and answered as if it were: a body of as many zeros is
-// returned.
+// read returns the body of a request, and a function that gives its memory back. The body
+// of a stranger is not kept, but read and answered as if it were: the result is as many
+// zeros.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request, of share, stranger bool) (body []byte, release func(), refused *answer) {
 	kept := &bytes.Buffer{}
 	into := io.Writer(kept)
@@ -80,25 +81,25 @@ func unreadable(err error) *answer {
 	return &answer{code: http.StatusBadRequest}
 }
 
-// share is of whom a large body is: of a sender that is known by its headers, or of
-// anybody who has a path.
+// share is who a large body counts for: a sender that is known by its headers, or anybody
+// who has a path.
 type share [sha256.Size]byte
 
 func shareOf(name string) share { return sha256.Sum256([]byte(name)) }
 
-// room is for the large bodies that are read at the same time.
+// room is for the large bodies that are being read.
 type room struct {
 	mu sync.Mutex
 	// taken is how many are kept in memory.
 	taken int
-	// of has all, those of strangers as well.
+	// of counts all of them, including those of strangers.
 	of map[share]int
 }
 
-// take returns what gives the room for a body back, nil if there is none. A body that is
-// not kept takes no room. It gets as much as if it did, so that nobody can tell from
-// the answers who is a stranger: all of a share count, so one path alone cannot show by
-// filling the room that it exists.
+// take returns a function that gives the room for a body back, nil if there is no room. A
+// body that is not kept takes no room, but gets it on the same conditions, so that the
+// answers do not tell who is a stranger. All bodies of a share count, so filling the room
+// with one path does not show that the path exists.
 func (r *room) take(of share, kept bool) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

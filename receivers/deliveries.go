@@ -22,15 +22,15 @@ var (
 )
 
 const (
-	// lengthOfSender and lengthOfDelivery are those of 8 and 16 bytes in base64.
+	// lengthOfSender and lengthOfDelivery are the lengths of 8 and 16 bytes in base64.
 	lengthOfSender   = 11
 	lengthOfDelivery = 22
-	// lengthOfNote is that of an item without an id, and its comma.
+	// lengthOfNote is the length of an item without an id, and its comma.
 	lengthOfNote = 13
 )
 
-// deliveryOf identifies a webhook among those that a Gate remembers, and first its
-// receiver: two of one Gate may get the same body.
+// deliveryOf identifies a webhook among those that a Gate remembers. The receiver comes
+// first: two receivers of one Gate may get the same body.
 func deliveryOf(receiver, delivery string) string {
 	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
 	return base64.RawURLEncoding.EncodeToString(sender[:8]) + base64.RawURLEncoding.EncodeToString(digest[:16])
@@ -40,8 +40,8 @@ func deliveryOf(receiver, delivery string) string {
 const (
 	opened = 'o'
 	closed = 'c'
-	// forgotten is for a webhook that closed, when it was taken, and is remembered no
-	// more. Its id is the receiver alone, or empty if it may be any.
+	// forgotten is for a webhook that closed and is no longer remembered. It has the time
+	// when the webhook was taken. Its id is the receiver alone, or empty for any receiver.
 	forgotten = 'x'
 )
 
@@ -57,12 +57,12 @@ func (i item) String() string { return i.id + "=" + string(i.kind) + strconv.For
 // sender is the receiver in an id.
 func sender(id string) string { return id[:min(len(id), lengthOfSender)] }
 
-// memory is what a Gate remembers of the webhooks that it must not take twice, the
-// oldest first.
+// memory is what a Gate remembers of the webhooks that it must not take twice, oldest
+// first.
 type memory []item
 
-// recall reads what of an annotation matters still. What nobody of us can have written
-// is left out.
+// recall reads what still matters of an annotation. It leaves out items that we cannot
+// have written.
 func recall(annotation string, now time.Time) memory {
 	lengths := map[byte][]int{opened: {lengthOfSender + lengthOfDelivery}, closed: {lengthOfSender + lengthOfDelivery}, forgotten: {0, lengthOfSender}}
 	var m memory
@@ -101,14 +101,14 @@ func (m memory) has(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.id == id })
 }
 
-// doubts returns whether a webhook may be one that closed and is forgotten. It could
-// open now: what a receiver makes of it may depend on headers that nobody signed.
+// doubts returns whether a webhook may be a forgotten one that closed. It could open now:
+// what a receiver makes of it may depend on headers that nobody signed.
 func (m memory) doubts(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.kind == forgotten && (i.id == "" || i.id == sender(id)) })
 }
 
-// fits returns whether a receiver has no more than its quota, and all have no more than
-// so many bytes.
+// fits returns whether a receiver is within its quota, and the whole annotation within a
+// number of bytes.
 func (m memory) fits(id string, room int) bool {
 	mine := 0
 	for _, i := range m {
@@ -119,10 +119,10 @@ func (m memory) fits(id string, room int) bool {
 	return mine <= maxDeliveries && m.size() <= room
 }
 
-// with returns the memory with another webhook. One that opens is refused if it cannot
-// be remembered, or if it may be a repetition. One that closes is not: it takes the
-// place of the oldest of its receiver that closed, and is itself forgotten if there is
-// none.
+// with returns the memory with one more webhook. One that opens is refused if it cannot be
+// remembered, or if it may be a repetition. One that closes is never refused: it takes the
+// place of the oldest one of its receiver that closed. If there is none, it is itself
+// forgotten.
 func (m memory) with(id string, action v1alpha1.RequestAction, room int, now time.Time) (memory, error) {
 	kind := byte(closed)
 	if action != v1alpha1.RequestClose {
@@ -145,8 +145,8 @@ func (m memory) with(id string, action v1alpha1.RequestAction, room int, now tim
 	return next, nil
 }
 
-// forget replaces an item by a note that there was one: of its receiver, or if there is
-// no room for that, of anybody.
+// forget replaces an item by a note that there was one. The note names its receiver, or
+// none if there is no room for that.
 func (m memory) forget(index, room int) memory {
 	dropped := m[index]
 	rest := slices.Delete(slices.Clone(m), index, index+1)
@@ -156,7 +156,7 @@ func (m memory) forget(index, room int) memory {
 	return rest.note(item{"", forgotten, dropped.at})
 }
 
-// note adds a note, or has the one that there is last as long.
+// note adds a note. If the same note is there already, it makes that one last as long.
 func (m memory) note(note item) memory {
 	for i := range m {
 		if m[i].kind == forgotten && m[i].id == note.id {
@@ -168,8 +168,8 @@ func (m memory) note(note item) memory {
 	return append(slices.Clone(m), note)
 }
 
-// remember returns the annotation of a Gate once it has taken a webhook, empty if that
-// is not to be remembered.
+// remember returns the annotation of a Gate after it has taken a webhook, empty if the
+// webhook is not remembered.
 func remember(obj *v1alpha1.Gate, a ask, now time.Time) (string, error) {
 	known := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
 	id := cmp.Or(a.delivery, a.repeats)
@@ -187,8 +187,8 @@ func remember(obj *v1alpha1.Gate, a ask, now time.Time) (string, error) {
 	return next.String(), err
 }
 
-// roomOf returns how many bytes the annotation may have beside the others of a Gate, and
-// a note.
+// roomOf returns how many bytes the annotation may have besides the other annotations of a
+// Gate and a note.
 func roomOf(obj *v1alpha1.Gate) int {
 	room := validation.TotalAnnotationSizeLimitB - maxRequestBytes - len(v1alpha1.DeliveriesAnnotation)
 	for name, value := range obj.Annotations {

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
-// What expressions of a GateReceiver read.
+// What the expressions of a GateReceiver read.
 const (
 	bodyVariable    = "req"
 	headersVariable = "headers"
@@ -26,8 +26,8 @@ const (
 )
 
 // secretHeaders are empty for expressions, whose errors are logged and answered. With a
-// signature, who reads the log could send the same once more. That there is one is no
-// secret, and flux-event takes what has none.
+// signature, a reader of the log could send the same request again. That there is a
+// signature is no secret, and flux-event also takes requests without one.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
@@ -48,7 +48,7 @@ type entry struct {
 	broken error
 }
 
-// compile returns an entry without tokens, nil if it could not verify anybody.
+// compile returns an entry without tokens, nil if it cannot verify anybody.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
 		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,
@@ -84,7 +84,7 @@ func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
 	return digests
 }
 
-// before returns whether a path that both have is that of this one: the older one's.
+// before returns whether a path that both have belongs to this one. The older one wins.
 func (e *entry) before(other *entry) bool {
 	if order := e.created.Compare(other.created); order != 0 {
 		return order < 0
@@ -140,7 +140,7 @@ func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (
 	}
 	action := v1alpha1.RequestAction(result)
 	if action != "" && !isAction(action) {
-		// What it is instead may be anything of what was sent.
+		// The actual value may be anything that was sent.
 		return "", errors.New("actionExpr is none of 'open', 'close' and ''")
 	}
 	return action, nil
@@ -153,8 +153,8 @@ func wrapped(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// readable returns the headers that expressions read. Of several with one name it
-// has all, as HTTP joins them.
+// readable returns the headers that expressions read. If a header occurs several times,
+// its values are joined as in HTTP.
 func readable(header http.Header) map[string]any {
 	values := map[string]any{}
 	for name, all := range maps.All(header) {
@@ -177,5 +177,5 @@ func (e *entry) wanted(hook *webhook) []types.NamespacedName {
 	return gates
 }
 
-// by is who a request is from, in the words of an annotation.
+// by is who a request is from, as an annotation says it.
 func (e *entry) by() string { return v1alpha1.ReceiverRequester + e.key.String() }

@@ -19,27 +19,27 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// What the load tester of Flagger answers.
+// Answers of the load tester of Flagger.
 const (
 	flaggerOK        = "OK"
 	flaggerApproved  = "Approved"
 	flaggerForbidden = "Forbidden"
 )
 
-// rollbackPrefix is what the name of a Gate begins with that says whether to roll back,
-// as in the load tester: that a Gate lets a rollout go on must never undo it.
+// rollbackPrefix begins the name of a Gate that says whether to roll back, as in the load
+// tester. So a Gate that lets a rollout go on never undoes it.
 const rollbackPrefix = "rollback."
 
-// Flagger answers what Flagger asks its load tester for manual gating. Checks are
-// answered from a cache. To open or close needs the token of a GateReceiver of type
-// generic, which then makes the request.
+// Flagger answers what Flagger asks its load tester for manual gating. Checks are answered
+// from a cache. To open or close needs the token of a GateReceiver of type generic, which
+// then makes the request.
 type Flagger struct {
-	// Handler has the limits, and makes requests. It is one of its own, so that
-	// webhooks take nothing from Flagger.
+	// Handler has the limits and makes requests. It is separate, so that webhooks take
+	// nothing from Flagger.
 	Handler *Handler
 	// Gates reads from a cache.
 	Gates client.Reader
-	// AllowCrossNamespaceRefs lets a canary use the Gates of other namespaces than its own.
+	// AllowCrossNamespaceRefs lets a canary use Gates in other namespaces than its own.
 	AllowCrossNamespaceRefs bool
 }
 
@@ -104,12 +104,12 @@ func (f *Flagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type canary struct {
 	name, namespace string
 	metadata        map[string]string
-	// fields are all that was sent, without the token.
+	// fields are everything that was sent, without the token.
 	fields map[string]any
 }
 
-// canaryOf reads the fields by their exact names and only once, so that expressions of
-// receivers see what is acted on.
+// canaryOf reads each field once, by its exact name, so that expressions of receivers see
+// what is acted on.
 func canaryOf(body []byte) (*canary, error) {
 	c := &canary{metadata: map[string]string{}}
 	if err := json.Unmarshal(body, &c.fields); err != nil {
@@ -135,8 +135,8 @@ func canaryOf(body []byte) (*canary, error) {
 	return c, nil
 }
 
-// gate returns the Gate that a canary means. It returns false for one that cannot
-// exist, and for one that the canary must not use.
+// gate returns the Gate that a canary means. It returns false for a Gate that cannot
+// exist, or that the canary must not use.
 func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedName, bool) {
 	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
 	if named := c.metadata["gate"]; named != "" {
@@ -151,8 +151,8 @@ func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedNam
 	return key, possible && (key.Namespace == c.namespace || f.AllowCrossNamespaceRefs)
 }
 
-// check answers whether a Gate is open. Whatever is in doubt is closed, for a rollback
-// as well: then nothing is rolled back.
+// check answers whether a Gate is open. In doubt it is closed, for a rollback too: then
+// nothing is rolled back.
 func (f *Flagger) check(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
 	key, ok := f.gate(c, endpoint)
 	if !ok || !f.open(r.Context(), key) {
@@ -199,9 +199,9 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 	}
 }
 
-// ask has the first receiver that the sender proved to be of, and that wants the same,
-// request an action. If there is none, what one of them answered counts more than that
-// it does not want this.
+// ask requests an action through the first receiver of the sender that wants the same. If
+// there is none, it returns the refusal of one of them, or Forbidden if they only want
+// something else.
 func (f *Flagger) ask(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName, action v1alpha1.RequestAction) *answer {
 	token := c.token(r.Header)
 	bearers, certain := f.Handler.Table.bearers(token, key)
@@ -230,16 +230,16 @@ func (f *Flagger) ask(ctx context.Context, r *http.Request, c *canary, key types
 	return result
 }
 
-// seesClosed waits until checks say that a Gate is closed. Who was told that it is must
-// not be told otherwise by the next check.
+// seesClosed waits until checks say that a Gate is closed. After we have said so, the next
+// check must not say otherwise.
 func (f *Flagger) seesClosed(ctx context.Context, key types.NamespacedName) bool {
 	return wait.PollUntilContextCancel(ctx, cacheInterval, true, func(ctx context.Context) (bool, error) {
 		return !f.open(ctx, key), nil
 	}) == nil
 }
 
-// token returns what the sender proves to be right with, empty for nothing. Flagger has
-// no way to set a header.
+// token returns the token that the sender presents, empty for none. Flagger cannot set a
+// header.
 func (c *canary) token(header http.Header) string {
 	token := bearer(header)
 	if token == "" {

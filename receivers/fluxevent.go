@@ -12,13 +12,13 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 )
 
-// gateKey of the metadata of an event, which spec.eventMetadata of an Alert can set,
-// names the Gates that it is for, separated by commas.
+// gateKey in the metadata of an event names the Gates that it is for, separated by commas.
+// spec.eventMetadata of an Alert can set it.
 const gateKey = "gate"
 
 // fluxEvent takes events of Flux as the Providers generic and generic-hmac of
-// notification-controller send them, or a controller itself. Where there is no
-// signature the path is the secret, as for generic.
+// notification-controller send them, or a controller itself. Without a signature the path
+// is the secret, as for generic.
 type fluxEvent struct{}
 
 func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
@@ -30,8 +30,8 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The event is read from the object that expressions read, so that both see the
-	// same where a key is there twice.
+	// The event is read from the object that expressions read. If a key is there twice,
+	// both see the same value.
 	var event eventv1.Event
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body, &event); err != nil {
 		return nil, fmt.Errorf("%w: the body is not an event of Flux", errMalformed)
@@ -51,7 +51,7 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	addShortKeys(body)
 	metadata, _ := body["metadata"].(map[string]any)
 	if value, ok := metadata[gateKey]; ok {
-		names, _ := value.(string) // an event has no other
+		names, _ := value.(string) // an event has only texts
 		if hook.gates = gateNames(names); len(hook.gates) == 0 {
 			return nil, fmt.Errorf("%w: metadata.%s names no Gate", errMalformed, gateKey)
 		}
@@ -72,9 +72,9 @@ func gateNames(list string) []string {
 	return names
 }
 
-// addShortKeys adds the metadata without the prefix of its keys, as
-// notification-controller passes it on, so that an expression need not know who sent
-// the event. What is there stays; of two prefixes, the first by name counts.
+// addShortKeys also adds the metadata without the prefix of its keys.
+// notification-controller passes it on like that, so an expression need not know who sent
+// the event. Existing keys stay. Of two prefixes, the first by name counts.
 func addShortKeys(body map[string]any) {
 	metadata, _ := body["metadata"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {

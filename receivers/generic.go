@@ -2,8 +2,8 @@ package receivers
 
 import "context"
 
-// generic takes any request: that the sender knows the path is the proof. The body
-// need not be JSON; a JSON object may say why in reason or message.
+// generic takes any request: the sender proves itself by knowing the path. The body need
+// not be JSON. A JSON object may say why in reason or message.
 type generic struct{}
 
 func (generic) verify(_ context.Context, in *incoming) (*webhook, error) {

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// github takes webhooks of GitHub: the body signed in X-Hub-Signature-256, or by old
-// servers in X-Hub-Signature, with the JSON in a form if the webhook is set up so.
+// github takes webhooks of GitHub. The body is signed in X-Hub-Signature-256, or by old
+// servers in X-Hub-Signature. The JSON is in a form if the webhook is set up that way.
 type github struct{}
 
 func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
@@ -19,8 +19,8 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if !signed(only(in.header, header), in.body, in.tokens, algorithm) {
 		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, header)
 	}
-	// They are not signed, so that who repeats a webhook may write into them: they
-	// must be there because GitHub sends them, and tell nothing apart.
+	// They are not signed, so anybody who repeats a webhook can write into them. They must
+	// be there because GitHub sends them, but they tell nothing apart.
 	event := only(in.header, "X-GitHub-Event")
 	if event == "" || only(in.header, "X-GitHub-Delivery") == "" {
 		return nil, fmt.Errorf("%w: X-GitHub-Event and X-GitHub-Delivery must both be there once", errMalformed)
@@ -54,7 +54,8 @@ func githubPayload(in *incoming) ([]byte, error) {
 	}
 }
 
-// githubReason is such as "workflow_run completed: success in org/repo by octocat".
+// githubReason returns a reason such as "workflow_run completed: success in org/repo by
+// octocat".
 func githubReason(event string, body map[string]any) string {
 	result := textAt(body, event, "conclusion")
 	if result == "" {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// gitlab takes webhooks of GitLab, which have the token as X-Gitlab-Token.
+// gitlab takes webhooks of GitLab, which send the token as X-Gitlab-Token.
 type gitlab struct{}
 
 func (gitlab) prove(_ context.Context, in *incoming) error {
@@ -36,7 +36,8 @@ func (g gitlab) verify(ctx context.Context, in *incoming) (*webhook, error) {
 	return hook, nil
 }
 
-// gitlabReason is such as "pipeline of main: success in group/project by jdoe".
+// gitlabReason returns a reason such as "pipeline of main: success in group/project by
+// jdoe".
 func gitlabReason(body map[string]any) string {
 	ref := textAt(body, "object_attributes", "ref")
 	if ref == "" {

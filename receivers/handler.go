@@ -18,8 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// Handler takes webhooks. Nothing that it logs or answers has a path, a token or a
-// signature in it.
+// Handler takes webhooks. It never logs or answers a path, a token or a signature.
 type Handler struct {
 	Table   *Table
 	Gates   *Gates
@@ -30,7 +29,7 @@ type Handler struct {
 	large room
 }
 
-// NewHandler returns a Handler for what is in a Table.
+// NewHandler returns a Handler for the receivers in a Table.
 func NewHandler(table *Table, gates *Gates, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Handler {
 	return &Handler{Table: table, Gates: gates, Clock: clock, Log: log, Metrics: metrics, large: room{of: map[share]int{}}}
 }
@@ -40,7 +39,7 @@ func NewHandler(table *Table, gates *Gates, clock clock.PassiveClock, log logr.L
 type answer struct {
 	code int
 	text string
-	// from is the receiver, zero if the sender has proved to be from none.
+	// from is the receiver, zero if the sender has not proved to be from one.
 	from types.NamespacedName
 	// details for the log.
 	details []any
@@ -65,8 +64,8 @@ func (h *Handler) recovered(w http.ResponseWriter) {
 	}
 }
 
-// answer reads a request and answers it. The path is looked up first, so that only who
-// has one takes memory. To all others it looks the same whether there is such a path.
+// answer reads a request and answers it. The path is looked up first, so that only senders
+// with an existing path take memory. All others cannot tell whether a path exists.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
 	if refused := acceptable(w, r, maxBodyBytes); refused != nil {
 		return refused
@@ -85,7 +84,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
-	// It counts as sent now: the receiver may have changed or gone while the body came.
+	// It counts as sent now: the receiver may have changed or gone while the body arrived.
 	in.body, in.now = body, h.Clock.Now()
 	if latest, _ := h.Table.find(in.path); a == nil && latest != e {
 		e = latest
@@ -102,8 +101,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
 	return a
 }
 
-// admit looks at the headers of a request. It returns whether they prove who sent it,
-// and how a stranger is to be answered, nil if the sender may be the right one.
+// admit looks at the headers of a request. It returns whether they prove who sent it, and
+// how to answer a stranger, nil if the sender may be the right one.
 func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *answer) {
 	if e == nil {
 		return false, &answer{code: http.StatusNotFound}
@@ -134,7 +133,7 @@ func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *answer {
 	return a
 }
 
-// pretend takes as long as the verification of a signature that is wrong.
+// pretend takes as long as verifying a wrong signature.
 func pretend(in *incoming) {
 	_, _ = genericHMAC{}.verify(context.Background(), in) // nobody can sign without a token
 }
@@ -185,7 +184,7 @@ func (h *Handler) wants(ctx context.Context, e *entry, in *incoming, hook *webho
 	return action, nil
 }
 
-// put requests an action of Gates in the name of a receiver.
+// put requests an action on Gates in the name of a receiver.
 func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook, action v1alpha1.RequestAction, gates []types.NamespacedName) *answer {
 	if refused := h.still(ctx, e, in); refused != nil {
 		return refused
@@ -200,8 +199,8 @@ func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook
 	return h.request(ctx, gates, a, in)
 }
 
-// still makes sure that the token was not taken out of its Secret since the Secret
-// was read last.
+// still makes sure that the token has not been removed from its Secret since the last
+// read.
 func (h *Handler) still(ctx context.Context, e *entry, in *incoming) *answer {
 	tokens, err := retried(ctx, func() ([]string, error) { return h.Table.tokens(ctx, e) })
 	switch {
@@ -220,8 +219,8 @@ func (h *Handler) still(ctx context.Context, e *entry, in *incoming) *answer {
 	return nil
 }
 
-// request asks all Gates. If not all could be asked the sender has to try again; those
-// that remember the webhook are passed over then.
+// request asks all Gates. If some could not be asked, the sender has to try again. Those
+// that remember the webhook are then skipped.
 func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a ask, in *incoming) *answer {
 	var errs []error
 	replayed := 0
@@ -253,8 +252,8 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 	return result
 }
 
-// told returns the words of those errors that are of one kind. What the other Gates have
-// met with is for the log: it may be in the words of the API server.
+// told returns the texts of the errors of one kind. The others are only for the log: they
+// may quote the API server.
 func told(errs []error, kind error) string {
 	var words []string
 	for _, err := range errs {
@@ -265,8 +264,7 @@ func told(errs []error, kind error) string {
 	return strings.Join(words, "\n")
 }
 
-// busy asks a sender to try again. It looks the same whether there is such a path or
-// not.
+// busy asks a sender to try again. It looks the same whether the path exists or not.
 func busy() *answer { return &answer{code: http.StatusServiceUnavailable} }
 
 // log says what came of a webhook.

@@ -16,9 +16,8 @@ import (
 
 const (
 	signatureHeader = "X-Signature"
-	// deliveryHeader tells two equal bodies of generic-hmac apart from one that was
-	// sent twice. It need not be there and is not signed: what is remembered is the
-	// body.
+	// deliveryHeader tells apart two equal bodies of generic-hmac from one that was sent
+	// twice. It is optional and not signed: the body is what is remembered.
 	deliveryHeader = "X-Delivery-Id"
 )
 
@@ -27,10 +26,10 @@ const maxTokens = 2
 
 var hashes = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
 
-// signed says whether a signature, <algorithm>=<hex>, is the HMAC of the body with one
-// of the tokens and one of the algorithms. It makes as many for any signature and any
-// tokens, so that the time does not tell what was wrong, nor which it was. Nobody can
-// sign with an empty one.
+// signed says whether a signature, <algorithm>=<hex>, is the HMAC of the body with one of
+// the tokens and one of the algorithms. It always computes the same number of HMACs, so
+// that the time does not tell what was wrong, or which token it was. An empty token never
+// matches.
 func signed(signature string, body []byte, tokens []string, algorithms ...string) bool {
 	name, digest, _ := strings.Cut(signature, "=")
 	sum, err := hex.DecodeString(digest)
@@ -63,7 +62,7 @@ func (genericHMAC) verify(_ context.Context, in *incoming) (*webhook, error) {
 	}
 	body := object(in.body)
 	hook := &webhook{reason: text(body, "reason", "message"), body: body}
-	// Another kind of time than RFC 3339 may mean anything.
+	// A time in another format than RFC 3339 may mean anything.
 	at, err := time.Parse(time.RFC3339, text(body, "timestamp"))
 	dated := err == nil
 	if dated {

@@ -14,13 +14,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
-// genericOIDC takes any request with a token of one of its issuers that is as the
-// issuer's validations want it. The body is as for generic.
+// genericOIDC takes any request with a token of one of its issuers that passes the
+// validations of the issuer. The body is as for generic.
 type genericOIDC struct {
 	providers map[string]*oidcProvider
 }
 
-// oidcProvider is an issuer and what its tokens must be like.
+// oidcProvider is an issuer and what its tokens must look like.
 type oidcProvider struct {
 	issuer      *issuer
 	audience    string
@@ -38,8 +38,8 @@ type oidcValidation struct {
 	message   string
 }
 
-// newGenericOIDC compiles the expressions of a spec. Keys are fetched when the first
-// token comes.
+// newGenericOIDC compiles the expressions of a spec. Keys are fetched when the first token
+// arrives.
 func newGenericOIDC(specs []v1alpha1.OIDCProvider) (*genericOIDC, error) {
 	if len(specs) == 0 {
 		return nil, errors.New("oidcProviders: at least one is needed")
@@ -133,8 +133,8 @@ func unverifiedIssuer(token string) string {
 	return text(object(payload), "iss")
 }
 
-// claimsOf returns the claims of a token that the issuer signed for us and that is
-// good now.
+// claimsOf returns the claims of a token that the issuer signed for us and that is valid
+// now.
 func (p *oidcProvider) claimsOf(ctx context.Context, token string, now time.Time) (map[string]any, error) {
 	keys := &keysAt{issuer: p.issuer, now: now}
 	verifier := oidc.NewVerifier(p.issuer.url, keys, &oidc.Config{
@@ -146,7 +146,7 @@ func (p *oidcProvider) claimsOf(ctx context.Context, token string, now time.Time
 	if keys.err != nil {
 		return nil, keys.err
 	}
-	// What the library says of a token may contain parts of it.
+	// The error of the library may contain parts of the token.
 	var expired *oidc.TokenExpiredError
 	switch {
 	case errors.As(err, &expired):

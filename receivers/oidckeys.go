@@ -18,8 +18,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// errKeys is neither errUnverified nor errMalformed: the token may well be good, and
-// its sender must try again.
+// errKeys is neither errUnverified nor errMalformed: the token may be good, and its sender
+// must try again.
 var errKeys = errors.New("the keys of the issuer cannot be had")
 
 // issuers by URL, kept when a spec changes.
@@ -28,7 +28,7 @@ var (
 	issuersMu sync.Mutex
 )
 
-// issuerOf returns the same for the same.
+// issuerOf returns the same issuer for the same URL.
 func issuerOf(url string) *issuer {
 	issuersMu.Lock()
 	defer issuersMu.Unlock()
@@ -42,7 +42,7 @@ func issuerOf(url string) *issuer {
 	return i
 }
 
-// issuer is an OpenID Connect issuer of a spec with the keys that it had when last
+// issuer is an OpenID Connect issuer of a spec, with the keys that it had when it was last
 // asked.
 type issuer struct {
 	url    string
@@ -60,13 +60,13 @@ type keySet struct {
 	fetched time.Time
 }
 
-// youngerThan returns keys that are no older than maxAge, fetched if need be, by one
-// request at a time and not soon after one that failed.
+// youngerThan returns keys no older than maxAge. If need be it fetches them, one request
+// at a time and not soon after one that failed.
 func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) (*keySet, error) {
 	if keys, ok, err := i.known(maxAge, now); ok {
 		return keys, err
 	}
-	// It goes on if its request is given up: others wait for the same.
+	// The fetch goes on if its request is given up: others wait for the same keys.
 	done := i.flight.DoChan("", func() (any, error) {
 		if keys, ok, err := i.known(maxAge, now); ok {
 			return keys, err
@@ -92,11 +92,11 @@ func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time
 	}
 }
 
-// known returns what needs no request.
+// known returns what is known without a request.
 func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Abs, lest a clock that was set back keep them for ever.
+	// Abs, so that a clock that was set back does not keep them for ever.
 	if i.keys != nil && now.Sub(i.keys.fetched).Abs() < maxAge {
 		return i.keys, true, nil
 	}
@@ -110,12 +110,12 @@ func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, erro
 type keysAt struct {
 	issuer *issuer
 	now    time.Time
-	// err is why there were none. The library makes a text of what we return.
+	// err is why there were none. The library turns what we return into a text.
 	err error
 }
 
-// VerifySignature implements oidc.KeySet. For a key that is not there, the keys are
-// fetched once more: the issuer may have a new one.
+// VerifySignature implements oidc.KeySet. If a key is missing, the keys are fetched once
+// more: the issuer may have a new one.
 func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	jws, err := jose.ParseSignedCompact(token, joseAlgorithms)
 	if err != nil {
@@ -147,7 +147,8 @@ func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errors.New("no key verifies the token")
 }
 
-// joseAlgorithms are those whose keys an issuer can publish: none and HS* are not.
+// joseAlgorithms are those whose keys an issuer can publish. none and HS* are not among
+// them.
 var joseAlgorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -161,9 +162,9 @@ func signingAlgorithms() []string {
 	return names
 }
 
-// oidcClient asks issuers, for as long as the context of a request says. Their answers
-// are bounded, and none sends us to another host than that of the spec or of its
-// discovery document.
+// oidcClient asks issuers, for as long as the context of a request allows. Their answers
+// are bounded. None can send us to another host than that of the spec or of its discovery
+// document.
 var oidcClient = &http.Client{
 	Transport: bounded{newTransport()},
 	CheckRedirect: func(request *http.Request, via []*http.Request) error {
@@ -196,8 +197,8 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// fetchKeys discovers where an issuer has its keys, and gets them. The errors of the
-// library are not passed on: they may contain what the other side sent.
+// fetchKeys discovers where an issuer has its keys, and gets them. It does not pass on the
+// errors of the library: they may contain what the other side sent.
 func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, oidcClient), url)
 	var mismatch *oidc.IssuerMismatchError
@@ -223,8 +224,8 @@ func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// getKeys returns the public keys at a URL. One that we cannot read is left out: it
-// is for an algorithm that we do not take.
+// getKeys returns the public keys at a URL. It leaves out keys that we cannot read: they
+// are for algorithms that we do not take.
 func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -261,8 +262,8 @@ func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// tooLong returns whether to verify with a key would take longer than any usual one.
-// Whoever may write a receiver chooses the issuer, and that the key.
+// tooLong returns whether verifying with a key would take longer than with any usual one.
+// The author of a receiver chooses the issuer, and the issuer chooses the key.
 func tooLong(key *jose.JSONWebKey) bool {
 	public, ok := key.Key.(*rsa.PublicKey)
 	return ok && public.N.BitLen() > maxRSABits

@@ -8,20 +8,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pace is how fast a sender has to send a body.
+// pace is how fast a sender must send a body.
 type pace struct {
-	// interval is how long so many bytes may take, or the rest of the body.
+	// interval is how long so many bytes, or the rest of the body, may take.
 	interval time.Duration
 	bytes    int
-	// whole is for all of the body.
+	// whole is how long the whole body may take.
 	whole time.Duration
 }
 
-// usualPace is that of all servers.
+// usualPace is the pace of all servers.
 var usualPace = pace{interval: progressInterval, bytes: progressBytes, whole: readTimeout}
 
-// keep returns a handler whose senders are cut off if they are too slow, also while
-// net/http reads what the handler has left.
+// keep returns a handler that cuts off senders that are too slow, even while net/http
+// reads what the handler has left.
 func (p pace) keep(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A deadline would end the context of a request without a body.
@@ -29,7 +29,7 @@ func (p pace) keep(next http.Handler) http.Handler {
 			now := clock.RealClock{}.Now()
 			body := &pacedBody{ReadCloser: r.Body, pace: p, conn: http.NewResponseController(w), end: now.Add(p.whole), came: p.bytes}
 			body.extend(now)
-			// net/http goes by the body of its own request.
+			// net/http looks at the body of its own request, so this is a copy.
 			paced := *r
 			paced.Body = body
 			r = &paced
@@ -38,21 +38,21 @@ func (p pace) keep(next http.Handler) http.Handler {
 	})
 }
 
-// pacedBody is a body that comes fast enough, or ends with os.ErrDeadlineExceeded.
+// pacedBody is a body that arrives fast enough, or ends with os.ErrDeadlineExceeded.
 type pacedBody struct {
 	io.ReadCloser
 	pace
 
 	conn *http.ResponseController
 	end  time.Time
-	// came is how many bytes did since the deadline was set by a reader.
+	// came is how many bytes have arrived since a reader set the deadline.
 	came int
 	err  error
 }
 
 // Read implements io.Reader.
 func (b *pacedBody) Read(into []byte) (int, error) {
-	// At the end of the body net/http takes the deadline away, and reads on.
+	// At the end of the body net/http removes the deadline and reads on.
 	if b.err != nil {
 		return 0, b.err
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// only returns the value of a header that is there once. Of two, a proxy before us
-// may have looked at the other one.
+// only returns the value of a header that occurs once. If there are two, a proxy in front
+// of us may have looked at the other one.
 func only(header http.Header, name string) string {
 	if values := header.Values(name); len(values) == 1 {
 		return values[0]
@@ -56,9 +56,9 @@ func phrase(prefix, value string) string {
 	return prefix + value
 }
 
-// mustBeRecent refuses a time that was signed too far from now. To say so, and not
-// that nothing was verified, tells nobody a secret: whoever has the signature knows
-// that it is right, and the sender whose clock is wrong must learn why.
+// mustBeRecent refuses a signed time that is too far from now. Saying so, instead of that
+// nothing was verified, reveals no secret: anybody who has the signature knows that it is
+// right, and a sender whose clock is wrong must learn why.
 func mustBeRecent(at, now time.Time) error {
 	if now.Sub(at).Abs() >= signedTimeTolerance {
 		return fmt.Errorf("%w: timestamp must be less than %s from now", errMalformed, signedTimeTolerance)

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	// errNoGate is for a Gate that does not exist or is about to go.
+	// errNoGate is for a Gate that does not exist or is being deleted.
 	errNoGate = errors.New("does not exist")
 	// errAway is for an API server that did not take the request in time.
 	errAway = errors.New("the request could not be written in time")
@@ -34,39 +34,38 @@ type ask struct {
 	window     *metav1.Duration
 	// delivery identifies the webhook, empty if it may come more than once.
 	delivery string
-	// repeats is a delivery that must not be among those that are remembered, empty for
-	// none.
+	// repeats is a delivery that must not be remembered already, empty for none.
 	repeats string
 }
 
 // Gates writes requests on Gates.
 type Gates struct {
-	// Client reads from the API server and writes to it. Its rate is bounded apart from
-	// that of the holds, so that senders keep nobody from being held.
+	// Client reads from the API server and writes to it. Its rate limit is separate from
+	// that of the holds, so that senders cannot delay a hold.
 	client.Client
-	// Events tells of a webhook that is refused because people have closed the Gate, nil
-	// for nobody.
+	// Events reports a webhook that is refused because people have closed the Gate. Nil
+	// reports to nobody.
 	Events record.EventRecorder
 
-	// writing lets requests on one Gate wait for each other rather than for the
-	// conflict that they would cause.
+	// writing makes requests on one Gate wait for each other, instead of causing a
+	// conflict.
 	writing turns
 }
 
-// NewGates returns Gates that are written by a client without a cache.
+// NewGates returns Gates that a client without a cache writes.
 func NewGates(c client.Client) *Gates {
 	return &Gates{Client: c, writing: turns{gates: map[types.NamespacedName]*turn{}}}
 }
 
-// request writes a request into the annotations of a Gate. It tries until the context
-// is done, as long as another try may help. What it has returned nil for is stored.
+// request writes a request into the annotations of a Gate. It tries until the context is
+// done, as long as another try may help. If it returns nil, the request is stored.
 func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, now time.Time) error {
 	done, err := g.writing.take(ctx, key)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	defer done()
-	perhaps := "" // what may have been written although the answer did not get through
+	perhaps := "" // what may have been written although the answer was lost
 	return until(ctx, func() (time.Duration, error) {
 		wrote, again, err := g.try(ctx, key, a, now, perhaps)
 		switch {
@@ -117,7 +116,7 @@ func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now ti
 	return gate.Requested(obj, a.action), transient(err), err
 }
 
-// refuse tells on a Gate that the request of a receiver is not even written.
+// refuse records on a Gate that the request of a receiver is not even written.
 func (g *Gates) refuse(obj *v1alpha1.Gate, a ask, cause error) {
 	if g.Events == nil {
 		return
@@ -129,7 +128,7 @@ func (g *Gates) refuse(obj *v1alpha1.Gate, a ask, cause error) {
 	}, corev1.EventTypeWarning, v1alpha1.RequestRefusedReason, "%s requested by %s is refused, %s", a.action, a.by, cause)
 }
 
-// retried calls a function until it returns no error, or one that a retry cannot mend,
+// retried calls a function until it succeeds, or fails in a way that a retry cannot fix,
 // or the context is done.
 func retried[T any](ctx context.Context, f func() (T, error)) (value T, err error) {
 	err = until(ctx, func() (time.Duration, error) {
@@ -142,8 +141,7 @@ func retried[T any](ctx context.Context, f func() (T, error)) (value T, err erro
 	return value, err
 }
 
-// until tries until there is no error, or no time after which another try may help, or
-// the context is done.
+// until tries until there is no error, or another try cannot help, or the context is done.
 func until(ctx context.Context, try func() (again time.Duration, err error)) error {
 	var again time.Duration
 	var err error
@@ -178,8 +176,8 @@ func write(obj *v1alpha1.Gate, a ask, now time.Time) error {
 	return nil
 }
 
-// cut bounds what a payload can put into an annotation and the log: one line, that
-// does nothing to a terminal.
+// cut bounds what a payload can put into an annotation and the log: one line that does
+// nothing to a terminal.
 func cut(reason string) string {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]

@@ -18,18 +18,18 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Server serves webhooks. Every replica does: none waits to be the leader.
+// Server serves webhooks. Every replica has one: none waits to be the leader.
 type Server struct {
 	// Addr to listen on.
 	Addr string
 	// Handler of all requests.
 	Handler http.Handler
-	// Table and Receivers say when to begin: once all receivers in the cache were
-	// looked at. A sender that finds nobody listening tries again, one that gets a 404
-	// need not.
+	// Table and Receivers say when to begin: once all receivers in the cache were looked
+	// at. A sender that finds nobody listening tries again. One that gets a 404 may not.
 	Table     *Table
 	Receivers client.Reader
-	// Ready returns once the Handler has what else it needs, nil if that is nothing.
+	// Ready returns once the Handler has everything else that it needs. Nil if it needs
+	// nothing.
 	Ready func(context.Context) error
 
 	listening atomic.Bool
@@ -65,8 +65,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return Serve(ctx, listener, s.Handler)
 }
 
-// awaitReceivers returns once all receivers were looked at that there are at first:
-// whoever goes on making new ones must not keep a replica from being ready.
+// awaitReceivers returns once all receivers that exist at first were looked at. Somebody
+// who keeps creating new ones must not keep a replica from being ready.
 func (s *Server) awaitReceivers(ctx context.Context) error {
 	var first map[types.NamespacedName]bool
 	return wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
@@ -82,7 +82,7 @@ func (s *Server) awaitReceivers(ctx context.Context) error {
 	})
 }
 
-// receivers returns those in the cache that stay.
+// receivers returns those in the cache that are not being deleted.
 func (s *Server) receivers(ctx context.Context) (map[types.NamespacedName]bool, error) {
 	list := &v1alpha1.GateReceiverList{}
 	if err := s.Receivers.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -102,7 +102,7 @@ func newServer(handler http.Handler, p pace) *http.Server {
 		Handler:           p.keep(handler),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// What it logs is about connections of strangers.
+		// It logs only about the connections of strangers.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

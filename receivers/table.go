@@ -27,14 +27,14 @@ type Table struct {
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]*entry
 	// paths has entries by the digest of a path, so that the time of a look-up says
-	// nothing about the paths that there are.
+	// nothing about the existing paths.
 	paths map[[sha256.Size]byte]*entry
 	// holders are the entries of type generic by the digest of a token, so that the time
-	// of a look-up says nothing about the tokens that there are, nor how many.
+	// of a look-up says nothing about the existing tokens, or how many there are.
 	holders map[[sha256.Size]byte]map[*entry]bool
-	// unsettled are those of which it is not known whether they can be ready.
+	// unsettled are receivers that may or may not be able to become ready.
 	unsettled map[types.NamespacedName]bool
-	// settled are all that were looked at, those of unsettled as well.
+	// settled are all receivers that were looked at, including the unsettled ones.
 	settled map[types.NamespacedName]bool
 }
 
@@ -47,7 +47,7 @@ func NewTable(secrets client.Reader) *Table {
 	}
 }
 
-// Refused is an error that a retry cannot mend.
+// Refused is an error that a retry cannot fix.
 type Refused struct {
 	reason string
 	error
@@ -84,8 +84,8 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 	return paths[0], nil
 }
 
-// keep has a receiver go on with the tokens that it had if its Secret cannot be read
-// just now: nothing is requested before that can be read again.
+// keep lets a receiver go on with the tokens that it had if its Secret cannot be read just
+// now. Nothing is requested before the Secret can be read again.
 func (t *Table) keep(e *entry) bool {
 	t.mu.RLock()
 	before := t.entries[e.key]
@@ -105,8 +105,8 @@ func (t *Table) Forget(key types.NamespacedName) {
 	delete(t.settled, key)
 }
 
-// put replaces an entry, nil for none. It returns the receiver that has one of the
-// paths already.
+// put replaces an entry, nil for none. It returns the receiver that already has one of the
+// paths.
 func (t *Table) put(key types.NamespacedName, e *entry, unsettled bool) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +120,7 @@ func (t *Table) put(key types.NamespacedName, e *entry, unsettled bool) string {
 	if e == nil {
 		return ""
 	}
-	// All replicas must agree on whose a path is, in whatever order they look.
+	// All replicas must agree on the owner of a path, no matter in which order they look.
 	for _, digest := range e.paths() {
 		if other := t.paths[digest]; other != nil && !e.before(other) {
 			return other.key.String()
@@ -165,8 +165,8 @@ func (t *Table) drop(e *entry) {
 	}
 }
 
-// find returns the receiver of a path, nil if there is none. certain is false if
-// there may be one all the same.
+// find returns the receiver of a path, nil if there is none. certain is false if there may
+// be one anyway.
 func (t *Table) find(path string) (e *entry, certain bool) {
 	digest := sha256.Sum256([]byte(path))
 	t.mu.RLock()
@@ -211,7 +211,7 @@ func pathsOf(key types.NamespacedName, tokens []string) []string {
 	return paths
 }
 
-// tokens returns those that are good at present, the current one first.
+// tokens returns those that are valid now, the current one first.
 func (t *Table) tokens(ctx context.Context, e *entry) ([]string, error) {
 	if e.spec.SecretRef == nil {
 		return nil, nil
@@ -219,7 +219,7 @@ func (t *Table) tokens(ctx context.Context, e *entry) ([]string, error) {
 	secret := &corev1.Secret{}
 	name := types.NamespacedName{Namespace: e.key.Namespace, Name: e.spec.SecretRef.Name}
 	if wrong := validation.NameIsDNSSubdomain(name.Name, false); len(wrong) > 0 {
-		// A retry would not mend it, and all unknown paths would be answered 503.
+		// A retry would not fix it, and all unknown paths would be answered with 503.
 		return nil, &Refused{v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot exist: %s", name, wrong[0])}
 	}
 	err := t.Secrets.Get(ctx, name, secret)

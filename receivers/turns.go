@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// turns lets requests on one Gate wait for each other, and for no other Gate's: who
-// may write one in a namespace must not keep others from being closed.
+// turns makes requests on one Gate wait for each other, and for no other Gate's. Somebody
+// who may write a Gate in one namespace must not keep others from being closed.
 type turns struct {
 	mu    sync.Mutex
 	gates map[types.NamespacedName]*turn
 }
 
-// turn is that of a Gate, as long as somebody has it or waits for it.
+// turn belongs to a Gate as long as somebody has it or waits for it.
 type turn struct {
 	taken chan struct{}
 	users int
 }
 
-// take waits for the turn of a Gate, or until the context is done, and returns what
-// gives it back.
+// take waits for the turn of a Gate, or until the context is done. It returns a function
+// that gives the turn back.
 func (t *turns) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	t.mu.Lock()
 	this := t.gates[key]

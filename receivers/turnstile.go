@@ -8,28 +8,30 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// turnstile lets one after the other pass, in the order in which they come, and so many
-// in a second. Who is early waits and is not refused: nobody knows yet who is a stranger.
+// turnstile lets callers pass one after the other, in the order in which they come, and
+// only so many per second. An early one waits and is not refused: nobody knows yet who is
+// a stranger.
 type turnstile struct {
 	one  *semaphore.Weighted
 	rate *rate.Limiter
 }
 
-// keyWork is for what costs most of what anybody may ask for: to verify a signature with
-// the key of an issuer.
+// keyWork is for the most expensive thing that anybody may ask for: to verify a signature
+// with the key of an issuer.
 var keyWork = newTurnstile(keyWorkPerSecond)
 
 func newTurnstile(perSecond rate.Limit) *turnstile {
 	return &turnstile{one: semaphore.NewWeighted(1), rate: rate.NewLimiter(perSecond, 1)}
 }
 
-// do calls a function once it is the turn of the caller, or returns an error if the
-// context is done before.
+// do calls a function when it is the caller's turn, or returns an error if the context is
+// done first.
 func (t *turnstile) do(ctx context.Context, f func()) error {
 	err := t.one.Acquire(ctx, 1)
 	if err == nil {
 		defer t.one.Release(1)
-		// Who waits here is alone: one that gives up takes nothing from those behind it.
+		// Only one caller waits here. If it gives up, it takes nothing from those behind
+		// it.
 		err = t.rate.Wait(ctx)
 	}
 	if err != nil {

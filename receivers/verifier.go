@@ -19,7 +19,7 @@ type incoming struct {
 	path   string
 	header http.Header
 	body   []byte
-	// tokens that are good at present, none for generic-oidc.
+	// tokens that are valid now, none for generic-oidc.
 	tokens []string
 	// now is when the request was read.
 	now time.Time
@@ -33,23 +33,23 @@ type webhook struct {
 	event string
 	// reason is why, in the words of the payload, empty if it has none.
 	reason string
-	// delivery tells a webhook from all others of its sender, empty if that gives
-	// nothing to tell by. No two with the same are taken within the replay window.
+	// delivery tells a webhook from all others of its sender, empty if nothing does. No
+	// two with the same delivery are taken within the replay window.
 	delivery string
-	// repeats is a delivery that this one must not be a repetition of, although it is
-	// not to be remembered itself: of a signed body whose sender gave nothing to tell by.
-	// Who captured one that was remembered can leave out a header that is not signed.
+	// repeats is a delivery that this webhook must not repeat, although the webhook itself
+	// is not remembered. It is for a signed body whose sender gave nothing to tell it by:
+	// somebody who captured a remembered one can leave out a header that is not signed.
 	repeats string
 	// body is the JSON object that was sent, as expressions read it.
 	body map[string]any
 	// claims of the token, for generic-oidc.
 	claims map[string]any
-	// gates are the only ones of spec.gates that the sender wants, nil for all.
+	// gates are those of spec.gates that the sender wants, nil for all.
 	gates []string
 }
 
-// A verifier says whether a request is from who it must be from, and what it says.
-// It knows nothing of Gates.
+// A verifier says whether a request is from the right sender, and what it says. It knows
+// nothing about Gates.
 type verifier interface {
 	// verify returns an error that wraps errUnverified if the request may be from
 	// anybody, and one that wraps errMalformed if it is from the right sender but
@@ -57,8 +57,7 @@ type verifier interface {
 	verify(ctx context.Context, in *incoming) (*webhook, error)
 }
 
-// A headerVerifier is a verifier that needs no more than the headers to know who sent a
-// request.
+// A headerVerifier is a verifier that can tell from the headers alone who sent a request.
 type headerVerifier interface {
 	verifier
 	// prove returns an error as verify does unless the headers prove it.
@@ -66,9 +65,9 @@ type headerVerifier interface {
 }
 
 var (
-	// errUnverified must look to the sender as if there were no such path.
+	// errUnverified must look to the sender as if the path did not exist.
 	errUnverified = errors.New("not verified")
-	// errMalformed is told to the sender, who has proved to be the right one.
+	// errMalformed is for the sender, who has proved to be the right one.
 	errMalformed = errors.New("malformed")
 )
 
@@ -94,15 +93,14 @@ func verifierOf(spec *v1alpha1.GateReceiverSpec) (verifier, error) {
 	}
 }
 
-// equal compares in a time that says nothing about where they differ, nor about the
-// length of either.
+// equal compares in a time that does not tell where the two differ, or how long they are.
 func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// equalToAny compares with all, so that the time does not tell which it was. Nothing
-// is equal to an empty secret.
+// equalToAny compares with all secrets, so that the time does not tell which one it was.
+// An empty secret never matches.
 func equalToAny(value string, secrets []string) bool {
 	found := false
 	for _, secret := range secrets {
@@ -113,8 +111,8 @@ func equalToAny(value string, secrets []string) bool {
 	return found
 }
 
-// object returns the JSON object in a body. One that is none is an empty object: not
-// every sender has something to say.
+// object returns the JSON object in a body, empty if there is none: not every sender has
+// something to say.
 func object(body []byte) map[string]any {
 	fields := map[string]any{}
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {

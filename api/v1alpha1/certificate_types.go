@@ -6,15 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DefaultSafetyMargin is the spec.certificates.safetyMargin of a Gate that has
-// none.
+// DefaultSafetyMargin applies if a Gate has no spec.certificates.safetyMargin.
 const DefaultSafetyMargin = 24 * time.Hour
 
 // CertificatePolicy says how a closed Gate treats Certificates of cert-manager
 // and certificates of Machines that are about to expire.
 type CertificatePolicy struct {
-	// SafetyMargin is how long before its expiry a certificate is renewed although
-	// the Gate is closed, from 1m to 8784h (366 days). For a Certificate of
+	// SafetyMargin is how long before its expiry a certificate is renewed even
+	// though the Gate is closed, from 1m to 8784h (366 days). For a Certificate of
 	// cert-manager it is at most a sixth of its lifetime. Defaults to 24h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -33,14 +32,14 @@ type CertificatePolicy struct {
 const (
 	// RenewalDeferredCondition is True while a closed Gate defers the renewal.
 	RenewalDeferredCondition = "RenewalDeferred"
-	// RenewalDisabledCondition is True while a strict Gate is closed of which no
+	// RenewalDisabledCondition is True while a strict Gate is closed and no
 	// opening is in sight: the certificate expires unless somebody acts.
 	RenewalDisabledCondition = "RenewalDisabled"
 	// RenewalWindowBypassedCondition is True while a certificate is being renewed
 	// although a Gate is closed.
 	RenewalWindowBypassedCondition = "RenewalWindowBypassed"
-	// RenewalConfigInvalidCondition is True while the renewal is not held as the
-	// Gate says, because of the configuration of the Gate or of the Certificate.
+	// RenewalConfigInvalidCondition is True while the configuration of the Gate or
+	// of the Certificate keeps the renewal from being held as the Gate says.
 	RenewalConfigInvalidCondition = "RenewalConfigInvalid"
 	// ActivatedCondition is True while the issued certificate is in the Secret that
 	// the annotation gating.toolkit.fluxcd.io/activate-into names.
@@ -49,21 +48,21 @@ const (
 
 // Reasons of the conditions of a Certificate.
 const (
-	// OutsideAllowedWindowReason is that of RenewalDeferred.
+	// OutsideAllowedWindowReason is the reason of RenewalDeferred.
 	OutsideAllowedWindowReason = "OutsideAllowedWindow"
-	// UserConfiguredReason is that of RenewalDisabled.
+	// UserConfiguredReason is the reason of RenewalDisabled.
 	UserConfiguredReason = "UserConfigured"
-	// ExpiryImminentReason is that of RenewalWindowBypassed.
+	// ExpiryImminentReason is the reason of RenewalWindowBypassed.
 	ExpiryImminentReason = "ExpiryImminent"
-	// RenewalWithinMarginReason is that of RenewalDeferred=False if the certificate
-	// is renewed only when the safety margin has begun.
+	// RenewalWithinMarginReason is the reason of RenewalDeferred=False if the
+	// certificate is renewed only after the safety margin has begun.
 	RenewalWithinMarginReason = "RenewalWithinMargin"
-	// WindowIgnoredReason is that of RenewalConfigInvalid if cert-manager plans the
-	// renewal for another time than the deadline that the controller has set, and the
-	// controller has disabled it instead.
+	// WindowIgnoredReason is the reason of RenewalConfigInvalid if cert-manager
+	// plans the renewal for another time than the deadline that the controller
+	// set. The controller has disabled the renewal instead.
 	WindowIgnoredReason = "WindowIgnored"
-	// UnsupportedVersionReason is that of RenewalConfigInvalid if the version of
-	// cert-manager cannot do what the Gate says.
+	// UnsupportedVersionReason is the reason of RenewalConfigInvalid if this
+	// version of cert-manager cannot do what the Gate says.
 	UnsupportedVersionReason = "UnsupportedVersion"
 )
 
@@ -72,12 +71,12 @@ const (
 const (
 	// ActivatedReason means that the issued certificate was promoted.
 	ActivatedReason = "Activated"
-	// ActivationFailedReason means that it cannot be promoted, see the message. Also
-	// the reason of an entry in status.failures.
+	// ActivationFailedReason means that the issued certificate cannot be promoted.
+	// The message says why. Also a reason in status.failures.
 	ActivationFailedReason = "ActivationFailed"
 	// NotIssuedReason means that there is no certificate to promote yet.
 	NotIssuedReason = "NotIssued"
-	// NotYetValidReason means that the issued certificate is valid in the future only.
+	// NotYetValidReason means that the issued certificate is not valid yet.
 	NotYetValidReason = "NotYetValid"
 	// RolledBackReason means that somebody has changed the Secret since the issued
 	// certificate was promoted into it.

@@ -12,34 +12,35 @@ const (
 
 // Reasons of the condition Opened, in their order of precedence.
 const (
-	// InvalidSpecReason means that the spec does not compile. The last state stays, except
-	// that a close already due or requested happens. Also the reason of Stalled.
+	// InvalidSpecReason means that the spec does not compile. The Gate keeps its
+	// last state, but closes if a close is already due or requested. Also the
+	// reason of Stalled.
 	InvalidSpecReason = "InvalidSpec"
 	// CloseRequestedReason means that a close request is in force.
 	CloseRequestedReason = "CloseRequested"
-	// ClosePeriodReason means that now is in a close period.
+	// ClosePeriodReason means that the Gate is in a close period.
 	ClosePeriodReason = "ClosePeriod"
 	// DependencyNotReadyReason means that an object of spec.watch is not ready.
 	DependencyNotReadyReason = "DependencyNotReady"
 	// OpenRequestedReason means that an open request is in force.
 	OpenRequestedReason = "OpenRequested"
-	// NotYetActiveReason means that now is before spec.notBefore.
+	// NotYetActiveReason means that spec.notBefore is still to come.
 	NotYetActiveReason = "NotYetActive"
-	// ExpiredReason means that now is at or after spec.notAfter.
+	// ExpiredReason means that spec.notAfter has come.
 	ExpiredReason = "Expired"
 	// ExceptionAppliesReason means that a GateException decides.
 	ExceptionAppliesReason = "Exception"
-	// WindowOpenReason means that now is in a window.
+	// WindowOpenReason means that the Gate is in a window.
 	WindowOpenReason = "WindowOpen"
-	// OutsideWindowsReason means that the Gate has windows and now is in none of them.
+	// OutsideWindowsReason means that the Gate has windows and is in none of them.
 	OutsideWindowsReason = "OutsideWindows"
-	// OutsideClosePeriodsReason means that the Gate is opened by default, has close
-	// periods, and now is in none of them.
+	// OutsideClosePeriodsReason means that the Gate is open by default, has close
+	// periods and is in none of them.
 	OutsideClosePeriodsReason = "OutsideClosePeriods"
-	// DefaultReason means that nothing but spec.default decides.
+	// DefaultReason means that only spec.default decides.
 	DefaultReason = "Default"
-	// TimeUnknownReason means that the Gate would open, if only the API server said that
-	// it is time.
+	// TimeUnknownReason means that the Gate would open, but the API server has not
+	// confirmed that it is time.
 	TimeUnknownReason = "TimeUnknown"
 )
 
@@ -56,7 +57,7 @@ const (
 	GateNotReadyReason = "GateNotReady"
 	// InForceReason means that the exception applies.
 	InForceReason = "InForce"
-	// PendingReason means that now is before spec.validFrom.
+	// PendingReason means that spec.validFrom is still to come.
 	PendingReason = "Pending"
 	// WaitingApprovalReason means that not enough people have approved it.
 	WaitingApprovalReason = "WaitingApproval"
@@ -69,19 +70,19 @@ const (
 const (
 	// ExceptionActivatedReason means that the exception began to apply.
 	ExceptionActivatedReason = "ExceptionActivated"
-	// ExceptionInterruptedReason means that the exception does not apply at present
-	// although it did.
+	// ExceptionInterruptedReason means that the exception applied before, but does
+	// not at present.
 	ExceptionInterruptedReason = "ExceptionInterrupted"
-	// ExceptionExpiredReason means that the exception applies no more.
+	// ExceptionExpiredReason means that the exception no longer applies.
 	ExceptionExpiredReason = "ExceptionExpired"
 	// ApprovedReason means that somebody approved the exception.
 	ApprovedReason = "Approved"
 	// ApprovalsVoidedReason means that the exception was edited after people had
 	// approved it.
 	ApprovalsVoidedReason = "ApprovalsVoided"
-	// ApprovalRefusedReason means that an approval does not count: it names no
-	// generation and uid of the exception, or other ones than the present, or nobody has
-	// stamped who made it.
+	// ApprovalRefusedReason means that an approval does not count: it does not
+	// name the present generation and uid of the exception, or nobody has stamped
+	// who made it.
 	ApprovalRefusedReason = "ApprovalRefused"
 )
 
@@ -93,13 +94,13 @@ const (
 	TargetsFailedReason = "TargetsFailed"
 )
 
-// Reasons of the condition Ready of a GateReceiver besides Succeeded, as those of a
-// Receiver of notification-controller.
+// Reasons of the condition Ready of a GateReceiver besides Succeeded. A
+// Receiver of notification-controller has the same.
 const (
 	// TokenNotFoundReason means that the Secret cannot be read or has no token.
 	TokenNotFoundReason = "TokenNotFound"
 	// InvalidCELExpressionReason means that an expression does not compile or has
-	// another type than it must have. Also a reason of Stalled.
+	// the wrong type. Also a reason of Stalled.
 	InvalidCELExpressionReason = "InvalidCELExpression"
 )
 
@@ -112,19 +113,19 @@ const (
 	GateNotFoundReason = "GateNotFound"
 	// GateOpenedReason means that the target is released.
 	GateOpenedReason = "GateOpened"
-	// ResumedReason means that somebody resumed the target, and the Gate respects that, or
-	// that somebody suspended it thereafter.
+	// ResumedReason means that somebody resumed the target and the Gate respects
+	// that, or that somebody suspended it afterwards.
 	ResumedReason = "Resumed"
 	// HeldAgainReason means that somebody resumed the target while it was held.
 	HeldAgainReason = "HeldAgain"
 )
 
-// RequestAcceptedReason is that of the event on a Gate that accepts a request, and on the
-// targets that it holds then.
+// RequestAcceptedReason is the reason of the event on a Gate that accepts a
+// request, and on the targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"
 
-// RequestRefusedReason is that of the event on a Gate whose request annotation has a value
-// that cannot be used, and on the targets that it holds then.
+// RequestRefusedReason is the reason of the event on a Gate whose request
+// annotation has an unusable value, and on the targets that it holds then.
 const RequestRefusedReason = "RequestRefused"
 
 // Reasons in status.failures.
@@ -140,8 +141,9 @@ const (
 	// WriteFailedReason means that the API server refused to hold or to release the
 	// target, or to write a GateLock first.
 	WriteFailedReason = "WriteFailed"
-	// StatusWriteFailedReason means that the target is as the Gate wants it, but that the
-	// condition which says so could not be written, or the target not be read for it.
+	// StatusWriteFailedReason means that the target is as the Gate wants it, but
+	// the condition that says so could not be written, or the target could not be
+	// read for it.
 	StatusWriteFailedReason = "StatusWriteFailed"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"

@@ -7,19 +7,18 @@ const MaxExceptions = 10
 
 // ExceptionPolicy says which GateExceptions of a Gate count.
 type ExceptionPolicy struct {
-	// Approvals is how many people must have approved an exception before it
-	// counts, from 0 to 10. None of those who wrote it can approve it. Defaults to
-	// 0. A value above 0 needs config/policies: without it, no exception of this
-	// Gate counts.
+	// Approvals is how many people must approve an exception before it counts,
+	// from 0 to 10. None of those who wrote it can approve it. Defaults to 0. A
+	// value above 0 needs config/policies: without it, no exception of this Gate
+	// counts.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	Approvals int32 `json:"approvals,omitempty"`
 }
 
-// ExceptionRecord is what a Gate knows of one of its GateExceptions, or of a
-// stretch of time in which that applied: one that was interrupted has a record
-// for each.
+// ExceptionRecord is what a Gate knows of one of its GateExceptions. One that
+// was interrupted has a record for each stretch of time in which it applied.
 type ExceptionRecord struct {
 	// Name of the GateException.
 	Name string `json:"name"`
@@ -41,8 +40,8 @@ type ExceptionRecord struct {
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// ExpiredAt is when the exception ended: at validUntil, or before that if it
-	// was interrupted, deleted or moved into the past.
+	// ExpiredAt is when the exception ended: at validUntil, or earlier if it was
+	// interrupted, deleted or moved into the past.
 	// +optional
 	ExpiredAt *metav1.Time `json:"expiredAt,omitempty"`
 }

@@ -12,7 +12,7 @@ const (
 	// GateKind is the kind of a Gate.
 	GateKind = "Gate"
 
-	// DefaultInterval is the spec.interval of a Gate that has none.
+	// DefaultInterval applies if a Gate has no spec.interval.
 	DefaultInterval = time.Minute
 
 	// MaxPeriods is the number of windows and close periods that a Gate can have
@@ -65,8 +65,9 @@ type GateSpec struct {
 	Interval metav1.Duration `json:"interval,omitzero"`
 
 	// Default is the state of the Gate while nothing else decides: closed or
-	// opened. A closed Gate opens in windows and by open requests, an opened one
-	// closes in close periods and by close requests.
+	// opened. A Gate that is closed by default opens in windows and on open
+	// requests. One that is opened by default closes in close periods and on close
+	// requests.
 	// +required
 	Default State `json:"default"`
 
@@ -148,9 +149,9 @@ type GateSpec struct {
 	// +optional
 	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
 
-	// Watch lists objects that must be ready, or the Gate is closed: while one of
+	// Watch lists objects that must be ready for the Gate to open. While one of
 	// them is not ready or does not exist, neither a window nor an open request
-	// opens the Gate. At most 16, each of them once.
+	// opens the Gate. At most 16, each once.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be watched only once"
 	// +listType=atomic
@@ -204,7 +205,7 @@ type Transition struct {
 	// State of the Gate from then on: closed or opened.
 	State State `json:"state"`
 
-	// Reason of that state, such as WindowOpen: one of those of the condition
+	// Reason of that state, such as WindowOpen. It is a reason of the condition
 	// Opened.
 	Reason string `json:"reason"`
 
@@ -214,7 +215,7 @@ type Transition struct {
 	By string `json:"by,omitempty"`
 }
 
-// TargetCounts has the number of targets by what became of them.
+// TargetCounts counts the targets by what became of them.
 type TargetCounts struct {
 	// Total is the number of objects that the Gate governs.
 	Total int64 `json:"total"`
@@ -232,6 +233,11 @@ type TargetCounts struct {
 	// are activated instead.
 	// +optional
 	Exempt int64 `json:"exempt,omitempty"`
+
+	// Pending is the number of objects that are about to be held or released.
+	// Those that wait for their turn in a paced release do not count.
+	// +optional
+	Pending int64 `json:"pending,omitempty"`
 
 	// Failed is the number of objects and of target references that are not as the
 	// Gate wants them. See status.failures.
@@ -268,38 +274,38 @@ type GateStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// RequestedAt is the time of the request that is in force or was last.
+	// RequestedAt is the time of the request in force, or of the last one.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
 
-	// ResetToDefaultAt is the time at which that request ends. It is the same as
-	// requestedAt if the request only brought the Gate back early to what it is
-	// by itself, and missing if the request lasts until the opposite one.
+	// ResetToDefaultAt is when that request ends. It equals requestedAt if the
+	// request only brought the Gate back early to the state that it has by itself.
+	// Missing if the request lasts until the opposite one.
 	// +optional
 	ResetToDefaultAt *metav1.Time `json:"resetToDefaultAt,omitempty"`
 
-	// LastRequest is the request accepted last.
+	// LastRequest is the last accepted request.
 	// +optional
 	LastRequest *LastRequest `json:"lastRequest,omitempty"`
 
-	// Requests are the accepted requests that are in force, or that were last,
-	// those that they have ended, and those that are planned. Closes in force are
-	// kept unless a later one lasts as long.
+	// Requests are the accepted requests: those in force or the last ones, those
+	// that they have ended, and the planned ones. A close in force is kept unless
+	// a later one lasts as long.
 	// +kubebuilder:validation:MaxItems=48
 	// +listType=atomic
 	// +optional
 	Requests []AcceptedRequest `json:"requests,omitempty"`
 
-	// HandledRequests is what is remembered of the annotations for open and close
-	// requests.
+	// HandledRequests is what the controller remembers of the annotations for open
+	// and close requests.
 	// +listType=map
 	// +listMapKey=action
 	// +optional
 	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
 
-	// LastTransition is when the Gate got the state that it has. Its reason and
-	// its by are those of now. If the Gate has changed its state and changed it
-	// back while nobody looked, it is when somebody looked.
+	// LastTransition is when the Gate got its present state. Its reason and by are
+	// the present ones. If the Gate changed its state and changed it back while
+	// nobody looked, it is when somebody looked.
 	// +optional
 	LastTransition *Transition `json:"lastTransition,omitempty"`
 
@@ -322,22 +328,22 @@ type GateStatus struct {
 	// +optional
 	Machines *MachineStatus `json:"machines,omitempty"`
 
-	// Failures are the targets that are not as the Gate wants them, the newest
-	// first. At most 10: status.targets.failed counts all.
+	// Failures are the targets that are not as the Gate wants them, newest first.
+	// At most 10: status.targets.failed counts all.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	Failures []TargetFailure `json:"failures,omitempty"`
 
 	// Exceptions are the GateExceptions of this Gate: those that apply, those that
-	// will, and the last of those that did. At most 10; expired ones make room
+	// will, and the latest of those that did. At most 10. Expired ones are dropped
 	// first.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
-	// Watch is what the controller saw of the objects of spec.watch, in their
+	// Watch is what the controller saw of the objects in spec.watch, in the same
 	// order.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic

@@ -29,13 +29,13 @@ const (
 type ExceptionType string
 
 const (
-	// ExceptionExtend puts the Gate out of its default state in the windows, besides
-	// when the schedule does.
+	// ExceptionExtend takes the Gate out of its default state in the windows, in
+	// addition to the schedule.
 	ExceptionExtend ExceptionType = "extend"
 	// ExceptionSuspend keeps the Gate in its default state in the windows.
 	ExceptionSuspend ExceptionType = "suspend"
-	// ExceptionReplace puts the Gate out of its default state in the windows, and only
-	// then.
+	// ExceptionReplace takes the Gate out of its default state in the windows, and
+	// at no other time.
 	ExceptionReplace ExceptionType = "replace"
 )
 
@@ -53,10 +53,10 @@ type GateExceptionSpec struct {
 	GateRef GateReference `json:"gateRef"`
 
 	// Type says how the windows change the schedule of the Gate: extend adds them
-	// to it, suspend takes them out of it, and replace uses them in its place. The
-	// schedule is when the windows and close periods of the Gate put it out of its
-	// default state. So a Gate with default: closed is opened in the windows by
-	// extend, and kept closed in them by suspend.
+	// to it, suspend takes them out of it, and replace uses them instead of it.
+	// The schedule is the times when the windows and close periods of the Gate
+	// take it out of its default state. So with default: closed, extend opens the
+	// Gate in the windows, and suspend keeps it closed in them.
 	// +required
 	Type ExceptionType `json:"type"`
 
@@ -72,21 +72,21 @@ type GateExceptionSpec struct {
 	// +required
 	ValidUntil metav1.Time `json:"validUntil"`
 
-	// LeadTime keeps the schedule from starting what a window would soon end. What
-	// would start less than this time before a window waits until that window is
-	// over; what runs already goes on until the window. Only for type suspend.
-	// From 1s to 2160h (90 days), such as 1h. If omitted, there is none.
+	// LeadTime is how long before each window the schedule starts nothing new.
+	// What would start less than this time before a window waits until the window
+	// is over. What is already running goes on until the window. Only for type
+	// suspend. From 1s to 2160h (90 days), such as 1h. If omitted, there is none.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
 	// +optional
 	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
 
-	// Windows are the periods in which the exception changes the schedule, as in a
-	// Gate. Those without a time zone are in spec.timeZone of the Gate. What is
-	// outside of validFrom and validUntil does not count. At most 100. Required
-	// for types extend and suspend; an exception of type replace without windows
-	// keeps the Gate in its default state.
+	// Windows are the periods in which the exception changes the schedule, written
+	// as in a Gate. Their time zone defaults to spec.timeZone of the Gate. Time
+	// outside validFrom and validUntil does not count. At most 100. Required for
+	// types extend and suspend. An exception of type replace without windows keeps
+	// the Gate in its default state.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
@@ -95,8 +95,8 @@ type GateExceptionSpec struct {
 
 	// TTLAfterExpired is how long after validUntil the controller deletes the
 	// exception, from 0s to 87600h (10 years), such as 720h. If omitted, it is
-	// kept for audit until somebody deletes it. Omit it for an exception that is
-	// in Git, and remove that there: Flux would create it again.
+	// kept for audit until somebody deletes it. Omit it for an exception in Git,
+	// and remove the exception there: Flux would create it again.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
@@ -123,7 +123,7 @@ const (
 	ExceptionPending ExceptionState = "Pending"
 	// ExceptionActive applies.
 	ExceptionActive ExceptionState = "Active"
-	// ExceptionExpired applies no more, and never will again as it is.
+	// ExceptionExpired no longer applies, and never will unless somebody edits it.
 	ExceptionExpired ExceptionState = "Expired"
 )
 
@@ -136,8 +136,8 @@ type Approval struct {
 	// At is when the controller saw the approval.
 	At metav1.Time `json:"at"`
 
-	// Generation of the exception that was approved. It does not count for
-	// another.
+	// Generation of the exception that was approved. The approval does not count
+	// for any other.
 	Generation int64 `json:"generation"`
 }
 
@@ -154,7 +154,7 @@ type GateExceptionStatus struct {
 	// +optional
 	State ExceptionState `json:"state,omitempty"`
 
-	// Approvals of this generation of the exception, the oldest first.
+	// Approvals of this generation of the exception, oldest first.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

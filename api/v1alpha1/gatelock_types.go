@@ -14,13 +14,13 @@ const (
 
 // GateLockSpec tells the admission policies of config/lock which objects of a
 // namespace are locked. A Gate is locked while it is closed and its
-// resumePolicy is Enforce. All is found by a look-up in a map, so that a
+// resumePolicy is Enforce. Everything is found by a look-up in a map, so a
 // request costs the same however many Gates there are. The maps are atomic:
 // nobody else owns a part, and the managed fields of ten thousand entries
 // would not fit into an object.
 type GateLockSpec struct {
 	// Gates says for each Gate that objects of the namespace can name, as
-	// namespace/name, whether it is locked. One that is missing here counts as
+	// namespace/name, whether it is locked. A Gate that is missing here counts as
 	// locked.
 	// +mapType=atomic
 	// +optional
@@ -32,14 +32,14 @@ type GateLockSpec struct {
 	// +optional
 	Targets map[string][]string `json:"targets,omitempty"`
 
-	// Labels has the locked Gates of objects, by "Kind/key=value" of one of the
-	// labels that the objects must have, the first in the alphabet.
+	// Labels has the locked Gates of objects, by "Kind/key=value". This is the
+	// first label, in alphabetical order, that the objects must have.
 	// +mapType=atomic
 	// +optional
 	Labels map[string][]LabelLock `json:"labels,omitempty"`
 }
 
-// LabelLock are the locked Gates of the objects that have some labels.
+// LabelLock has the locked Gates of the objects that have some labels.
 type LabelLock struct {
 	// MatchLabels are the labels that the objects must have, all of them.
 	MatchLabels map[string]string `json:"matchLabels"`
@@ -49,8 +49,8 @@ type LabelLock struct {
 	Gates []string `json:"gates"`
 }
 
-// GateLock is the index by which the API server itself keeps what is held from
-// being resumed. It is internal: the controller alone writes it.
+// GateLock is the index that lets the API server keep held objects from being
+// resumed. It is internal: only the controller writes it.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=fluxcd-gates
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'closed'",message="the one GateLock of a namespace is named closed"

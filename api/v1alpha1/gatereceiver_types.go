@@ -14,19 +14,19 @@ const (
 	// GateReceiverKind is the kind of a GateReceiver.
 	GateReceiverKind = "GateReceiver"
 
-	// ReceiverWebhookPath is what the path of every webhook begins with, as that of
-	// a Receiver of notification-controller.
+	// ReceiverWebhookPath is how the path of every webhook begins, as for a
+	// Receiver of notification-controller.
 	ReceiverWebhookPath = "/hook/"
 
-	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver, as in
-	// that of a Receiver of notification-controller.
+	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver, as
+	// for a Receiver of notification-controller.
 	ReceiverTokenKey = "token"
 
-	// ReceiverPreviousTokenKey is the key of a second token in the same Secret that is
-	// good as well: the one before, until the sender has the new one.
+	// ReceiverPreviousTokenKey is the key of a second token in the same Secret
+	// that also works: the previous one, until the sender has the new one.
 	ReceiverPreviousTokenKey = "previousToken"
 
-	// DefaultReceiverInterval is the spec.interval of a GateReceiver that has none.
+	// DefaultReceiverInterval applies if a GateReceiver has no spec.interval.
 	DefaultReceiverInterval = 10 * time.Minute
 
 	// DefaultOIDCAudience is the audience that a token must be for, if its provider
@@ -34,10 +34,10 @@ const (
 	DefaultOIDCAudience = "gating-controller"
 )
 
-// The types of a GateReceiver. Those that notification-controller has, too, mean
-// the same.
+// The types of a GateReceiver. Those that notification-controller also has
+// mean the same there.
 const (
-	// GenericReceiver takes any request to the path, which nobody else knows.
+	// GenericReceiver takes any request to its path, which nobody else knows.
 	GenericReceiver = "generic"
 	// GenericHMACReceiver takes a request with the header X-Signature: the HMAC of the
 	// body with the token, as sha256=<hex>, sha512=<hex> or sha1=<hex>.
@@ -50,7 +50,7 @@ const (
 	// GitLabReceiver takes a webhook of GitLab with the token as X-Gitlab-Token.
 	GitLabReceiver = "gitlab"
 	// FluxEventReceiver takes what the Providers generic and generic-hmac of
-	// notification-controller send. A signature that is there must be right.
+	// notification-controller send. If there is a signature, it must be right.
 	FluxEventReceiver = "flux-event"
 	// AlertmanagerReceiver takes a webhook of Alertmanager with the token as
 	// Authorization: Bearer.
@@ -65,7 +65,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, flux-event and alertmanager only: use filter"
 // +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
 type GateReceiverSpec struct {
-	// Type of the sender, which says how its webhooks are verified: generic,
+	// Type of the sender. It decides how webhooks are verified: generic,
 	// generic-hmac, generic-oidc, github, gitlab, flux-event or alertmanager.
 	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;flux-event;alertmanager
 	// +required
@@ -82,14 +82,14 @@ type GateReceiverSpec struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// SecretRef names the Secret of the sender, in the same namespace. Its key
-	// token has the token; a second token in the key previousToken is good as
-	// well. Required for all types except generic-oidc, which must not have it.
+	// token has the token. A second token in the key previousToken also works.
+	// Required for all types except generic-oidc, which must not have it.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 
 	// OIDCProviders are the issuers whose OpenID Connect tokens are accepted. A
-	// token is verified by the provider whose issuerURL is its claim iss. At most
-	// 10. Required for type generic-oidc, and only for that.
+	// token is verified by the provider whose issuerURL equals its claim iss. At
+	// most 10. Required for type generic-oidc, and only allowed there.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
 	// +listMapKey=issuerURL
@@ -97,7 +97,7 @@ type GateReceiverSpec struct {
 	OIDCProviders []OIDCProvider `json:"oidcProviders,omitempty"`
 
 	// Events are the events to accept; a webhook with another one is refused. If
-	// omitted, all are accepted. They are compared without regard to case with
+	// omitted, all are accepted. They are compared, ignoring case, with
 	// X-GitHub-Event (github), X-Gitlab-Event (gitlab), the reason of the event
 	// (flux-event), or the status firing or resolved (alertmanager). At most 100.
 	// Other types must not have them: use filter.
@@ -110,8 +110,8 @@ type GateReceiverSpec struct {
 	// +optional
 	Events []string `json:"events,omitempty"`
 
-	// Gates are the Gates in the same namespace that a webhook makes its request
-	// on. From 1 to 10.
+	// Gates are the Gates that a webhook makes its request on, in the same
+	// namespace. From 1 to 10.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -147,8 +147,8 @@ type GateReceiverSpec struct {
 	ActionExpr string `json:"actionExpr,omitempty"`
 
 	// Window is how long the request lasts, from 1s to 8784h (366 days), such as
-	// 30m, and at most as long as spec.window of the Gate. If omitted, it lasts as
-	// long as that says.
+	// 30m. It lasts at most as long as spec.window of the Gate, which is also the
+	// default.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
@@ -188,8 +188,8 @@ type OIDCProvider struct {
 	Variables []OIDCVariable `json:"variables,omitempty"`
 
 	// Validations are CEL expressions of type bool over claims and vars. All of
-	// them must be true. From 1 to 32: at least one, because an issuer has tokens
-	// for anybody.
+	// them must be true. From 1 to 32: at least one, because an issuer gives
+	// tokens to anybody.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -292,8 +292,8 @@ func (in *GateReceiver) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
-// GetWebhookPath returns the path of the webhook for a token, which is that of a
-// Receiver of notification-controller with the same name.
+// GetWebhookPath returns the path of the webhook for a token. A Receiver of
+// notification-controller with the same name has the same path.
 func (in *GateReceiver) GetWebhookPath(token string) string {
 	return fmt.Sprintf("%s%x", ReceiverWebhookPath, sha256.Sum256([]byte(token+in.Name+in.Namespace)))
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What spec.machines has by default.
+// Defaults of spec.machines.
 const (
 	DefaultMachineWithin  = 720 * time.Hour
 	DefaultMachineTTL     = "1y"
@@ -32,15 +32,15 @@ type MachinePolicy struct {
 	Within metav1.Duration `json:"within,omitzero"`
 
 	// TTL is how long the new certificates are valid: a whole number and one of
-	// the units y, mo, d, h, m, s, such as 6mo, as the provider Canonical
-	// Kubernetes understands it. Must be longer than within. Defaults to 1y.
+	// the units y, mo, d, h, m, s of the provider Canonical Kubernetes, such as
+	// 6mo. Must be longer than within. Defaults to 1y.
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$')",message="ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
 	// +kubebuilder:default="1y"
 	// +optional
 	TTL string `json:"ttl,omitempty"`
 
-	// Timeout is how long the refresh of one Machine may take before it has
+	// Timeout is how long the refresh of one Machine may take before it counts as
 	// failed, from 1s to 24h. Defaults to 1h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -53,8 +53,8 @@ type MachinePolicy struct {
 // maxTTLLength is the length of the longest spec.machines.ttl.
 const maxTTLLength = 8
 
-// Lifetime returns how long spec.machines.ttl is, at most what a Duration can be,
-// and zero if it is not of the right form. A month has 30 days, a year 365.
+// Lifetime returns spec.machines.ttl as a Duration, at most the longest there
+// is, and zero if it is malformed. A month has 30 days, a year 365.
 func (in *MachinePolicy) Lifetime() time.Duration {
 	ttl := cmp.Or(in.TTL, DefaultMachineTTL)
 	if len(ttl) > maxTTLLength {
@@ -75,9 +75,10 @@ func (in *MachinePolicy) Lifetime() time.Duration {
 	return time.Duration(n) * unit
 }
 
-// MachineStatus is how far the refresh of the certificates of Machines is.
+// MachineStatus says how far the refresh of the certificates of Machines has
+// come.
 type MachineStatus struct {
-	// Due is the number of Machines whose certificates are to be refreshed.
+	// Due is the number of Machines whose certificates are due for a refresh.
 	Due int64 `json:"due"`
 
 	// Refreshing is the Machine whose certificates are being refreshed, as
@@ -99,7 +100,7 @@ type MachineFailure struct {
 	// Message says what went wrong.
 	Message string `json:"message"`
 
-	// At is when the controller gave up the refresh.
+	// At is when the controller gave up on the refresh.
 	At metav1.Time `json:"at"`
 }
 
@@ -110,7 +111,7 @@ const (
 	RefreshCertsInProgressReason = "RefreshCertsInProgress"
 	// RefreshCertsDoneReason means that the certificates have been refreshed.
 	RefreshCertsDoneReason = "RefreshCertsDone"
-	// RefreshCertsFailedReason means that they have not. Also a reason in
+	// RefreshCertsFailedReason means that the refresh failed. Also a reason in
 	// status.failures.
 	RefreshCertsFailedReason = "RefreshCertsFailed"
 )

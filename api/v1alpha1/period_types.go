@@ -9,8 +9,8 @@ type DayOfWeek string
 // +structType=atomic
 
 // Period is a time in exactly one of three forms: weekly (start, end,
-// optionally daysOfWeek), cron (schedule, duration) or dated (from, until).
-// Its beginning belongs to it, its end does not.
+// optionally daysOfWeek), cron (schedule, duration) or dated (from, until). It
+// includes its beginning, but not its end.
 //
 // A wall-clock time that occurs twice, when clocks are set back, means its
 // first occurrence. One that does not exist, when they are set forward, is
@@ -20,8 +20,8 @@ type DayOfWeek string
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
-	// at most 63. No other period of the same object has it. Conditions, events
-	// and previews name the period that decides.
+	// at most 63 characters. It is unique in its object. Conditions, events and
+	// previews name the period that decides.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
@@ -52,9 +52,9 @@ type Period struct {
 
 	// Schedule says when a cron period starts: a cron expression of five fields
 	// (minute, hour, day of month, month, day of week), such as 0 22 * * FRI. In
-	// an hour that clocks repeat it ticks both times if the hour field begins with
-	// * or ?, else the first time only. Time zones in it (TZ=, CRON_TZ=) and
-	// descriptors (@every, @daily) are refused.
+	// an hour that occurs twice, because clocks are set back, it ticks both times
+	// if the hour field begins with * or ?, otherwise only the first time. Time
+	// zones in it (TZ=, CRON_TZ=) and descriptors (@every, @daily) are refused.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Schedule *string `json:"schedule,omitempty"`

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ReleasePolicy says how fast targets are released when a Gate opens.
 type ReleasePolicy struct {
-	// PerMinute is how many targets are released in a minute, from 1 to 60000,
+	// PerMinute is how many targets are released per minute, from 1 to 60000,
 	// spread evenly. The namespaces take turns, and in each the Certificates that
 	// expire soonest come first.
 	// +kubebuilder:validation:Minimum=1
@@ -13,7 +13,7 @@ type ReleasePolicy struct {
 	PerMinute int32 `json:"perMinute"`
 }
 
-// ReleaseStatus is how far a paced release is.
+// ReleaseStatus says how far a paced release has come.
 type ReleaseStatus struct {
 	// Total is the number of targets to release since the Gate last opened.
 	Total int64 `json:"total"`

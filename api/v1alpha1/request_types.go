@@ -20,21 +20,21 @@ const (
 	SourceWebhook = "webhook"
 )
 
-// ReceiverRequester is what the name of who made a request begins with if a
-// webhook did. The namespace and name of the GateReceiver follow.
+// ReceiverRequester is how the name of the requester begins if a webhook made
+// the request. The namespace and name of the GateReceiver follow.
 const ReceiverRequester = GateReceiverKind + " "
 
-// LastRequest is the request accepted last.
+// LastRequest is the last accepted request.
 type LastRequest struct {
 	// Action that was requested.
 	Action RequestAction `json:"action"`
 
-	// RequestedAt is the time from which on the request is in force.
+	// RequestedAt is when the request takes effect.
 	RequestedAt metav1.Time `json:"requestedAt"`
 
 	// By is who made the request: the user whom the API server stamped into the
-	// annotation if config/policies is installed, else who the caller claims to
-	// be. Cut to 339 bytes.
+	// annotation if config/policies is installed, otherwise who the caller claims
+	// to be. Cut to 339 bytes.
 	// +optional
 	By string `json:"by,omitempty"`
 
@@ -51,23 +51,23 @@ type LastRequest struct {
 }
 
 // RequestMemory is what the controller remembers of the annotation for one
-// action. Requests are edge-triggered: a value is looked at once, and one that
-// is older than the last is known for what Flux puts back from Git.
+// action. Requests are edge-triggered: a value is looked at once. A value
+// older than the last one is taken for what Flux puts back from Git.
 type RequestMemory struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
 
-	// LastHandled is the value of the annotation that was handled last, accepted
+	// LastHandled is the last value of the annotation that was handled, accepted
 	// or refused.
 	LastHandled string `json:"lastHandled"`
 
-	// LastBy is who was said to have requested that. A close at the same time by
-	// somebody else is another one.
+	// LastBy is the requester named with that value. A close at the same time by
+	// somebody else is another request.
 	// +optional
 	LastBy string `json:"lastBy,omitempty"`
 
-	// Earlier are values that were handled before that, the last of them first.
-	// To open, none of them counts once more: Flux puts back what is in Git.
+	// Earlier are the values that were handled before that, latest first. To open,
+	// none of them counts again: Flux puts back what is in Git.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
@@ -81,7 +81,7 @@ type RequestMemory struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// By is who requested that, empty if that is not known.
+	// By is who requested that, empty if unknown.
 	// +optional
 	By string `json:"by,omitempty"`
 }
@@ -92,35 +92,35 @@ type AcceptedRequest struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
 
-	// RequestedAt is the time from which on the request is in force.
+	// RequestedAt is when the request takes effect.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 
-	// Window of the request, if it has one of its own. The request ends when that
-	// or spec.window is over, and with neither it lasts until an opposite request
-	// ends it.
+	// Window of the request, if it has one of its own. The request ends when this
+	// window or spec.window is over, whichever is first. With neither, it lasts
+	// until an opposite request ends it.
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// AcceptedAt is when the controller took note of the request. Requests count
-	// in this order.
+	// AcceptedAt is when the controller saw the request. Requests count in this
+	// order.
 	AcceptedAt metav1.MicroTime `json:"acceptedAt"`
 
 	// Planned is true until the time of the request has come.
 	// +optional
 	Planned bool `json:"planned,omitempty"`
 
-	// Until is when the request is over, because its window or spec.window is.
-	// A spec.window that becomes longer never moves it: missing if an open has
-	// no end, and of a close until it is over.
+	// Until is when the request ends because its window or spec.window does. A
+	// longer spec.window never moves it. Missing for an open request without an
+	// end, and for a close request until it is over.
 	// +optional
 	Until *metav1.MicroTime `json:"until,omitempty"`
 
-	// EndedAt is the time from which on a request for the opposite action is in
-	// force in place of this one, missing if none has ended it.
+	// EndedAt is when a request for the opposite action took the place of this
+	// one. Missing if none has.
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
 
-	// By is who made the request, empty if that is not known.
+	// By is who made the request, empty if unknown.
 	// +optional
 	By string `json:"by,omitempty"`
 

@@ -35,8 +35,8 @@ type WatchReference struct {
 	// ReadyExpr is a CEL expression of type bool that says whether the object is
 	// ready. As in spec.dependsOn of a Kustomization, it reads the object as dep
 	// and the Gate as self. If omitted, the object is ready while its condition
-	// Ready is True, and stays what it was while that is Unknown because the
-	// object is being reconciled.
+	// Ready is True. While that is Unknown because the object is being reconciled,
+	// the object stays what it was.
 	//
 	// Example: dep.status.observedGeneration == dep.metadata.generation
 	// +kubebuilder:validation:MaxLength=4096

@@ -1,7 +1,6 @@
-// Package activation decides when an issued certificate is put to use: when it is
-// promoted from the Secret that cert-manager writes, the staged one, into the one
-// that is in use, the live one. It works on Secrets in memory and has no client
-// and no clock.
+// Package activation decides when an issued certificate is put to use. It is then promoted
+// from the Secret that cert-manager writes, the staged one, into the one that is in use,
+// the live one. The package works on Secrets in memory and has no client and no clock.
 package activation
 
 import (
@@ -15,12 +14,12 @@ import (
 type Outcome uint8
 
 const (
-	// Refused means that nothing is changed until somebody mends what the message of
-	// the decision says.
+	// Refused means that nothing changes until somebody fixes what the message of the
+	// decision says.
 	Refused Outcome = iota
 	// NotIssued means that there is no certificate to promote yet.
 	NotIssued
-	// NotYetValid means that the staged certificate is valid in the future only.
+	// NotYetValid means that the staged certificate is not valid yet.
 	NotYetValid
 	// Closed means that the staged certificate waits for the Gates to open.
 	Closed
@@ -45,13 +44,13 @@ type Secret struct {
 	Controller string
 }
 
-// Identity is by what we know what we have written.
+// Identity is how we recognize what we have written.
 type Identity struct {
-	// Fingerprint is the annotation of a live Secret with the fingerprint of what was
+	// Fingerprint is an annotation of a live Secret. It has the fingerprint of what was
 	// promoted into it last.
 	Fingerprint string
-	// Certificate is the annotation of a live Secret, and of the one that keeps what
-	// was in it before, that names the Certificate.
+	// Certificate is an annotation of a live Secret, and of the one that keeps what was in
+	// it before. It names the Certificate.
 	Certificate string
 }
 
@@ -59,11 +58,11 @@ type Identity struct {
 type When struct {
 	// Open means that all Gates that govern the Certificate are open.
 	Open bool
-	// Strict lets the live certificate expire rather than promote another while a
-	// Gate is closed.
+	// Strict lets the live certificate expire rather than promote another one while a Gate
+	// is closed.
 	Strict bool
-	// Margin is how long before the end of the live certificate another is promoted
-	// although a Gate is closed. It counts up to a sixth of the lifetime.
+	// Margin is how long before the end of the live certificate another one is promoted
+	// even though a Gate is closed. It is capped at a sixth of the lifetime.
 	Margin time.Duration
 }
 
@@ -72,24 +71,23 @@ type Decision struct {
 	Outcome Outcome
 	// Message says why the promotion is refused.
 	Message string
-	// Recheck is when the outcome changes by itself, zero if that is not in sight.
+	// Recheck is when the outcome changes by itself, zero if no change is in sight.
 	Recheck time.Time
-	// Early means to promote although a Gate is closed.
+	// Early means to promote even though a Gate is closed.
 	Early bool
 	// Fingerprint of the staged data.
 	Fingerprint string
-	// Staged is the certificate that waits or is to be promoted, Live the one in use.
-	// Nil if there is none that can be read.
+	// Staged is the certificate that waits or is to be promoted, Live the one in use. Each
+	// is nil if it cannot be read.
 	Staged, Live *Leaf
-	// Previous is what to keep of the live Secret before another certificate is
-	// promoted into it, nil if there is nothing to keep.
+	// Previous is what to keep of the live Secret before another certificate is promoted
+	// into it, nil if there is nothing to keep.
 	Previous map[string][]byte
 }
 
-// Decide returns what becomes of the staged certificate. Either Secret is nil if
-// it does not exist. The same staged data is promoted once only, so that a person
-// can go back to what was in use before; but a live Secret that is gone is made
-// anew.
+// Decide returns what becomes of the staged certificate. A Secret is nil if it does not
+// exist. The same staged data is promoted only once, so that a person can go back to what
+// was in use before. But a live Secret that is gone is created again.
 func Decide(names Names, us Identity, staged, live *Secret, when When, now time.Time) Decision {
 	d := Decision{}
 	if live != nil {
@@ -124,7 +122,7 @@ func Decide(names Names, us Identity, staged, live *Secret, when When, now time.
 	return d.schedule(when, now)
 }
 
-// schedule decides when a certificate is promoted that can be.
+// schedule decides when to promote a certificate that can be promoted.
 func (d Decision) schedule(when When, now time.Time) Decision {
 	last := d.lastMoment(when)
 	switch {
@@ -142,8 +140,9 @@ func (d Decision) schedule(when When, now time.Time) Decision {
 	return d
 }
 
-// lastMoment returns when the certificate is promoted although a Gate is closed,
-// zero if it never is: nothing is in use yet, or what is lasts as long.
+// lastMoment returns when the certificate is promoted even though a Gate is closed. It is
+// zero for never: if Strict is set, if nothing is in use yet, or if the certificate in use
+// lasts as long.
 func (d Decision) lastMoment(when When) time.Time {
 	if when.Strict || d.Live == nil || !d.Staged.NotAfter.After(d.Live.NotAfter) {
 		return time.Time{}
@@ -151,7 +150,7 @@ func (d Decision) lastMoment(when When) time.Time {
 	return d.Live.NotAfter.Add(-Margin(when.Margin, d.Live.NotAfter.Sub(d.Live.NotBefore)))
 }
 
-// Margin returns the margin of a certificate with a lifetime.
+// Margin returns the margin for a certificate with a lifetime.
 func Margin(safety, lifetime time.Duration) time.Duration {
 	return max(0, min(safety, lifetime/6))
 }

@@ -18,7 +18,7 @@ const (
 	// certManagerLabel is on all Secrets that cert-manager watches.
 	certManagerLabel = "controller.cert-manager.io/fao"
 
-	// PreviousSuffix makes of the name of a live Secret that of the one that keeps
+	// PreviousSuffix turns the name of a live Secret into the name of the one that keeps
 	// what was in it before.
 	PreviousSuffix = "-previous"
 
@@ -33,12 +33,11 @@ type Names struct {
 	Live string
 }
 
-// Previous returns the name of the Secret that keeps what was in the live one
-// before.
+// Previous returns the name of the Secret that keeps what was in the live one before.
 func (n Names) Previous() string { return n.Live + PreviousSuffix }
 
-// refuse says what is wrong with the names or the Secrets of these names: nothing
-// that belongs to somebody else is read or written. It is empty if nothing is.
+// refuse says what is wrong with the names or the Secrets of these names, empty if nothing
+// is. Nothing that belongs to somebody else is read or written.
 func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.Invalid(); message != "" {
 		return message
@@ -46,14 +45,14 @@ func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.foreign(us, n.Live, live); message != "" {
 		return message
 	}
-	// Whoever may write a Certificate must not copy any Secret with it.
+	// Somebody who may write a Certificate must not copy any Secret with it.
 	if staged != nil && staged.Annotations[CertificateNameAnnotation] != n.Certificate {
 		return fmt.Sprintf("Secret '%s' was not issued for Certificate '%s'", n.Staged, n.Certificate)
 	}
 	return ""
 }
 
-// Invalid says why nothing can be promoted between Secrets of these names, empty if
+// Invalid says why nothing can be promoted between Secrets of these names. It is empty if
 // it can.
 func (n Names) Invalid() string {
 	if faults := validation.IsDNS1123Subdomain(n.Live); len(faults) > 0 {
@@ -72,8 +71,7 @@ func (n Names) Invalid() string {
 	return ""
 }
 
-// RefusePrevious says why the Secret that is to keep what was in the live one
-// cannot, empty if it can.
+// RefusePrevious says why a Secret cannot keep what was in the live one, empty if it can.
 func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	if message := n.foreign(us, n.Previous(), previous); message != "" || previous == nil {
 		return message
@@ -84,7 +82,7 @@ func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	return unwritable(n.Previous(), previous)
 }
 
-// foreign says why a Secret is not ours to write, empty if it is.
+// foreign says why a Secret is not ours to write, empty if it is ours.
 func (n Names) foreign(us Identity, name string, s *Secret) string {
 	if s == nil {
 		return ""

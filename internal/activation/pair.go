@@ -27,7 +27,7 @@ type Leaf struct {
 	// Serial number as openssl prints it.
 	Serial string
 
-	// temporary means that cert-manager signed it itself, until the issuer does.
+	// temporary means that cert-manager signed it itself until the issuer does.
 	temporary bool
 }
 
@@ -48,9 +48,9 @@ func Fingerprint(data map[string][]byte) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// usable returns the certificate in the data of a Secret, if a server could use
-// it. The error goes on after the name of the Secret, and tells nothing of the
-// data.
+// usable returns the certificate in the data of a Secret, if a server could use it. The
+// error continues a sentence that begins with the name of the Secret, and reveals nothing
+// of the data.
 func usable(data map[string][]byte) (*Leaf, error) {
 	for _, key := range []string{CertKey, PrivateKeyKey} {
 		if len(data[key]) == 0 {
@@ -67,7 +67,7 @@ func usable(data map[string][]byte) (*Leaf, error) {
 	return leaf, nil
 }
 
-// leafOf reads the first certificate in PEM, which is that of the server.
+// leafOf reads the first certificate in PEM, which is the one of the server.
 func leafOf(chain []byte) (*Leaf, error) {
 	for {
 		block, rest := pem.Decode(chain)

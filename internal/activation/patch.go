@@ -2,10 +2,10 @@ package activation
 
 import "encoding/json"
 
-// Patch returns a JSON merge patch that makes data, labels and annotations of a
-// Secret as wanted in one write: keys of the data that are not wanted go, whoever
-// wrote them. Labels and annotations that are not wanted stay. The write is
-// refused if the Secret is no longer in the version that was read.
+// Patch returns a JSON merge patch that makes data, labels and annotations of a Secret as
+// wanted in one write. Keys of the data that are not wanted go, no matter who wrote them.
+// Labels and annotations that are not wanted stay. The API server refuses the write if the
+// Secret has changed since it was read.
 func Patch(resourceVersion string, have, want Secret) ([]byte, error) {
 	data := map[string]any{}
 	for key := range have.Data {
@@ -16,7 +16,7 @@ func Patch(resourceVersion string, have, want Secret) ([]byte, error) {
 	}
 	metadata := map[string]any{"resourceVersion": resourceVersion}
 	for field, values := range map[string]map[string]string{"labels": want.Labels, "annotations": want.Annotations} {
-		if len(values) > 0 { // null would remove all there are
+		if len(values) > 0 { // null would remove all of them
 			metadata[field] = values
 		}
 	}

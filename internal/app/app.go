@@ -36,9 +36,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// shutdownTimeout is for all that is under way when the process ends: longer than
-// webhooks that were taken have to be answered, and shorter than config/manager waits
-// before it kills.
+// shutdownTimeout is for everything that is under way when the process ends. It is longer
+// than webhooks that were taken may need for their answer, and shorter than config/manager
+// waits before it kills.
 const shutdownTimeout = 11 * time.Second
 
 // Run starts the controller and blocks until the context is done.
@@ -46,7 +46,7 @@ func Run(ctx context.Context, o Options) error {
 	logger.SetLogger(logger.NewLogger(o.Log))
 	log := ctrl.Log.WithName("setup")
 
-	// No feature is behind a gate yet; an unknown one is refused all the same.
+	// No feature has a gate yet, but an unknown one is refused.
 	if err := o.FeatureGates.WithLogger(log).SupportedFeatures(map[string]bool{}); err != nil {
 		return fmt.Errorf("unable to load feature gates: %w", err)
 	}
@@ -87,20 +87,19 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := (&controllers.GateReconciler{
-		Client:                  mgr.GetClient(),
-		EventRecorder:           recorder,
-		Metrics:                 common,
-		APIReader:               mgr.GetAPIReader(),
-		Clock:                   clock.RealClock{},
-		ServerTime:              askTime,
-		AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs,
-		Namespaces:              namespaces(o.Watch),
-		Sharded:                 o.Watch.LabelSelector != "",
-		WritesAtOnce:            writesPerReconcile * o.Concurrent,
-		GateMetrics:             controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
+	if err := (&controllers.Gating{
+		Client:        mgr.GetClient(),
+		EventRecorder: recorder,
+		Metrics:       common,
+		APIReader:     mgr.GetAPIReader(),
+		Clock:         clock.RealClock{},
+		ServerTime:    askTime,
+		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Namespaces: namespaces(o.Watch)},
+		Sharded:       o.Watch.LabelSelector != "",
+		WritesAtOnce:  writesPerReconcile * o.Concurrent,
+		GateMetrics:   controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(ctx, mgr, opts); err != nil {
-		return fmt.Errorf("unable to create the controller of gates: %w", err)
+		return fmt.Errorf("unable to create the controllers of gates and targets: %w", err)
 	}
 	if err := (&controllers.ExceptionReconciler{
 		Client:        mgr.GetClient(),
@@ -146,7 +145,7 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr, ExtraHandlers: pprof.GetHandlers()},
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.Concurrent, RecoverPanic: ptr.To(true),
-			UsePriorityQueue: ptr.To(false), // it can wait for itself when it is shut down while something comes in
+			UsePriorityQueue: ptr.To(false), // it can deadlock if something comes in while it is shut down
 		},
 	})
 	if err != nil {
@@ -155,8 +154,8 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// cacheOptions restrict the cache to the Gates of this shard. Exceptions and targets
-// are never sharded: those of a Gate need not have its labels.
+// cacheOptions restrict the cache to the Gates of this shard. Exceptions and targets are
+// never sharded: those of a Gate need not have its labels.
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: namespaces(watch),

@@ -15,8 +15,8 @@ import (
 )
 
 // newEventRecorder returns a recorder of Kubernetes events that also posts them to the
-// events receiver of Flux if it has an address. Each of the two has a queue of its own:
-// what is told to one does not wait for the other.
+// events receiver of Flux if it has an address. Each of the two has its own queue, so that
+// neither waits for the other.
 func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (kuberecorder.EventRecorder, error) {
 	client, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -40,7 +40,7 @@ func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (k
 	return toAll(kubernetes, posted), err
 }
 
-// recordEvent makes a record.EventRecorder of a function.
+// recordEvent turns a function into a record.EventRecorder.
 type recordEvent func(object runtime.Object, annotations map[string]string, eventtype, reason, message string)
 
 // Event implements record.EventRecorder.
@@ -58,7 +58,7 @@ func (r recordEvent) AnnotatedEventf(object runtime.Object, annotations map[stri
 	r(object, annotations, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 }
 
-// toAll returns a recorder that records each event with all of some.
+// toAll returns a recorder that records each event with all the given ones.
 func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
 	return func(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
 		for _, recorder := range recorders {
@@ -67,13 +67,13 @@ func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
 	}
 }
 
-// maxQueuedEvents bounds the memory of events that wait for a receiver: one per
-// target of a Gate with ten thousand.
+// maxQueuedEvents bounds the memory of events that wait for a receiver. There is room for
+// one per target of a Gate with ten thousand.
 const maxQueuedEvents = 16384
 
-// eventQueue records events in the background. The recorder of Flux posts to
-// the receiver in line and retries for many seconds, and no target shall be held
-// later because notification-controller is away, or the API server busy.
+// eventQueue records events in the background. The recorder of Flux posts to the receiver
+// in line and retries for many seconds. No target must be held later because
+// notification-controller is away or the API server is busy.
 type eventQueue struct {
 	recordEvent
 
@@ -87,8 +87,8 @@ func newEventQueue(recorder kuberecorder.EventRecorder) *eventQueue {
 	return q
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica takes webhooks,
-// and tells which it refuses.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica takes
+// webhooks, and reports which ones it refuses.
 func (q *eventQueue) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.

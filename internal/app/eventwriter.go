@@ -18,16 +18,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// eventRetry is for an API server that is away, and eventPatience for how long it may
-// be. The functions that take a wait.Backoff end once it is at its cap.
+// eventRetry is for an API server that is away, and eventPatience is how long it may be
+// away. Functions that take a wait.Backoff end once it is at its cap.
 var eventRetry = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 15, Jitter: 0.1}
 
 const eventPatience = 10 * time.Minute
 
 // eventWriter is a record.EventRecorder that returns once the event is written. That of
-// client-go takes a thousand at once and drops what comes then: more than a Gate with
-// ten thousand targets may have to say. What repeats itself is put together as that one
-// does it.
+// client-go takes a thousand at once and drops the rest. A Gate with ten thousand targets
+// may have more to say. Repeated events are combined as in client-go.
 type eventWriter struct {
 	recordEvent
 
@@ -37,7 +36,7 @@ type eventWriter struct {
 	clock      clock.PassiveClock
 	// component is who the events are from.
 	component string
-	// retry tries until it is done or in vain, or there is no use any more.
+	// retry calls try until that is done, fails for good, or takes too long.
 	retry func(try func(context.Context) (bool, error)) error
 }
 
@@ -84,7 +83,7 @@ func (w *eventWriter) write(object runtime.Object, annotations map[string]string
 	return w.retry(func(context.Context) (bool, error) { return w.put(result) })
 }
 
-// put returns whether an event is written, and an error if another try would be in vain.
+// put returns whether an event is written, and an error if another try cannot help.
 func (w *eventWriter) put(result *kuberecorder.EventCorrelateResult) (bool, error) {
 	event := result.Event
 	write := func() (*corev1.Event, error) {

@@ -22,7 +22,7 @@ type Options struct {
 	Concurrent   int
 	// AllowCrossNamespaceRefs lets Gates hold and watch objects of other namespaces, and
 	// objects name Gates of other namespaces. Off by default, unlike in the controllers of
-	// Flux: a Gate suspends with the controller's own permissions, whoever wrote it.
+	// Flux: a Gate suspends with the controller's own permissions, no matter who wrote it.
 	AllowCrossNamespaceRefs bool
 
 	Client         runtimeclient.Options
@@ -34,9 +34,9 @@ type Options struct {
 	IntervalJitter jitter.IntervalOptions
 }
 
-// Where the API server has no priority and fairness, and only there, its clients limit
-// themselves. A Gate that closes writes each target twice: with Flux's default of 50 a
-// second ten thousand would take seven minutes.
+// The clients limit themselves only if the API server has no priority and fairness. A Gate
+// that closes writes each target twice: with Flux's default of 50 per second, ten thousand
+// targets would take seven minutes.
 const (
 	defaultQPS   = "500"
 	defaultBurst = "1000"

@@ -18,13 +18,13 @@ import (
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
-// addReceivers adds what takes webhooks and what answers Flagger, unless it has no
-// address.
+// addReceivers adds the servers for webhooks and for Flagger. One without an address is
+// left out.
 func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
 	if o.ReceiverAddr == "" && o.FlaggerAddr == "" {
 		return nil
 	}
-	// A client of its own, so that webhooks and holds do not wait for each other.
+	// Receivers have their own client, so that webhooks and holds do not wait for each other.
 	direct, err := client.New(rest.CopyConfig(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("unable to create the client of receivers: %w", err)
@@ -54,14 +54,14 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 	return addServer(mgr, "flagger", &receivers.Server{
 		Addr: o.FlaggerAddr, Handler: flagger, Table: table, Receivers: mgr.GetCache(),
 		Ready: func(ctx context.Context) error {
-			// Until a replica leads, nothing else has it read Gates.
+			// Until a replica leads, nothing else makes it read Gates.
 			_, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{})
 			return err
 		},
 	})
 }
 
-// addServer adds a server without which a replica is not ready.
+// addServer adds a server that must listen before a replica is ready.
 func addServer(mgr ctrl.Manager, name string, server *receivers.Server) error {
 	if err := mgr.AddReadyzCheck(name, server.Listens); err != nil {
 		return err

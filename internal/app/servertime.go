@@ -11,15 +11,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// serverTimeTimeout is how long a Gate that could open waits for the time, and with it
-// those that wait for the same worker.
+// serverTimeTimeout is how long a Gate that could open waits for the time. The Gates
+// behind it in the same worker wait too.
 const serverTimeTimeout = 2 * time.Second
 
-// serverTime returns a function that asks the API server for the time, as it is in the
-// header of each of its answers: of none that is older than the question, and cut off
-// to the second. What the answer says besides does not matter, nor whether it is one
-// that the controller may have. It does not wait for the limits of the client, which
-// are for writes.
+// serverTime returns a function that asks the API server for the time, cut off to the
+// second. The time is in the header of every answer. An answer that is older than the
+// question does not count. Nothing else in the answer matters, not even whether the
+// controller is allowed to have it. The function does not wait for the limits of the
+// client, which are for writes.
 func serverTime(mgr ctrl.Manager) (func(context.Context) (time.Time, error), error) {
 	base, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
 	if err != nil {
@@ -42,7 +42,7 @@ func askTimeAt(client *http.Client, url string) func(context.Context) (time.Time
 			return time.Time{}, err
 		}
 		defer response.Body.Close() //nolint:errcheck // all of it that counts was read
-		// A connection is used again only after what came on it was read.
+		// A connection is used again only after its answer was read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxVersion)
 		if response.StatusCode >= http.StatusInternalServerError {
 			return time.Time{}, fmt.Errorf("it answers %s", response.Status) // something in between may

@@ -18,12 +18,12 @@ const (
 	// maxPlannedCloses is how many people can each have a close request planned.
 	maxPlannedCloses = 8
 
-	// maxCloses is how many closes of people, and of webhooks, are kept in force. That takes
-	// as many of which each is shorter than the one before.
+	// maxCloses is how many closes of people, and of webhooks, are kept in force. To reach
+	// it, each must be shorter than the one before.
 	maxCloses = 8
 
-	// maxSkew is how far the clocks of those who make requests may be apart: laptops,
-	// pipelines and the replicas of the controller.
+	// maxSkew is how far the clocks of requesters may be apart: laptops, pipelines and the
+	// replicas of the controller.
 	maxSkew = time.Minute
 )
 
@@ -31,8 +31,8 @@ const (
 // because somebody asked for that by hand.
 var ErrClosedByPeople = errors.New("only people end what people have closed")
 
-// inForce is an accepted request and when it is over, zero for never. Its time is over
-// early if another request ends it.
+// inForce is an accepted request and when it ends, zero for never. It ends early if
+// another request ends it.
 type inForce struct {
 	v1alpha1.AcceptedRequest
 	end time.Time
@@ -54,16 +54,16 @@ func requestOf(r v1alpha1.AcceptedRequest) Request {
 	}
 }
 
-// course is what follows from the accepted requests of a Gate.
+// course is what the accepted requests of a Gate amount to.
 type course struct {
 	// limit is the window of the Gate, nil for none.
 	limit *metav1.Duration
-	// open and closes are in force, or were last: never the one and the others. A close is
-	// kept as long as there is an open request that it would refuse, and no other one.
+	// open and closes are in force, or were last. They are never both set. A close is kept
+	// only while there can be an open request that it alone would refuse.
 	open   *inForce
 	closes []*inForce
 	// spans are all of these, and those that they have ended. By the clock of another
-	// replica what was ended may last still.
+	// replica an ended request may still last.
 	spans []*inForce
 	// planned requests in the order in which they begin.
 	planned []v1alpha1.AcceptedRequest
@@ -98,7 +98,7 @@ func courseAt(g *v1alpha1.Gate, at time.Time) *course {
 	return c
 }
 
-// wholeCourse returns the course with all that is planned, as if its time had come.
+// wholeCourse returns the course as if the time of everything planned had come.
 func wholeCourse(g *v1alpha1.Gate) *course {
 	c := courseOf(g)
 	if n := len(c.planned); n > 0 {
@@ -107,7 +107,8 @@ func wholeCourse(g *v1alpha1.Gate) *course {
 	return c
 }
 
-// sort orders what is planned. Of two for the same time the close comes last, and stays.
+// sort orders the planned requests. Of two for the same time the close comes last, and
+// stays.
 func (c *course) sort() {
 	slices.SortStableFunc(c.planned, func(a, b v1alpha1.AcceptedRequest) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt.Time), -strings.Compare(string(a.Action), string(b.Action)))
@@ -123,7 +124,7 @@ func (c *course) span(r v1alpha1.AcceptedRequest) *inForce {
 	return s
 }
 
-// endOf returns when a request is over by itself, zero for never.
+// endOf returns when a request ends by itself, zero for never.
 func (c *course) endOf(r *v1alpha1.AcceptedRequest) time.Time {
 	end := windowEnd(r.RequestedAt.Time, c.limit, r.Window)
 	if r.Until != nil {
@@ -132,7 +133,7 @@ func (c *course) endOf(r *v1alpha1.AcceptedRequest) time.Time {
 	return end
 }
 
-// ends has a request take the place of others.
+// ends replaces others with a request.
 func (c *course) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	for _, other := range others {
 		at := r.RequestedAt
@@ -140,7 +141,7 @@ func (c *course) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	}
 }
 
-// windowEnd returns when what begins at an instant is over by the first of some windows, zero
+// windowEnd returns the end of the shortest of some windows that begin at an instant, zero
 // for never.
 func windowEnd(start time.Time, windows ...*metav1.Duration) (end time.Time) {
 	for _, window := range windows {
@@ -151,8 +152,8 @@ func windowEnd(start time.Time, windows ...*metav1.Duration) (end time.Time) {
 	return end
 }
 
-// advance begins the planned requests whose time has come. It returns those that began and
-// those that must not, with the reason.
+// advance begins the planned requests whose time has come. It returns all of them, and
+// those that are refused, with the reason.
 func (c *course) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
 	for len(c.planned) > 0 && !c.planned[0].RequestedAt.After(now) {
 		r := c.planned[0]
@@ -205,14 +206,14 @@ func (c *course) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 			other.end = earlier(other.end, closed.RequestedAt.Time)
 			return true
 		}
-		return !other.lasts(at.Add(-maxSkew)) // by each clock it is over
+		return !other.lasts(at.Add(-maxSkew)) // it is over by every clock
 	})
 	c.closes = append(c.closes, closed)
 	c.merge(r.Source)
 }
 
-// endsOpen returns whether a close that was over at an instant before anybody saw it has ended
-// the open request that is in force, or would have refused it if that was planned before.
+// endsOpen returns whether a close that was over before anybody saw it has ended the open
+// request in force, or would have refused it when that was still planned.
 func (c *course) endsOpen(r *Request, end, now time.Time) bool {
 	if r.Action != v1alpha1.RequestClose || c.open == nil || !c.open.lasts(now.Add(-maxSkew)) {
 		return false
@@ -234,9 +235,9 @@ func (c *course) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-// mayEnd returns why an open request does not end a close request that is in force. Which
-// of two came last is known by the order in which they were seen. Of two that were seen at
-// once only their times tell, as far as clocks agree: in doubt, the Gate stays closed.
+// mayEnd returns why an open request does not end a close request in force. The order in
+// which they were seen tells which came last. If they were seen together, only their times
+// tell, as far as the clocks agree. In doubt, the Gate stays closed.
 func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	after := closed.RequestedAt.Add(slack(open.Source, closed.Source))
 	switch {
@@ -252,9 +253,9 @@ func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	return nil
 }
 
-// plan adds a request whose time is still to come. It takes the place of another one: an
-// open that of any open, a close that of a close of the same person only, who else would
-// lift what others have planned.
+// plan adds a request whose time is still to come. An open replaces any planned open. A
+// close replaces only a close of the same person, so that nobody lifts what others have
+// planned.
 func (c *course) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := c.refuses(&r, r.RequestedAt.Time); err != nil {
@@ -280,8 +281,8 @@ func (c *course) plan(r v1alpha1.AcceptedRequest) error {
 	return nil
 }
 
-// acceptedAt returns when what is seen now is accepted: later than all that was seen
-// before, also if that was by a clock that is ahead of ours.
+// acceptedAt returns when what is seen now is accepted. It is later than everything seen
+// before, even if another clock is ahead of ours.
 func (c *course) acceptedAt(now time.Time) metav1.MicroTime {
 	at := now.Truncate(time.Microsecond)
 	note := func(r *v1alpha1.AcceptedRequest) {
@@ -298,7 +299,7 @@ func (c *course) acceptedAt(now time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(at)
 }
 
-// follows returns whether a request is in force in place of one for the opposite action.
+// follows returns whether a request took the place of one for the opposite action.
 func (r *inForce) follows(other *inForce) bool {
 	return r != nil && other.Action != r.Action && other.EndedAt != nil
 }
@@ -312,8 +313,8 @@ func (c *course) endedEarly(r *inForce) bool {
 	})
 }
 
-// last returns the request that is in force or was last, of several closes the one that
-// lasts longest; nil if there was none.
+// last returns the request that is in force or was last, nil if there was none. Of several
+// closes it returns the one that lasts longest.
 func (c *course) last() *inForce {
 	last := c.open
 	for _, s := range c.closes {
@@ -325,7 +326,7 @@ func (c *course) last() *inForce {
 }
 
 // deciding returns the request that decides if the reason of a decision is a request, nil
-// otherwise. A close request lasts for the whole of the seconds in which it begins and ends.
+// otherwise. A close request lasts for all of the seconds in which it begins and ends.
 func (c *course) deciding(reason schedule.Reason) *Request {
 	action := v1alpha1.RequestOpen
 	switch reason {
@@ -353,7 +354,7 @@ func (c *course) deciding(reason schedule.Reason) *Request {
 
 // periods returns the requests as periods of a schedule at an instant. Fractions of a
 // second are rounded so that nothing opens early or closes late. A close request that has
-// begun stays so if the clock is behind since.
+// begun stays begun even if the clock is now behind.
 func (c *course) periods(now time.Time) (opened, closed []schedule.Period) {
 	for _, s := range c.spans {
 		start := s.RequestedAt.Time

@@ -13,31 +13,30 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Bounds of what is kept of approvals in the status, and of what is quoted of one that
-// is refused.
+// Bounds of the approvals that the status keeps, and of what a refusal quotes.
 const (
 	maxApprovals     = 32
 	maxApprovalName  = 512
 	maxApprovalQuote = 128
 )
 
-// approvalForm is that of an approval. The policy gate-exception-verb has the same.
+// approvalForm is the form of an approval. The policy gate-exception-verb has the same.
 var approvalForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}),generation=[1-9][0-9]{0,18},uid=[0-9a-f-]{36}$`)
 
-// FormatApproval returns the value of the annotation that approves an exception as it
-// is.
+// FormatApproval returns the value of the annotation that approves an exception as it is
+// now.
 func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano) + "," + presentOf(e)
 }
 
-// presentOf returns how an approval names an exception as it is. One that was deleted
-// and created again has the same generation, but not the same uid.
+// presentOf returns how an approval names the present exception. One that was deleted and
+// created again has the same generation, but another uid.
 func presentOf(e *v1alpha1.GateException) string {
 	return fmt.Sprintf("generation=%d,uid=%s", e.Generation, e.UID)
 }
 
-// CheckApproval returns why the value of the annotation does not approve an exception
-// as it is, nil if it does.
+// CheckApproval returns why the value of the annotation does not approve the present
+// exception, nil if it does.
 func CheckApproval(e *v1alpha1.GateException, value string) error {
 	if !approvalForm.MatchString(value) {
 		return errors.New("it is not of the form <time>,generation=<number>,uid=<uid>")
@@ -53,14 +52,13 @@ func CheckApproval(e *v1alpha1.GateException, value string) error {
 	return nil
 }
 
-// HandleApprovals takes the approvals of an exception as it is that the API server
-// has stamped into the annotations over into the status, which outlives them: Flux
-// removes the annotations of kubectl from an object that is in Git. It returns those
-// that are new, and those that are void because the spec was edited since. It takes
-// none over if the annotations are not stamped.
+// HandleApprovals copies the approvals of the present exception from the annotations into
+// the status. The status outlives the annotations: Flux removes those of kubectl from an
+// object in Git. It returns the new approvals, and those that are void because the spec
+// was edited since. Annotations that the API server has not stamped do not count.
 func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (approved, voided []v1alpha1.Approval) {
 	if e.ExpiredBy(now) {
-		return nil, nil // who approved it is kept for audit
+		return nil, nil // the approvers are kept for audit
 	}
 	e.Status.Approvals = slices.DeleteFunc(slices.Clone(e.Status.Approvals), func(a v1alpha1.Approval) bool {
 		if a.Generation != e.Generation {
@@ -86,8 +84,8 @@ func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (ap
 	return approved, voided
 }
 
-// mayApprove returns whether somebody can approve an exception: nobody can if it
-// is not known who wrote it.
+// mayApprove returns whether somebody can approve an exception. Nobody can if the authors
+// are unknown.
 func mayApprove(e *v1alpha1.GateException, by string) bool {
 	authors := authorsOf(e)
 	return by != "" && len(by) <= maxApprovalName && len(authors) > 0 && !slices.Contains(authors, by)
@@ -97,7 +95,7 @@ func authorsOf(e *v1alpha1.GateException) []string {
 	return slices.DeleteFunc(strings.Split(e.Annotations[v1alpha1.AuthorsAnnotation], "\n"), func(name string) bool { return name == "" })
 }
 
-// approvers returns who has approved an exception as it is.
+// approvers returns who has approved the present exception.
 func approvers(e *v1alpha1.GateException) []string {
 	var names []string
 	for _, a := range e.Status.Approvals {
@@ -131,8 +129,8 @@ func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	return text + "; its authors cannot approve it: " + names(authors)
 }
 
-// refusedApproval says why the approval in the annotation of an exception does not
-// count, empty if there is none or it counts.
+// refusedApproval says why the approval in the annotation of an exception does not count.
+// It is empty if there is none or if it counts.
 func refusedApproval(e *v1alpha1.GateException) string {
 	value, ok := e.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
 	if !ok {
@@ -148,7 +146,7 @@ func refusedApproval(e *v1alpha1.GateException) string {
 	return fmt.Sprintf("the approval %.*q does not count: %s", maxApprovalQuote, value, err)
 }
 
-// howToApprove returns the command that approves an exception as it is, empty if nobody
+// howToApprove returns the command that approves the present exception, empty if nobody
 // can.
 func howToApprove(e *v1alpha1.GateException) string {
 	if len(authorsOf(e)) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Longest and shortest durations in a Gate, as the CRD has them.
+// Longest and shortest durations in a Gate, as in the CRD.
 const (
 	minWindow   = time.Second
 	maxWindow   = 366 * 24 * time.Hour
@@ -25,9 +25,8 @@ const (
 	maxTimeout  = 24 * time.Hour
 )
 
-// Validate returns what is wrong with a Gate, each error with the path of its
-// field. It covers what the CRD's schema refuses too, for manifests that never
-// met an API server.
+// Validate returns what is wrong with a Gate, each error with the path of its field. It
+// also covers what the CRD's schema refuses, for manifests that no API server has seen.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	_, errs := compile(g)
 	if d := g.Spec.Interval.Duration; d != 0 && d < minInterval {
@@ -58,7 +57,7 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 	return errs
 }
 
-// validateMachines takes what is empty for what the CRD sets instead.
+// validateMachines treats an empty field as if it had the default of the CRD.
 func validateMachines(path *field.Path, policy *v1alpha1.MachinePolicy) field.ErrorList {
 	if policy == nil {
 		return nil
@@ -149,9 +148,9 @@ func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.
 // periodName is what the CRD requires of the name of a period.
 var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// period compiles one period. What it returns after an error is never used.
-// opens says what the period does: fractions of a second are rounded so that
-// nothing opens early or closes late.
+// period compiles one period. After an error the result is not used. opens says what the
+// period does: fractions of a second are rounded so that nothing opens early or closes
+// late.
 func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool, opens bool) schedule.Period {
 	switch {
 	case p.Name == "":

@@ -21,10 +21,10 @@ type Decision struct {
 	By string
 	// Next change of state, nil if none is in sight.
 	Next *v1alpha1.Transition
-	// Recheck is when Reason or State may change, zero if that is not in sight.
+	// Recheck is when Reason or State may change, zero if no change is in sight.
 	Recheck time.Time
-	// RequestedAt and ResetToDefaultAt are those of the request that is in force
-	// or was last.
+	// RequestedAt and ResetToDefaultAt are those of the request in force, or of the last
+	// one.
 	RequestedAt, ResetToDefaultAt *metav1.Time
 	// Request that decided the state, nil if none did.
 	Request *Request
@@ -32,9 +32,9 @@ type Decision struct {
 	Errors field.ErrorList
 }
 
-// Decide returns the decision on a Gate at an instant. It reads the spec, the
-// accepted requests, what was seen of the objects that the Gate follows, those of
-// some exceptions that are of this Gate and count, and, if the spec does not compile,
+// Decide returns the decision on a Gate at an instant. It reads the spec, the accepted
+// requests and what was seen of the objects that the Gate follows. Of the exceptions it
+// uses those that are of this Gate and count. If the spec does not compile, it also reads
 // the last state.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	config, errs := compile(g)
@@ -85,17 +85,16 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 	return schedule.NewPlan(config).Intervals(from, until), nil
 }
 
-// byItself returns what a Gate was by itself at an instant: the exceptions that count
-// then decided, although they may be over since.
+// byItself returns what a Gate was by itself at an instant. The exceptions that counted
+// then decide, even if they are over by now.
 func byItself(g *v1alpha1.Gate, config schedule.Config, exceptions []*v1alpha1.GateException, at time.Time) v1alpha1.State {
 	config.Open, config.Close = nil, nil
 	config.Exceptions = compileExceptions(g, counting(g, exceptions, at))
 	return v1alpha1.State(schedule.NewPlan(config).Decide(at).State.String())
 }
 
-// resetTimes reports the request in force in the RFC's two fields. A request
-// that ended the opposite one early and asks for what the Gate is by itself
-// resets it at once.
+// resetTimes reports the request in force in the RFC's two fields. A request that ended
+// the opposite one early, and asks for what the Gate is by itself, resets it at once.
 func (c *course) resetTimes(byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
 	r := c.last()
 	if r == nil {
@@ -115,7 +114,7 @@ func (c *course) resetTimes(byItself func(time.Time) v1alpha1.State) (requestedA
 	return requestedAt, &metav1.Time{Time: end}
 }
 
-// Withheld returns the decision to open a Gate as that to leave it closed, because
+// Withheld returns the decision to leave a Gate closed instead of opening it, because
 // nobody knows whether it is time.
 func (d Decision) Withheld() Decision {
 	d.State, d.Reason, d.By, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", nil, nil
@@ -123,8 +122,8 @@ func (d Decision) Withheld() Decision {
 	return d
 }
 
-// decideInvalid fails closed: nothing opens, and what was to close closes. A
-// Gate that was never valid is closed.
+// decideInvalid fails closed: nothing opens, and a close that is due happens. A Gate that
+// was never valid is closed.
 func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decision {
 	cause := errs.ToAggregate().Error()
 	d := Decision{

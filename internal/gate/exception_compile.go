@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Bounds of a GateException and of how many must approve it, as the CRD has them.
+// Bounds of a GateException and of the approvals that it needs, as in the CRD.
 const (
 	minLeadTime   = time.Second
 	maxLeadTime   = v1alpha1.MaxExceptionDuration
@@ -22,9 +22,8 @@ var exceptionTypes = map[v1alpha1.ExceptionType]schedule.ExceptionType{
 	v1alpha1.ExceptionExtend: schedule.Extend, v1alpha1.ExceptionSuspend: schedule.Suspend, v1alpha1.ExceptionReplace: schedule.Replace,
 }
 
-// ValidateException returns what is wrong with a GateException, each error with
-// the path of its field. As Validate does for a Gate, it covers what the CRD's
-// schema refuses too.
+// ValidateException returns what is wrong with a GateException, each error with the path
+// of its field. Like Validate for a Gate, it also covers what the CRD's schema refuses.
 func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	c := &compiler{}
 	c.zone = c.loadZone(nil, "UTC")
@@ -55,8 +54,8 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	return c.errs
 }
 
-// ValidateLead returns what is wrong with the lead of an exception on the schedule of
-// its Gate with all its exceptions, this one included, if that is valid by itself.
+// ValidateLead returns what is wrong with the lead of a valid exception, given the
+// schedule of its Gate and all exceptions of that, this one included.
 func ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) field.ErrorList {
 	config, errs := compile(g)
 	if e.Spec.LeadTime == nil || len(errs) > 0 {
@@ -92,8 +91,8 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// windows compiles the windows of an exception in the zone of the compiler, see
-// period for opens.
+// windows compiles the windows of an exception in the zone of the compiler. For opens, see
+// period.
 func (c *compiler) windows(path *field.Path, spec *v1alpha1.GateExceptionSpec, opens bool) []schedule.Period {
 	switch n := len(spec.Windows); {
 	case n == 0 && spec.Type != v1alpha1.ExceptionReplace:
@@ -118,15 +117,15 @@ func compileExceptions(g *v1alpha1.Gate, counts []*v1alpha1.GateException) []sch
 	return compiled
 }
 
-// compileException returns an exception of a Gate for its schedule. One that is
-// invalid is broken.
+// compileException returns an exception of a Gate for its schedule, marked as broken if it
+// is invalid.
 func compileException(g *v1alpha1.GateSpec, e *v1alpha1.GateException) schedule.Exception {
 	compiled := schedule.Exception{
 		Name: e.Name, Type: exceptionTypes[e.Spec.Type], From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time,
 		Broken: len(ValidateException(e)) > 0,
 	}
 	if _, known := exceptionTypes[e.Spec.Type]; !known {
-		compiled.Type = schedule.Replace // which can do both
+		compiled.Type = schedule.Replace // it can do both
 	}
 	if compiled.Broken {
 		return compiled

@@ -11,9 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// counting returns the exceptions of a Gate that count from an instant on, in
-// their order of precedence: the newest first, of two that were created in the same
-// second the first by name.
+// counting returns the exceptions of a Gate that count from an instant on, in their order
+// of precedence: the newest first. Of two from the same second, the first by name wins.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
@@ -30,8 +29,8 @@ func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.T
 	return counts
 }
 
-// IsOf returns whether an exception is of a Gate: exceptions of another namespace
-// never are.
+// IsOf returns whether an exception is of a Gate. Exceptions of another namespace never
+// are.
 func IsOf(g *v1alpha1.Gate, e *v1alpha1.GateException) bool {
 	return e.Namespace == g.Namespace && e.Spec.GateRef.Name == g.Name
 }
@@ -40,8 +39,7 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the one of the exceptions that count that applies at an instant,
-// nil if none does.
+// applying returns the exception that applies at an instant, nil if none does.
 func applying(counts []*v1alpha1.GateException, now time.Time) *v1alpha1.GateException {
 	for _, e := range counts {
 		if isValidAt(e, now) {
@@ -51,8 +49,8 @@ func applying(counts []*v1alpha1.GateException, now time.Time) *v1alpha1.GateExc
 	return nil
 }
 
-// nextEdge returns the next instant at which one of some exceptions begins or ends,
-// zero if none does.
+// nextEdge returns the next instant at which one of the exceptions begins or ends, zero if
+// none does.
 func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 	next := time.Time{}
 	for _, e := range exceptions {
@@ -68,10 +66,10 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 // peers are the exceptions of a Gate at an instant.
 type peers struct {
 	gate *v1alpha1.Gate
-	// notReady says why none of them changes anything, empty if they do.
+	// notReady says why the exceptions change nothing, empty if they do.
 	notReady string
 	counts   []*v1alpha1.GateException
-	// winner applies, nil if none does.
+	// winner is the one that applies, nil if none does.
 	winner *v1alpha1.GateException
 	now    time.Time
 }
@@ -81,7 +79,7 @@ func peersOf(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Ti
 	return peers{gate: g, notReady: notReady(g), counts: counts, winner: applying(counts, now), now: now}
 }
 
-// state returns the state of one of them, and the reason for it.
+// state returns the state of an exception, and the reason for it.
 func (p *peers) state(e *v1alpha1.GateException) (v1alpha1.ExceptionState, string) {
 	switch {
 	case e.ExpiredBy(p.now) || !e.DeletionTimestamp.IsZero():
@@ -100,7 +98,8 @@ func (p *peers) state(e *v1alpha1.GateException) (v1alpha1.ExceptionState, strin
 	return v1alpha1.ExceptionActive, v1alpha1.InForceReason
 }
 
-// newer returns those that win over one at some time, in their order of precedence.
+// newer returns the exceptions that win over this one at some time, in their order of
+// precedence.
 func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	own := slices.IndexFunc(p.counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
 	return slices.DeleteFunc(slices.Clone(p.counts[:max(own, 0)]), func(newer *v1alpha1.GateException) bool {
@@ -108,8 +107,8 @@ func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	})
 }
 
-// Overlapping returns those of some exceptions that win over one of a Gate at some time
-// from an instant on, in their order of precedence.
+// Overlapping returns the exceptions that win over this one at some time from an instant
+// on, in their order of precedence.
 func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	p := peersOf(g, exceptions, now)
 	return p.newer(e)
@@ -118,15 +117,15 @@ func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1al
 // ExceptionDecision is what a GateException is at an instant.
 type ExceptionDecision struct {
 	State v1alpha1.ExceptionState
-	// Active is whether it applies, and Reason and Message say why or why not.
+	// Active is whether it applies. Reason and Message say why or why not.
 	Active          bool
 	Reason, Message string
-	// Refused says which approvals do not count and why, and Approve how to approve the
-	// exception as it is. Both are empty unless it waits for approval.
+	// Refused says which approvals do not count and why. Approve says how to approve the
+	// present exception. Both are empty unless it waits for approval.
 	Refused, Approve string
 	// Overlapped says which newer exception wins over it, empty if none does.
 	Overlapped string
-	// Errors of a spec that is invalid.
+	// Errors of an invalid spec.
 	Errors field.ErrorList
 	// Recheck is when this changes by itself, zero if it does not.
 	Recheck time.Time
@@ -181,8 +180,8 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 	return d
 }
 
-// overlapped says which newer one wins over one of them, first of all the one that
-// does now. It is empty if none does.
+// overlapped says which newer exception wins over this one, preferably the one that wins
+// now. It is empty if none does.
 func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	newer := p.newer(e)
 	if len(newer) == 0 {
@@ -196,8 +195,8 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 		first.Name, gate, rfc3339(first.Spec.ValidFrom.Time), rfc3339(first.Spec.ValidUntil.Time))
 }
 
-// notReady says why a Gate stays as it is, whatever its exceptions say. It is empty
-// if it does not.
+// notReady says why the exceptions of a Gate change nothing at present. It is empty if
+// they do.
 func notReady(g *v1alpha1.Gate) string {
 	switch _, errs := compile(g); {
 	case !g.DeletionTimestamp.IsZero():

@@ -11,14 +11,15 @@ import (
 )
 
 // covers returns whether a close makes another one needless, now and after any change of
-// spec.window: it lasts as long, and refuses each open that the other one refuses.
+// spec.window: it lasts as long, and refuses every open that the other one refuses.
 func (r *inForce) covers(other *inForce) bool {
 	return r.Source == other.Source && compareEnds(r.end, other.end) >= 0 && compareEnds(r.ownEnd(), other.ownEnd()) >= 0 &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
 }
 
-// merge makes room if there are too many closes of a source: the one that is over first goes,
-// and the one that is over next is as new as that was. So it refuses more, never less.
+// merge makes room if a source has too many closes. It removes the one that ends first.
+// The one that ends next becomes as new as the removed one, so that it refuses more, never
+// less.
 func (c *course) merge(source string) {
 	var own []*inForce
 	for _, s := range c.closes {
@@ -44,10 +45,10 @@ func (c *course) merge(source string) {
 	first.end = earlier(first.end, next.RequestedAt.Time)
 }
 
-// ownEnd returns when the window of a request itself is over, zero for never.
+// ownEnd returns when the window of the request itself ends, zero for never.
 func (r *inForce) ownEnd() time.Time { return windowEnd(r.RequestedAt.Time, r.Window) }
 
-// compareEnds orders ends, of which zero is never.
+// compareEnds orders ends. Zero is never.
 func compareEnds(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -60,9 +61,9 @@ func compareEnds(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// keepEnds notes when requests are over, and returns whether there is something new. What is
-// over does not come back if somebody makes spec.window longer, and an open in force does
-// not last longer for it.
+// keepEnds notes when requests end, and returns whether anything is new. If somebody makes
+// spec.window longer, what is over does not come back, and an open in force does not last
+// longer.
 func (c *course) keepEnds(now time.Time) bool {
 	kept := false
 	for _, s := range c.spans {
@@ -76,7 +77,7 @@ func (c *course) keepEnds(now time.Time) bool {
 	return kept
 }
 
-// keepEnd notes when a request is over, unless it is over before that already.
+// keepEnd notes when a request ends, unless it already ends before that.
 func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	if end.IsZero() || r.Until != nil && !end.Before(r.Until.Time) {
 		return false
@@ -86,8 +87,8 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	return true
 }
 
-// save returns what is to be remembered: what is in force, or what was last, what that has
-// ended, and what is planned.
+// save returns what to remember: what is in force or was last, what that has ended, and
+// what is planned.
 func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
 	last, endedAt := c.last(), time.Time{}
 	var inForce, ended []v1alpha1.AcceptedRequest
@@ -100,7 +101,7 @@ func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
 		switch {
 		case s == c.open || slices.Contains(c.closes, s):
 			inForce = append(inForce, s.AcceptedRequest)
-		// What another one had ended before counts as long as it lasts by some clock.
+		// What another request had ended before counts as long as it lasts by some clock.
 		case last.follows(s) && (s.EndedAt.Time.Equal(endedAt) || s.lasts(now.Add(-maxSkew))):
 			ended = append(ended, s.AcceptedRequest)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// inForceToo names the exception in force, unless the sentence before does already, and
+// inForceToo names the exception in force, unless the sentence before already does, and
 // says if it is invalid.
 func inForceToo(reason string, exception *v1alpha1.GateException, refused []string) string {
 	if exception == nil {
@@ -26,7 +26,7 @@ func inForceToo(reason string, exception *v1alpha1.GateException, refused []stri
 }
 
 // message says in a sentence what the Gate is, until when, and who asked for it. The
-// wording for requests and the default is that of the Flux RFC on gating.
+// wording for requests and the default is from the Flux RFC on gating.
 func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, request *Request) string {
 	then := ""
 	if next != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// RecordExceptions notes in the status of a Gate what its exceptions are at an
-// instant, those that apply first, then those that will, then those that did, the
-// last of them first. There is a record for each stretch of time in which one applied.
-// What there is no room for is left out from the end.
+// RecordExceptions notes in the status of a Gate what its exceptions are at an instant:
+// those that apply, then those that will, then those that did, latest first. Each stretch
+// of time in which one applied has its own record. The last ones are dropped if there is
+// no room.
 func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) {
 	before := slices.Clone(g.Status.Exceptions)
 	for i := range before {
@@ -48,7 +48,7 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 		if r.State == v1alpha1.ExceptionActive {
 			r.State, r.ExpiredAt = v1alpha1.ExceptionExpired, &metav1.Time{Time: now}
 		}
-		if r.State == v1alpha1.ExceptionExpired { // what never applied leaves no trace
+		if r.State == v1alpha1.ExceptionExpired { // an exception that never applied leaves no trace
 			records = append(records, r)
 		}
 	}
@@ -56,8 +56,8 @@ func RecordExceptions(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, no
 	g.Status.Exceptions = records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
-// sameStretch returns whether a record of before goes on in one of now: an exception
-// that is interrupted begins a new one.
+// sameStretch returns whether a record of before goes on in one of now. An exception that
+// is interrupted begins a new record.
 func sameStretch(before, now v1alpha1.ExceptionRecord) bool {
 	if before.Name != now.Name {
 		return false

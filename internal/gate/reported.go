@@ -9,19 +9,19 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// IsOpen returns whether a Gate is open, as far as its status says. Its own
-// reconciliation may be behind: a spec that nobody has looked at yet opens nothing, and
-// a close that is due by now has happened. A suspended Gate stays as it is.
+// IsOpen returns whether a Gate is open, as far as its status says. Its own reconciliation
+// may be behind: a spec that nobody has looked at yet opens nothing, and a close that is
+// due counts as done. A suspended Gate stays as it is.
 func IsOpen(g *v1alpha1.Gate, now time.Time) bool {
 	next, current := g.Status.NextTransition, g.Status.ObservedGeneration == g.Generation
 	closes := next != nil && next.State == v1alpha1.StateClosed && !next.At.After(now)
 	return meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) && (g.Spec.Suspend || current && !closes)
 }
 
-// ReportedOpen returns whether a Gate is open beyond doubt, for those who act on it
-// once and cannot be held afterwards. IsOpen is not enough for them: a Gate that
-// nobody reconciles, that does not compile, that is about to go, or that has a request
-// to close which nobody has looked at yet, may be closed.
+// ReportedOpen returns whether a Gate is open beyond doubt, for callers who act on it once
+// and cannot be held afterwards. IsOpen is not enough for them. A Gate may be closed if
+// nobody reconciles it, if it does not compile, if it is being deleted, or if nobody has
+// looked at a request to close it.
 func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 	if g.Spec.Suspend || !g.DeletionTimestamp.IsZero() || !IsOpen(g, now) {
 		return false
@@ -32,14 +32,13 @@ func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 	return !CloseRequested(g)
 }
 
-// CloseRequested returns whether somebody has asked a Gate to close and nobody has looked
-// at that yet.
+// CloseRequested returns whether a Gate has a close request that nobody has looked at yet.
 func CloseRequested(g *v1alpha1.Gate) bool {
 	return annotationsOf(v1alpha1.RequestClose).unhandled(g) != nil
 }
 
-// DecidedBy returns the request that decides at an instant what the status of a Gate says, nil if
-// none does.
+// DecidedBy returns the request behind what the status of a Gate says at an instant, nil
+// if there is none.
 func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	if opened == nil {

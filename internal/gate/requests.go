@@ -15,38 +15,38 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// maxRequestDistance is how far from now the time of a request may be. Farther
-// ones are taken for typing errors.
+// maxRequestDistance is how far from now the time of a request may be. Anything farther is
+// taken for a typing error.
 const maxRequestDistance = 366 * 24 * time.Hour
 
-// Bounds in bytes of what is copied from annotations into the status, events
-// and logs. The name of any service account fits, and the sentence of an event
-// with both stays below the 1024 bytes that events.k8s.io allows.
+// Bounds in bytes of what is copied from annotations into the status, events and logs. The
+// name of any service account fits, and the sentence of an event with both stays below the
+// 1024 bytes that events.k8s.io allows.
 const (
 	maxBy     = len("system:serviceaccount::") + 63 + 253
 	maxReason = 512
 )
 
 const (
-	// maxEarlier is how many values are remembered of an annotation beside the last one.
+	// maxEarlier is how many values of an annotation are remembered besides the last one.
 	maxEarlier = 8
-	// maxValue is how long in bytes a request may be.
+	// maxValue is the longest request in bytes.
 	maxValue = 80
 )
 
 var errPutBack = errors.New("is refused, it was handled before and another one has come since, request it again with another time")
 
-// A Request is an annotation that was not handled before, or a planned request whose time
-// has come and that is refused then.
+// A Request is an annotation that was not handled before, or a planned request that is
+// refused when its time comes.
 type Request struct {
 	Action v1alpha1.RequestAction
 	// Annotation that holds the request, and its value.
 	Annotation, Value string
-	// At is the time that the request is in force from.
+	// At is when the request takes effect.
 	At time.Time
-	// Window is how long it asks to be in force, nil for as long as the Gate says.
+	// Window is how long it asks to last, nil for as long as the Gate says.
 	Window *metav1.Duration
-	// By is who made it, and Reason is given with it.
+	// By is who made it, and Reason is why.
 	By, Reason string
 	// Err says why the request was refused, nil if it was accepted.
 	Err error
@@ -74,7 +74,8 @@ type requestAnnotation struct {
 	requestedAt, requestedBy, reason, received string
 }
 
-// requestAnnotations has the close first: of two that are seen at once it counts first.
+// requestAnnotations has the close first. If both are seen at once, the close counts
+// first.
 var requestAnnotations = []requestAnnotation{
 	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation, v1alpha1.CloseReceivedAnnotation},
 	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation, v1alpha1.OpenReceivedAnnotation},
@@ -87,10 +88,10 @@ func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 	return requestAnnotations[1]
 }
 
-// HandleRequests looks for request annotations that were not handled before and begins the
-// planned requests whose time has come. It remembers them in the status of the Gate and
-// returns what is new: requests accepted or refused, and planned ones that are refused
-// although they were accepted. A value is looked at once; a missing annotation changes nothing.
+// HandleRequests handles new request annotations and begins the planned requests whose
+// time has come. It remembers them in the status of the Gate. It returns what is new:
+// requests accepted or refused, and planned ones that are refused although they were
+// accepted before. A value is looked at once. A missing annotation changes nothing.
 func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	c := courseOf(g)
 	begun, handled := c.advance(now)
@@ -105,7 +106,7 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 		putBack := handles(memory, r)
 		if r.Err == nil {
 			if c.knows(memory, r) {
-				continue // Flux has put it back, after another value that was refused
+				continue // Flux has put it back after another value that was refused
 			}
 			switch {
 			case putBack:
@@ -116,7 +117,7 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 				r.Err = c.accept(memory, r, acceptedAt, now)
 			}
 			if end := windowEnd(r.At, c.limit, r.Window); r.Action == v1alpha1.RequestClose && !end.IsZero() && !now.Before(end) {
-				over = r // accepted or not, it was before an open that is no later
+				over = r // accepted or not, it comes before an open that is no later
 			}
 		}
 		handled = append(handled, *r)
@@ -136,8 +137,8 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	return handled
 }
 
-// unhandled returns the requests of a Gate that were not handled before, in the order in
-// which they count: the close first, unless the open is certainly older.
+// unhandled returns the new requests of a Gate in the order in which they count: the close
+// first, unless the open is certainly older.
 func unhandled(g *v1alpha1.Gate, now time.Time) []*Request {
 	var all []*Request
 	for _, a := range requestAnnotations {
@@ -152,8 +153,8 @@ func unhandled(g *v1alpha1.Gate, now time.Time) []*Request {
 	return all
 }
 
-// slack returns how far two requests must be apart that their times tell which came first.
-// Webhooks write theirs with a view to each other.
+// slack returns how far the times of two requests must be apart to tell which came first.
+// Webhooks take each other's times into account when they write theirs.
 func slack(a, b string) time.Duration {
 	if a == v1alpha1.SourceWebhook && b == v1alpha1.SourceWebhook {
 		return 0
@@ -161,8 +162,7 @@ func slack(a, b string) time.Duration {
 	return maxSkew
 }
 
-// unhandled returns the request in an annotation of a Gate, nil if there is none that was
-// not handled before.
+// unhandled returns the new request in an annotation of a Gate, nil if there is none.
 func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 	value, ok := g.Annotations[a.requestedAt]
 	if !ok {
@@ -176,7 +176,7 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 		if g.Annotations[a.received] == value {
 			r.source = v1alpha1.SourceWebhook
 		} else {
-			r.By, r.Reason = "", "" // the receiver before has left its name
+			r.By, r.Reason = "", "" // the last receiver left its name behind
 		}
 	}
 	memory := handledOf(g, a.action)
@@ -186,13 +186,13 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 	return r
 }
 
-// knows returns whether a request is the very one that is in force, or planned, as it was
-// handled before.
+// knows returns whether a request is the one in force, or a planned one, that was handled
+// before.
 func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
 	same := func(at metav1.MicroTime, window *metav1.Duration) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window)
 	}
-	// A close of somebody else counts for itself.
+	// A close of somebody else counts separately.
 	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
 	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window) && by(memory.By) ||
 		slices.ContainsFunc(c.planned, func(p v1alpha1.AcceptedRequest) bool {
@@ -200,8 +200,8 @@ func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
 		})
 }
 
-// handles notes that the value of an annotation is handled, and returns whether it is to open
-// and was handled before another one. Flux puts back what is in Git.
+// handles notes that the value of an annotation is handled. It returns whether the value
+// asks to open and was handled before another one: Flux puts back what is in Git.
 func handles(memory *v1alpha1.RequestMemory, r *Request) (putBack bool) {
 	value := r.Value
 	if memory.Action == v1alpha1.RequestOpen {
@@ -216,8 +216,8 @@ func handles(memory *v1alpha1.RequestMemory, r *Request) (putBack bool) {
 	return putBack
 }
 
-// accept takes a request into the course of a Gate, or returns why not. One that is planned
-// does not end the one in force.
+// accept takes a request into the course of a Gate, or returns why not. A planned one does
+// not end the one in force.
 func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.MicroTime, now time.Time) error {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, AcceptedAt: at,
@@ -229,9 +229,9 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.Mi
 	end := windowEnd(r.At, c.limit, r.Window)
 	oldest := now
 	if r.Action == v1alpha1.RequestClose {
-		oldest = now.Add(-maxSkew) // by the clock of another replica it may last still
+		oldest = now.Add(-maxSkew) // by the clock of another replica it may still last
 	}
-	// While nobody looked, a close that is over now has ended the open before it.
+	// A close that is over by now may have ended the open before it while nobody looked.
 	if !end.IsZero() && !oldest.Before(end) && !c.endsOpen(r, end, now) {
 		return fmt.Errorf("is refused, it was over at %s, request it again", rfc3339(end))
 	}
@@ -242,8 +242,8 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.Mi
 	return nil
 }
 
-// FormatRequest returns the value of an annotation that requests an action at a time,
-// for a window of its own unless that is nil.
+// FormatRequest returns the value of an annotation that requests an action at a time, with
+// its own window unless that is nil.
 func FormatRequest(at time.Time, window *metav1.Duration) string {
 	value := at.UTC().Format(time.RFC3339Nano)
 	if window != nil {
@@ -252,11 +252,11 @@ func FormatRequest(at time.Time, window *metav1.Duration) string {
 	return value
 }
 
-// windowSeparator is that of start and duration in ISO 8601.
+// windowSeparator separates start and duration, as in ISO 8601.
 const windowSeparator = "/"
 
-// oneLine returns a text without line breaks and other control characters, and
-// not longer than a number of bytes, so that it cannot pass for another line.
+// oneLine returns a text without line breaks and other control characters, so that it
+// cannot pass for another line. It is cut to a length in bytes.
 func oneLine(text string, length int) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -271,9 +271,9 @@ func oneLine(text string, length int) string {
 	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }
 
-// parseRequest refuses, besides nonsense, a time before that of a request which
-// was handled already: it is the old value that Flux puts back if one is in Git. A close
-// may be of a clock that is behind.
+// parseRequest refuses nonsense, and a time before that of a request already handled: this
+// is the old value that Flux puts back if one is in Git. A close may come from a clock
+// that is behind.
 func parseRequest(value string, memory *v1alpha1.RequestMemory, now time.Time) (time.Time, *metav1.Duration, error) {
 	instant, duration, limited := strings.Cut(value, windowSeparator)
 	at, err := time.Parse(time.RFC3339Nano, instant)
@@ -312,7 +312,7 @@ func handledOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.Reques
 	return nil
 }
 
-// memoryOf returns what is remembered of the annotation for an action, to be changed.
+// memoryOf returns the memory of the annotation for an action, to change it.
 func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.RequestMemory {
 	if memory := handledOf(g, action); memory != nil {
 		return memory
@@ -321,8 +321,8 @@ func memoryOf(g *v1alpha1.Gate, action v1alpha1.RequestAction) *v1alpha1.Request
 	return handledOf(g, action)
 }
 
-// span returns the period between two times, the empty one if there is no whole
-// second between them.
+// span returns the period between two times, empty if there is no whole second between
+// them.
 func span(name string, from, until time.Time) schedule.Period {
 	period, err := schedule.Dated(name, from, until)
 	if err != nil {
@@ -331,7 +331,7 @@ func span(name string, from, until time.Time) schedule.Period {
 	return period
 }
 
-// earlier returns the earlier of two times, where zero in a stands for never.
+// earlier returns the earlier of two times. Zero in a means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

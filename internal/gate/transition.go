@@ -8,9 +8,9 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// RecordTransition notes in the status of a Gate since when it is what a decision says, and what
-// decides on that now. It is since now if the state has changed, also if it has changed back
-// while nobody looked.
+// RecordTransition notes in the status of a Gate since when it has the state of a
+// decision, and what decides that now. The time is now if the state has changed, even if
+// it changed back while nobody looked.
 func RecordTransition(g *v1alpha1.Gate, d Decision, now time.Time, changed bool) {
 	last := g.Status.LastTransition
 	at := metav1.NewTime(now)

@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// maxWatchMessage bounds in bytes what is copied from an object that a Gate
-	// follows: anybody who may write that object may have written it.
+	// maxWatchMessage bounds in bytes what is copied from an object that a Gate follows.
+	// Anybody who may write that object may have written it.
 	maxWatchMessage = 256
 
-	// maxReadyExpr is the longest expression in bytes, as the CRD has it.
+	// maxReadyExpr is the longest expression in bytes, as in the CRD.
 	maxReadyExpr = 4096
 
-	// readyCondition is the one that all kinds of Flux have, progressing its reason
+	// readyCondition is a condition of all kinds of Flux, and progressing is its reason
 	// while they are being reconciled.
 	readyCondition = "Ready"
 	progressing    = "Progressing"
 )
 
-// readyExpr compiles an expression, with the variables that dependsOn of a
-// Kustomization has. It is kept, so that this costs nothing.
+// readyExpr compiles an expression with the variables of dependsOn in a Kustomization. The
+// result is cached.
 func readyExpr(text string) (*expression.Bool, error) {
 	compiled, err := expression.NewBool(text, "dep", "self")
 	if err != nil {
@@ -71,11 +71,10 @@ func (c *compiler) watches(g *v1alpha1.Gate) {
 	}
 }
 
-// Readiness returns whether an object lets a Gate that follows it be open, and why it
-// does not. Both are given by their content, the object as nil if it does not exist.
-// An empty expression asks for the condition Ready. While an object is being
-// reconciled that has no answer, and the object remains what it was: Flux sets the
-// condition to Unknown at each interval.
+// Readiness returns whether an object lets a Gate that follows it be open, and why not.
+// Both are given by their content. The object is nil if it does not exist. An empty
+// expression asks for the condition Ready. While an object is being reconciled it stays as
+// it was, because Flux sets the condition to Unknown at each interval.
 func Readiness(ctx context.Context, dep, self map[string]any, readyIf string, was bool) (ready bool, message string) {
 	if dep == nil {
 		return false, "does not exist"
@@ -122,8 +121,8 @@ func readyOf(dep map[string]any) *metav1.Condition {
 	return nil
 }
 
-// RecordWatch returns what to note of an object that a Gate follows: ready or not
-// since now, unless that was noted before.
+// RecordWatch returns what to note of an object that a Gate follows: whether it is ready,
+// and since when.
 func RecordWatch(g *v1alpha1.Gate, ref *v1alpha1.WatchReference, ready bool, message string, now time.Time) v1alpha1.WatchStatus {
 	status := v1alpha1.WatchStatus{
 		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: WatchedNamespace(g, ref), Name: ref.Name,
@@ -140,8 +139,8 @@ func WatchedNamespace(g *v1alpha1.Gate, ref *v1alpha1.WatchReference) string {
 	return cmp.Or(ref.Namespace, g.Namespace)
 }
 
-// Watched returns what is noted of an object that a Gate follows, nil if nobody has
-// looked at it yet.
+// Watched returns what is noted of an object that a Gate follows, nil if nobody has looked
+// at it yet.
 func Watched(g *v1alpha1.Gate, ref *v1alpha1.WatchReference) *v1alpha1.WatchStatus {
 	for i := range g.Status.Watch {
 		if s := &g.Status.Watch[i]; s.Kind == ref.Kind && s.Name == ref.Name &&
@@ -161,8 +160,8 @@ func watched(g *v1alpha1.Gate, ref *v1alpha1.WatchReference) string {
 	return fmt.Sprintf("%s '%s/%s'", ref.Kind, WatchedNamespace(g, ref), ref.Name)
 }
 
-// waitsFor says which object keeps a Gate closed, empty if none does. What nobody has
-// looked at is not ready.
+// waitsFor says which object keeps a Gate closed, empty if none does. An object that
+// nobody has looked at is not ready.
 func waitsFor(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.WatchReference) string {
 		switch status := Watched(g, ref); {
@@ -175,9 +174,9 @@ func waitsFor(g *v1alpha1.Gate) string {
 	})
 }
 
-// closesInvalid says which object closes a Gate whose spec is invalid, empty if none
-// does: one that was seen not to be ready. What an invalid expression says does not
-// count, the last state stays.
+// closesInvalid says which object closes a Gate whose spec is invalid, empty if none does.
+// It must have been seen not ready. An object with an invalid expression does not count:
+// the last state stays.
 func closesInvalid(g *v1alpha1.Gate) string {
 	return firstOf(g, func(ref *v1alpha1.WatchReference) string {
 		status := Watched(g, ref)
@@ -193,8 +192,8 @@ func closesInvalid(g *v1alpha1.Gate) string {
 	})
 }
 
-// firstOf names the first object that a Gate follows and that is not ready, and says
-// how many more there are.
+// firstOf names the first object that a Gate follows and that is not ready, and says how
+// many more there are.
 func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.WatchReference) string) string {
 	first, more := "", 0
 	for i := range g.Spec.Watch {
@@ -213,8 +212,8 @@ func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.WatchReference) string) str
 	return first
 }
 
-// wait closes a Gate that waits for an object. What comes before that in the decision
-// table still says why it is closed. Nobody knows when the object will be ready.
+// wait closes a Gate that waits for an object. Earlier entries of the decision table still
+// say why it is closed. Nobody knows when the object will be ready.
 func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *Request, why string) {
 	d.State, d.Next = v1alpha1.StateClosed, nil
 	if s.Reason == schedule.CloseRequested || s.Reason == schedule.ClosePeriod && isHard(g, s.By) {
@@ -224,8 +223,8 @@ func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *Request,
 	d.Reason, d.By, d.Message = v1alpha1.DependencyNotReadyReason, "", "Gate closed, "+why
 }
 
-// DecideIfReady returns the decision on a Gate as if all that it follows were ready. One
-// that is closed is closed whatever that is, and needs nobody to look.
+// DecideIfReady returns the decision on a Gate as if everything that it follows were
+// ready. If it is closed even then, nobody needs to look at the objects.
 func DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	ready := g.DeepCopy()
 	ready.Status.Watch = make([]v1alpha1.WatchStatus, len(g.Spec.Watch))

@@ -9,17 +9,17 @@ import (
 )
 
 // ErrUnhandled is returned for a Gate with a request by hand that the controller has not
-// seen yet: writing another one now would lose it.
+// seen yet. Writing another one now would lose it.
 var ErrUnhandled = errors.New("has a request that is still to be taken note of")
 
-// ErrAhead is returned for a Gate with a handled request that is later than now: the
-// clocks differ by more than maxSkew, and nothing opens early.
+// ErrAhead is returned for a Gate that has handled a request later than now. The clocks
+// differ by more than maxSkew, and nothing opens early.
 var ErrAhead = errors.New("has handled a request of a time that is still to come")
 
 // WriteRequest puts the request of a GateReceiver into the annotations of a Gate. Its time
-// is now, or just after that of other webhooks: which of two came later must not depend on
-// whose clock is ahead. It writes nothing if a webhook asks the Gate to close for longer already.
-// It returns ErrUnhandled, ErrAhead, or ErrClosedByPeople.
+// is now, or just after that of other webhooks: the order must not depend on whose clock
+// is ahead. It writes nothing if a webhook already asks the Gate to close for longer. It
+// returns ErrUnhandled, ErrAhead, or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := closedByPeople(g, now); err != nil {
@@ -49,8 +49,8 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	return nil
 }
 
-// closedByPeople returns ErrClosedByPeople, and who it is, if somebody has closed a Gate by
-// hand, or has asked for it.
+// closedByPeople returns ErrClosedByPeople, with the person, if somebody has closed a Gate
+// by hand, or has asked to.
 func closedByPeople(g *v1alpha1.Gate, now time.Time) error {
 	refused := func(r Request) error { return fmt.Errorf("%w: %s", ErrClosedByPeople, r) }
 	for _, closed := range courseAt(g, now).closes {
@@ -68,8 +68,8 @@ func closedByPeople(g *v1alpha1.Gate, now time.Time) error {
 	return nil
 }
 
-// valid notes the time and the window of a request that was not handled yet. It returns
-// when it is over, zero for never, and whether it is planned; false if it will be refused.
+// valid fills in the time and the window of a new request. It returns when the request
+// ends, zero for never, and whether it is planned. ok is false if it will be refused.
 func (r *Request) valid(g *v1alpha1.Gate, now time.Time) (end time.Time, planned, ok bool) {
 	memory := handledOf(g, r.Action)
 	if memory == nil {
@@ -82,8 +82,8 @@ func (r *Request) valid(g *v1alpha1.Gate, now time.Time) (end time.Time, planned
 	return windowEnd(r.At, g.Spec.Window, r.Window), r.At.After(now.Add(maxSkew)), true
 }
 
-// timeOfWebhook returns the time for a request of a webhook that comes now: that of a value
-// that was not handled before, and later than that of a webhook for the opposite.
+// timeOfWebhook returns the time for a webhook request that comes now. It differs from
+// that of any value handled before, and is later than that of a webhook for the opposite.
 func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
 	at := now.UTC().Truncate(time.Microsecond)
 	after := func(last time.Time) {
@@ -120,9 +120,9 @@ func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Tim
 	return at, nil
 }
 
-// covered returns whether a close of a webhook that was not handled yet lasts longer than one
-// that is over at an instant, so that this one need not be written. It returns ErrUnhandled if a new
-// request must not take the place of the old one either: what people ask for is not lost.
+// covered returns whether a new close of a webhook lasts longer than one that ends at an
+// instant, so that this one need not be written. It returns ErrUnhandled if a new request
+// must not replace the old one either: a request by a person is never lost.
 func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error) {
 	until, planned, ok := before.valid(g, now)
 	if !ok {

@@ -1,5 +1,4 @@
-// Package lock says what Gates have in the GateLocks of namespaces. It has no
-// client.
+// Package lock says what Gates write into the GateLocks of namespaces. It has no client.
 package lock
 
 import (
@@ -12,20 +11,20 @@ import (
 
 // Share is what a Gate has in the GateLock of one namespace.
 type Share struct {
-	// Locked means that whatever names the Gate is locked, and so are the targets.
+	// Locked means that the targets and all objects that name the Gate are locked.
 	Locked bool
 	// targets by their canonical form.
 	targets map[string]target
 }
 
-// target are objects of a kind: one by its name, all, or those that have labels.
+// target are objects of a kind: one by its name, all, or those with some labels.
 type target struct {
 	kind, name  string
 	matchLabels map[string]string
 }
 
-// NewShare returns the share of a Gate whose targets in the namespace are refs.
-// What is not locked has no targets.
+// NewShare returns the share of a Gate whose targets in the namespace are refs. A share
+// that is not locked has no targets.
 func NewShare(locked bool, refs ...v1alpha1.TargetReference) Share {
 	s := Share{Locked: locked}
 	if locked {
@@ -78,8 +77,8 @@ func Read(spec *v1alpha1.GateLockSpec) map[string]Share {
 	return shares
 }
 
-// Update makes the shares of Gates, by namespace/name, what they are to be: nil for none. Those of
-// other Gates stay. It returns whether that changed anything.
+// Update sets the shares of Gates, by namespace/name. A nil share is removed. Those of
+// other Gates stay. It returns whether anything changed.
 func Update(spec *v1alpha1.GateLockSpec, shares map[string]*Share) bool {
 	before, changed := Read(spec), false
 	for _, gate := range slices.Sorted(maps.Keys(shares)) {
@@ -99,9 +98,9 @@ func Update(spec *v1alpha1.GateLockSpec, shares map[string]*Share) bool {
 	return changed
 }
 
-// Lockers returns the Gates that lock an object, as the policies of config/lock find them: by its
-// kind, its name and its labels, and those of the Gates that it names itself which are not known
-// to be open.
+// Lockers returns the Gates that lock an object, as the policies of config/lock find them:
+// by its kind, its name and its labels. Those that the object names itself are among them
+// unless they are known to be open.
 func Lockers(spec *v1alpha1.GateLockSpec, kind, name string, labels map[string]string, named []string) []string {
 	lockers := slices.Concat(spec.Targets[kind+"/"+name], spec.Targets[kind+"/"+v1alpha1.AnyName])
 	for key, value := range labels {
@@ -129,7 +128,7 @@ func isSubset(some, all map[string]string) bool {
 	return true
 }
 
-// Put adds the share of a Gate that has none.
+// Put adds the share of a Gate that has none yet.
 func Put(spec *v1alpha1.GateLockSpec, gate string, share Share) {
 	if spec.Gates == nil {
 		spec.Gates = map[string]bool{}
@@ -183,7 +182,7 @@ func Remove(spec *v1alpha1.GateLockSpec, gate string, share Share) {
 	}
 }
 
-// labelsKey is the key of labels in a GateLock: one of them is enough to find the
+// labelsKey is the key of labels in a GateLock. One of the labels is enough to find the
 // few that can match.
 func labelsKey(t target) string {
 	first := slices.Min(slices.Collect(maps.Keys(t.matchLabels)))
@@ -194,7 +193,7 @@ func indexOf(locks []v1alpha1.LabelLock, t target) int {
 	return slices.IndexFunc(locks, func(l v1alpha1.LabelLock) bool { return maps.Equal(l.MatchLabels, t.matchLabels) })
 }
 
-// insert keeps names sorted and each once.
+// insert keeps names sorted and unique.
 func insert(names []string, name string) []string {
 	i, found := slices.BinarySearch(names, name)
 	if found {

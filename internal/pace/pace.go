@@ -4,23 +4,21 @@ package pace
 import "time"
 
 const (
-	// tick is the shortest time between two batches: faster paces release several
-	// at once.
+	// tick is the shortest time between two batches. Faster paces release several at once.
 	tick = time.Second
 
-	// arrears is how much of the pace is made up for after a delay. What was due
-	// before is late for good: a restart after an hour must not release an hour's
-	// worth at once.
+	// arrears is how much of the pace is made up for after a delay. What was due before
+	// that stays late: a restart after an hour must not release an hour's worth at once.
 	arrears = 2 * tick
 )
 
-// Due returns how many may be released now at a pace, if the next was allowed from
-// an instant on, zero for the first. It returns from when on the one after those is
+// Due returns how many may be released now at a pace. next is from when on the next one
+// was allowed, zero for the first. It also returns from when on the one after those is
 // allowed. This is the virtual scheduling algorithm of ITU-T I.371.
 func Due(perMinute int32, next, now time.Time) (n int, then time.Time) {
 	interval := time.Minute / time.Duration(perMinute)
 	if next.IsZero() || next.After(now.Add(interval+arrears)) {
-		next = now // nothing is as far away, unless the clock was ahead
+		next = now // nothing is that far away, unless the clock was ahead
 	}
 	if next.After(now) {
 		return 0, next

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Item is what decides on the turn of something.
+// Item is what decides the turn of something.
 type Item struct {
 	Namespace, Name string
 	// Expiry is zero if there is none.
 	Expiry time.Time
-	// Failed says that the last turn came to nothing: then others of the namespace
-	// come first.
+	// Failed says that the last turn came to nothing. Then others of the namespace come
+	// first.
 	Failed bool
 }
 
-// Take returns the next n of some items, and those that are left: in turn from each
-// namespace, beginning with the one after the namespace that had the last turn; of
-// each those first that expire soonest.
+// Take returns the next n of some items, and the rest. Each namespace takes a turn,
+// beginning with the one after the namespace that had the last turn. Within a namespace
+// those that expire soonest come first.
 func Take[T any](items []T, n int, last string, of func(T) Item) (taken, left []T) {
 	queues := map[string][]T{}
 	for _, item := range items {
@@ -55,7 +55,7 @@ func compare(a, b Item) int {
 	return cmp.Or(order(a.Failed, b.Failed), order(a.Expiry.IsZero(), b.Expiry.IsZero()), a.Expiry.Compare(b.Expiry), cmp.Compare(a.Name, b.Name))
 }
 
-// order puts what is not so before what is.
+// order puts false before true.
 func order(a, b bool) int {
 	switch {
 	case a == b:

@@ -2,9 +2,9 @@ package pace
 
 import "sync"
 
-// Turns has the things that wait for their turn to be released, by queue. The zero value is ready
-// for use, by several goroutines at once. It is in memory alone: after a restart whoever waits
-// asks again.
+// Turns has the things that wait for their turn to be released, by queue. The zero value
+// is ready for use, even by several goroutines. It is in memory only: after a restart
+// everything that waits asks again.
 type Turns[Q, K comparable] struct {
 	mu     sync.Mutex
 	queues map[Q]*queue[K]
@@ -30,7 +30,7 @@ func (t *Turns[Q, K]) Ask(q Q, key K, item Item) bool {
 	return false
 }
 
-// Leave notes that something waits no more, and whether it was released.
+// Leave notes that something no longer waits, and whether it was released.
 func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,8 +45,8 @@ func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 	delete(of.called, key)
 }
 
-// Call gives the next n of a queue their turn, see Take, and returns them. One that does not take
-// its turn keeps it.
+// Call gives the next n of a queue their turn, see Take, and returns them. A turn that is
+// not used stays.
 func (t *Turns[Q, K]) Call(q Q, n int, last string) []K {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +63,7 @@ func (t *Turns[Q, K]) Call(q Q, n int, last string) []K {
 	return taken
 }
 
-// Recall takes their turn back from those that were called, for they were not told.
+// Recall takes their turn back from those that were called, because they were not told.
 func (t *Turns[Q, K]) Recall(q Q, keys []K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,15 +76,17 @@ func (t *Turns[Q, K]) Recall(q Q, keys []K) {
 	}
 }
 
-// Noted forgets that some were released: it is noted elsewhere.
+// Noted forgets some releases, because they are noted elsewhere.
 func (t *Turns[Q, K]) Noted(q Q, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of(q).released -= released
+	if of, ok := t.queues[q]; ok {
+		of.released -= released
+	}
 }
 
-// Counts returns how many of a queue wait, those included whose turn it is, and how many were
-// released that nobody has noted.
+// Counts returns how many of a queue wait, including those whose turn it is, and how many
+// releases nobody has noted.
 func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +97,7 @@ func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
 	return int64(len(of.waiting) + len(of.called)), of.released
 }
 
-// Close forgets a queue: whoever asks again waits again.
+// Close forgets a queue. What asks again waits again.
 func (t *Turns[Q, K]) Close(q Q) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,4 +113,14 @@ func (t *Turns[Q, K]) of(q Q) *queue[K] {
 		t.queues[q] = &queue[K]{waiting: map[K]Item{}, called: map[K]Item{}}
 	}
 	return t.queues[q]
+}
+
+// Forget notes that something is gone. It no longer waits in any queue.
+func (t *Turns[Q, K]) Forget(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, of := range t.queues {
+		delete(of.waiting, key)
+		delete(of.called, key)
+	}
 }

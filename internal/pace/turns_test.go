@@ -66,3 +66,21 @@ func TestWhoLeavesWithoutATurnIsNotCounted(t *testing.T) {
 		t.Errorf("%d wait, %d were released", waiting, released)
 	}
 }
+
+func TestWhatIsGoneWaitsNoMore(t *testing.T) {
+	var turns pace.Turns[string, string]
+	for _, queue := range []string{"one", "two"} {
+		turns.Ask(queue, "a", pace.Item{Name: "a"})
+		turns.Ask(queue, "b", pace.Item{Name: "b"})
+	}
+	turns.Call("one", 1, "")
+	turns.Forget("a")
+	for _, queue := range []string{"one", "two"} {
+		if waiting, released := turns.Counts(queue); waiting != 1 || released != 0 {
+			t.Errorf("in queue %s %d wait, %d were released", queue, waiting, released)
+		}
+	}
+	if turns.Ask("one", "a", pace.Item{Name: "a"}) {
+		t.Error("another one of its name has its turn")
+	}
+}

@@ -1,5 +1,5 @@
-// Package queue says in which order targets are looked at: what is urgent first, and among what is
-// equally urgent a share for each Gate.
+// Package queue says in which order targets are looked at: the urgent ones first. Among
+// equally urgent ones each Gate gets its share.
 package queue
 
 import (
@@ -12,35 +12,38 @@ import (
 type Class int
 
 const (
-	// Resync looks whether all is as it should be.
+	// Resync checks that everything is as it should be.
 	Resync Class = iota
 	// Tell writes what became of a target into its conditions.
 	Tell
 	// Release lets a target go.
 	Release
-	// Hold holds a target.
+	// Change looks at a target that somebody has changed.
+	Change
+	// Hold holds a target because its Gate has closed.
 	Hold
 )
 
 // Urgency of an item.
 type Urgency struct {
 	Class Class
-	// Place of an item among those that a Gate wakes together, from zero on. Of a class the
-	// first of each Gate come first, then the second: no Gate waits for all that another one
-	// has to do.
+	// Place of an item among those that a Gate wakes together, from zero on. Within a
+	// class the first of each Gate come first, then the second: no Gate waits for all the
+	// work of another one.
 	Place int
 }
 
-// compare returns which of two is more urgent: less than zero for the first.
+// compare returns which of two is more urgent, less than zero for the first.
 func (u Urgency) compare(other Urgency) int {
 	return cmp.Or(cmp.Compare(other.Class, u.Class), cmp.Compare(u.Place, other.Place))
 }
 
-// Queue has items in the order of their urgency; those that are equally urgent leave in the order
-// in which they came. It is a Queue of k8s.io/client-go/util/workqueue, which has each item once.
+// Queue has items in the order of their urgency. Equally urgent ones leave in the order in
+// which they came. It is a Queue of k8s.io/client-go/util/workqueue, which has each item
+// once.
 type Queue[T comparable] struct {
 	mu sync.Mutex
-	// urgent has the urgency of items that are to come or that wait.
+	// urgent has the urgency of items that wait or are still to come.
 	urgent map[T]Urgency
 	// waiting has the items that wait.
 	waiting map[T]*item[T]
@@ -53,8 +56,8 @@ func New[T comparable]() *Queue[T] {
 	return &Queue[T]{urgent: map[T]Urgency{}, waiting: map[T]*item[T]{}}
 }
 
-// Urge has an item be at least so urgent, from when it is next added or waits already until it
-// leaves. An item that nobody urges is the first of class Resync.
+// Urge makes an item at least so urgent until it leaves. That begins at once if it waits,
+// otherwise when it is next added. An item that nobody urges is the first of class Resync.
 func (q *Queue[T]) Urge(item T, urgency Urgency) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +67,7 @@ func (q *Queue[T]) Urge(item T, urgency Urgency) {
 	}
 }
 
-// Touch implements workqueue.Queue. An item that waits is moved as soon as it is urged.
+// Touch implements workqueue.Queue. Urge already moves an item that waits.
 func (q *Queue[T]) Touch(T) {}
 
 // Push implements workqueue.Queue.
@@ -94,7 +97,7 @@ func (q *Queue[T]) Pop() T {
 	return i.key
 }
 
-// move puts an item that waits where it belongs. It is called with mu held.
+// move puts a waiting item where it belongs. It is called with mu held.
 func (q *Queue[T]) move(key T) {
 	if i := q.waiting[key]; i != nil {
 		q.came++

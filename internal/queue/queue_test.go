@@ -57,8 +57,9 @@ func TestTheOrderOfTargets(t *testing.T) {
 			q.Add("look")
 			q.wake("tell", queue.Tell, 1)
 			q.wake("release", queue.Release, 1)
+			q.wake("change", queue.Change, 1)
 			q.wake("hold", queue.Hold, 1)
-		}, "hold0 release0 tell0 look"},
+		}, "hold0 change0 release0 tell0 look"},
 		"those of one gate in their order": {func(q targets) { q.wake("a", queue.Hold, 3) }, "a0 a1 a2"},
 		"a share for each gate": {func(q targets) {
 			q.wake("a", queue.Hold, 4)

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Statuses that the provider reports of the refresh of a Machine. A Machine on
-// which it has not acted yet has none.
+// Statuses that the provider reports for the refresh of a Machine. It reports none until
+// it has acted on the Machine.
 const (
 	StatusInProgress = "in-progress"
 	StatusDone       = "done"
 	StatusFailed     = "failed"
 )
 
-// Request says whose request for a refresh a Machine has.
+// Request says who requested the refresh of a Machine, if anybody.
 type Request uint8
 
 const (
-	// None means that nobody requests a refresh.
+	// None means that there is no request.
 	None Request = iota
-	// Ours is what we have set and nobody has changed since.
+	// Ours means that we made the request and nobody has changed it since.
 	Ours
-	// Others is what somebody else has set. It is never changed.
+	// Others means that somebody else made the request. It is never changed.
 	Others
 )
 
-// Machine is what there is to know of a Machine.
+// Machine is what matters of a Machine.
 type Machine struct {
 	// Name as namespace/name.
 	Name string
@@ -34,12 +34,12 @@ type Machine struct {
 	Cluster string
 	// ControlPlane says that the Machine is part of the control plane.
 	ControlPlane bool
-	// Governed says that the Gate governs the Machine. One that it no longer
-	// governs may still have its record.
+	// Governed says that the Gate governs the Machine. A Machine that it no longer governs
+	// may still have its record.
 	Governed bool
-	// Deleting says that the Machine is being deleted. Then nothing is done with it.
+	// Deleting says that the Machine is being deleted. Then it is left alone.
 	Deleting bool
-	// Expiry is when the certificates expire, as the provider has written it.
+	// Expiry is when the certificates expire, as the provider wrote it.
 	Expiry string
 	// Request for a refresh.
 	Request Request
@@ -49,24 +49,24 @@ type Machine struct {
 	Record *Record
 }
 
-// expiry returns when the certificates expire, false if that is not known.
+// expiry returns when the certificates expire, false if that is unknown.
 func (m *Machine) expiry() (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, m.Expiry)
 	return at, err == nil
 }
 
-// Record is what we note on a Machine in the same write as the request. It is
-// there as long as the refresh is not over, whatever becomes of the request.
+// Record is what we note on a Machine in the same write as the request. It stays until the
+// refresh is over, no matter what happens to the request.
 type Record struct {
 	// Gate that asked for the refresh, as namespace/name.
 	Gate string `json:"gate"`
-	// RequestedAt is when it did.
+	// RequestedAt is when the Gate asked.
 	RequestedAt time.Time `json:"requestedAt"`
 	// Expiry of the certificates at that time.
 	Expiry time.Time `json:"expiry"`
 }
 
-// String returns the record as an annotation has it.
+// String returns the record as it is written into an annotation.
 func (r Record) String() string {
 	r.RequestedAt, r.Expiry = r.RequestedAt.UTC(), r.Expiry.UTC()
 	content, err := json.Marshal(r)
@@ -77,7 +77,7 @@ func (r Record) String() string {
 	return string(content)
 }
 
-// ParseRecord is the inverse of String. It returns nil for what is no record.
+// ParseRecord is the inverse of String. It returns nil if the value is no record.
 func ParseRecord(value string) *Record {
 	record := &Record{}
 	if value == "" || json.Unmarshal([]byte(value), record) != nil {

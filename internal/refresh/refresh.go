@@ -1,13 +1,12 @@
-// Package refresh decides when the certificates of which Machine of Cluster API
-// are refreshed. It is pure: no client, no clock, the standard library only.
+// Package refresh decides which Machine of Cluster API has its certificates refreshed, and
+// when. It is pure: no client, no clock, the standard library only.
 //
-// The provider Canonical Kubernetes refreshes the certificates of a Machine that
-// has an annotation with their new lifetime, the request. It reports a status,
-// in-progress at first. In the end it removes the request, sets the status to
-// done and the expiry to the new one. If it fails it sets the status to failed,
-// leaves the request and tries again. One that is in progress it never begins
-// anew: after a crash in the middle it waits until the request is gone, and then
-// removes the status.
+// The provider Canonical Kubernetes refreshes the certificates of a Machine that has an
+// annotation with their new lifetime, the request. It reports a status, at first
+// in-progress. In the end it removes the request, sets the status to done and writes the
+// new expiry. If it fails, it sets the status to failed, leaves the request and tries
+// again. It never starts a refresh again that is in progress: after a crash in the middle
+// it waits until the request is gone, and then removes the status.
 package refresh
 
 import (
@@ -20,20 +19,20 @@ import (
 
 // Gate is what a Gate wants of its Machines at an instant.
 type Gate struct {
-	// Name as namespace/name. Empty for the requests of which nobody knows whose
-	// they are, because somebody removed the record.
+	// Name as namespace/name. Empty for requests that nobody can trace to a Gate, because
+	// somebody removed the record.
 	Name string
 	// Open says that the Gate is open.
 	Open bool
-	// Idle says that the Gate begins nothing: because a refresh failed, or because
-	// it does not say how Machines are to be refreshed.
+	// Idle says that the Gate starts nothing: a refresh has failed, or the Gate does not
+	// say how to refresh Machines.
 	Idle bool
 	// Within is how long before their expiry certificates are refreshed.
 	Within time.Duration
 	// Timeout is how long the refresh of one Machine may take.
 	Timeout time.Duration
-	// Margin is how long before their expiry certificates are refreshed although
-	// the Gate is closed, unless it is Strict.
+	// Margin is how long before their expiry certificates are refreshed even though the
+	// Gate is closed, unless it is Strict.
 	Margin time.Duration
 	Strict bool
 }
@@ -46,9 +45,9 @@ const (
 	Done Outcome = iota
 	// Failed means that they have not.
 	Failed
-	// TooShort means that they have been refreshed, but are due again at once.
+	// TooShort means that they have been refreshed, but are already due again.
 	TooShort
-	// Withdrawn means that the provider had not begun when the Gate closed.
+	// Withdrawn means that the Gate closed before the provider began.
 	Withdrawn
 	// TakenOver means that somebody else has changed the request.
 	TakenOver
@@ -57,8 +56,8 @@ const (
 // Stops returns whether no other refresh may begin after an outcome.
 func (o Outcome) Stops() bool { return o == Failed || o == TooShort }
 
-// End is that of a refresh: the request, if it is still there, and the record
-// are to be removed.
+// End is the end of a refresh. The record is to be removed, and the request if it is still
+// there.
 type End struct {
 	// Machine as namespace/name.
 	Machine string
@@ -67,7 +66,7 @@ type End struct {
 	Message string
 }
 
-// Fault is a Machine that is not refreshed although it is due, or may be.
+// Fault is a Machine that is not refreshed although it is due, or may be due.
 type Fault struct {
 	// Machine as namespace/name.
 	Machine string
@@ -79,21 +78,23 @@ type Fault struct {
 type Decision struct {
 	// Ends are the refreshes that are over.
 	Ends []End
-	// Next are the Machines that may be refreshed, the most urgent first. One of
-	// them may be begun, then all is to be decided anew.
+	// Next are the Machines that may be refreshed, the most urgent first. Start one of
+	// them, then decide again.
 	Next []string
 	// Running is the Machine that is being refreshed on behalf of the Gate.
 	Running string
 	// Due is the number of Machines to refresh. Held of them wait for the Gate to open.
 	Due, Held int
+	// Waiting are the Machines that wait for the Gate to open.
+	Waiting []string
 	// Faults are what people should look at.
 	Faults []Fault
-	// Recheck is when to decide anew even if no Machine changes. Zero means never.
+	// Recheck is when to decide again even if no Machine changes. Zero means never.
 	Recheck time.Time
 }
 
-// Decide returns what to do with Machines at an instant: those that a Gate
-// governs and those that have its record.
+// Decide returns what to do at an instant with the Machines that a Gate governs and those
+// that have its record.
 func Decide(gate Gate, machines []Machine, now time.Time) Decision {
 	d := Decision{}
 	machines = slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
@@ -134,7 +135,7 @@ func Decide(gate Gate, machines []Machine, now time.Time) Decision {
 	return d
 }
 
-// compare has those first that are to be refreshed first.
+// compare puts first what is to be refreshed first.
 func compare(a, b Machine) int {
 	if a.ControlPlane != b.ControlPlane {
 		if a.ControlPlane {
@@ -147,8 +148,8 @@ func compare(a, b Machine) int {
 	return cmp.Or(expiryA.Compare(expiryB), strings.Compare(a.Name, b.Name))
 }
 
-// busy returns whether a refresh is requested or under way. The provider would
-// not see another request before it is over.
+// busy returns whether a refresh is requested or under way. Until it is over, the provider
+// would not see another request.
 func (m *Machine) busy() bool {
 	return m.Request != None || m.Record != nil || m.Status == StatusInProgress
 }
@@ -182,11 +183,12 @@ func (g Gate) consider(d *Decision, m *Machine, now time.Time) bool {
 		return true
 	}
 	d.Held++
+	d.Waiting = append(d.Waiting, m.Name)
 	return false
 }
 
-// Imminent returns whether certificates that expire at an instant are refreshed
-// although the Gate is closed.
+// Imminent returns whether certificates that expire at an instant are refreshed even
+// though the Gate is closed.
 func (g Gate) Imminent(expiry, now time.Time) bool {
 	return !g.Strict && !expiry.Add(-g.Margin).After(now)
 }
@@ -220,14 +222,14 @@ func (g Gate) end(m *Machine, now time.Time) (End, bool) {
 	return End{}, false
 }
 
-// wants returns whether the Gate lets a request stand on which the provider has
-// not acted yet.
+// wants returns whether the Gate still wants a request that the provider has not acted on
+// yet.
 func (g Gate) wants(m *Machine, now time.Time) bool {
 	expiry, known := m.expiry()
 	return m.Record != nil && m.Governed && (g.Open || known && g.Imminent(expiry, now))
 }
 
-// standing says how far the provider is.
+// standing says how far the provider has come.
 func (m *Machine) standing() string {
 	request, status := "the request is still there", "there is no status"
 	if m.Request == None {
@@ -245,7 +247,7 @@ func (d *Decision) recheck(at, now time.Time) {
 	}
 }
 
-// fault notes a fault, each once.
+// fault notes a fault, each only once.
 func (d *Decision) fault(machine, message string) {
 	if fault := (Fault{Machine: machine, Message: message}); !slices.Contains(d.Faults, fault) {
 		d.Faults = append(d.Faults, fault)

@@ -1,6 +1,6 @@
-// Package tally counts, in memory, what became of the targets of each Gate. Whoever writes a
-// target puts its outcome here, and the Gate reads the sums for its status. After a restart all
-// targets are looked at once, and the sums are as before.
+// Package tally counts, in memory, what became of the targets of each Gate. The writer of
+// a target puts its outcome here, and the Gate reads the sums for its status. After a
+// restart all targets are looked at once, and the sums are as before.
 package tally
 
 import (
@@ -18,7 +18,8 @@ import (
 type Outcome uint8
 
 const (
-	// Other means that the Gate is open, or that it respects that somebody resumed the target.
+	// Other means that the Gate is open, or that somebody resumed the target and the Gate
+	// respects that.
 	Other Outcome = iota
 	// Held means that the Gate holds the target.
 	Held
@@ -28,7 +29,7 @@ const (
 	Exempt
 )
 
-// Gate identifies a Gate. One that is created again under the same name is another.
+// Gate identifies a Gate. One that is created again under the same name is another Gate.
 type Gate struct {
 	types.NamespacedName
 	UID types.UID
@@ -38,11 +39,11 @@ type Gate struct {
 type Entry struct {
 	Gate    Gate
 	Outcome Outcome
-	// Pending means that the target is not as the Gate wants it yet.
+	// Pending means that the target is not yet as the Gate wants it.
 	Pending bool
-	// Failure is why, if that is because of a failure.
+	// Failure is why, if a failure is the reason.
 	Failure *Failure
-	// Uncounted means that it is none of the targets, a GateLock for example.
+	// Uncounted means that it is no target, but a GateLock for example.
 	Uncounted bool
 }
 
@@ -56,7 +57,7 @@ type Failure struct {
 	At time.Time
 }
 
-// Sums are the numbers of targets of a Gate by what became of them.
+// Sums count the targets of a Gate by what became of them.
 type Sums struct {
 	Total, Held, Foreign, Exempt, Pending, Failed int64
 	// Awaits means that the Gate has decided and its targets are not pending yet.
@@ -66,14 +67,14 @@ type Sums struct {
 // IsSettled returns whether all targets are as the Gate wants them, or have failed.
 func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 
-// Tally counts the outcomes of targets by Gate. The zero value is ready for use, by several
-// goroutines at once.
+// Tally counts the outcomes of targets by Gate. The zero value is ready for use, even by
+// several goroutines.
 type Tally struct {
 	// Changed is called with a Gate whose sums or failures have changed, and whether
 	// nothing is pending any more. It must not call the Tally.
 	Changed func(gate Gate, settled bool)
-	// Completed is called when all targets that were expected have been looked at. It must not
-	// call the Tally.
+	// Completed is called once all expected targets have been looked at. It must not call
+	// the Tally.
 	Completed func()
 
 	mu      sync.Mutex
@@ -89,8 +90,8 @@ type counted struct {
 	failures map[target.Key]Failure
 }
 
-// Put replaces the outcomes of a target, one for each Gate that governs it, and takes the slice
-// over. A failure for the same reason as before is as old as that.
+// Put replaces the outcomes of a target, one for each Gate that governs it, and keeps the
+// slice. A failure for the same reason as before keeps its time.
 func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +133,7 @@ func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 	}
 }
 
-// Add replaces the outcome of a target for one Gate. Others stay.
+// Add replaces the outcome of a target for one Gate. The others stay.
 func (t *Tally) Add(key target.Key, entry Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +141,7 @@ func (t *Tally) Add(key target.Key, entry Entry, now time.Time) {
 	t.put(key, append(entries, entry), now)
 }
 
-// Drop forgets the outcome of a target for one Gate. Others stay.
+// Drop forgets the outcome of a target for one Gate. The others stay.
 func (t *Tally) Drop(key target.Key, gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,8 +151,8 @@ func (t *Tally) Drop(key target.Key, gate Gate) {
 // Forget forgets a target that is gone.
 func (t *Tally) Forget(key target.Key) { t.Put(key, nil, time.Time{}) }
 
-// Wake notes that targets of a Gate are to be looked at, because it has decided: until that is
-// done they are pending.
+// Wake notes that a Gate has decided and its targets must be looked at. Until then they
+// are pending.
 func (t *Tally) Wake(gate Gate, keys []target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,10 +173,21 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 			t.store(key, append(entries, e))
 		}
 	}
+	t.tidy(gate)
 	t.tell(gate)
 }
 
-// Await notes that a Gate decides: Wake is to follow.
+// ForgetGate forgets a Gate that is gone and has no targets any more.
+func (t *Tally) ForgetGate(gate Gate) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.gates[gate]; known != nil {
+		known.sums.Awaits = false
+		t.tidy(gate)
+	}
+}
+
+// Await notes that a Gate is deciding. Wake follows.
 func (t *Tally) Await(gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +205,7 @@ func (t *Tally) ForgetKind(kind schema.GroupKind) {
 	}
 }
 
-// Expect notes that targets are to be looked at, at the start.
+// Expect notes at the start which targets must be looked at.
 func (t *Tally) Expect(keys ...target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -207,7 +219,7 @@ func (t *Tally) Expect(keys ...target.Key) {
 	}
 }
 
-// IsComplete returns whether all targets that were expected have been looked at. Before that the
+// IsComplete returns whether all expected targets have been looked at. Before that the
 // sums are too low.
 func (t *Tally) IsComplete() bool {
 	t.mu.Lock()
@@ -215,7 +227,7 @@ func (t *Tally) IsComplete() bool {
 	return len(t.expected) == 0
 }
 
-// Sums returns those of a Gate.
+// Sums returns the sums of a Gate.
 func (t *Tally) Sums(gate Gate) Sums {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,7 +237,7 @@ func (t *Tally) Sums(gate Gate) Sums {
 	return Sums{}
 }
 
-// Failures returns those of a Gate, in no order.
+// Failures returns the failures of a Gate, in no order.
 func (t *Tally) Failures(gate Gate) []Failure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -240,7 +252,7 @@ func (t *Tally) Failures(gate Gate) []Failure {
 	return all
 }
 
-// store keeps the outcomes of a target. It is called with mu held, as all that follows.
+// store keeps the outcomes of a target. It is called with mu held, like everything below.
 func (t *Tally) store(key target.Key, entries []Entry) {
 	if t.targets == nil {
 		t.targets = map[target.Key][]Entry{}
@@ -274,8 +286,13 @@ func (t *Tally) count(e Entry, key target.Key, by int64) {
 			delete(known.failures, key)
 		}
 	}
-	if *s == (Sums{}) {
-		delete(t.gates, e.Gate)
+	t.tidy(e.Gate)
+}
+
+// tidy forgets a Gate that nothing is known about.
+func (t *Tally) tidy(gate Gate) {
+	if known := t.gates[gate]; known != nil && known.sums == (Sums{}) && len(known.failures) == 0 {
+		delete(t.gates, gate)
 	}
 }
 
@@ -306,7 +323,7 @@ func failureIn(entries []Entry, gate Gate) *Failure {
 	return nil
 }
 
-// sameIn returns whether the outcome of a target for a Gate is among those of before.
+// sameIn returns whether the outcome of a target for a Gate was there before.
 func sameIn(entries []Entry, e Entry) bool {
 	for _, was := range entries {
 		if was.Gate == e.Gate {

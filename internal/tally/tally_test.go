@@ -225,3 +225,20 @@ func count(is bool) int64 {
 	}
 	return 0
 }
+
+func TestAGateThatIsGoneHasNoSums(t *testing.T) {
+	all := tally.Tally{}
+	all.Await(gate("a"))
+	if !all.Sums(gate("a")).Awaits {
+		t.Error("it does not await anything")
+	}
+	all.ForgetGate(gate("a"))
+	if got := all.Sums(gate("a")); got != (tally.Sums{}) {
+		t.Errorf("got %+v", got)
+	}
+	all.Put(key(1), []tally.Entry{{Gate: gate("b"), Outcome: tally.Held}}, noon)
+	all.ForgetGate(gate("b"))
+	if got := all.Sums(gate("b")); got.Held != 1 {
+		t.Errorf("it has a target still, got %+v", got)
+	}
+}

@@ -29,7 +29,7 @@ func typical(tb testing.TB) []byte {
 "spec":{"interval":"10m0s","path":"./apps","prune":true,"suspend":true,"sourceRef":{"kind":"GitRepository","name":"flux-system"}},
 "status":{"lastAppliedRevision":"main@sha1:1f0a","inventory":{"entries":[` + strings.Join(inventory, ",") + `]},"conditions":[
 {"type":"Ready","status":"True","reason":"ReconciliationSucceeded","message":"Applied revision: main@sha1:1f0a","lastTransitionTime":"2026-11-23T12:00:00Z"},
-{"type":"Approved","status":"False","reason":"GateClosed","message":"Reconciliation is waiting approval, gate 'flux-system/production' is closed.","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
+{"type":"Approved","status":"False","reason":"GateClosed","message":"Held by gate 'flux-system/production': closed by default.","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
 }
 
 // BenchmarkTrim is what the controller does with each object that the API server sends

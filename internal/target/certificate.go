@@ -16,27 +16,26 @@ import (
 
 var _ = register(certificate{Certificate})
 
-// Certificate is the kind of cert-manager's Certificates. What is held is their
-// renewal: cert-manager issues the first certificate, and one whose spec changed,
-// whatever spec.renewal says.
+// Certificate is the kind of cert-manager's Certificates. Their renewal is held.
+// cert-manager issues the first certificate, and one whose spec changed, regardless of
+// spec.renewal.
 var Certificate = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 
 const (
-	// maxDeferral is the longest lifetime for which cert-manager finds the window
-	// that we write, which begins once a year: it also looks one lifetime back, and
-	// would find that of the year before.
+	// maxDeferral is the longest lifetime for which cert-manager finds the window that we
+	// write. The window begins once a year. cert-manager also looks one lifetime back, and
+	// would find the window of the year before.
 	maxDeferral = 180 * 24 * time.Hour
 
-	// minRenewBefore is the least spec.renewBefore that cert-manager's webhook
-	// accepts.
+	// minRenewBefore is the shortest spec.renewBefore that cert-manager's webhook accepts.
 	minRenewBefore = 5 * time.Minute
 
-	// marginPart of a lifetime is the longest margin: half of the third that
-	// cert-manager leaves for the renewal by default.
+	// marginPart of a lifetime is the longest margin: half of the third that cert-manager
+	// leaves for the renewal by default.
 	marginPart = 6
 
-	// brokenDisabled is the release of cert-manager that panics on a renewal that is
-	// disabled. It is told by a label, its definition is that of its successor.
+	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A
+	// label tells it apart: its definition is the same as that of its successor.
 	brokenDisabled = "v1.21.0"
 )
 
@@ -64,8 +63,8 @@ func (certificate) reads() [][]string {
 
 func (certificate) revisions() [][]string { return [][]string{{"status", "revision"}} }
 
-// Observe takes spec.renewal of somebody else for foreign, whatever it says, and
-// spec.renewBefore for a setting that holds nothing, unless it is ours.
+// Observe takes any spec.renewal that is not ours for foreign. A spec.renewBefore that is
+// not ours is a setting that holds nothing.
 func (certificate) Observe(obj *Object, us Identity) State {
 	_, named := obj.GetAnnotations()[us.HeldBy]
 	for _, path := range [][]string{renewalPath, renewBeforePath} {
@@ -86,7 +85,7 @@ func (certificate) Observe(obj *Object, us Identity) State {
 	return Free
 }
 
-// Differs compares what cert-manager reports and what decides on a renewal.
+// Differs compares what cert-manager reports and what decides a renewal.
 func (certificate) Differs(before, after *Object) bool {
 	if !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) {
 		return true
@@ -105,7 +104,7 @@ type observed struct {
 func observe(obj *Object) observed {
 	at := func(field string) time.Time {
 		value, _, _ := unstructured.NestedString(obj.Object, "status", field)
-		t, _ := time.Parse(time.RFC3339, value) // what is no time is as good as missing
+		t, _ := time.Parse(time.RFC3339, value) // an invalid time is as good as missing
 		return t
 	}
 	o := observed{notBefore: at("notBefore"), notAfter: at("notAfter"), renewal: at("renewalTime")}
@@ -120,9 +119,9 @@ func observe(obj *Object) observed {
 	return o
 }
 
-// Plan defers the renewal: to the deadline if cert-manager can do that by itself,
-// so that it does even while we are down, else for ever, and the plan changes at
-// the deadline.
+// Plan defers the renewal. If cert-manager can wait for the deadline by itself, it does so
+// even while we are down. Otherwise the renewal is deferred for ever, and the plan changes
+// at the deadline.
 func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) Plan {
 	o := observe(obj)
 	held := state.held()
@@ -160,8 +159,8 @@ func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) 
 	return plan
 }
 
-// lever returns how to hold the renewal of a Certificate, nil if the release of
-// cert-manager has no way, and whether it ignores our window.
+// lever returns how to hold the renewal of a Certificate, nil if this release of
+// cert-manager has no way. It also returns whether cert-manager ignores our window.
 func (c certificate) lever(obj *Object, state State, terms Terms, o observed, deadline time.Time) (lever map[string]any, ignored bool) {
 	before := Lever(obj)
 	if !terms.Definition.Spec["renewal"] || terms.Definition.Release == brokenDisabled {
@@ -179,7 +178,7 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	}
 	never := map[string]any{"renewal": map[string]any{"policy": "Disabled"}}
 	until := map[string]any{"renewal": deferral(o, deadline)}
-	// What cert-manager made of it is in the status once it has seen the spec.
+	// Once cert-manager has seen the spec, the status says what it made of it.
 	ignored = terms.Ignored && state == Held && reflect.DeepEqual(before, never) ||
 		state == Held && reflect.DeepEqual(before, until) && o.current && !o.renewal.Equal(deadline)
 	switch {
@@ -192,9 +191,9 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 }
 
 // deferral is a window of cert-manager from the deadline on. It is as long as the
-// certificate lives, so that it has a time for the next one as well: cert-manager
-// takes a certificate without one for not ready. It must be the only window:
-// cert-manager forgets the others if one begins after the certificate expires.
+// certificate lives, so that the next one has a renewal time too: cert-manager counts a
+// certificate without one as not ready. It must be the only window: cert-manager forgets
+// the others if one begins after the certificate expires.
 func deferral(o observed, deadline time.Time) map[string]any {
 	at := deadline.UTC()
 	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{
@@ -203,9 +202,9 @@ func deferral(o observed, deadline time.Time) map[string]any {
 	}}}
 }
 
-// renewBefore returns how long before its expiry cert-manager renews a
-// certificate that nobody holds: as its function RenewalTime says, a third of the
-// lifetime by default.
+// renewBefore returns how long before its expiry cert-manager renews a certificate that
+// nobody holds. By default it is a third of the lifetime, as in cert-manager's function
+// RenewalTime.
 func renewBefore(obj *Object, state State, lifetime time.Duration) time.Duration {
 	value, _, _ := unstructured.NestedString(obj.Object, renewBeforePath...)
 	_, renewal, _ := unstructured.NestedFieldNoCopy(obj.Object, renewalPath...)

@@ -7,31 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// What is longer or has more parts is no list of at most 32 names, whatever it
-// is. config/lock has the same bounds.
+// Anything longer or with more parts is no list of at most 32 names. config/lock has the
+// same bounds.
 const (
 	maxGatesLength = 12000
 	maxGatesParts  = 200
 )
 
 const (
-	// MaxNamedGates is how many Gates an object can name itself. Each costs the
-	// controller a reconciliation, and anybody who may write an object may name
-	// some.
+	// MaxNamedGates is how many Gates an object can name itself. Each costs the controller
+	// a reconciliation, and anybody who may write an object can name some.
 	MaxNamedGates = 32
 
-	// NoGate is the name of a Gate that cannot exist. An object whose annotation
-	// cannot be understood names it, and so is held.
+	// NoGate is the name of a Gate that cannot exist. An object with an annotation that
+	// makes no sense names it, and so is held.
 	NoGate = "*"
 )
 
-// gateName is the name of a Gate, a DNS subdomain, and that of its namespace.
+// gateName matches the name of a Gate, a DNS subdomain, after that of its namespace.
 // config/lock has the same expression.
 var gateName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// ParseGates returns the Gates in the annotation by which an object in a
-// namespace names its own, as namespace/name, sorted and each once. It is NoGate
-// alone if one of the names cannot be that of a Gate, or if there are too many.
+// ParseGates returns the Gates in the annotation with which an object in a namespace names
+// its own. They are namespace/name, sorted, each once. The result is NoGate alone if one
+// of the names cannot be that of a Gate, or if there are too many.
 func ParseGates(value, namespace string) []string {
 	noGate := []string{namespace + "/" + NoGate}
 	if utf8.RuneCountInString(value) > maxGatesLength {

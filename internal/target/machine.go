@@ -10,15 +10,15 @@ import (
 
 var _ = register(machine{Machine})
 
-// Machine is the kind of Cluster API's Machines. They are not held: while a Gate
-// is open, it has their certificates refreshed.
+// Machine is the kind of Cluster API's Machines. They are not held: while a Gate is open,
+// their certificates are refreshed.
 var Machine = schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}
 
 const (
-	// RefreshRequestAnnotation of a Machine asks the provider Canonical Kubernetes
-	// for new certificates, its value is how long they are to be valid.
+	// RefreshRequestAnnotation of a Machine asks the provider Canonical Kubernetes for new
+	// certificates. Its value is how long they are valid.
 	RefreshRequestAnnotation = "v1beta2.k8sd.io/refresh-certificates"
-	// RefreshStatusAnnotation is what the provider says of that.
+	// RefreshStatusAnnotation is what the provider says about that.
 	RefreshStatusAnnotation = "v1beta2.k8sd.io/refresh-certificates-status"
 	// CertificatesExpiryAnnotation is when the certificates expire.
 	CertificatesExpiryAnnotation = "machine.cluster.x-k8s.io/certificates-expiry"
@@ -28,7 +28,7 @@ const (
 	ClusterNameLabel = "cluster.x-k8s.io/cluster-name"
 )
 
-// machine is the adapter of Machines. All of them that matters is metadata.
+// machine is the adapter of Machines. Only their metadata matters.
 type machine struct {
 	groupKind schema.GroupKind
 }
@@ -43,8 +43,8 @@ func (machine) reads() [][]string { return nil }
 
 func (machine) revisions() [][]string { return nil }
 
-// Observe returns Held if there is a request of ours for a refresh, and Foreign
-// if there is one of somebody else.
+// Observe returns Held if there is a request of ours for a refresh, and Foreign if there
+// is one of somebody else.
 func (machine) Observe(obj *Object, us Identity) State {
 	if _, ok := obj.GetAnnotations()[RefreshRequestAnnotation]; !ok {
 		return Free

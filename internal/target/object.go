@@ -12,19 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is a target of any kind. Unlike the unstructured object in it, it has
-// the conditions contract of the GitOps Toolkit.
+// Object is a target of any kind. Unlike the unstructured object in it, it follows the
+// conditions contract of the GitOps Toolkit.
 type Object struct {
 	unstructured.Unstructured
 }
 
-// DeepCopyObject keeps the type, which that of Unstructured would not.
+// DeepCopyObject keeps the type. That of Unstructured would not.
 func (o *Object) DeepCopyObject() runtime.Object {
 	return &Object{Unstructured: *o.DeepCopy()}
 }
 
-// GetConditions returns status.conditions, none if they are not of the standard
-// form.
+// GetConditions returns status.conditions, none if they do not have the standard form.
 func (o *Object) GetConditions() []metav1.Condition {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, conditionsPath...)
 	list, _ := value.([]any)
@@ -37,8 +36,8 @@ func (o *Object) GetConditions() []metav1.Condition {
 	return conditions
 }
 
-// conditionOf does what runtime.DefaultUnstructuredConverter would, which takes ten times
-// as long. All conditions of all targets are looked at in each reconciliation.
+// conditionOf does what runtime.DefaultUnstructuredConverter would do, in a tenth of the
+// time. Each reconciliation looks at all conditions of all targets.
 func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	fields, ok := item.(map[string]any)
 	condition = metav1.Condition{
@@ -54,7 +53,7 @@ func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	return condition, ok
 }
 
-// field returns a field, the zero value if it is not set. If it is something else, ok
+// field returns a field, the zero value if it is not set. If it has another type, ok
 // becomes false.
 func field[T any](fields map[string]any, name string, ok *bool) T {
 	value, is := fields[name].(T)
@@ -64,13 +63,13 @@ func field[T any](fields map[string]any, name string, ok *bool) T {
 
 var conditionsPath = []string{"status", "conditions"}
 
-// condition returns one of the conditions, nil if it is not there.
+// condition returns one of the conditions, nil if it is missing.
 func (o *Object) condition(name string) *metav1.Condition {
 	return meta.FindStatusCondition(o.GetConditions(), name)
 }
 
-// Lever returns the spec that holds a trimmed object now: the first of its levers
-// that is set. Another one that is set as well is not ours.
+// Lever returns the spec that holds a trimmed object now: the first of its levers that is
+// set. If another one is set too, it is not ours.
 func Lever(obj *Object) map[string]any {
 	for _, path := range Of(&obj.Unstructured).levers() {
 		if value, ok, err := unstructured.NestedFieldCopy(obj.Object, path...); ok && err == nil {
@@ -80,8 +79,8 @@ func Lever(obj *Object) map[string]any {
 	return map[string]any{}
 }
 
-// Revision returns which revision a trimmed object is at, of its source for the kinds of
-// Flux. It is empty if that is not known.
+// Revision returns the revision of a trimmed object, empty if unknown. For the kinds of
+// Flux it is the revision of the source.
 func Revision(obj *Object) string {
 	for _, path := range Of(&obj.Unstructured).revisions() {
 		switch value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...); value := value.(type) {
@@ -107,18 +106,17 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 		list = append(list, fields)
 	}
 	if err := unstructured.SetNestedSlice(o.Object, list, conditionsPath...); err != nil {
-		// status is no object: nobody could have read conditions from it.
+		// status is no object, so nobody could have read conditions from it.
 		o.Object["status"] = map[string]any{"conditions": list}
 	}
 }
 
-// Trim removes from an object all that holding it does not need: what is left
-// is metadata and the fields that hold it, that its adapter reads, or that say which
-// revision it is at. Of the managed
-// fields it leaves who owns what holds it and the annotations in which we note who
-// does. Such an annotation goes as well if it is not ours: anybody who may write
-// the object may have written it, or copied it. An object may be trimmed more than
-// once.
+// Trim removes from an object everything that holding it does not need. What is left is
+// metadata and the fields that hold it, that its adapter reads, or that say its revision.
+// Of the managed fields it leaves who owns what holds the object, and who owns the
+// annotations in which we note who holds it. Such an annotation also goes if it is not
+// ours: anybody who may write the object may have written or copied it. An object may be
+// trimmed more than once.
 func Trim(obj *unstructured.Unstructured, us Identity) {
 	a := Of(obj)
 	if a == nil {
@@ -127,7 +125,7 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 	trimmed := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": obj.Object["metadata"]}
 	for _, path := range slices.Concat(a.levers(), a.reads(), a.revisions()) {
 		if value, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...); ok && err == nil {
-			_ = unstructured.SetNestedField(trimmed, value, path...) // no parent is anything but an object
+			_ = unstructured.SetNestedField(trimmed, value, path...) // every parent is an object
 		}
 	}
 	obj.Object = trimmed
@@ -150,7 +148,7 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Identity is by what we know what is ours.
+// Identity is how we recognize what is ours.
 type Identity struct {
 	// Manager is our field manager. Only what it has applied is ours.
 	Manager string
@@ -165,8 +163,8 @@ func (us Identity) heldByPath() []string { return []string{"metadata", "annotati
 
 func (us Identity) refreshPath() []string { return []string{"metadata", "annotations", us.Refresh} }
 
-// owners returns whether we own a field of a trimmed object, and whether
-// somebody else does. What an admission policy has written belongs to nobody.
+// owners returns whether we own a field of a trimmed object, and whether somebody else
+// does. Nobody owns what an admission policy has written.
 func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, others bool) {
 	for _, item := range managedFields(obj) {
 		entry, ok := item.(map[string]any)
@@ -185,15 +183,15 @@ func (us Identity) owners(obj *unstructured.Unstructured, path []string) (ours, 
 
 var managedFieldsPath = []string{"metadata", "managedFields"}
 
-// managedFields returns metadata.managedFields as they are: converting them costs more
-// than all else that is done with an object.
+// managedFields returns metadata.managedFields as they are. Converting them costs more
+// than everything else that is done with an object.
 func managedFields(obj *unstructured.Unstructured) []any {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, managedFieldsPath...)
 	entries, _ := value.([]any)
 	return entries
 }
 
-// reduce leaves of managed fields those of some paths.
+// reduce keeps only some paths of managed fields.
 func reduce(entries []any, paths ...[]string) []any {
 	var reduced []any
 	for _, item := range entries {
@@ -220,7 +218,7 @@ func reduce(entries []any, paths ...[]string) []any {
 	return reduced
 }
 
-// owns returns whether an entry of managed fields has the field of a path.
+// owns returns whether an entry of managed fields has the field at a path.
 func owns(entry map[string]any, path []string) bool {
 	fields, ok := entry[ownedFields].(map[string]any)
 	for _, name := range path {
@@ -232,8 +230,8 @@ func owns(entry map[string]any, path []string) bool {
 	return ok
 }
 
-// ownedFields is where an entry of managed fields has which they are: see fieldsV1 of
-// the Kubernetes API.
+// ownedFields is the key of the fields in an entry of managed fields, see fieldsV1 of the
+// Kubernetes API.
 const ownedFields = "fieldsV1"
 
 func ownedField(name string) string { return "f:" + name }

@@ -8,21 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// suspendable is the adapter of the kinds of Flux, which have spec.suspend.
+// suspendable is the adapter of the kinds of Flux that have spec.suspend.
 type suspendable struct {
 	groupKind schema.GroupKind
 	revision  [][]string
 }
 
-// Suspends returns whether an adapter is that of a kind which spec.suspend holds.
+// Suspends returns whether an adapter is for a kind that spec.suspend holds.
 func Suspends(a Adapter) bool {
 	_, ok := a.(suspendable)
 	return ok
 }
 
 // suspend returns the adapter of a kind that has spec.suspend. The fields, such as
-// status.artifact.revision, say which revision an object is at; the first that is set
-// counts.
+// status.artifact.revision, say the revision of an object. The first that is set counts.
 func suspend(group, kind string, revision ...string) Adapter {
 	s := suspendable{groupKind: schema.GroupKind{Group: group, Kind: kind}}
 	for _, field := range revision {

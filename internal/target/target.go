@@ -22,8 +22,8 @@ const (
 	Free State = iota
 	// Held by us. Somebody else may hold it as well.
 	Held
-	// Locked means held by the lock, an admission policy, in the name of Gates. It
-	// is ours to take over: what a policy has written belongs to nobody.
+	// Locked means held by the lock, an admission policy, in the name of Gates. We may
+	// take it over: nobody owns what a policy has written.
 	Locked
 	// Overridden is Held after somebody took the hold away and the lock put it back.
 	Overridden
@@ -46,8 +46,8 @@ type Adapter interface {
 	// instant.
 	Plan(obj *Object, state State, terms Terms, now time.Time) Plan
 
-	// Differs returns whether two versions of a trimmed object differ in something
-	// besides their state that a plan depends on.
+	// Differs returns whether two versions of a trimmed object differ in something, apart
+	// from their state, that a plan depends on.
 	Differs(before, after *Object) bool
 
 	// levers are the paths of the fields that hold an object.
@@ -56,8 +56,8 @@ type Adapter interface {
 	// reads are the paths of the other fields that the adapter needs.
 	reads() [][]string
 
-	// revisions are the paths of the fields that say which revision an object is at,
-	// the first that is set counts. Nothing is decided by them.
+	// revisions are the paths of the fields that say the revision of an object. The first
+	// that is set counts. They decide nothing.
 	revisions() [][]string
 }
 
@@ -65,12 +65,12 @@ type Adapter interface {
 type Terms struct {
 	// Margin is how long before its expiry a certificate is let go.
 	Margin time.Duration
-	// Strict means that a certificate is not let go before its expiry.
+	// Strict means that a certificate is not let go even if it expires.
 	Strict bool
-	// Activates means that the Gates govern when a certificate is put to use, and
-	// not its renewal.
+	// Activates means that the Gates govern when a certificate is put to use, not its
+	// renewal.
 	Activates bool
-	// Ignored means that cert-manager did not take our window before as it was meant.
+	// Ignored means that cert-manager has misread our window before.
 	Ignored bool
 	// Definition of the kind in the cluster.
 	Definition Definition
@@ -78,8 +78,8 @@ type Terms struct {
 
 // Definition is what is known of the definition of a kind.
 type Definition struct {
-	// Release of the project that has the kind, if the definition is labelled with
-	// it, such as v1.21.2.
+	// Release of the project that has the kind, such as v1.21.2, if the definition has a
+	// label with it.
 	Release string
 	// Spec has the names of the fields of the objects' spec.
 	Spec map[string]bool
@@ -87,21 +87,18 @@ type Definition struct {
 
 // Plan is how to hold an object.
 type Plan struct {
-	// Lever is the spec of a configuration for server-side apply that holds the
-	// object. Applying one without it releases the object, unless somebody else
-	// holds it, too. Nil if the object is exempt.
+	// Lever is the spec of a configuration for server-side apply that holds the object.
+	// Applying a configuration without it releases the object, unless somebody else holds
+	// it too. Nil if the object is exempt.
 	Lever map[string]any
 	// Stale means that the object is held in another way than this.
 	Stale bool
 	// Exempt is why the object is not held although a Gate is closed.
 	Exempt Exemption
-	// Bypassed means that what the hold defers happens all the same.
+	// Bypassed means that what the hold defers happens anyway.
 	Bypassed bool
-	// Pending means that an object which names a Gate and is free was exempt so
-	// far, and not resumed by somebody.
-	Pending bool
-	// Ignored means that cert-manager does not take our window as it is meant, so
-	// that the lever is another.
+	// Ignored means that cert-manager misreads our window, so that the lever is another
+	// one.
 	Ignored bool
 	// Recheck is when the plan changes by itself, zero if never.
 	Recheck time.Time
@@ -120,14 +117,14 @@ const (
 	Activates
 	// Imminent means that a certificate would expire.
 	Imminent
-	// Needless means that a certificate is renewed only when it is let go anyway.
+	// Needless means that a certificate is due for renewal only when it is let go anyway.
 	Needless
-	// Unsupported means that the object cannot be held in the cluster's version.
+	// Unsupported means that the version in the cluster gives no way to hold the object.
 	Unsupported
 )
 
-// Lasts returns whether an exemption is noted on the object: it is for as long as the Gate
-// is closed.
+// Lasts returns whether an exemption is noted on the object, because it lasts as long as
+// the Gate is closed.
 func (e Exemption) Lasts() bool { return e >= Imminent }
 
 var (

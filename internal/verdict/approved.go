@@ -12,11 +12,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// maxExplained is how many Gates a message explains. Of more it has only the names.
+// maxExplained is how many Gates a message explains. If there are more, it only has their
+// names.
 const maxExplained = 4
 
-// exemptions are the reasons of Approved=True for an object that is not held although a Gate is
-// closed.
+// exemptions are the reasons of Approved=True for an object that is not held although a
+// Gate is closed.
 var exemptions = map[target.Exemption]string{
 	target.Imminent:    v1alpha1.ExpiryImminentReason,
 	target.Needless:    v1alpha1.RenewalWithinMarginReason,
@@ -36,8 +37,10 @@ func IsExemption(condition *metav1.Condition) bool {
 	return false
 }
 
-// Approved returns the condition Approved of a target that is as its step wants it, which has one
-// so far, or none. It is nil if the target is to have none.
+// Approved returns the condition Approved of a target after its step. was is the present
+// condition, nil if there is none. The result is nil if the target must have none. If its
+// time is set, that of the target must be no earlier: a target counts as resumed only if
+// that happened after all of its Gates had closed, otherwise it is held again.
 func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now time.Time) *metav1.Condition {
 	switch step.Outcome {
 	case Held:
@@ -55,8 +58,8 @@ func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now
 	switch {
 	case was == nil, was.Status == metav1.ConditionTrue && (was.Reason == v1alpha1.GateOpenedReason || step.Outcome == Foreign):
 		return was
-	case was.Status == metav1.ConditionTrue && len(step.Names) > 0:
-		return was // it waits for who has a name on it
+	case v.Waits, was.Status == metav1.ConditionTrue && len(step.Names) > 0:
+		return was // a Gate has not decided yet, or has its name on it
 	}
 	return approved(v1alpha1.GateOpenedReason, Released(v.Open))
 }
@@ -69,33 +72,46 @@ func isFalse(was *metav1.Condition) bool {
 	return was != nil && was.Status == metav1.ConditionFalse
 }
 
-// saysNothing returns whether a Gate does not say why it holds a target: it does so within
-// milliseconds, or is suspended.
+// saysNothing returns whether a Gate does not say why it holds a target: it will within
+// milliseconds, or it is suspended.
 func (g Gate) saysNothing() bool {
 	return g.Stand == Undecided || g.Stand == Suspended || g.Stand == Closed && !g.isPersisted()
 }
 
-// held returns the condition of a target that is held. It stays as it is until all Gates that hold
-// the target say why.
+// held returns the condition of a target that is held. It stays as it is until all Gates
+// that hold the target say why.
 func held(was *metav1.Condition, v Verdict, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
 		condition.Reason, condition.Message = reason, message
 		return condition
 	}
-	if slices.ContainsFunc(v.Holders, Gate.saysNothing) {
+	known := func(g Gate) bool { return g.Stand != Elsewhere }
+	if slices.ContainsFunc(v.Holders, Gate.saysNothing) || len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, known) {
 		return was
 	}
 	condition.Message = Explain(v.Holders, now)
+	for _, g := range v.Holders {
+		if g.Object != nil && g.isPersisted() && g.Object.Status.LastTransition != nil {
+			condition.LastTransitionTime = later(condition.LastTransitionTime, g.Object.Status.LastTransition.At)
+		}
+	}
 	return condition
 }
 
-// notHeld returns the condition of a target that is exempt. What somebody has resumed is still
-// resumed when it is not exempt any more.
+func later(a, b metav1.Time) metav1.Time {
+	if a.Before(&b) {
+		return b
+	}
+	return a
+}
+
+// notHeld returns the condition of an exempt target. A target that somebody has resumed is
+// still resumed when it is no longer exempt.
 func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Condition {
 	switch {
 	case plan.Exempt == target.Activates:
-		return nil // the condition Activated tells
+		return nil // the condition Activated says it
 	case was != nil && was.Reason == v1alpha1.ResumedReason, exemptions[plan.Exempt] == "":
 		return was
 	}
@@ -126,8 +142,8 @@ func Explain(holders []Gate, now time.Time) string {
 	return fmt.Sprintf("Held by gate %s.", parts[0])
 }
 
-// Refusal returns why a target is held that refers to a Gate as it must not, with the reason of
-// its condition, both empty if no Gate that holds it is one of these.
+// Refusal returns the reason and the message if a target is held because it names a Gate
+// that it must not name, or that does not exist. Both are empty if there is no such Gate.
 func Refusal(holders []Gate) (reason, message string) {
 	for _, g := range holders {
 		switch g.Stand {
@@ -154,7 +170,8 @@ func denied(name string) string {
 		"Remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
 }
 
-// Released says why nothing holds a target, with the names of the Gates that govern it and are open.
+// Released says why nothing holds a target, with the names of the open Gates that govern
+// it.
 func Released(names []string) string {
 	if len(names) == 0 {
 		return "Released: no gate governs it."
@@ -165,7 +182,7 @@ func Released(names []string) string {
 // ClosedAre says that Gates are closed, as a part of a sentence.
 func ClosedAre(names []string) string { return are(names) + " closed" }
 
-// are returns the names of Gates as the beginning of a sentence on what they are.
+// are begins a sentence about Gates with their names and the verb.
 func are(names []string) string {
 	if len(names) == 1 {
 		return fmt.Sprintf("gate '%s' is", names[0])

@@ -1,5 +1,5 @@
-// Package verdict says what is to become of one target. It decides from the target, from the
-// persisted status of all Gates that have to do with it, and from the clock. It has no client.
+// Package verdict says what happens to one target. It decides from the target, the
+// persisted status of all Gates that have to do with it, and the clock. It has no client.
 package verdict
 
 import (
@@ -16,9 +16,9 @@ import (
 type Stand uint8
 
 const (
-	// Undecided Gates decide within milliseconds: somebody has changed the spec or has asked an
-	// open Gate to close, or the status of an open Gate is out of date. Until then the target
-	// stays as it is.
+	// Undecided Gates decide within milliseconds: somebody has changed the spec or has
+	// asked an open Gate to close, or the status of an open Gate is out of date. Until
+	// then the target stays as it is.
 	Undecided Stand = iota
 	// Open lets the target go.
 	Open
@@ -26,7 +26,8 @@ const (
 	Closed
 	// Suspended Gates are not reconciled, because of spec.suspend. What they hold stays held.
 	Suspended
-	// Elsewhere means that another shard has the Gate, which adds and removes its name.
+	// Elsewhere means that another shard has the Gate. That shard adds and removes its
+	// name.
 	Elsewhere
 	// Missing means that the target names a Gate that does not exist. It is held.
 	Missing
@@ -37,14 +38,15 @@ const (
 // holds returns whether a Gate wants the target held.
 func (s Stand) holds() bool { return s == Closed || s == Missing || s == Denied }
 
-// Gate is a Gate that has to do with a target: it governs the target, or the target has its name.
+// Gate is a Gate that has to do with a target: it governs the target, or its name is on
+// it.
 type Gate struct {
 	// Name as namespace/name.
 	Name  string
 	Stand Stand
 	// Governs says that the Gate governs the target.
 	Governs bool
-	// Object is the Gate, nil if it does not exist or is not known.
+	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
 }
 
@@ -53,8 +55,9 @@ func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Stand: standOf(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
-// Leaving returns what a Gate says about a target that has its name, but that it does not govern.
-// The target is let go, unless nobody knows what the Gate is meant to govern.
+// Leaving returns what a Gate says about a target that has its name, but that it does not
+// govern. The target is let go, unless nobody knows which targets the Gate is meant to
+// govern.
 func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	stand := standOf(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
@@ -67,8 +70,8 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Stand: stand, Object: g}
 }
 
-// OutOfReach returns what a Gate says about a target that has its name, and that it names although it
-// must not any more. Until the Gate opens, the target stays as it is.
+// OutOfReach returns what a Gate says about a target that has its name, if the Gate names
+// it but no longer may. The target stays as it is until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	stand := standOf(g, now)
 	if stand == Closed {
@@ -77,8 +80,9 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Stand: stand, Object: g}
 }
 
-// standOf reads the status of a Gate. A Gate that is due to close is closed from that instant
-// on, before its status says so. One that is due to open is not open until its status says so.
+// standOf reads the status of a Gate. A Gate that is due to close counts as closed from
+// then on, even before its status says so. One that is due to open is not open until its
+// status says so.
 func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -98,14 +102,14 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 	return Open
 }
 
-// LetsActivate returns whether a Gate lets a certificate be put to use, or the certificates of a
-// Machine be refreshed: it is open, or was so when it was suspended.
+// LetsActivate returns whether a Gate lets a certificate be put to use, or the
+// certificates of a Machine be refreshed: it is open, or was open when it was suspended.
 func (g Gate) LetsActivate() bool {
 	return g.Stand == Open || g.Stand == Suspended && g.wasOpen()
 }
 
-// isPersisted returns whether the status of a closed Gate says that it is closed. One that is
-// due to close says so within milliseconds.
+// isPersisted returns whether the status of a closed Gate says that it is closed. If the
+// Gate is due to close, it will within milliseconds.
 func (g Gate) isPersisted() bool {
 	return g.Object == nil || meta.IsStatusConditionFalse(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
 }
@@ -127,4 +131,11 @@ func (g Gate) respects() bool {
 // wasOpen returns whether the status of a Gate says that it is open.
 func (g Gate) wasOpen() bool {
 	return g.Object != nil && meta.IsStatusConditionTrue(g.Object.Status.Conditions, v1alpha1.OpenedCondition)
+}
+
+// IsInvalid returns whether the spec of a Gate does not compile, so that nobody knows what
+// the Gate is meant to govern.
+func IsInvalid(g *v1alpha1.Gate) bool {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	return opened != nil && opened.Reason == v1alpha1.InvalidSpecReason
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Us is by what we know our holds.
+// Us is how we recognize our holds.
 var Us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation, Refresh: v1alpha1.RefreshAnnotation}
 
-// HeldBy returns the Gates whose names a target has because they hold it.
+// HeldBy returns the Gates whose names are on a target because they hold it.
 func HeldBy(obj *unstructured.Unstructured) []string {
 	return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 }
@@ -24,7 +24,8 @@ func NamedBy(obj *unstructured.Unstructured) []string {
 	return target.ParseGates(obj.GetAnnotations()[v1alpha1.GatesAnnotation], obj.GetNamespace())
 }
 
-// Governs returns whether the spec of a Gate names an object, or the object the Gate.
+// Governs returns whether the spec of a Gate names an object, or the object names the
+// Gate.
 func Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return slices.Contains(NamedBy(obj), g.Namespace+"/"+g.Name) || slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
 		return names(ref, g.Namespace, obj)

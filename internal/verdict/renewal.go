@@ -26,8 +26,7 @@ const (
 		"Install cert-manager v1.21.1 or later."
 )
 
-// Renewal returns the conditions of a Certificate about its renewal, when it is as its step wants
-// it.
+// Renewal returns the conditions of a Certificate about its renewal after its step.
 func (r Ruling) Renewal() []metav1.Condition {
 	var list []metav1.Condition
 	add := func(name string, status metav1.ConditionStatus, reason, message string) {
@@ -59,7 +58,8 @@ func (r Ruling) Renewal() []metav1.Condition {
 	return list
 }
 
-// misconfigured returns what keeps a renewal from being held as it should be, with the reason.
+// misconfigured returns what keeps a renewal from being held as it should be, with the
+// reason.
 func (r Ruling) misconfigured() (reason, message string) {
 	_, before := r.Plan.Lever["renewBefore"]
 	switch {

@@ -11,13 +11,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Ruling is all that is decided about a target at an instant.
+// Ruling is everything that is decided about a target at an instant.
 type Ruling struct {
 	Object   *target.Object
 	Observed Observed
 	Verdict  Verdict
-	// Terms of the holders, and the Plan of the kind on these terms. Terms matter for
-	// Certificates alone.
+	// Terms of the holders, and the Plan of the kind on these terms. Only Certificates
+	// need Terms.
 	Terms target.Terms
 	Plan  target.Plan
 	Step  Step
@@ -25,8 +25,8 @@ type Ruling struct {
 	Now time.Time
 }
 
-// Rule decides about a target, trimmed, at an instant. Gates are all that have to do with it, each
-// once. The definition is that of its kind.
+// Rule decides about a trimmed target at an instant. Gates are all that have to do with
+// it, each once. The definition is that of its kind.
 func Rule(obj *target.Object, gates []Gate, definition target.Definition, now time.Time) Ruling {
 	adapter := target.Of(&obj.Unstructured)
 	was := ApprovedOf(obj)
@@ -48,12 +48,12 @@ func Rule(obj *target.Object, gates []Gate, definition target.Definition, now ti
 	return r
 }
 
-// maxAnnotations is how many bytes all annotations of an object can have, keys and values together:
-// TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation.
+// maxAnnotations is how many bytes all annotations of an object can have, keys and values
+// together: TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation.
 const maxAnnotations = 256 << 10
 
-// fitting returns a step for a target in whose annotations somebody left no room for all names. It is
-// held all the same: in those of them that are there already, or in nobody's.
+// fitting adapts the step if the annotations of a target have no room for all names. The
+// target is held anyway, with the names that are already there, or without a name on it.
 func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	if !step.Write || !step.Hold || fits(obj, step.Names) {
 		return step
@@ -80,7 +80,7 @@ func fits(obj *target.Object, names []string) bool {
 	return size <= maxAnnotations
 }
 
-// LetsGo returns whether the step lets a target go that is held.
+// LetsGo returns whether the step lets go of a target that is held.
 func (r Ruling) LetsGo() bool {
 	return r.Step.Write && !r.Step.Hold && r.Observed.State != target.Free && r.Observed.State != target.Foreign
 }
@@ -90,8 +90,8 @@ func (r Ruling) Dropped() []string {
 	return slices.DeleteFunc(slices.Clone(r.Observed.HeldBy), func(name string) bool { return slices.Contains(r.Step.Names, name) })
 }
 
-// IsLate returns whether a Certificate that waits for its turn has to be renewed now, and if it
-// does not, when it has to, zero for never. No Gate is strict that is open.
+// IsLate returns whether a Certificate that waits for its turn must be renewed now, and
+// otherwise when it must be, zero for never. An open Gate is never strict.
 func (r Ruling) IsLate(gates []Gate) (bool, time.Time) {
 	if !IsCertificate(r.Object) {
 		return false, time.Time{}
@@ -107,16 +107,22 @@ func IsCertificate(obj *target.Object) bool {
 	return obj.GroupVersionKind().GroupKind() == target.Certificate
 }
 
-// Activates returns whether Gates govern when the certificate of a Certificate is put to use, and
-// not its renewal.
+// Activates returns whether Gates govern when the certificate of a Certificate is put to
+// use, and not its renewal.
 func Activates(obj *target.Object) bool {
 	return obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != ""
 }
 
-// isWindowIgnored returns whether cert-manager did not take our window as it was meant.
+// isWindowIgnored returns whether cert-manager has misread our window.
 func isWindowIgnored(obj *target.Object) bool {
 	condition := meta.FindStatusCondition(obj.GetConditions(), v1alpha1.RenewalConfigInvalidCondition)
 	return condition != nil && condition.Reason == v1alpha1.WindowIgnoredReason
+}
+
+// IsNewlyIgnored returns whether cert-manager has misread our window, and the conditions
+// do not say so yet.
+func (r Ruling) IsNewlyIgnored() bool {
+	return r.Step.Hold && r.Step.Write && r.Observed.State == target.Held && r.Plan.Ignored && !isWindowIgnored(r.Object)
 }
 
 // ApprovedOf returns the condition Approved of a target, nil if it has none.
@@ -124,8 +130,8 @@ func ApprovedOf(obj *target.Object) *metav1.Condition {
 	return meta.FindStatusCondition(obj.GetConditions(), v1alpha1.ApprovedCondition)
 }
 
-// Conditions returns all conditions that we set on a target which is as its step wants it, with the
-// condition Activated if it is to have that.
+// Conditions returns all conditions that we set on a target after its step. activated is
+// the condition Activated, if it must have one.
 func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
 	var list []metav1.Condition
 	add := func(condition *metav1.Condition) {

@@ -25,21 +25,21 @@ const (
 // Step is what to do with a target.
 type Step struct {
 	Outcome Outcome
-	// Write says whether the target is to be written.
+	// Write says whether to write the target.
 	Write bool
 	// Hold says whether the target is held after the step.
 	Hold bool
-	// Names are the Gates whose names the target has after the step.
+	// Names are the Gates whose names are on the target after the step.
 	Names []string
-	// Claim says that the target has to be held before it is let go: what is not ours is not
-	// ours to remove.
+	// Claim says that the target must be held before it is let go: we can only remove what
+	// is ours.
 	Claim bool
 	// Waits means that the target would be let go if all Gates had decided.
 	Waits bool
 }
 
-// Next returns what to do with a target by a verdict, and by the plan of its kind on the terms of
-// the holders.
+// Next returns what to do with a target, from a verdict and the plan of its kind on the
+// terms of the holders.
 func Next(o Observed, v Verdict, plan target.Plan) Step {
 	held := o.State != target.Free && o.State != target.Foreign
 	stays := Step{Hold: held, Names: o.HeldBy}
@@ -49,7 +49,7 @@ func Next(o Observed, v Verdict, plan target.Plan) Step {
 	changed := !slices.Equal(o.HeldBy, v.Names)
 	switch {
 	case o.State == target.Foreign:
-		// Whoever suspended it after resuming it has taken it over.
+		// Somebody who suspends it after resuming it takes it over.
 		return Step{Outcome: Foreign, Write: len(o.HeldBy) > 0}
 	case len(v.Names) == 0 && !held && len(o.HeldBy) == 0:
 		return Step{}
@@ -59,7 +59,7 @@ func Next(o Observed, v Verdict, plan target.Plan) Step {
 	case len(v.Names) == 0:
 		return Step{Write: true, Claim: held && o.State != target.Held}
 	case !v.closed:
-		// Those that have their name on it say nothing new, so that it stays as it is.
+		// The Gates with their name on it say nothing new, so it stays as it is.
 		stays.Write, stays.Names = changed, v.Names
 		return stays
 	case plan.Exempt != target.NotExempt:
@@ -70,7 +70,8 @@ func Next(o Observed, v Verdict, plan target.Plan) Step {
 	return Step{Outcome: Held, Write: changed || o.State != target.Held || plan.Stale, Hold: true, Names: v.Names}
 }
 
-// exempt lets a target go that Gates would hold. It goes on to have their names if that lasts.
+// exempt lets a target go that Gates would hold. It keeps their names if the exemption
+// lasts.
 func exempt(o Observed, v Verdict, plan target.Plan) Step {
 	step := Step{Outcome: Exempt, Names: v.Names, Claim: o.State == target.Locked || o.State == target.Overridden}
 	switch {

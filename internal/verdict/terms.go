@@ -7,8 +7,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Terms returns the terms on which Gates hold a Certificate together: it is let go when the last
-// of them lets it go. A Gate that does not exist has the default terms.
+// Terms returns the terms on which Gates together hold a Certificate: it is let go when
+// the last of them lets it go. A Gate that does not exist has the default terms.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	known := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// until returns when a closed Gate opens, as far as that is in sight.
+// until returns when a closed Gate opens, if that is in sight.
 func (g Gate) until() string {
 	at, _, ok := g.Opening()
 	if !ok {
@@ -20,7 +20,7 @@ func (g Gate) until() string {
 	return " until " + at.UTC().Format(time.RFC3339)
 }
 
-// why returns why a Gate is closed, by its status at an instant. It is empty if that is not known.
+// why returns why a Gate is closed, from its status at an instant. It is empty if unknown.
 func (g Gate) why(now time.Time) string {
 	if g.Object == nil {
 		return ""
@@ -45,7 +45,7 @@ func (g Gate) why(now time.Time) string {
 	}
 }
 
-// reasons are those of the condition Opened of a closed Gate in words.
+// reasons puts the reasons of the condition Opened of a closed Gate into words.
 var reasons = map[string]string{
 	v1alpha1.NotYetActiveReason:       "its spec.notBefore is to come",
 	v1alpha1.ExpiredReason:            "its spec.notAfter is over",

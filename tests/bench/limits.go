@@ -13,7 +13,7 @@ const (
 	// maxWritesPerTarget is for one transition of a target that one Gate governs.
 	maxWritesPerTarget = 2
 	// maxRatio is of the controller to the yardstick.
-	maxRatio = 1.15
+	maxRatio = 1.10
 	// maxWritten is how many seconds it may take until all is written.
 	maxWritten = 60
 	// maxExponent is of a cost against what grows.
@@ -115,6 +115,9 @@ func (r *result) compared(name string, targets int, turns []turn) {
 		if ratio := medianOf(turns, closed, toYardstick); ratio > maxRatio {
 			r.miss(false, "%s: controller to yardstick %s, the limit is %s.", what, beyond(ratio, maxRatio), digits(maxRatio))
 		}
+		if ratio := medianOf(turns, closed, lastToYardstick); ratio > maxRatio {
+			r.miss(false, "%s: last target to that of the yardstick %s, the limit is %s.", what, beyond(ratio, maxRatio), digits(maxRatio))
+		}
 		if took := medianOf(turns, closed, written); took >= maxWritten {
 			server := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
 			r.miss(false, "%s: all written after %s s, the limit is less than %d s. %s", what, digits(took), maxWritten, bound(took, bare, server, runtime.NumCPU()))
@@ -143,6 +146,10 @@ func bound(took, bare, server float64, cores int) string {
 
 func toYardstick(t turn, closed bool) float64 {
 	return written(t, closed) / t.yardstick[closed].took.Seconds()
+}
+
+func lastToYardstick(t turn, closed bool) float64 {
+	return t.controller[closed].last().Seconds() / t.yardstick[closed].last.Seconds()
 }
 
 func medianOf(turns []turn, closed bool, value func(turn, bool) float64) float64 {

@@ -24,8 +24,8 @@ func turnOf(first, written, bare, ours, theirs float64) turn {
 			arrivals: []time.Duration{seconds(first), seconds(written)}, written: seconds(written),
 			used: usage{calls: hold(ours), server: seconds(written)},
 		}
-		t.yardstick[closed] = spent{took: seconds(bare), writes: hold(theirs)}
-		t.patches[closed] = spent{took: seconds(bare), writes: hold(theirs)}
+		t.yardstick[closed] = spent{took: seconds(bare), last: seconds(bare), writes: hold(theirs)}
+		t.patches[closed] = spent{took: seconds(bare), last: seconds(bare), writes: hold(theirs)}
 	}
 	return t
 }
@@ -38,13 +38,13 @@ func TestEachLimitThatATurnMissesIsTold(t *testing.T) {
 		hard  bool
 	}{
 		"all is well":                       {[]turn{good}, "", false},
-		"on the limits":                     {[]turn{turnOf(0, 57.5, 50, 2000, 2019)}, "", false},
+		"on the limits":                     {[]turn{turnOf(0, 55, 50, 2000, 2019)}, "", false},
 		"early in one turn":                 {[]turn{good, turnOf(-0.002, 59, 58, 2000, 2000), good}, "0.002 s early", true},
 		"one write too many":                {[]turn{good, turnOf(0.1, 59, 58, 2001, 2000), good}, "2.001 writes per target, the limit is 2", true},
 		"only what was refused is more":     {[]turn{refused(turnOf(0.1, 59, 58, 2400, 2000), 400)}, "2.4 writes per target with those that were refused", false},
 		"a yardstick that writes less":      {[]turn{turnOf(0.1, 59, 58, 2000, 1979)}, "sent 1.979 writes per target, the controller 2 without", true},
 		"a yardstick that writes more":      {[]turn{turnOf(0.1, 59, 58, 1900, 2000)}, "sent 2 writes per target, the controller 1.9 without", true},
-		"slower than the yardstick":         {[]turn{turnOf(0.1, 58, 50, 2000, 2000)}, "controller to yardstick 1.16, the limit is 1.15", false},
+		"slower than the yardstick":         {[]turn{turnOf(0.1, 58, 50, 2000, 2000)}, "controller to yardstick 1.16, the limit is 1.10", false},
 		"slower in one turn of three":       {[]turn{good, turnOf(0.1, 80, 50, 2000, 2000), good}, "", false},
 		"as slow as the limit":              {[]turn{turnOf(0.1, 60, 59, 2000, 2000)}, "all written after 60 s, the limit is less than 60 s. The bare client needs 59", false},
 		"slow, as the yardstick is as well": {[]turn{turnOf(0.1, 166, 168, 2000, 2000)}, "no client that writes as much keeps the limit", false},

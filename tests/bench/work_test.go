@@ -210,11 +210,11 @@ func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
 	for _, about := range closing.told() {
 		told = append(told, about.Kind+" "+about.Namespace+"/"+about.Name)
 	}
-	if !slices.Equal(told, []string{"Gate apps/all", "Gate apps/all", "Kustomization apps/app"}) {
+	if !slices.Equal(told, []string{"Kustomization apps/app", "Gate apps/all", "Gate apps/all"}) {
 		t.Errorf("events about %v", told)
 	}
 	opening := c.work(of(held), f.governed(), false)[0].targets[0].patches
-	if len(opening) != 2 || opening[0].subresource != "status" || opening[1].kind != types.ApplyPatchType || opening[1].body["spec"] != nil {
+	if len(opening) != 2 || opening[1].subresource != "status" || opening[0].kind != types.ApplyPatchType || opening[0].body["spec"] != nil {
 		t.Errorf("opening: %+v", opening)
 	}
 }

@@ -98,13 +98,13 @@ type controller struct {
 }
 
 // startController starts observing and the controller with its default flags, those of the command
-// line and others.
+// line and others. Its Gates hold targets of other namespaces.
 func (b *bench) startController(ctx context.Context, args ...string) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
 	}
-	args = append(append([]string{"--metrics-addr=" + address}, b.controllerArgs...), args...)
+	args = append(append([]string{"--metrics-addr=" + address, "--allow-cross-namespace-refs"}, b.controllerArgs...), args...)
 	asked := time.Now()
 	p, err := b.cluster.StartGatingController(ctx, args...)
 	if err != nil {

@@ -19,8 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -90,29 +88,29 @@ type work struct {
 	gate          client.ObjectKey
 	uid           types.UID
 	before, after []patch
-	// events are how many are posted about the Gate itself.
+	// events are how many are posted, about targets first.
 	events  int
 	targets []patches
 }
 
-// send sends everything and returns how long that took. Events are posted meanwhile, one
-// after the other as the controller does it, if they are to be; those that are left at the
+// send sends everything and returns how long that took, and how long it took until all targets were held or released. Events are
+// posted meanwhile, one after the other as the controller does it, if they are to be; those that are left at the
 // end do not count.
-func (c *bare) send(ctx context.Context, todo []work, events bool) (time.Duration, error) {
+func (c *bare) send(ctx context.Context, todo []work, events bool) (took, last time.Duration, err error) {
 	begin := time.Now()
 	telling, stop := context.WithCancel(ctx)
 	told := make(chan error, 1)
 	go func() { told <- c.tell(telling, todo, events) }()
-	err := c.sendPatches(ctx, todo)
-	took := time.Since(begin)
+	applied, err := c.sendPatches(ctx, todo)
+	took, last = time.Since(begin), applied.Sub(begin)
 	stop()
 	if tellErr := <-told; !errors.Is(tellErr, context.Canceled) {
 		err = errors.Join(err, tellErr)
 	}
-	return took, err
+	return took, last, err
 }
 
-// tell posts an Event for each target, and those of its Gate before.
+// tell posts as many Events as the controller.
 func (c *bare) tell(ctx context.Context, todo []work, events bool) error {
 	if !events {
 		return nil
@@ -124,7 +122,7 @@ func (c *bare) tell(ctx context.Context, todo []work, events bool) error {
 				TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 				ObjectMeta:     metav1.ObjectMeta{Namespace: about.Namespace, Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
 				InvolvedObject: about,
-				Reason:         v1alpha1.GateClosedReason, Message: "Reconciliation is waiting approval, gate '" + w.gate.String() + "' is closed.",
+				Reason:         v1alpha1.GateClosedReason, Message: "Held by gate '" + w.gate.String() + "': closed on request.",
 				Type: corev1.EventTypeNormal, Count: 1, FirstTimestamp: now, LastTimestamp: now, ReportingController: v1alpha1.FieldManager,
 			}
 			if err := c.core.Post().Namespace(about.Namespace).Resource("events").Body(mustMarshal(event)).Do(ctx).Error(); err != nil {
@@ -135,31 +133,37 @@ func (c *bare) tell(ctx context.Context, todo []work, events bool) error {
 	return nil
 }
 
-// told are what the events of a Gate are about, one for each event.
+// told are what the events of a Gate are about, one for each event: its targets, as far as these reach, and the Gate.
 func (w *work) told() []corev1.ObjectReference {
-	gate := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Gate", Namespace: w.gate.Namespace, Name: w.gate.Name, UID: w.uid}
-	all := slices.Repeat([]corev1.ObjectReference{gate}, w.events)
-	for _, t := range w.targets {
+	var all []corev1.ObjectReference
+	for _, t := range w.targets[:min(len(w.targets), w.events)] {
 		all = append(all, corev1.ObjectReference{APIVersion: kustomizeVersion, Kind: kustomization, Namespace: t.key.Namespace, Name: t.key.Name, UID: t.uid})
 	}
-	return all
+	gate := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Gate", Namespace: w.gate.Namespace, Name: w.gate.Name, UID: w.uid}
+	return append(all, slices.Repeat([]corev1.ObjectReference{gate}, w.events-len(all))...)
 }
 
-func (c *bare) sendPatches(ctx context.Context, todo []work) error {
-	return inParallel(gatesAtOnce, todo, func(w work) error {
-		if err := c.patchGate(ctx, w.gate, w.before); err != nil {
-			return err
+// sendPatches sends those before, then for all targets what holds or releases them, then their conditions, then those after. It
+// returns when all targets were held or released.
+func (c *bare) sendPatches(ctx context.Context, todo []work) (applied time.Time, err error) {
+	if err := inParallel(gatesAtOnce, todo, func(w work) error { return c.patchGate(ctx, w.gate, w.before) }); err != nil {
+		return applied, err
+	}
+	var targets []*patches
+	for i := range todo {
+		for k := range todo[i].targets {
+			targets = append(targets, &todo[i].targets[k])
 		}
-		var group errgroup.Group
-		group.SetLimit(writesAtOnce)
-		for i := range w.targets {
-			group.Go(func() error { return c.patchTarget(ctx, &w.targets[i]) })
+	}
+	for _, status := range []bool{false, true} {
+		if err := inParallel(writesAtOnce, targets, func(t *patches) error { return c.patchTarget(ctx, t, status) }); err != nil {
+			return applied, err
 		}
-		if err := group.Wait(); err != nil {
-			return err
+		if !status {
+			applied = time.Now()
 		}
-		return c.patchGate(ctx, w.gate, w.after)
-	})
+	}
+	return applied, inParallel(gatesAtOnce, todo, func(w work) error { return c.patchGate(ctx, w.gate, w.after) })
 }
 
 func (c *bare) patchGate(ctx context.Context, key client.ObjectKey, patches []patch) error {
@@ -171,8 +175,12 @@ func (c *bare) patchGate(ctx context.Context, key client.ObjectKey, patches []pa
 	return nil
 }
 
-func (c *bare) patchTarget(ctx context.Context, target *patches) error {
+// patchTarget sends the patches of a target, those of its status or the others.
+func (c *bare) patchTarget(ctx context.Context, target *patches, status bool) error {
 	for _, p := range target.patches {
+		if (p.subresource != "") != status {
+			continue
+		}
 		metadata := map[string]any{"resourceVersion": target.version}
 		if p.kind == types.ApplyPatchType {
 			metadata["name"], metadata["namespace"], metadata["uid"] = target.key.Name, target.key.Namespace, string(target.uid)
@@ -251,8 +259,7 @@ func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, gover
 	appliedStatus := per(call{"APPLY", "kustomizations", "status"})
 	applied := per(call{"APPLY", "kustomizations", ""}, call{"PATCH", "kustomizations", ""})
 	ofGate := per(call{"PATCH", "gates", "status"})
-	// One event is about each target, the others are about the Gates.
-	events := max(0, c.writes[closed][call{"POST", "events", ""}]-float64(len(c.fleet.targets)))
+	events := c.writes[closed][call{"POST", "events", ""}]
 	var todo []work
 	for _, gate := range c.fleet.gates {
 		w := work{gate: gate, uid: c.gates[closed][gate].UID, events: int(math.Round(events / float64(len(c.fleet.gates))))}
@@ -271,11 +278,7 @@ func (c *copied) work(now map[client.ObjectKey]*unstructured.Unstructured, gover
 			target.patches = slices.Repeat([]patch{{types.ApplyPatchType, "", hold}}, applied)
 			conditions := append(slices.Repeat([]patch{{types.MergePatchType, "status", status}}, merged),
 				slices.Repeat([]patch{{types.ApplyPatchType, "status", apiOf(after, status)}}, appliedStatus)...)
-			if closed {
-				target.patches = append(target.patches, conditions...)
-			} else {
-				target.patches = append(conditions, target.patches...)
-			}
+			target.patches = append(target.patches, conditions...)
 			w.targets = append(w.targets, target)
 		}
 		todo = append(todo, w)

@@ -220,6 +220,7 @@ func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
+	time.Sleep(time.Until(first.notBefore.Add(time.Second))) // two certificates are told apart by the second in which they begin
 	w.Must(w.patch(`{"spec":{"dnsNames":["new.example.com"]}}`))
 	second := w.renewed(first)
 	w.held(second, second.deadline())

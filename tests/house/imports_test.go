@@ -35,11 +35,12 @@ var mayImport = map[string][]string{
 	"internal/pace":       {},
 	"internal/refresh":    {},
 	"internal/activation": {},
-	"controllers":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace", "internal/refresh", "internal/activation", "internal/expression", "internal/tz"},
-	"receivers":           {"api/v1alpha1", "internal/gate", "internal/expression"},
-	"internal/app":        {"controllers", "receivers", "api/v1alpha1", "internal/tz"},
-	"cmd/kubectl-gate":    {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/tz", "internal/version"},
-	".":                   {"internal/app", "internal/version"},
+	"controllers": {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/lock", "internal/pace", "internal/refresh", "internal/activation", "internal/expression", "internal/tz",
+		"internal/verdict", "internal/tally", "internal/queue"},
+	"receivers":        {"api/v1alpha1", "internal/gate", "internal/expression"},
+	"internal/app":     {"controllers", "receivers", "api/v1alpha1", "internal/tz"},
+	"cmd/kubectl-gate": {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/tz", "internal/version"},
+	".":                {"internal/app", "internal/version"},
 }
 
 // mayImportOthers lists for some folders all that is not of ours and not of the

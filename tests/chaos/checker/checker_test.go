@@ -160,6 +160,13 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 		obj.SetNamespace("ns")
 		return obj
 	}
+	closesAt := func(g *unstructured.Unstructured, at time.Time) *unstructured.Unstructured {
+		next := map[string]any{"state": "closed", "reason": "ClosePeriod", "at": at.UTC().Format(time.RFC3339)}
+		if err := unstructured.SetNestedMap(g.Object, next, "status", "nextTransition"); err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
 	for name, c := range map[string]struct {
 		versions []*unstructured.Unstructured
 		want     string
@@ -167,7 +174,8 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 		"the status comes first":    {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), versionOfGate("3", "False"), held("4", "ns/g")}, ""},
 		"the hold comes first":      {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, "before its status"},
 		"it opens, then it lets go": {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), versionOfGate("3", "True"), free("4")}, ""},
-		"it speaks for another":     {[]*unstructured.Unstructured{versionOfGate("1", "True"), held("2", "ns/g,ns/h"), free("3")}, "more names than one"},
+		"it is due to close":        {[]*unstructured.Unstructured{closesAt(versionOfGate("1", "True"), noon), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, ""},
+		"it closes later":           {[]*unstructured.Unstructured{closesAt(versionOfGate("1", "True"), noon.Add(time.Second)), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, "before its status"},
 		"it lets go, but is gone":   {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), free("9")}, ""},
 		"it lets go while closed":   {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), free("3")}, "which is closed"},
 	} {

@@ -2,9 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,86 +9,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/activation"
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // activations is by what we know the Secrets that we have written.
 var activations = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation, Certificate: v1alpha1.ActivatedFromAnnotation}
 
-// activate promotes the certificates among targets that are to be promoted from one
-// Secret into another, several at once, and sets their condition. Gates are asked
-// for only if there is something to promote.
-func (r *GateReconciler) activate(ctx context.Context, targets []*target.Object, want order) *outcomes {
-	result := &outcomes{}
-	gates := r.liveOnce(ctx, want.gate)
-	all := make([]outcomes, len(targets))
-	r.each(slices.All(targets), func(i int, obj *target.Object) {
-		if isCertificate(obj) && obj.GetDeletionTimestamp().IsZero() && !want.keeps(obj) && !want.isOver() {
-			all[i] = *r.activateOne(ctx, obj, gates, want)
-		}
-	})
-	for i := range all {
-		result.merge(&all[i])
-	}
-	return result
-}
-
-// activateOne promotes the certificate of a Certificate, if that is wanted.
-func (r *GateReconciler) activateOne(ctx context.Context, obj *target.Object, gates func() ([]*v1alpha1.Gate, error), want order) *outcomes {
-	result := &outcomes{}
-	fail := func(reason, message string, cause error) {
-		if cause != nil {
-			cause = fmt.Errorf("%s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), cause)
-		}
-		result.fail(obj.GetKind(), obj.GetNamespace(), obj.GetName(), reason, message, cause)
-	}
-	var condition *metav1.Condition
-	if obj.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != "" {
-		a := &activationOf{GateReconciler: r, obj: obj, names: namesOf(obj), gates: gates, own: want.gate, now: want.now}
-		a.run(ctx)
-		condition = ptr.To(a.condition())
-		result.again(a.decision.Recheck)
-		if a.decision.Outcome == activation.Refused {
-			fail(v1alpha1.ActivationFailedReason, a.decision.Message, a.err)
-		}
-	}
-	if err := r.certifyActivation(ctx, obj, condition, want.now); err != nil {
-		fail(v1alpha1.StatusWriteFailedReason, err.Error(), err)
-	}
-	return result
-}
-
-// liveGates returns all Gates that this process can see, but those under deletion:
-// the cache lacks those of other shards. The own one is taken as it is.
-func (r *GateReconciler) liveGates(ctx context.Context, own *v1alpha1.Gate) ([]*v1alpha1.Gate, error) {
-	var all []*v1alpha1.Gate
-	for _, namespace := range namespacesOf(r.Namespaces) {
-		gates := &v1alpha1.GateList{}
-		if err := r.APIReader.List(ctx, gates, client.InNamespace(namespace)); err != nil {
-			return nil, err
-		}
-		for i := range gates.Items {
-			switch gate := &gates.Items[i]; {
-			case own != nil && gate.UID == own.UID:
-				all = append(all, own)
-			case gate.DeletionTimestamp.IsZero():
-				all = append(all, gate)
-			}
-		}
-	}
-	return all, nil
-}
-
-// liveOnce returns a function that asks for liveGates when it is called first.
-func (r *GateReconciler) liveOnce(ctx context.Context, own *v1alpha1.Gate) func() ([]*v1alpha1.Gate, error) {
-	return sync.OnceValues(func() ([]*v1alpha1.Gate, error) { return r.liveGates(ctx, own) })
+// activator puts certificates to use: it promotes them from one Secret into another.
+type activator struct {
+	client.Client
+	kuberecorder.EventRecorder
+	// live reads from the API server.
+	live client.Reader
+	// gates looks up the Gates of a Certificate.
+	gates *GateIndex
+	// clock is read once all Gates are.
+	clock clock.PassiveClock
 }
 
 func namesOf(obj *target.Object) activation.Names {
@@ -101,38 +44,44 @@ func namesOf(obj *target.Object) activation.Names {
 
 // activationOf is the activation of one Certificate.
 type activationOf struct {
-	*GateReconciler
+	*activator
 	obj   *target.Object
 	names activation.Names
-	gates func() ([]*v1alpha1.Gate, error)
-	// own is the Gate on whose behalf this is, as it is now.
-	own *v1alpha1.Gate
-	now time.Time
+	now   time.Time
 
 	decision activation.Decision
 	// closed are the Gates that the Certificate waits for.
 	closed closedTo
-	// err is what a retry may mend.
+	// err is what another try may mend.
 	err error
 }
 
-// run decides and makes it so, anew if somebody else wrote meanwhile.
-func (a *activationOf) run(ctx context.Context) {
+// run promotes the certificate of a Certificate if it is time to. It decides again if somebody else wrote meanwhile.
+func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) *activationOf {
+	of := &activationOf{activator: a, obj: obj, names: namesOf(obj), now: now}
 	for retry := 0; ; retry++ {
-		err := a.try(ctx)
+		err := of.try(ctx)
 		switch {
 		case err == nil:
-			return
+			return of
 		case retry < conflictRetries && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)):
 			continue
 		case apierrors.IsForbidden(err):
-			a.refuse("the controller is not permitted to do so, install config/activation: " + err.Error())
+			of.refuse("the controller is not permitted to do so, install config/activation: " + err.Error())
 		default:
-			a.refuse(err.Error())
-			a.err = err
+			of.refuse(err.Error())
+			of.err = err
 		}
-		return
+		return of
 	}
+}
+
+// failure returns why the certificate is not put to use, nil if nothing is wrong.
+func (a *activationOf) failure() *tally.Failure {
+	if a.decision.Outcome != activation.Refused {
+		return nil
+	}
+	return &tally.Failure{Reason: v1alpha1.ActivationFailedReason, Message: a.decision.Message}
 }
 
 func (a *activationOf) refuse(message string) {
@@ -212,7 +161,7 @@ func (a *activationOf) keep(ctx context.Context, live *corev1.Secret) (refused s
 // read reads a Secret from the API server. No Secret is ever cached.
 func (a *activationOf) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := a.APIReader.Get(ctx, client.ObjectKey{Namespace: a.obj.GetNamespace(), Name: name}, secret)
+	err := a.live.Get(ctx, client.ObjectKey{Namespace: a.obj.GetNamespace(), Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // a Secret that does not exist is an answer
 	}
@@ -261,7 +210,7 @@ func (a *activationOf) tellPromoted() {
 	d := a.decision
 	if d.Early {
 		a.Eventf(a.obj, eventNormal, v1alpha1.ActivatedReason, "Activated into Secret '%s' although %s: certificate %s, which ends at %s; the one before ends at %s",
-			a.names.Live, closedGates(a.closed.names()), d.Staged.Serial, d.Staged.End(), d.Live.End())
+			a.names.Live, verdict.ClosedAre(a.closed.names()), d.Staged.Serial, d.Staged.End(), d.Live.End())
 		return
 	}
 	a.Eventf(a.obj, eventNormal, v1alpha1.ActivatedReason, "Activated into Secret '%s': certificate %s, which ends at %s",
@@ -270,12 +219,12 @@ func (a *activationOf) tellPromoted() {
 
 // condition returns the condition Activated, and records an event if it begins
 // to tell of a failure.
-func (a *activationOf) condition() metav1.Condition {
+func (a *activationOf) condition() *metav1.Condition {
 	condition := activatedCondition(a.names, a.decision, a.closed)
 	was := conditions.Get(a.obj, condition.Type)
 	if condition.Reason == v1alpha1.ActivationFailedReason &&
 		(was == nil || was.Reason != condition.Reason || was.Message != condition.Message) {
 		a.Eventf(a.obj, eventWarning, v1alpha1.ActivationFailedReason, "Not activated into Secret '%s': %s", a.names.Live, a.decision.Message)
 	}
-	return condition
+	return &condition
 }

@@ -14,138 +14,46 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/patch"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // fleet is the Machines of a Gate while their certificates are refreshed.
 type fleet struct {
-	*GateReconciler
+	*MachineReconciler
 	gate refresh.Gate
 	ttl  string
 	now  time.Time
+	// obj is the Gate, nil if it is gone.
+	obj *v1alpha1.Gate
 	// machines are those that the Gate governs, and those that have its record.
 	machines []*target.Object
 	governed map[types.UID]bool
-	// live says that the machines are as the API server has them, not a cache; gates
-	// returns all Gates as it has them then.
+	// live says that the machines are as the API server has them, not a cache; gates are all as it has them then, once
+	// they are asked for.
 	live  bool
-	gates func() ([]*v1alpha1.Gate, error)
+	gates []*v1alpha1.Gate
 	// skipped are those that cannot be written or that another Gate keeps back.
 	skipped map[string]bool
 	// ended are those whose refresh is over, begun says that one has begun: each but
 	// once in a pass, whatever others make of our writes.
 	ended map[string]bool
 	begun bool
-	// stop keeps a failure, before the Machine forgets it.
-	stop   func(context.Context, v1alpha1.MachineFailure) error
-	result *outcomes
+	// failures are those of Machines, by their names, and err what another try may mend.
+	failures map[string]tally.Failure
+	err      error
+	// recheck is when to look again, zero for when something changes.
+	recheck time.Time
 }
 
-func isMachine(obj *unstructured.Unstructured) bool {
-	return obj.GroupVersionKind().GroupKind() == target.Machine
-}
-
-// split tells Machines from other targets.
-func split(targets []*target.Object) (machines, others []*target.Object) {
-	for _, t := range targets {
-		if isMachine(&t.Unstructured) {
-			machines = append(machines, t)
-		} else {
-			others = append(others, t)
-		}
+// again notes when to look again, unless that is zero.
+func (f *fleet) again(at time.Time) {
+	if f.recheck.IsZero() || !at.IsZero() && at.Before(f.recheck) {
+		f.recheck = at
 	}
-	return machines, others
-}
-
-// refreshMachines has the certificates of the Machines of a Gate refreshed, those
-// that it governs and those that have its record, and reports how far that is.
-func (r *GateReconciler) refreshMachines(ctx context.Context, obj *v1alpha1.Gate, patcher *patch.SerialPatcher, decision gate.Decision, result *outcomes, now time.Time) {
-	name, status := client.ObjectKeyFromObject(obj).String(), obj.Status.Machines
-	obj.Status.Machines = nil
-	held, err := r.Targets.HeldBy(ctx, name)
-	if err != nil {
-		obj.Status.Machines = status
-		result.fail(target.Machine.Kind, obj.Namespace, v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
-		return
-	}
-	if status == nil {
-		status = &v1alpha1.MachineStatus{}
-	}
-	terms := machineTerms(obj)
-	f := r.newFleet(name, result, now, result.machines, held)
-	f.gate.Open, f.gate.Margin, f.gate.Strict = decision.State == v1alpha1.StateOpened, terms.Margin, terms.Strict
-	f.gate.Idle = true
-	if policy := obj.Spec.Machines; policy != nil {
-		f.ttl, f.gate.Within, f.gate.Timeout = policy.TTL, policy.Within.Duration, policy.Timeout.Duration
-		f.gate.Idle = status.Stopped != nil || len(decision.Errors) > 0
-	}
-	for _, t := range f.machines {
-		// Of a spec that is broken nobody knows what it is meant to name.
-		f.governed[t.GetUID()] = f.governed[t.GetUID()] || len(decision.Errors) > 0 || governs(obj, &t.Unstructured, namedBy(&t.Unstructured))
-	}
-	f.stop = func(ctx context.Context, failure v1alpha1.MachineFailure) error {
-		f.gate.Idle, status.Stopped, obj.Status.Machines = true, &failure, status
-		// With the generation, so that no crash lets the failure pass for one of
-		// the spec before.
-		return patcher.Patch(ctx, obj, withGeneration...)
-	}
-	d := f.refresh(ctx)
-	status.Due, status.Refreshing = int64(d.Due), d.Running
-	result.held += int64(d.Held)
-	if stopped := status.Stopped; stopped != nil {
-		f.fail(stopped.Machine, v1alpha1.RefreshCertsFailedReason, stopped.Message, nil)
-	}
-	if d.Running != "" || status.Stopped != nil || obj.Spec.Machines != nil && len(f.machines) > 0 {
-		obj.Status.Machines = status
-	}
-}
-
-// refreshWithout sees to the Machines of a Gate that is no more: those that name
-// it are not refreshed, and what it has requested is withdrawn. What the provider
-// has begun already it may finish in the usual time.
-func (r *GateReconciler) refreshWithout(ctx context.Context, name string, result *outcomes, now time.Time, naming, held []*target.Object) {
-	machines, _ := split(naming)
-	f := r.newFleet(name, result, now, machines, held)
-	f.gate.Idle, f.gate.Margin = true, v1alpha1.DefaultSafetyMargin
-	for _, t := range f.machines {
-		if slices.Contains(heldBy(&t.Unstructured), name) {
-			delete(f.governed, t.GetUID())
-		}
-	}
-	f.stop = func(context.Context, v1alpha1.MachineFailure) error { return nil }
-	f.refresh(ctx)
-}
-
-func (r *GateReconciler) newFleet(name string, result *outcomes, now time.Time, governed, held []*target.Object) *fleet {
-	f := &fleet{
-		GateReconciler: r, now: now, result: result, governed: map[types.UID]bool{}, skipped: map[string]bool{}, ended: map[string]bool{},
-		gate: refresh.Gate{Name: name, Timeout: v1alpha1.DefaultMachineTimeout},
-	}
-	for _, t := range governed {
-		f.governed[t.GetUID()] = true
-	}
-	all := selection{uids: map[types.UID]bool{}}
-	all.add(governed...)
-	ours, _ := split(held)
-	all.add(ours...)
-	f.machines = all.targets
-	return f
-}
-
-// machineTerms returns the terms on which a closed Gate lets the certificates of
-// Machines be refreshed. How long they are valid is not known, but how long the
-// new ones will be.
-func machineTerms(obj *v1alpha1.Gate) target.Terms {
-	terms := termsOf([]*v1alpha1.Gate{obj})
-	if policy := obj.Spec.Machines; policy != nil {
-		terms.Margin = min(terms.Margin, policy.Lifetime()/6)
-	}
-	return terms
 }
 
 // refresh does one thing after the other until there is nothing left to do, and
@@ -156,9 +64,9 @@ func (f *fleet) refresh(ctx context.Context) refresh.Decision {
 		name, err := f.act(ctx, d)
 		switch {
 		case name == "" && err == nil:
-			f.result.again(d.Recheck)
+			f.again(d.Recheck)
 			for _, fault := range d.Faults {
-				f.fail(fault.Machine, v1alpha1.RefreshCertsFailedReason, fault.Message, nil)
+				f.fail(fault.Machine, v1alpha1.RefreshCertsFailedReason, fault.Message)
 			}
 			return d
 		case raced(err) && conflicts < conflictRetries:
@@ -170,13 +78,11 @@ func (f *fleet) refresh(ctx context.Context) refresh.Decision {
 		case err != nil:
 			// Unless the write was refused, nobody knows whether it was made.
 			f.skipped[name], f.gate.Idle = true, f.gate.Idle || !refused(err)
-			f.fail(name, v1alpha1.WriteFailedReason, err.Error(), fmt.Errorf("%s %s: %w", target.Machine.Kind, name, err))
+			f.err = errors.Join(f.err, err)
+			f.fail(name, v1alpha1.WriteFailedReason, err.Error())
 		}
 	}
 }
-
-// raced returns whether somebody else has written or deleted the object.
-func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
 // refused returns whether the API server says that it did not make a write.
 func refused(err error) bool {
@@ -204,7 +110,7 @@ func machineOf(t *target.Object) refresh.Machine {
 		Record:   refresh.ParseRecord(annotations[v1alpha1.RefreshAnnotation]),
 		Request: map[target.State]refresh.Request{
 			target.Free: refresh.None, target.Held: refresh.Ours, target.Foreign: refresh.Others,
-		}[target.Of(&t.Unstructured).Observe(t, us)],
+		}[target.Of(&t.Unstructured).Observe(t, verdict.Us)],
 	}
 }
 
@@ -245,7 +151,8 @@ func (f *fleet) pause(err error) {
 	if err != nil {
 		f.gate.Idle = true
 		namespace, _, _ := strings.Cut(f.gate.Name, "/")
-		f.fail(namespace+"/"+v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error(), err)
+		f.err = errors.Join(f.err, err)
+		f.fail(namespace+"/"+v1alpha1.AnyName, v1alpha1.ReadFailedReason, err.Error())
 	}
 }
 
@@ -253,9 +160,8 @@ func (f *fleet) find(name string) *target.Object {
 	return f.machines[slices.IndexFunc(f.machines, func(t *target.Object) bool { return nameOf(t) == name })]
 }
 
-// read reads the Machines from the API server, and all Gates once they are asked for.
+// read reads the Machines from the API server.
 func (f *fleet) read(ctx context.Context) error {
-	f.gates = f.liveOnce(ctx, nil)
 	lists := map[types.NamespacedName]*unstructured.UnstructuredList{}
 	known := map[types.UID]bool{}
 	for _, t := range f.machines {
@@ -272,13 +178,13 @@ func (f *fleet) read(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			t := &target.Object{Unstructured: list.Items[i]}
-			target.Trim(&t.Unstructured, us)
+			target.Trim(&t.Unstructured, verdict.Us)
 			if known[t.GetUID()] || slices.Contains(heldBy(&t.Unstructured), f.gate.Name) {
 				machines = append(machines, t)
 			}
 		}
 	}
-	f.machines, f.live = machines, true
+	f.machines, f.live, f.gates = machines, true, nil
 	return nil
 }
 
@@ -350,7 +256,7 @@ func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[str
 		return nil, err
 	}
 	latest := config // what was applied is filled with the answer
-	target.Trim(&latest.Unstructured, us)
+	target.Trim(&latest.Unstructured, verdict.Us)
 	for i := range f.machines {
 		if f.machines[i].GetUID() == latest.GetUID() {
 			f.machines[i] = latest
@@ -362,34 +268,63 @@ func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[str
 // vetoed returns whether another Gate keeps a Machine from being refreshed: each
 // that governs it has to be open, or to let it be.
 func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
-	gates, err := f.governing(&t.Unstructured, f.gates)
-	if err != nil {
-		return false, err
+	if f.gates == nil {
+		all, err := f.Gates.All(ctx)
+		if err != nil {
+			return false, err
+		}
+		f.gates = all
 	}
 	expiry, err := time.Parse(time.RFC3339, t.GetAnnotations()[target.CertificatesExpiryAnnotation])
 	if err != nil {
 		return false, err
 	}
-	for name, obj := range gates {
+	for _, g := range f.Gates.Among(ctx, f.gates, t, f.Clock.Now()) {
 		terms := target.Terms{Margin: v1alpha1.DefaultSafetyMargin}
-		if obj != nil {
-			obj = f.newer(ctx, obj, &t.Unstructured)
-			terms = machineTerms(obj)
+		if g.Object != nil {
+			terms = machineTerms(g)
 		}
 		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
 		switch {
-		case name == f.gate.Name || obj != nil && !isClosed(obj, f.Clock.Now()) || other.Imminent(expiry, f.now):
+		case g.Name == f.gate.Name || !isOver(g) || g.LetsActivate() || other.Imminent(expiry, f.now):
 			continue
 		case !other.Strict:
-			f.result.again(expiry.Add(-other.Margin))
+			f.again(expiry.Add(-other.Margin))
 		}
 		return true, nil
 	}
 	return false, nil
 }
 
+// machineTerms returns the terms on which a closed Gate lets the certificates of
+// Machines be refreshed. How long they are valid is not known, but how long the
+// new ones will be.
+func machineTerms(g verdict.Gate) target.Terms {
+	terms := verdict.Terms([]verdict.Gate{g})
+	if policy := g.Object.Spec.Machines; policy != nil {
+		terms.Margin = min(terms.Margin, policy.Lifetime()/6)
+	}
+	return terms
+}
+
+// stop keeps a failure in the status of the Gate, before the Machine forgets it. With the generation that is decided on, so that
+// no crash lets it pass for one of the spec before.
+func (f *fleet) stop(ctx context.Context, failure v1alpha1.MachineFailure) error {
+	f.gate.Idle = true
+	if f.obj == nil {
+		return nil
+	}
+	before := f.obj.DeepCopy()
+	if f.obj.Status.Machines == nil {
+		f.obj.Status.Machines = &v1alpha1.MachineStatus{}
+	}
+	f.obj.Status.Machines.Stopped = &failure
+	return f.patch(ctx, before, f.obj)
+}
+
 // fail notes a failure of a Machine, given as namespace/name.
-func (f *fleet) fail(machine, reason, message string, cause error) {
-	namespace, name, _ := strings.Cut(machine, "/")
-	f.result.fail(target.Machine.Kind, namespace, name, reason, message, cause)
+func (f *fleet) fail(machine, reason, message string) {
+	if _, ok := f.failures[machine]; !ok {
+		f.failures[machine] = tally.Failure{Reason: reason, Message: message}
+	}
 }

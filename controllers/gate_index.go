@@ -1,0 +1,253 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// targetField is by which the Gates are looked up that may govern an object: its key,
+// or that of all objects of its kind in its namespace.
+const targetField = "spec.targets"
+
+// targetedBy returns what the spec of a Gate names, for the index by targetField.
+func targetedBy(obj client.Object) []string {
+	gate, ok := obj.(*v1alpha1.Gate)
+	if !ok {
+		return nil
+	}
+	var named []string
+	for _, ref := range gate.Spec.Targets {
+		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
+			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), ref.Name))
+		}
+	}
+	return named
+}
+
+// GateIndex looks up the Gates that have to do with a target.
+type GateIndex struct {
+	Reach
+	// Reader reads Gates from the cache, which has the index targetField.
+	Reader client.Reader
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// AllGates reads the metadata of the Gates of all shards from a cache, nil without shards.
+	AllGates client.Reader
+	memory   *gateMemory
+}
+
+// Of returns the Gates that have to do with a target at an instant, each once: those that govern it and
+// those whose names it has. They are as the cache has them, and must not be changed.
+func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
+	found := map[string]*v1alpha1.Gate{}
+	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
+		list := &v1alpha1.GateList{}
+		if err := i.Reader.List(ctx, list, client.MatchingFields{targetField: keyOf(&obj.Unstructured, name)}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		for n := range list.Items {
+			found[client.ObjectKeyFromObject(&list.Items[n]).String()] = &list.Items[n]
+		}
+	}
+	var gates []verdict.Gate
+	for _, name := range namesOn(obj) {
+		if found[name] != nil {
+			continue
+		}
+		g, err := i.get(ctx, keyNamed(name))
+		if err != nil {
+			return nil, err
+		}
+		if found[name] = g; g == nil {
+			absent, err := i.absent(ctx, name, obj)
+			if err != nil {
+				return nil, err
+			}
+			gates = append(gates, absent)
+		}
+	}
+	for name, g := range found {
+		if g == nil {
+			continue
+		}
+		if stand, ok := i.stand(name, g, obj, now); ok {
+			if stand.Stand == verdict.Open && g.DeletionTimestamp.IsZero() && i.memory.behind(g) {
+				stand.Stand = verdict.Undecided // the cache gets what was decided in a moment
+			}
+			gates = append(gates, stand)
+		}
+	}
+	return gates, nil
+}
+
+// Live returns the Gates that have to do with a target, those of all shards, as the API server has them
+// or as the cache does if that is newer. It is for what cannot be undone.
+func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
+	all, err := i.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return i.Among(ctx, all, obj, now), nil
+}
+
+// All returns the Gates of all shards as the API server has them.
+func (i *GateIndex) All(ctx context.Context) ([]*v1alpha1.Gate, error) {
+	var gates []*v1alpha1.Gate
+	for _, namespace := range i.all() {
+		list := &v1alpha1.GateList{}
+		if err := i.APIReader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		for n := range list.Items {
+			gates = append(gates, &list.Items[n])
+		}
+	}
+	return gates, nil
+}
+
+// Among returns those of all Gates that have to do with a target, each as the cache has it if that is newer.
+func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target.Object, now time.Time) []verdict.Gate {
+	var gates []verdict.Gate
+	known := map[string]bool{}
+	for _, g := range all {
+		key := client.ObjectKeyFromObject(g)
+		if cached, err := i.get(ctx, key); err == nil && cached != nil && cached.UID == g.UID && older(g.ResourceVersion, cached.ResourceVersion) {
+			g = cached
+		}
+		known[key.String()] = true
+		if stand, ok := i.stand(key.String(), g, obj, now); ok {
+			gates = append(gates, stand)
+		}
+	}
+	for _, name := range namesOn(obj) {
+		if !known[name] {
+			gates = append(gates, i.without(name, obj))
+		}
+	}
+	return gates
+}
+
+// namesOn returns the Gates whose names a target has, because they hold it or because it names them
+// itself, each once.
+func namesOn(obj *target.Object) []string {
+	names := slices.Concat(verdict.NamedBy(&obj.Unstructured), verdict.HeldBy(&obj.Unstructured))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// get returns a Gate, nil if the cache has none.
+func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.Gate, error) {
+	if key.Name == "" || !i.watches(key.Namespace) {
+		return nil, nil //nolint:nilnil // a Gate that is not there is an answer
+	}
+	g := &v1alpha1.Gate{}
+	if err := i.Reader.Get(ctx, key, g); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return g, nil
+}
+
+// stand returns what a Gate says about a target, and whether it has to do with it.
+func (i *GateIndex) stand(name string, g *v1alpha1.Gate, obj *target.Object, now time.Time) (verdict.Gate, bool) {
+	named := slices.Contains(verdict.NamedBy(&obj.Unstructured), name)
+	switch {
+	case named && !i.reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
+		return verdict.Gate{Name: name, Stand: verdict.Suspended}, true // nobody reconciles it
+	case named && !i.reaches(obj.GetNamespace(), g.Namespace):
+		return verdict.Gate{Name: name, Stand: verdict.Denied}, true
+	case named && !g.DeletionTimestamp.IsZero():
+		return verdict.Gate{Name: name, Stand: verdict.Missing}, true
+	case verdict.Governs(g, &obj.Unstructured) && i.reaches(g.Namespace, obj.GetNamespace()):
+		return verdict.Governing(name, g, now), true
+	case !slices.Contains(verdict.HeldBy(&obj.Unstructured), name):
+		return verdict.Gate{}, false
+	case verdict.Governs(g, &obj.Unstructured):
+		return verdict.OutOfReach(name, g, now), true
+	}
+	return verdict.Leaving(name, g, now), true
+}
+
+// absent returns what follows for a target from the name of a Gate that the cache lacks.
+func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object) (verdict.Gate, error) {
+	key := keyNamed(name)
+	exists, err := i.exists(ctx, key)
+	if err != nil || !exists {
+		return i.without(name, obj), err
+	}
+	elsewhere := verdict.Gate{Name: name, Stand: verdict.Elsewhere}
+	if slices.Contains(verdict.NamedBy(&obj.Unstructured), name) && !i.reaches(obj.GetNamespace(), key.Namespace) {
+		elsewhere.Stand = verdict.Denied
+		return elsewhere, nil
+	}
+	if verdict.IsCertificate(obj) { // its terms count
+		g := &v1alpha1.Gate{}
+		if err := i.APIReader.Get(ctx, key, g); err == nil {
+			elsewhere.Object = g
+		} else if !apierrors.IsNotFound(err) {
+			return elsewhere, err
+		}
+	}
+	return elsewhere, nil
+}
+
+// without returns what follows for a target from the name of a Gate that does not exist: it is held if it
+// names the Gate itself, and let go if it does not.
+func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
+	key := keyNamed(name)
+	g := verdict.Gate{Name: name, Stand: verdict.Open}
+	switch {
+	case !slices.Contains(verdict.NamedBy(&obj.Unstructured), name):
+	case !i.watches(key.Namespace) || !i.reaches(obj.GetNamespace(), key.Namespace):
+		g.Stand = verdict.Denied
+	default:
+		g.Stand = verdict.Missing
+	}
+	return g
+}
+
+// exists asks the API server for a Gate, unless it is none that this process
+// can see or that can be, or another shard is known to have it.
+func (i *GateIndex) exists(ctx context.Context, key types.NamespacedName) (bool, error) {
+	if !i.watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
+		return false, nil
+	}
+	if i.AllGates != nil {
+		if known, err := gateExists(ctx, i.AllGates, key); known && err == nil {
+			return true, nil
+		}
+	}
+	return gateExists(ctx, i.APIReader, key)
+}
+
+// gateExists asks for a Gate.
+func gateExists(ctx context.Context, reader client.Reader, key types.NamespacedName) (bool, error) {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	err := reader.Get(ctx, key, obj)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// namedOn returns whether a target has the name of a Gate for a reason that lasts: it names the Gate itself.
+func namedOn(obj *unstructured.Unstructured, name string) bool {
+	return slices.Contains(verdict.NamedBy(obj), name)
+}
+
+// isOver returns whether a Gate has a say about a target.
+func isOver(g verdict.Gate) bool {
+	return g.Governs || g.Stand == verdict.Missing || g.Stand == verdict.Denied
+}
+
+// isOurs returns whether a Gate is one of those that this process reconciles.
+func isOurs(g verdict.Gate) bool { return g.Object != nil && g.Stand != verdict.Elsewhere }

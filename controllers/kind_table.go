@@ -1,0 +1,119 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// readGrace is how long to wait for the first objects of a kind once they could not
+	// be read. After it, a kind that cannot be read costs nobody any more time.
+	readGrace = 10 * time.Second
+
+	// readPatience is how long to wait for them at most: as long as the controllers of
+	// controller-runtime wait for theirs, by its CacheSyncTimeout.
+	readPatience = 2 * time.Minute
+)
+
+// kindTable has the kinds that are watched.
+type kindTable struct {
+	// mu is never held during a request to the API server.
+	mu    sync.RWMutex
+	kinds map[schema.GroupKind]watchedKind
+	// syncing has a lock for each kind, which is held while that one is synced.
+	syncing map[schema.GroupKind]*sync.Mutex
+}
+
+type watchedKind struct {
+	schema.GroupVersionKind
+	definition target.Definition
+	// synced is closed once the objects are read, grace once nobody is to wait
+	// for that any more.
+	synced, grace <-chan struct{}
+	// told is closed once the handler has had an event for each of them.
+	told <-chan struct{}
+	// failed ends the wait some time later.
+	failed func()
+}
+
+// newWatchedKind returns a kind that nobody has read.
+func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, synced <-chan struct{}) watchedKind {
+	grace := make(chan struct{})
+	end := sync.OnceFunc(func() { close(grace) })
+	time.AfterFunc(readPatience, end)
+	return watchedKind{
+		GroupVersionKind: gvk, definition: definition, synced: synced, told: synced, grace: grace,
+		failed: sync.OnceFunc(func() { time.AfterFunc(readGrace, end) }),
+	}
+}
+
+// syncingOf returns the lock that is held while a kind is synced.
+func (c *kindTable) syncingOf(kind schema.GroupKind) *sync.Mutex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.syncing[kind] == nil {
+		c.syncing[kind] = &sync.Mutex{}
+	}
+	return c.syncing[kind]
+}
+
+// kind returns what is known of a kind, and whether it is watched.
+func (c *kindTable) kind(kind schema.GroupKind) (watchedKind, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	known, ok := c.kinds[kind]
+	return known, ok
+}
+
+// put replaces what is known of a kind. It is not watched any more if that is nil.
+func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.kinds, kind)
+	if known != nil {
+		c.kinds[kind] = *known
+	}
+}
+
+// isSynced returns whether the objects of a kind are read.
+func (k watchedKind) isSynced() bool {
+	select {
+	case <-k.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// whenRead calls a function once the objects of a kind are read and the handler knows them, or nobody is to wait for that any
+// more.
+func (c *kindTable) whenRead(kind schema.GroupKind, do func()) {
+	watched, ok := c.kind(kind)
+	if !ok {
+		do()
+		return
+	}
+	go func() {
+		select {
+		case <-watched.told:
+		case <-watched.grace:
+		}
+		do()
+	}()
+}
+
+// Failed is to be told of each kind that could not be listed or watched, described as
+// reflectors do it.
+func (c *kindTable) Failed(description string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, kind := range c.kinds {
+		if kind.String() == description {
+			kind.failed()
+		}
+	}
+}

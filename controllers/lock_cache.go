@@ -1,0 +1,132 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// gateLocks is the name of the definition of GateLocks. It comes with the
+// policies that read them.
+const gateLocks = "gatelocks.gating.toolkit.fluxcd.io"
+
+// errLocksUnread is why nothing is released while the GateLocks cannot be read.
+var errLocksUnread = errors.New("GateLocks cannot be read, see the log of the controller")
+
+// LockReader reads GateLocks.
+type LockReader interface {
+	// Lock returns the GateLock of a namespace. One that does not exist has no resource version; it is nil if GateLocks
+	// are not installed. It must not be changed.
+	Lock(ctx context.Context, namespace string) (*v1alpha1.GateLock, error)
+
+	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name.
+	Naming(ctx context.Context, gate string) ([]string, error)
+}
+
+// LockCache is a LockReader on an informer of GateLocks, which are there only if config/lock is installed.
+type LockCache struct {
+	// Cache must be one that needs no kind to be there.
+	Cache ctrlcache.Cache
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Handler gets the events of all GateLocks.
+	Handler toolscache.ResourceEventHandler
+
+	mu       sync.RWMutex
+	informer ctrlcache.Informer
+}
+
+// Sync looks whether GateLocks are installed, and returns whether that changed.
+func (l *LockCache) Sync(ctx context.Context) (bool, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := l.APIReader.Get(ctx, client.ObjectKey{Name: gateLocks}, crd)
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if err == nil && servedVersion(crd, "") == "" {
+		return false, fmt.Errorf("kind %s %w", v1alpha1.GateLockKind, ErrNotInstalled)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case (err == nil) == (l.informer != nil):
+		return false, nil
+	case err != nil: // not found is an answer
+		l.informer = nil
+		return true, l.Cache.RemoveInformer(ctx, &v1alpha1.GateLock{})
+	}
+	informer, err := l.Cache.GetInformer(ctx, &v1alpha1.GateLock{}, ctrlcache.BlockUntilSynced(false))
+	if err != nil {
+		return false, err
+	}
+	if _, err := informer.AddEventHandler(l.Handler); err != nil {
+		return false, err
+	}
+	l.informer = informer
+	return true, nil
+}
+
+// readable returns whether GateLocks are installed, and an error if they cannot be read.
+func (l *LockCache) readable() (bool, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.informer != nil && !l.informer.HasSynced() {
+		return true, errLocksUnread
+	}
+	return l.informer != nil, nil
+}
+
+// Lock implements LockReader.
+func (l *LockCache) Lock(ctx context.Context, namespace string) (*v1alpha1.GateLock, error) {
+	installed, err := l.readable()
+	if err != nil || !installed {
+		return nil, err
+	}
+	return lockOf(ctx, l.Cache, namespace, client.UnsafeDisableDeepCopy)
+}
+
+// lockOf reads the GateLock of a namespace.
+func lockOf(ctx context.Context, reader client.Reader, namespace string, opts ...client.GetOption) (*v1alpha1.GateLock, error) {
+	obj := &v1alpha1.GateLock{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj, opts...)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		obj = &v1alpha1.GateLock{}
+		obj.Namespace, obj.Name = namespace, v1alpha1.GateLockName
+	}
+	return obj, nil
+}
+
+// Naming implements LockReader.
+func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
+	installed, err := l.readable()
+	if err != nil || !installed {
+		return nil, err
+	}
+	list := &v1alpha1.GateLockList{}
+	if err := l.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	return naming(list, gate), nil
+}
+
+// naming returns the namespaces of the GateLocks that name a Gate.
+func naming(list *v1alpha1.GateLockList, gate string) []string {
+	var namespaces []string
+	for i := range list.Items {
+		if _, ok := list.Items[i].Spec.Gates[gate]; ok {
+			namespaces = append(namespaces, list.Items[i].Namespace)
+		}
+	}
+	return namespaces
+}

@@ -1,0 +1,223 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/lock"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
+
+// LockReconciler writes the GateLocks, which are there only if config/lock is installed. What all Gates together lock in a
+// namespace is one write.
+type LockReconciler struct {
+	// Client writes.
+	client.Client
+	Reach
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Clock is read once.
+	Clock clock.PassiveClock
+	// Locks reads GateLocks.
+	Locks LockReader
+	// Gates looks up Gates.
+	Gates *GateIndex
+	// Targets reads targets.
+	Targets TargetReader
+	// Tally takes the failures.
+	Tally *tally.Tally
+}
+
+// Reconcile makes the GateLock of a namespace, which is the name in the request, what all Gates want it to be.
+func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	namespace, now := req.Name, r.Clock.Now()
+	if !r.watches(namespace) {
+		return ctrl.Result{}, nil
+	}
+	obj, err := r.Locks.Lock(ctx, namespace)
+	if err != nil {
+		return ctrl.Result{}, r.unread(ctx, namespace, err, now)
+	}
+	if obj == nil {
+		r.Tally.Forget(lockKey(namespace))
+		return ctrl.Result{}, nil
+	}
+	obj = obj.DeepCopy()
+	for retry := 0; ; retry++ {
+		shares, gates, err := r.shares(ctx, obj, now)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		changed := lock.Update(&obj.Spec, shares)
+		if changed {
+			err = r.write(ctx, obj)
+		}
+		if raced(err) || apierrors.IsAlreadyExists(err) {
+			if obj, err = lockOf(ctx, r.APIReader, namespace); err == nil && retry < conflictRetries {
+				continue
+			}
+		}
+		r.note(namespace, gates, err, now)
+		return ctrl.Result{}, err
+	}
+}
+
+// lockKey is by what the Tally knows a GateLock.
+func lockKey(namespace string) target.Key {
+	return target.Key{
+		GroupKind:      v1alpha1.GroupVersion.WithKind(v1alpha1.GateLockKind).GroupKind(),
+		NamespacedName: types.NamespacedName{Namespace: namespace, Name: v1alpha1.GateLockName},
+	}
+}
+
+// note takes note of a GateLock that is not as Gates want it, or is again.
+func (r *LockReconciler) note(namespace string, gates []*v1alpha1.Gate, err error, now time.Time) {
+	if err == nil {
+		r.Tally.Forget(lockKey(namespace))
+		return
+	}
+	r.fail(namespace, gates, v1alpha1.WriteFailedReason, err, now)
+}
+
+func (r *LockReconciler) fail(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {
+	var entries []tally.Entry
+	for _, g := range gates {
+		entries = append(entries, tally.Entry{Gate: tallied(g), Uncounted: true, Failure: &tally.Failure{Reason: reason, Message: err.Error()}})
+	}
+	r.Tally.Put(lockKey(namespace), entries, now)
+}
+
+// unread takes note that the GateLock of a namespace cannot be read.
+func (r *LockReconciler) unread(ctx context.Context, namespace string, err error, now time.Time) error {
+	list := &v1alpha1.GateList{}
+	if listed := r.Gates.Reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); listed != nil {
+		return listed
+	}
+	var gates []*v1alpha1.Gate
+	for i := range list.Items {
+		gates = append(gates, &list.Items[i])
+	}
+	r.fail(namespace, gates, v1alpha1.ReadFailedReason, err, now)
+	return err
+}
+
+// write creates or updates a GateLock on the version that was read. In a namespace that does not exist, or not for long, there
+// is nothing to lock.
+func (r *LockReconciler) write(ctx context.Context, obj *v1alpha1.GateLock) error {
+	var err error
+	if obj.ResourceVersion == "" {
+		if err = r.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager)); apierrors.IsNotFound(err) {
+			return nil
+		}
+	} else {
+		err = r.Update(ctx, obj, client.FieldOwner(v1alpha1.FieldManager))
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
+}
+
+// shares returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
+// it is. It returns the Gates of this shard among them.
+func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now time.Time) (map[string]*lock.Share, []*v1alpha1.Gate, error) {
+	namespace := obj.Namespace
+	list := &v1alpha1.GateList{}
+	if err := r.Gates.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, err
+	}
+	named, all := r.namedIn(ctx, namespace)
+	shares, known := map[string]*lock.Share{}, map[string]bool{}
+	var gates []*v1alpha1.Gate
+	for i := range list.Items {
+		g := &list.Items[i]
+		name := client.ObjectKeyFromObject(g).String()
+		known[name] = true
+		if !r.watches(g.Namespace) {
+			continue
+		}
+		refs, has := r.refsIn(g, namespace)
+		has = has || named[name] && r.reaches(namespace, g.Namespace)
+		share, stays := shareOf(g, refs, now)
+		_, was := obj.Spec.Gates[name]
+		switch {
+		case !has || !g.DeletionTimestamp.IsZero():
+			if was && (all || !g.DeletionTimestamp.IsZero()) {
+				shares[name] = nil
+				gates = append(gates, g)
+			}
+		case !stays:
+			shares[name] = &share
+			gates = append(gates, g)
+		}
+	}
+	for name := range obj.Spec.Gates {
+		if known[name] {
+			continue
+		}
+		exists, err := r.Gates.exists(ctx, keyNamed(name))
+		if err != nil {
+			return nil, nil, err
+		}
+		if !exists {
+			shares[name] = nil
+		}
+	}
+	return shares, gates, nil
+}
+
+// namedIn returns the Gates that the targets of a namespace name themselves, if spec.suspend holds these, and whether all of
+// these targets are read.
+func (r *LockReconciler) namedIn(ctx context.Context, namespace string) (named map[string]bool, all bool) {
+	named, all = map[string]bool{}, true
+	for _, adapter := range target.All() {
+		if !target.Suspends(adapter) {
+			continue
+		}
+		found, err := r.Targets.Select(ctx, adapter, namespace, v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		all = all && (err == nil || errors.Is(err, ErrNotInstalled))
+		for _, t := range found {
+			for _, name := range verdict.NamedBy(&t.Unstructured) {
+				named[name] = true
+			}
+		}
+	}
+	return named, all
+}
+
+// refsIn returns what a Gate locks in a namespace by its spec, and whether the GateLock is to have the Gate for that. The lock is
+// for what spec.suspend holds.
+func (r *LockReconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
+	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
+		a, err := target.For(ref.APIVersion, ref.Kind)
+		return err != nil || !target.Suspends(a) || namespaceOf(ref, g) != namespace || !r.reaches(g.Namespace, namespace)
+	})
+	return refs, g.Namespace == namespace || len(refs) > 0
+}
+
+// shareOf returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
+// suspended. A Gate that respects a resume locks nothing.
+func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Share, stays bool) {
+	switch verdict.Governing("", g, now).Stand {
+	case verdict.Undecided, verdict.Suspended:
+		return lock.Share{}, true
+	case verdict.Closed:
+		return lock.NewShare(g.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect, refs...), false
+	default:
+		return lock.NewShare(false), false
+	}
+}

@@ -1,0 +1,166 @@
+package controllers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// To hold or to release thousands of targets may take minutes, in which somebody, or the clock, decides otherwise.
+func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
+	t.Parallel()
+	nothing := func(*world, *v1alpha1.Gate, time.Time) {}
+	windows := []v1alpha1.Period{dated("day", hours(1), hours(3)), dated("later", hours(5), hours(6))}
+	for name, tc := range map[string]struct {
+		// closes means that it was closing when it was told, else opening.
+		closes bool
+		told   func(w *world, g *v1alpha1.Gate, now time.Time)
+		// now is what the clock says then, a second later if zero.
+		now time.Duration
+		// held is what the targets are in the end. If it was at the contrary, it does not go on with that.
+		held bool
+	}{
+		"opening, a request to close": {false, func(w *world, g *v1alpha1.Gate, now time.Time) { w.close(g, now) }, 0, true},
+		"opening, the window is over": {false, nothing, hours(3), true},
+		"opening, a spec that closes": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
+			w.Edit(g, func() { g.Spec.Windows = windows[1:] })
+		}, 0, true},
+		"opening, another spec": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
+			w.Edit(g, func() { g.Spec.Windows = windows[:1] })
+		}, 0, false},
+		"closing, a request to open": {true, func(w *world, g *v1alpha1.Gate, now time.Time) { w.open(g, now) }, 0, false},
+		"closing, another spec": {true, func(w *world, g *v1alpha1.Gate, _ time.Time) {
+			w.Edit(g, func() { g.Spec.Windows = windows[:1] })
+		}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			apps := w.kustomizations(8)
+			g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: windows, Targets: []v1alpha1.TargetReference{all()}})
+			at := hours(1)
+			if tc.closes {
+				at = hours(3)
+				w.in(hours(1))
+			}
+			w.reconcile(g)
+
+			w.in(at)
+			_, err := w.decideOn(client.ObjectKeyFromObject(g))
+			w.Must(err)
+			var once sync.Once
+			w.writes.before = func(write string) error {
+				if strings.HasPrefix(write, "apply Kustomization/") {
+					once.Do(func() {
+						now := cmp.Or(tc.now, at+time.Second)
+						w.in(now)
+						tc.told(w, g.DeepCopy(), start.Add(now))
+						_, err := w.decideOn(client.ObjectKeyFromObject(g)) // it waits for no target
+						w.Must(err)
+					})
+				}
+				return nil
+			}
+			w.Must(w.lookAtWoken())
+			w.writes.before = nil
+			held := len(slices.DeleteFunc(slices.Clone(apps), func(app *target.Object) bool { return !w.suspended(app) }))
+			if done := len(apps) - held; !tc.closes && tc.held && done > 1 {
+				t.Errorf("%d of %d are released, although it closes since the first: %s", done, len(apps), opened(g))
+			}
+			if tc.closes && !tc.held && held > 1 {
+				t.Errorf("%d of %d are held, although it opens since the first: %s", held, len(apps), opened(g))
+			}
+			w.reconcile(g)
+			for _, app := range apps {
+				if w.suspended(app) != tc.held {
+					t.Errorf("%s is held: %t", app.GetName(), !tc.held)
+				}
+			}
+		})
+	}
+}
+
+func TestAGateLockThatCannotBeWrittenStopsNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	w := locking(t)
+	w.AllowCrossNamespaceRefs = true
+	elsewhere := w.NewNamespace()
+	here, there := w.kustomization("apps", nil), w.kustomizationIn(elsewhere, "apps", nil)
+	ref := named("apps")
+	ref.Namespace = elsewhere
+	g := w.ClosedGate("production", named("apps"), ref)
+	w.reconcile(g)
+	w.writes.before = failing("GateLock/" + w.Namespace)
+	w.open(g, start)
+	if _, err := w.try(g); err == nil {
+		t.Error("no error")
+	}
+	w.expectReleased(there, g)
+	w.expectHolder(here, g)
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectReleased(here, g)
+}
+
+// What is deleted and created again at once is another Gate.
+func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
+	t.Parallel()
+	w, g, apps := pacedWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectHeldOf(apps, "bcd")
+	before := tallied(g)
+	if waiting, _ := w.memory.turns.Counts(before); waiting != 3 {
+		t.Fatalf("%d wait", waiting)
+	}
+	successor := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}, Spec: *g.Spec.DeepCopy()}
+	w.Edit(g, func() { g.Finalizers = nil })
+	w.Must(cluster.Client.Delete(w.Context(), g))
+	w.Must(cluster.Client.Create(w.Context(), successor))
+	w.reconcile(successor)
+	w.expectHeldOf(apps, "abcd")
+	if waiting, released := w.memory.turns.Counts(before); waiting != 0 || released != 0 {
+		t.Errorf("%d wait and %d were released for the one that is gone", waiting, released)
+	}
+	if sums := w.memory.tally.Sums(before); sums.Total != 0 {
+		t.Errorf("the one that is gone has %+v", sums)
+	}
+	w.expectRelease(successor, "none, 4 held")
+}
+
+func TestATransitionOfManyTargetsIsToldOnAHundredOfThemAndOnceOnTheGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const n = maxTold + 5
+	w.kustomizations(n)
+	g := w.ClosedGate("production", all())
+	for _, tc := range []struct{ reason, summary string }{
+		{"GateClosed", fmt.Sprintf("%d of %d targets held", n, n)}, {"GateOpened", fmt.Sprintf("%d targets released", n)},
+	} {
+		w.reconcile(g)
+		w.reconcile(g)
+		var onTargets, onGate []string
+		for _, event := range w.events.take(tc.reason) {
+			if strings.HasPrefix(event, "Normal Kustomization/") {
+				onTargets = append(onTargets, event)
+			} else {
+				onGate = append(onGate, event)
+			}
+		}
+		if len(onTargets) != maxTold {
+			t.Errorf("%s: %d events on targets", tc.reason, len(onTargets))
+		}
+		equal(t, onGate, []string{"Normal Gate/production " + tc.reason + ": " + tc.summary})
+		w.open(g, w.in(hours(1)))
+	}
+}

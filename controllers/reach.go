@@ -1,0 +1,41 @@
+package controllers
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// Reach says what may refer to what.
+type Reach struct {
+	// AllowCrossNamespaceRefs lets a Gate hold and watch objects of other namespaces, and
+	// objects name a Gate of another one. Without it, what one namespace may be edited for
+	// reaches no other.
+	AllowCrossNamespaceRefs bool
+	// Namespaces are those whose Gates are reconciled, none means all.
+	Namespaces map[string]ctrlcache.Config
+}
+
+// crossNamespace ends each message about a reference that is not allowed.
+const crossNamespace = ": the controller runs without --allow-cross-namespace-refs"
+
+// reaches returns whether something in a namespace may refer to another.
+func (r Reach) reaches(from, to string) bool {
+	return from == to || r.AllowCrossNamespaceRefs
+}
+
+// watches returns whether the Gates of a namespace are reconciled.
+func (r Reach) watches(namespace string) bool {
+	_, ok := r.Namespaces[namespace]
+	return ok || len(r.Namespaces) == 0
+}
+
+// all returns the namespaces to list, metav1.NamespaceAll if all are watched.
+func (r Reach) all() []string {
+	if len(r.Namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return slices.Collect(maps.Keys(r.Namespaces))
+}

@@ -1,0 +1,278 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	runtimeCtrl "github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/predicates"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Gating is what the controllers of Gates, targets, GateLocks and Machines share.
+type Gating struct {
+	// Client reads Gates from the cache and writes.
+	client.Client
+	// EventRecorder for events on Gates and on targets.
+	kuberecorder.EventRecorder
+	// Metrics are those that all controllers of Flux have.
+	runtimeCtrl.Metrics
+	Reach
+
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Targets reads targets, Locks GateLocks.
+	Targets TargetReader
+	Locks   LockReader
+	// Clock is read once for each decision.
+	Clock clock.PassiveClock
+	// ServerTime asks the API server for the time, see Decider.
+	ServerTime func(context.Context) (time.Time, error)
+	// Sharded says that the cache has the Gates of one shard only.
+	Sharded bool
+	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless
+	// Sharded.
+	AllGates client.Reader
+	// WritesAtOnce bounds the targets that are written at the same time, 16 if zero. The rate is bounded by
+	// --kube-api-qps and --kube-api-burst.
+	WritesAtOnce int
+	// Backoff says when to try again what failed, by the UID of a Gate, see backoffOf.
+	Backoff workqueue.TypedRateLimiter[reconcile.Request]
+	// GateMetrics are the metrics of Gates.
+	GateMetrics *GateMetrics
+}
+
+// writesAtOnce is WritesAtOnce by default.
+const writesAtOnce = 16
+
+// memory is what the controllers remember. After a restart all is looked at once.
+type memory struct {
+	tally    *tally.Tally
+	turns    *Turns
+	versions *versions
+	targets  *targetVersions
+	gates    *gateMemory
+	watcher  *Watcher
+	news     *targetNews
+	counted  *countedMachines
+}
+
+func newMemory() *memory {
+	return &memory{
+		tally: &tally.Tally{}, turns: &Turns{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
+		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{},
+	}
+}
+
+// loops are the controllers, and what wakes them.
+type loops struct {
+	gates    *GateReconciler
+	targets  *TargetReconciler
+	locks    *LockReconciler
+	machines *MachineReconciler
+	events   *Events
+}
+
+// loops makes the controllers.
+func (c *Gating) loops(m *memory, wake Waker) *loops {
+	selector := &Selector{Reach: c.Reach, Targets: c.Targets}
+	index := &GateIndex{Reach: c.Reach, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
+	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
+	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics
+	l := &loops{events: &Events{
+		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Wake: wake, versions: m.targets,
+	}}
+	l.gates = &GateReconciler{
+		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, APIReader: c.APIReader, Clock: c.Clock,
+		Decider:  &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
+		Selector: selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
+		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
+	}
+	l.targets = &TargetReconciler{
+		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Wake: wake, news: m.news,
+		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
+		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},
+	}
+	l.locks = &LockReconciler{
+		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Tally: m.tally,
+	}
+	l.machines = &MachineReconciler{
+		Client: c.Client, EventRecorder: c.EventRecorder, APIReader: c.APIReader, Clock: c.Clock, Selector: selector, Gates: index, Tally: m.tally,
+		versions: m.versions, counted: m.counted,
+	}
+	return l
+}
+
+// SetupWithManager registers the controllers with a manager.
+func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+	if err := indexFields(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	queues := newQueues(opts.RateLimiter)
+	kinds := &kindReconciler{
+		gates: c.Client, wake: queues, ready: make(chan struct{}),
+		unserved: workqueue.NewTypedItemExponentialFailureRateLimiter[string](definitionRetry, definitionPatience),
+	}
+	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: c.Namespaces,
+		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+			kinds.targets.Failed(reflector.TypeDescription())
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(targets); err != nil {
+		return err
+	}
+	m := newMemory()
+	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader()}
+	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
+	kinds.tally = m.tally
+	if c.Sharded {
+		c.AllGates, kinds.allGates = targets, targets // it has no selector
+	}
+	c.Targets, c.Locks = kinds.targets, kinds.locks
+	c.Backoff = opts.RateLimiter()
+	l := c.loops(m, queues)
+	kinds.targets.handler, kinds.locks.Handler = l.events.targets(), l.events.locks()
+	m.tally.Changed = func(g tally.Gate, settled bool) {
+		if settled {
+			queues.Gate(g.NamespacedName)
+		} else {
+			queues.GateSoon(g.NamespacedName)
+		}
+	}
+	m.tally.Completed = func() { failed(wakeGates(ctx, c.Client, queues)) }
+	if err := c.GateMetrics.registry.Register(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
+		return kinds.targets.All(ctx, target.Certificate)
+	})); err != nil {
+		return err
+	}
+	return c.register(mgr, opts, l, queues, kinds)
+}
+
+// register registers the controllers of Gates, targets, GateLocks, Machines and kinds.
+func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queues, kinds *kindReconciler) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, requestChanged{},
+		))).
+		Watches(&v1alpha1.Gate{}, l.gates.versions.handler()).
+		Watches(&v1alpha1.Gate{}, l.events.gates()).
+		Watches(&v1alpha1.GateException{}, notifyGates(), builder.WithPredicates(countsDifferently())).
+		WatchesRawSource(opts.ClockWatch.Source(allOf(c.Client, &v1alpha1.GateList{}))).
+		WithOptions(controller.Options{NewQueue: queueOf(queues.gates)}).
+		Complete(l.gates)
+	if err != nil {
+		return err
+	}
+	targets, err := controller.NewTyped("target", mgr, controller.TypedOptions[target.Key]{
+		Reconciler: l.targets, MaxConcurrentReconciles: cmp.Or(c.WritesAtOnce, writesAtOnce), NewQueue: queueOf(queues.targets),
+		LogConstructor: func(key *target.Key) logr.Logger {
+			log := mgr.GetLogger().WithValues("controller", "target")
+			if key != nil {
+				log = log.WithValues("kind", key.Kind, "namespace", key.Namespace, "name", key.Name)
+			}
+			return log
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := targets.Watch(source.TypedFunc[target.Key](func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[target.Key]) error {
+		// What Gates say of a target is known once all of them are read.
+		if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
+			return err
+		}
+		opts.ClockWatch.add(kinds.wakeAll)
+		return kinds.start(ctx)
+	})); err != nil {
+		return err
+	}
+	for name, r := range map[string]struct {
+		reconcile.Reconciler
+		queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	}{"gatelock": {l.locks, queues.locks}, "machine": {l.machines, queues.machines}} {
+		if _, err := controller.New(name, mgr, controller.Options{Reconciler: r.Reconciler, NewQueue: queueOf(r.queue)}); err != nil {
+			return err
+		}
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("target-kind").
+		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			_, ok := kindOfCRD(obj.GetName())
+			return ok || obj.GetName() == gateLocks
+		}))).
+		Complete(kinds)
+}
+
+// queueOf returns a queue that is there already.
+func queueOf[T comparable](q workqueue.TypedRateLimitingInterface[T]) func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
+	return func(string, workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] { return q }
+}
+
+// indexFields has the cache look up exceptions by their Gate, and Gates by what they watch and target.
+func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1alpha1.GateException{}, gateRefField, func(obj client.Object) []string {
+		e, ok := obj.(*v1alpha1.GateException)
+		if !ok {
+			return nil
+		}
+		return []string{e.Spec.GateRef.Name}
+	}); err != nil {
+		return err
+	}
+	for field, keys := range map[string]client.IndexerFunc{watchField: watchedBy, targetField: targetedBy} {
+		if err := indexer.IndexField(ctx, &v1alpha1.Gate{}, field, keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wakeGates wakes all Gates.
+func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
+	list := &v1alpha1.GateList{}
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		wake.Gate(client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return nil
+}
+
+// requestChanged lets updates pass that change an annotation which requests
+// something of a Gate.
+type requestChanged struct {
+	predicate.Funcs
+}
+
+// Update implements predicate.Predicate.
+func (requestChanged) Update(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+	return before[v1alpha1.OpenRequestedAtAnnotation] != after[v1alpha1.OpenRequestedAtAnnotation] ||
+		before[v1alpha1.CloseRequestedAtAnnotation] != after[v1alpha1.CloseRequestedAtAnnotation]
+}

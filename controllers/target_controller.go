@@ -1,0 +1,339 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/lock"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+const (
+	// lockDelay is when to look again at a target that is locked, whose GateLock tells earlier.
+	lockDelay = 5 * time.Second
+
+	// missingInterval is how often targets are looked at again that name a Gate which does
+	// not exist, or that are held in nobody's name. Events do that at once; each name that
+	// somebody makes up costs a request to the API server.
+	missingInterval = 10 * time.Minute
+)
+
+// TargetReconciler holds and releases targets, and tells in their conditions what became of them. Machines are not its
+// targets, see MachineReconciler.
+type TargetReconciler struct {
+	// Clock is read once for each decision.
+	Clock clock.PassiveClock
+	// Targets reads targets.
+	Targets TargetReader
+	// Gates looks up the Gates of a target.
+	Gates *GateIndex
+	// Locks reads GateLocks.
+	Locks LockReader
+	// Tally counts what became of targets, Turns has those that wait to be released.
+	Tally *tally.Tally
+	Turns *Turns
+	// Wake wakes a Gate when a target waits for its turn.
+	Wake Waker
+
+	writer    *targetWriter
+	activator *activator
+	news      *targetNews
+}
+
+// settled is what came of looking at a target.
+type settled struct {
+	ruling verdict.Ruling
+	gates  []verdict.Gate
+	// waits means that the target is to be let go, but has to wait, and inLine that it waits for its turn.
+	waits, inLine bool
+	// wrote means that the target was held or let go: its conditions are to follow.
+	wrote bool
+	// recheck is when to look again, zero for when something changes.
+	recheck time.Time
+	// failure is why the target is not as it should be, nil if it is.
+	failure *tally.Failure
+}
+
+// again notes when to look again, unless that is zero.
+func (s *settled) again(at time.Time) {
+	if s.recheck.IsZero() || !at.IsZero() && at.Before(s.recheck) {
+		s.recheck = at
+	}
+}
+
+// Reconcile makes of a target what all Gates together say, in one write, and then tells it.
+func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	obj, err := r.Targets.Get(ctx, key)
+	switch {
+	case isMachineKey(key):
+		return ctrl.Result{}, nil
+	case errors.Is(err, errNotRead):
+		return r.again(key, cacheDelay), nil
+	case err != nil:
+		return ctrl.Result{}, err
+	case obj == nil || !obj.GetDeletionTimestamp().IsZero():
+		// Flux prunes nothing of an object that is deleted while suspended.
+		r.forget(key)
+		return ctrl.Result{}, nil
+	case r.writer.versions.behind(key, obj):
+		return r.again(key, cacheDelay), nil
+	}
+	s, err := r.settle(ctx, obj, now)
+	for retry := 0; apierrors.IsConflict(err) && retry < conflictRetries; retry++ {
+		if obj, err = r.writer.reread(ctx, obj); err != nil {
+			s, err = s.failed(v1alpha1.ReadFailedReason, err)
+			break
+		}
+		if obj == nil {
+			return ctrl.Result{}, nil // its event is to come
+		}
+		now = r.Clock.Now()
+		s, err = r.settle(ctx, obj, now)
+	}
+	if err != nil {
+		if s.failure != nil {
+			r.Tally.Put(key, s.entries(), now)
+		}
+		r.Wake.Urge(key)
+		return ctrl.Result{}, err
+	}
+	r.Tally.Put(key, s.entries(), now)
+	return r.result(key, s, now), nil
+}
+
+// settle decides about a target, and makes it so.
+func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now time.Time) (settled, error) {
+	gates, err := r.Gates.Of(ctx, obj, now)
+	if err != nil {
+		return settled{}, err
+	}
+	s := settled{gates: gates, ruling: verdict.Rule(obj, gates, r.Targets.Definition(target.KeyOf(obj).GroupKind), now)}
+	s.again(s.ruling.Plan.Recheck)
+	if slices.ContainsFunc(gates, func(g verdict.Gate) bool { return g.Object != nil && r.Gates.memory.behind(g.Object) }) {
+		s.again(now.Add(cacheDelay)) // the event of the Gate tells earlier
+	}
+	if s.ruling.LetsGo() {
+		if s.waits, err = r.mustWait(ctx, &s); err != nil {
+			return s.failed(v1alpha1.ReadFailedReason, err)
+		}
+	}
+	switch {
+	case s.waits:
+		return s, nil
+	case s.ruling.IsNewlyIgnored(): // told first: that is how it is known next time
+		s.again(now)
+		return r.tell(ctx, s)
+	case s.ruling.Step.Write:
+		if err := r.write(ctx, s.ruling); err != nil {
+			return s.failed(v1alpha1.WriteFailedReason, err)
+		}
+		s.wrote = true
+		r.leaveTurns(s, !s.ruling.Step.Hold)
+		r.news.tell(s.ruling)
+		return s, nil
+	}
+	r.leaveTurns(s, false)
+	return r.tell(ctx, s)
+}
+
+// failed notes why a look did not come to an end.
+func (s settled) failed(reason string, err error) (settled, error) {
+	s.failure = &tally.Failure{Reason: reason, Message: err.Error()}
+	return s, err
+}
+
+// write takes the step that a target needs.
+func (r *TargetReconciler) write(ctx context.Context, ruling verdict.Ruling) error {
+	obj, step := ruling.Object, ruling.Step
+	lever := ruling.Plan.Lever
+	if lever == nil {
+		lever = target.Lever(obj)
+	}
+	if step.Claim {
+		claimed, err := r.writer.apply(ctx, obj, share{ruling.Observed.HeldBy, target.Lever(obj)})
+		if err != nil {
+			return err
+		}
+		obj = claimed
+	}
+	if !step.Hold {
+		lever = nil
+	}
+	_, err := r.writer.apply(ctx, obj, share{step.Names, lever})
+	return err
+}
+
+// mustWait returns whether a target that is to be let go has to wait: until the GateLock does not lock it any more in the
+// name of a Gate that lets it go, or until it has its turn.
+func (r *TargetReconciler) mustWait(ctx context.Context, s *settled) (bool, error) {
+	obj := s.ruling.Object
+	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
+	if err != nil {
+		return true, err
+	}
+	if gateLock != nil {
+		lockers := lock.Lockers(&gateLock.Spec, obj.GetKind(), obj.GetName(), obj.GetLabels(), verdict.NamedBy(&obj.Unstructured))
+		if slices.ContainsFunc(slices.Concat(s.ruling.Dropped(), s.ruling.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) }) {
+			s.again(s.ruling.Now.Add(lockDelay))
+			return true, nil
+		}
+	}
+	if len(s.ruling.Observed.HeldBy) > 0 {
+		return r.awaitsTurn(s), nil
+	}
+	// Nobody has a name on it: another shard may have a Gate that puts its name there.
+	gates, err := r.Gates.Live(ctx, obj, s.ruling.Now)
+	return err != nil || slices.ContainsFunc(gates, func(g verdict.Gate) bool { return isOver(g) && !g.LetsActivate() }), err
+}
+
+// awaitsTurn returns whether a target has to wait for its turn by one of the Gates that let it go. A Certificate that has to
+// be renewed does not wait.
+func (r *TargetReconciler) awaitsTurn(s *settled) bool {
+	key, waits := target.KeyOf(s.ruling.Object), false
+	for _, g := range s.gates {
+		if !isPacing(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) {
+			continue
+		}
+		late, recheck := s.ruling.IsLate([]verdict.Gate{g})
+		if late {
+			continue
+		}
+		if !r.Turns.Ask(tallied(g.Object), key, turnOf(g.Object, s.ruling.Object)) {
+			waits, s.inLine = true, true
+			s.again(recheck)
+			r.Wake.Gate(tallied(g.Object).NamespacedName)
+		}
+	}
+	return waits
+}
+
+// isPacing returns whether a Gate is open and releases its targets at a pace.
+func isPacing(g verdict.Gate) bool {
+	return g.Stand == verdict.Open && g.Governs && g.Object.Spec.Release != nil
+}
+
+// leaveTurns gives back the turns of a target that does not wait any more, because it was released or is not to be.
+func (r *TargetReconciler) leaveTurns(s settled, released bool) {
+	for _, g := range s.gates {
+		if g.Object != nil && g.Object.Spec.Release != nil {
+			r.Turns.Leave(tallied(g.Object), target.KeyOf(s.ruling.Object), released)
+		}
+	}
+}
+
+// tell makes the conditions of a target say what became of it.
+func (r *TargetReconciler) tell(ctx context.Context, s settled) (settled, error) {
+	if !r.tells(s) {
+		return s, nil
+	}
+	obj := s.ruling.Object
+	var activated *metav1.Condition
+	var mended error
+	if verdict.IsCertificate(obj) && verdict.Activates(obj) && slices.ContainsFunc(s.gates, isOver) {
+		a := r.activator.run(ctx, obj, s.ruling.Now)
+		activated = a.condition()
+		s.again(a.decision.Recheck)
+		s.failure, mended = a.failure(), a.err
+	}
+	list := s.ruling.Conditions(activated)
+	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(s.ruling.Now))
+	switch {
+	case apierrors.IsConflict(err):
+		return s, err
+	case err != nil:
+		return s.failed(v1alpha1.StatusWriteFailedReason, err)
+	case changed && verdict.IsCertificate(obj):
+		r.news.certified(obj, list)
+	}
+	return s, mended
+}
+
+// tells returns whether it is for this process to tell what became of a target. With shards, several may hold it: the one
+// tells that has the first name on it, or that has let it go. What a crash has left is told at the start.
+func (r *TargetReconciler) tells(s settled) bool {
+	if r.Gates.AllGates == nil {
+		return true
+	}
+	if names := s.ruling.Step.Names; len(names) > 0 {
+		return !slices.ContainsFunc(s.gates, func(g verdict.Gate) bool { return g.Name == names[0] && g.Stand == verdict.Elsewhere })
+	}
+	obj := s.ruling.Object
+	return slices.ContainsFunc(s.gates, isOurs) || r.writer.versions.isOwn(target.KeyOf(obj), obj.GetResourceVersion()) || !r.Tally.IsComplete()
+}
+
+// entries returns what became of a target for each of the Gates that this process reconciles.
+func (s settled) entries() []tally.Entry {
+	var entries []tally.Entry
+	for _, g := range s.gates {
+		if !isOurs(g) {
+			continue
+		}
+		held := slices.Contains(s.ruling.Observed.HeldBy, g.Name)
+		e := tally.Entry{Gate: tallied(g.Object), Failure: s.failure, Uncounted: !g.Governs, Pending: s.wrote || s.waits && held && !s.inLine}
+		if g.Governs {
+			e.Outcome = s.outcome(g, held)
+		}
+		if g.Governs || e.Pending || e.Failure != nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// outcome returns what became of a target for one Gate.
+func (s settled) outcome(g verdict.Gate, held bool) tally.Outcome {
+	step := s.ruling.Step
+	closes := g.Stand == verdict.Closed
+	switch {
+	case s.waits && held:
+		return tally.Held
+	case s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
+		if held && s.ruling.Observed.State != target.Free {
+			return tally.Held
+		}
+	case step.Hold && slices.Contains(step.Names, g.Name), step.Hold && closes:
+		return tally.Held
+	case step.Outcome == verdict.Foreign && closes:
+		return tally.Foreign
+	case step.Outcome == verdict.Exempt && closes:
+		return tally.Exempt
+	}
+	return tally.Other
+}
+
+// result returns when to look at a target again.
+func (r *TargetReconciler) result(key target.Key, s settled, now time.Time) ctrl.Result {
+	if s.ruling.Step.Hold && (len(s.ruling.Step.Names) == 0 || slices.ContainsFunc(s.gates, isRefused)) {
+		s.again(now.Add(missingInterval))
+	}
+	if s.recheck.IsZero() {
+		return ctrl.Result{}
+	}
+	return r.again(key, s.recheck.Sub(r.Clock.Now()))
+}
+
+// again has a target looked at later, as urgently as if it were to be held.
+func (r *TargetReconciler) again(key target.Key, after time.Duration) ctrl.Result {
+	r.Wake.Urge(key)
+	return ctrl.Result{RequeueAfter: max(after, time.Millisecond)}
+}
+
+func isRefused(g verdict.Gate) bool { return g.Stand == verdict.Missing || g.Stand == verdict.Denied }
+
+// forget forgets a target that is gone.
+func (r *TargetReconciler) forget(key target.Key) {
+	r.Tally.Forget(key)
+	r.Turns.Forget(key)
+	r.writer.versions.forget(key)
+}

@@ -1,0 +1,128 @@
+package controllers
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kuberecorder "k8s.io/client-go/tools/record"
+
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// targetNews tells in events what becomes of targets.
+type targetNews struct {
+	kuberecorder.EventRecorder
+	metrics *GateMetrics
+
+	mu sync.Mutex
+	// told has how many events the last transition of a Gate has made.
+	told map[tally.Gate]told
+}
+
+type told struct {
+	transition metav1.Time
+	n          int
+}
+
+// mayTell returns whether another event may be made for the last transition of a Gate.
+func (n *targetNews) mayTell(g *v1alpha1.Gate) bool {
+	if g == nil || g.Status.LastTransition == nil {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.told == nil {
+		n.told = map[tally.Gate]told{}
+	}
+	key, at := tallied(g), g.Status.LastTransition.At
+	known := n.told[key]
+	if !known.transition.Equal(&at) {
+		known = told{transition: at}
+	}
+	known.n++
+	n.told[key] = known
+	return known.n <= maxTold
+}
+
+// tell records an event on a target that was held or let go.
+func (n *targetNews) tell(r verdict.Ruling) {
+	obj, step, state := r.Object, r.Step, r.Observed.State
+	refused, message := verdict.Refusal(r.Verdict.Holders)
+	switch {
+	case step.Outcome == verdict.Exempt:
+	case r.Verdict.Again:
+		said := n.about(r, r.Verdict.Holders)
+		delete(said, eventv1.MetaTokenKey) // what resumes a target again and again is told once in five minutes
+		said.tell(n, obj, notice{eventWarning, v1alpha1.HeldAgainReason, "Resumed while " + verdict.ClosedAre(step.Names) + ", held again. Open the gate instead."})
+	case step.Hold && refused != "" && state == target.Free:
+		n.about(r, r.Verdict.Holders).tell(n, obj, notice{eventWarning, refused, message})
+	case step.Hold && (state == target.Free || state == target.Locked):
+		if n.mayTell(first(r.Verdict.Holders)) {
+			n.about(r, r.Verdict.Holders).tell(n, obj, notice{eventNormal, v1alpha1.GateClosedReason, verdict.Explain(r.Verdict.Holders, r.Now)})
+		}
+	case r.LetsGo():
+		open := r.Verdict.Opened
+		if len(open) == 0 { // it governs the target no more, or is gone
+			for _, name := range r.Dropped() {
+				open = append(open, verdict.Gate{Name: name})
+			}
+		}
+		if n.mayTell(first(open)) {
+			n.about(r, open).tell(n, obj, notice{eventNormal, v1alpha1.GateOpenedReason, verdict.Released(r.Verdict.Open)})
+		}
+	}
+}
+
+func first(gates []verdict.Gate) *v1alpha1.Gate {
+	if len(gates) == 0 {
+		return nil
+	}
+	return gates[0].Object
+}
+
+// about says which Gates an event on a target is about, what the first of them is and who decided that.
+func (n *targetNews) about(r verdict.Ruling, gates []verdict.Gate) news {
+	names := make([]string, len(gates))
+	for i, g := range gates {
+		names[i] = g.Name
+	}
+	said := newsOfGate(target.FormatHeldBy(names), first(gates), r.Now)
+	if reason, _ := verdict.Refusal(gates); reason != "" {
+		said[reasonNews] = reason
+	}
+	return said
+}
+
+// certified counts and tells what is new in the conditions of a Certificate.
+func (n *targetNews) certified(obj *target.Object, list []metav1.Condition) {
+	for _, now := range list {
+		if now.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(obj.GetConditions(), now.Type) {
+			continue
+		}
+		switch now.Type {
+		case v1alpha1.RenewalDeferredCondition:
+			n.metrics.deferred.WithLabelValues("outside_window").Inc()
+		case v1alpha1.RenewalDisabledCondition:
+			n.metrics.deferred.WithLabelValues("disabled").Inc()
+			n.Eventf(obj, eventWarning, now.Type, "%s", now.Message)
+		case v1alpha1.RenewalWindowBypassedCondition:
+			n.metrics.bypassed.WithLabelValues("expiry_imminent").Inc()
+			n.Eventf(obj, eventWarning, now.Type, "%s", now.Message)
+		case v1alpha1.RenewalConfigInvalidCondition:
+			n.Eventf(obj, eventWarning, now.Type, "%s", now.Message)
+		}
+	}
+}
+
+// forget forgets what was told of a Gate.
+func (n *targetNews) forget(g tally.Gate) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.told, g)
+}

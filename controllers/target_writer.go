@@ -1,0 +1,175 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// targetWriter writes targets. Each write is conditional on the version that it was decided on.
+type targetWriter struct {
+	client.Client
+	// live reads from the API server.
+	live     client.Reader
+	versions *targetVersions
+}
+
+// share is what we have of a target: in whose names it is held, and by which spec, nil for let go.
+type share struct {
+	names []string
+	lever map[string]any
+}
+
+// apply writes who holds a target, by server-side apply of nothing else. What others have
+// set is taken from them: that is what a hold is. It returns the target on its new version,
+// otherwise as it was.
+func (w *targetWriter) apply(ctx context.Context, obj *target.Object, h share) (*target.Object, error) {
+	config := configOf(obj)
+	if len(h.names) > 0 {
+		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(h.names)})
+	}
+	if h.lever != nil {
+		config.Object["spec"] = h.lever
+	}
+	raw, err := json.Marshal(config.Object)
+	if err != nil {
+		return nil, err
+	}
+	latest := metadataOf(obj)
+	if err := w.Patch(ctx, latest, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return nil, err
+	}
+	return w.wrote(obj, latest), nil
+}
+
+// wrote returns a target on the version that a write gave it.
+func (w *targetWriter) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata) *target.Object {
+	w.versions.wrote(target.KeyOf(obj), latest.ResourceVersion)
+	written := &target.Object{Unstructured: *obj.DeepCopy()}
+	written.SetResourceVersion(latest.ResourceVersion)
+	written.SetGeneration(latest.Generation)
+	return written
+}
+
+// reread reads a target from the API server, trimmed. It is nil if it is gone, also if there is another of
+// the same name.
+func (w *targetWriter) reread(ctx context.Context, obj *target.Object) (*target.Object, error) {
+	latest := &target.Object{}
+	latest.SetGroupVersionKind(obj.GroupVersionKind())
+	err := w.live.Get(ctx, client.ObjectKeyFromObject(obj), latest)
+	if err != nil || latest.GetUID() != obj.GetUID() {
+		return nil, client.IgnoreNotFound(err)
+	}
+	target.Trim(&latest.Unstructured, verdict.Us)
+	return latest, nil
+}
+
+// conditions makes ours of a target those that are given, and returns whether that changed anything. The ones of a
+// Certificate are a map for server-side apply; Flux's are an atomic list, so that this is a patch on a version.
+func (w *targetWriter) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {
+	before := map[string]metav1.Condition{}
+	var others []metav1.Condition
+	for _, condition := range obj.GetConditions() {
+		if slices.Contains(ourConditions, condition.Type) {
+			before[condition.Type] = condition
+		} else {
+			others = append(others, condition)
+		}
+	}
+	changed := len(ours) != len(before)
+	after := map[string]metav1.Condition{}
+	for _, condition := range ours {
+		was, ok := before[condition.Type]
+		least := condition.LastTransitionTime
+		early := was.LastTransitionTime.Before(&least)
+		condition.LastTransitionTime = was.LastTransitionTime
+		if !ok || early || was.Status != condition.Status {
+			condition.LastTransitionTime = now
+		}
+		if condition.LastTransitionTime.Before(&least) { // another clock is ahead
+			condition.LastTransitionTime = least
+		}
+		if !verdict.IsCertificate(obj) {
+			condition.ObservedGeneration = obj.GetGeneration()
+		}
+		after[condition.Type] = condition
+		changed = changed || !ok || early || was.Status != condition.Status || was.Reason != condition.Reason || was.Message != condition.Message
+	}
+	if !changed {
+		return false, nil
+	}
+	list := slices.SortedFunc(maps.Values(after), func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	if verdict.IsCertificate(obj) {
+		return true, w.applyConditions(ctx, obj, list)
+	}
+	return true, w.patchConditions(ctx, obj, append(others, list...))
+}
+
+func (w *targetWriter) applyConditions(ctx context.Context, obj *target.Object, list []metav1.Condition) error {
+	config := configOf(obj)
+	config.SetConditions(list)
+	err := w.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(&config.Unstructured),
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	if err == nil {
+		w.versions.wrote(target.KeyOf(obj), config.GetResourceVersion())
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// patchConditions writes all conditions of a target on the version that was read.
+func (w *targetWriter) patchConditions(ctx context.Context, obj *target.Object, list []metav1.Condition) error {
+	latest := &target.Object{Unstructured: unstructured.Unstructured{Object: map[string]any{}}}
+	latest.SetConditions(list)
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()},
+		"status":   latest.Object["status"],
+	})
+	if err != nil {
+		return err
+	}
+	metadata := metadataOf(obj)
+	err = w.Status().Patch(ctx, metadata, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
+	if err == nil {
+		w.versions.wrote(target.KeyOf(obj), metadata.ResourceVersion)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// ourConditions are the types of those that we set on targets.
+var ourConditions = []string{
+	v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
+	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition, v1alpha1.ActivatedCondition,
+}
+
+// metadataOf returns what the answer to a patch of a target is read into. Only the metadata
+// is asked for: with thousands of targets it is the decoding of whole objects that costs.
+func metadataOf(obj *target.Object) *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	metadata.SetGroupVersionKind(obj.GroupVersionKind())
+	return metadata
+}
+
+// configOf returns a configuration for server-side apply of a target on the
+// version that was read.
+func configOf(obj *target.Object) *target.Object {
+	config := &target.Object{}
+	config.SetGroupVersionKind(obj.GroupVersionKind())
+	config.SetName(obj.GetName())
+	config.SetNamespace(obj.GetNamespace())
+	// Without the UID an object that is gone would be created again, or refused as
+	// an incomplete one.
+	config.SetUID(obj.GetUID())
+	config.SetResourceVersion(obj.GetResourceVersion())
+	return config
+}

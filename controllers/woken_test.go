@@ -1,0 +1,110 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// woken is a Waker that keeps what was woken until somebody takes it.
+type woken struct {
+	mu sync.Mutex
+	wokenNow
+	gates keySetOf[types.NamespacedName]
+}
+
+// wokenNow is what was woken besides Gates, each once.
+type wokenNow struct {
+	targets  []target.Key
+	locks    []string
+	machines []types.NamespacedName
+}
+
+func (w *woken) Gate(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gates.addKeys(key)
+}
+
+func (w *woken) GateSoon(key types.NamespacedName) { w.Gate(key) }
+
+func (w *woken) Targets(_ queue.Class, keys ...target.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.targets = distinct(w.targets, keys)
+}
+
+func (w *woken) Urge(target.Key) {}
+
+func (w *woken) Locks(namespaces ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.locks = distinct(w.locks, namespaces)
+}
+
+func (w *woken) Machines(gate types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.machines = distinct(w.machines, []types.NamespacedName{gate})
+}
+
+func distinct[T comparable](to, keys []T) []T {
+	all := keySetOf[T]{}
+	all.addKeys(to...)
+	all.addKeys(keys...)
+	return all.keys
+}
+
+// take returns what was woken since the last call.
+func (w *woken) take() wokenNow {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.wokenNow
+	w.wokenNow = wokenNow{}
+	return now
+}
+
+// has returns whether something was woken, of the Gates one.
+func (w *woken) has(gate types.NamespacedName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	has := w.gates.has[gate] || len(w.targets)+len(w.locks)+len(w.machines) > 0
+	delete(w.gates.has, gate)
+	return has
+}
+
+// liveLocks is the cache of GateLocks, as if they were installed or not.
+type liveLocks struct {
+	w         *world
+	installed bool
+}
+
+// Lock implements LockReader.
+func (l *liveLocks) Lock(ctx context.Context, namespace string) (*v1alpha1.GateLock, error) {
+	if !l.installed {
+		return nil, nil //nolint:nilnil // as LockReader says
+	}
+	return lockOf(ctx, cluster.Client, namespace)
+}
+
+// Naming implements LockReader.
+func (l *liveLocks) Naming(ctx context.Context, gate string) ([]string, error) {
+	if !l.installed {
+		return nil, nil
+	}
+	var namespaces []string
+	for _, namespace := range l.w.namespaces {
+		list := &v1alpha1.GateLockList{}
+		if err := cluster.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		namespaces = append(namespaces, naming(list, gate)...)
+	}
+	return namespaces, nil
+}
