@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 const day = 24 * time.Hour
@@ -89,7 +90,7 @@ func (w *world) expectRenewal(obj *target.Object, held string, heldBy string, co
 	}
 	var ours []string
 	for _, c := range obj.GetConditions() {
-		if slices.Contains(ourConditions, c.Type) {
+		if slices.Contains(verdict.ConditionTypes, c.Type) {
 			ours = append(ours, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
 		}
 	}

@@ -20,7 +20,7 @@ const (
 	// clockPeriod is how often the clocks are compared, without asking anybody.
 	clockPeriod = time.Second
 
-	// clockBound is how far the clocks may part before everything is looked at anew.
+	// clockBound is how far the clocks may part before everything is looked at again.
 	// Both are read within microseconds, and a clock that is slewed takes the other
 	// with it.
 	clockBound = 20 * time.Millisecond
@@ -72,7 +72,7 @@ func (c *ClockWatch) Start(ctx context.Context) error {
 			continue // measured from the same reading, so that small steps add up
 		}
 		last = now
-		ctrl.LoggerFrom(ctx).Info("The clock was set or the machine was suspended, everything is looked at anew", "by", by.String())
+		ctrl.LoggerFrom(ctx).Info("The clock was set or the machine was suspended, everything is looked at again", "by", by.String())
 		c.mu.Lock()
 		steps := c.steps
 		c.mu.Unlock()

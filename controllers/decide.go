@@ -73,8 +73,8 @@ func (v *decision) decide(d gate.Decision) {
 	}
 }
 
-// decide takes note of requests and decides. A Gate that is closed whatever the objects
-// are that it watches does not wait for them: it closes first. One that opens does so
+// decide takes note of requests and decides. A Gate that is closed even if all objects
+// that it watches are ready does not wait for them: it closes first. One that opens does so
 // on what was read just now, and by two clocks.
 func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) decision {
 	before := obj.DeepCopy()
@@ -108,7 +108,7 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*
 	return v
 }
 
-// untilClosing returns a context that ends when a Gate closes whatever it watches.
+// untilClosing returns a context that ends when a Gate closes even if all that it watches is ready.
 func untilClosing(ctx context.Context, ready gate.Decision, now time.Time) (context.Context, context.CancelFunc) {
 	if ready.Next == nil {
 		return ctx, func() {}
@@ -183,7 +183,7 @@ func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, excep
 
 // reached returns the latest instant that the clock of the API server may have reached
 // when it was shown, not later than now if that is possible: a request of this very
-// second is not one for later. What it opens anew begins at the next full second.
+// second is not one for later. What it opens again begins at the next full second.
 func reached(shown, now time.Time) time.Time {
 	switch last := shown.Add(shownWithin - 1); {
 	case now.Before(shown):
@@ -218,8 +218,8 @@ func untilShown(at, shown, now time.Time) time.Duration {
 	return min(max(now.Sub(at), soonest), latest)
 }
 
-// lookLater looks at the objects that a Gate watches if that was left to do, because the Gate is closed whatever
-// they are, and decides once more.
+// lookLater looks at the objects that a Gate watches if that was left to do, because the Gate is closed even if all
+// are ready, and decides once more.
 func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *decision) {
 	if v.looked {
 		return

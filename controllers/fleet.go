@@ -38,22 +38,14 @@ type fleet struct {
 	gates []*v1alpha1.Gate
 	// skipped are those that cannot be written or that another Gate keeps back.
 	skipped map[string]bool
-	// ended are those whose refresh is over, begun says that one has begun: each but
-	// once in a pass, whatever others make of our writes.
+	// ended are those whose refresh is over, begun says that one has begun: each only
+	// once in a pass, even if others undo our writes.
 	ended map[string]bool
 	begun bool
 	// failures are those of Machines, by their names, and err what another try may mend.
 	failures map[string]tally.Failure
 	err      error
-	// recheck is when to look again, zero for when something changes.
-	recheck time.Time
-}
-
-// again notes when to look again, unless that is zero.
-func (f *fleet) again(at time.Time) {
-	if f.recheck.IsZero() || !at.IsZero() && at.Before(f.recheck) {
-		f.recheck = at
-	}
+	recheck
 }
 
 // refresh does one thing after the other until there is nothing left to do, and

@@ -53,12 +53,12 @@ type GateIndex struct {
 func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	found := map[string]*v1alpha1.Gate{}
 	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
-		list := &v1alpha1.GateList{}
-		if err := i.Reader.List(ctx, list, client.MatchingFields{targetField: keyOf(&obj.Unstructured, name)}, client.UnsafeDisableDeepCopy); err != nil {
+		listed, err := listGates(ctx, i.Reader, client.MatchingFields{targetField: keyOf(&obj.Unstructured, name)})
+		if err != nil {
 			return nil, err
 		}
-		for n := range list.Items {
-			found[client.ObjectKeyFromObject(&list.Items[n]).String()] = &list.Items[n]
+		for _, g := range listed {
+			found[client.ObjectKeyFromObject(g).String()] = g
 		}
 	}
 	var gates []verdict.Gate
@@ -106,13 +106,11 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 func (i *GateIndex) All(ctx context.Context) ([]*v1alpha1.Gate, error) {
 	var gates []*v1alpha1.Gate
 	for _, namespace := range i.all() {
-		list := &v1alpha1.GateList{}
-		if err := i.APIReader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		listed, err := listGates(ctx, i.APIReader, client.InNamespace(namespace))
+		if err != nil {
 			return nil, err
 		}
-		for n := range list.Items {
-			gates = append(gates, &list.Items[n])
-		}
+		gates = append(gates, listed...)
 	}
 	return gates, nil
 }
@@ -161,7 +159,7 @@ func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha
 
 // stand returns what a Gate says about a target, and whether it has to do with it.
 func (i *GateIndex) stand(name string, g *v1alpha1.Gate, obj *target.Object, now time.Time) (verdict.Gate, bool) {
-	named := slices.Contains(verdict.NamedBy(&obj.Unstructured), name)
+	named := namedOn(&obj.Unstructured, name)
 	switch {
 	case named && !i.reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
 		return verdict.Gate{Name: name, Stand: verdict.Suspended}, true // nobody reconciles it
@@ -187,7 +185,7 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 		return i.without(name, obj), err
 	}
 	elsewhere := verdict.Gate{Name: name, Stand: verdict.Elsewhere}
-	if slices.Contains(verdict.NamedBy(&obj.Unstructured), name) && !i.reaches(obj.GetNamespace(), key.Namespace) {
+	if namedOn(&obj.Unstructured, name) && !i.reaches(obj.GetNamespace(), key.Namespace) {
 		elsewhere.Stand = verdict.Denied
 		return elsewhere, nil
 	}
@@ -208,7 +206,7 @@ func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	key := keyNamed(name)
 	g := verdict.Gate{Name: name, Stand: verdict.Open}
 	switch {
-	case !slices.Contains(verdict.NamedBy(&obj.Unstructured), name):
+	case !namedOn(&obj.Unstructured, name):
 	case !i.watches(key.Namespace) || !i.reaches(obj.GetNamespace(), key.Namespace):
 		g.Stand = verdict.Denied
 	default:
@@ -229,6 +227,19 @@ func (i *GateIndex) exists(ctx context.Context, key types.NamespacedName) (bool,
 		}
 	}
 	return gateExists(ctx, i.APIReader, key)
+}
+
+// listGates returns Gates. They must not be changed: those of a cache are not copied.
+func listGates(ctx context.Context, reader client.Reader, opts ...client.ListOption) ([]*v1alpha1.Gate, error) {
+	list := &v1alpha1.GateList{}
+	if err := reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, err
+	}
+	gates := make([]*v1alpha1.Gate, len(list.Items))
+	for i := range list.Items {
+		gates[i] = &list.Items[i]
+	}
+	return gates, nil
 }
 
 // gateExists asks for a Gate.

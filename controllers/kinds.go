@@ -87,10 +87,10 @@ func (r *kindReconciler) wakeKind(ctx context.Context, kind schema.GroupKind) {
 	if kind != target.Machine {
 		return
 	}
-	list := &v1alpha1.GateList{}
-	failed(r.gates.List(ctx, list, client.UnsafeDisableDeepCopy))
-	for i := range list.Items {
-		r.wake.Machines(client.ObjectKeyFromObject(&list.Items[i]))
+	gates, err := listGates(ctx, r.gates)
+	failed(err)
+	for _, g := range gates {
+		r.wake.Machines(client.ObjectKeyFromObject(g))
 	}
 }
 
@@ -143,22 +143,16 @@ func (r *kindReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	ctrl.LoggerFrom(ctx).Info("Watch of a kind changed", "definition", req.Name)
-	list := &v1alpha1.GateList{}
-	if err := r.gates.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return ctrl.Result{}, err
-	}
-	for i := range list.Items {
-		if g := &list.Items[i]; of(g) {
+	gates, err := listGates(ctx, r.gates)
+	for _, g := range gates {
+		if of(g) {
 			r.wake.Gate(client.ObjectKeyFromObject(g))
 		}
 		if req.Name == gateLocks {
-			r.wake.Locks(list.Items[i].Namespace)
-			for _, ref := range list.Items[i].Spec.Targets {
-				r.wake.Locks(namespaceOf(ref, &list.Items[i]))
-			}
+			r.wake.Locks(namespacesOf(g)...)
 		}
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, err
 }
 
 // sync looks at a definition and returns whether something changed, and the

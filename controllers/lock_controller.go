@@ -103,13 +103,9 @@ func (r *LockReconciler) fail(namespace string, gates []*v1alpha1.Gate, reason s
 
 // unread takes note that the GateLock of a namespace cannot be read.
 func (r *LockReconciler) unread(ctx context.Context, namespace string, err error, now time.Time) error {
-	list := &v1alpha1.GateList{}
-	if listed := r.Gates.Reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); listed != nil {
+	gates, listed := listGates(ctx, r.Gates.Reader, client.InNamespace(namespace))
+	if listed != nil {
 		return listed
-	}
-	var gates []*v1alpha1.Gate
-	for i := range list.Items {
-		gates = append(gates, &list.Items[i])
 	}
 	r.fail(namespace, gates, v1alpha1.ReadFailedReason, err, now)
 	return err
@@ -136,15 +132,14 @@ func (r *LockReconciler) write(ctx context.Context, obj *v1alpha1.GateLock) erro
 // it is. It returns the Gates of this shard among them.
 func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now time.Time) (map[string]*lock.Share, []*v1alpha1.Gate, error) {
 	namespace := obj.Namespace
-	list := &v1alpha1.GateList{}
-	if err := r.Gates.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	all, err := listGates(ctx, r.Gates.Reader)
+	if err != nil {
 		return nil, nil, err
 	}
-	named, all := r.namedIn(ctx, namespace)
+	named, read := r.namedIn(ctx, namespace)
 	shares, known := map[string]*lock.Share{}, map[string]bool{}
 	var gates []*v1alpha1.Gate
-	for i := range list.Items {
-		g := &list.Items[i]
+	for _, g := range all {
 		name := client.ObjectKeyFromObject(g).String()
 		known[name] = true
 		if !r.watches(g.Namespace) {
@@ -156,7 +151,7 @@ func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now
 		_, was := obj.Spec.Gates[name]
 		switch {
 		case !has || !g.DeletionTimestamp.IsZero():
-			if was && (all || !g.DeletionTimestamp.IsZero()) {
+			if was && (read || !g.DeletionTimestamp.IsZero()) {
 				shares[name] = nil
 				gates = append(gates, g)
 			}

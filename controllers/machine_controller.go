@@ -64,10 +64,10 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if err := f.report(ctx, d); err != nil {
 		return ctrl.Result{}, err
 	}
-	if f.err != nil || f.recheck.IsZero() {
+	if f.err != nil || f.at.IsZero() {
 		return ctrl.Result{}, f.err
 	}
-	return ctrl.Result{RequeueAfter: max(f.recheck.Sub(r.Clock.Now()), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: max(f.at.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
 // gates returns the client of Gates.

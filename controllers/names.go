@@ -66,6 +66,15 @@ func namespaceOf(ref v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 	return cmp.Or(ref.Namespace, gate.Namespace)
 }
 
+// namespacesOf returns the namespace of a Gate, and those of the targets that its spec names.
+func namespacesOf(g *v1alpha1.Gate) []string {
+	namespaces := []string{g.Namespace}
+	for _, ref := range g.Spec.Targets {
+		namespaces = append(namespaces, namespaceOf(ref, g))
+	}
+	return namespaces
+}
+
 // objectKey is how objects of supported kinds are named in indexes.
 func objectKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name

@@ -254,14 +254,11 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 
 // wakeGates wakes all Gates.
 func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
-	list := &v1alpha1.GateList{}
-	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return err
+	gates, err := listGates(ctx, reader)
+	for _, g := range gates {
+		wake.Gate(client.ObjectKeyFromObject(g))
 	}
-	for i := range list.Items {
-		wake.Gate(client.ObjectKeyFromObject(&list.Items[i]))
-	}
-	return nil
+	return err
 }
 
 // requestChanged lets updates pass that change an annotation which requests

@@ -23,7 +23,7 @@ const (
 	lockDelay = 5 * time.Second
 
 	// missingInterval is how often targets are looked at again that name a Gate which does
-	// not exist, or that are held in nobody's name. Events do that at once; each name that
+	// not exist, or that are held without the name of a Gate on them. Events do that at once; each name that
 	// somebody makes up costs a request to the API server.
 	missingInterval = 10 * time.Minute
 )
@@ -58,17 +58,9 @@ type settled struct {
 	waits, inLine bool
 	// wrote means that the target was held or let go: its conditions are to follow.
 	wrote bool
-	// recheck is when to look again, zero for when something changes.
-	recheck time.Time
+	recheck
 	// failure is why the target is not as it should be, nil if it is.
 	failure *tally.Failure
-}
-
-// again notes when to look again, unless that is zero.
-func (s *settled) again(at time.Time) {
-	if s.recheck.IsZero() || !at.IsZero() && at.Before(s.recheck) {
-		s.recheck = at
-	}
 }
 
 // Reconcile makes of a target what all Gates together say, in one write, and then tells it.
@@ -317,10 +309,10 @@ func (r *TargetReconciler) result(key target.Key, s settled, now time.Time) ctrl
 	if s.ruling.Step.Hold && (len(s.ruling.Step.Names) == 0 || slices.ContainsFunc(s.gates, isRefused)) {
 		s.again(now.Add(missingInterval))
 	}
-	if s.recheck.IsZero() {
+	if s.at.IsZero() {
 		return ctrl.Result{}
 	}
-	return r.again(key, s.recheck.Sub(r.Clock.Now()))
+	return r.again(key, s.at.Sub(r.Clock.Now()))
 }
 
 // again has a target looked at later, as urgently as if it were to be held.

@@ -81,7 +81,7 @@ func (w *targetWriter) conditions(ctx context.Context, obj *target.Object, ours 
 	before := map[string]metav1.Condition{}
 	var others []metav1.Condition
 	for _, condition := range obj.GetConditions() {
-		if slices.Contains(ourConditions, condition.Type) {
+		if slices.Contains(verdict.ConditionTypes, condition.Type) {
 			before[condition.Type] = condition
 		} else {
 			others = append(others, condition)
@@ -144,12 +144,6 @@ func (w *targetWriter) patchConditions(ctx context.Context, obj *target.Object, 
 		w.versions.wrote(target.KeyOf(obj), metadata.ResourceVersion)
 	}
 	return client.IgnoreNotFound(err)
-}
-
-// ourConditions are the types of those that we set on targets.
-var ourConditions = []string{
-	v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
-	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition, v1alpha1.ActivatedCondition,
 }
 
 // metadataOf returns what the answer to a patch of a target is read into. Only the metadata

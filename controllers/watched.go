@@ -83,11 +83,11 @@ type Watcher struct {
 
 // observe notes in the status of a Gate what the objects are that it watches.
 // They are read from the API server, in full, which is what an expression needs and
-// what the cache of targets does not keep; unless all are to be read anew, those that
-// are as they were when they were read last are not. It returns whether there are such.
+// what the cache of targets does not keep. One that has not changed since it was read is
+// not read again, unless all are to be. It returns whether any was not.
 // One that cannot be read is not ready: the Gate must not open, or stay open, on what
 // was seen some time ago.
-func (r *Watcher) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time, anew bool) (faults []fault, remembered bool) {
+func (r *Watcher) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (faults []fault, remembered bool) {
 	key := client.ObjectKeyFromObject(obj)
 	if len(obj.Spec.Watch) == 0 {
 		obj.Status.Watch = nil
@@ -105,7 +105,7 @@ func (r *Watcher) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time
 	var group sync.WaitGroup
 	for i := range obj.Spec.Watch {
 		group.Go(func() {
-			if known[i] = !anew && r.unchanged(ctx, obj, &before[i], &obj.Spec.Watch[i], now); known[i] {
+			if known[i] = !all && r.unchanged(ctx, obj, &before[i], &obj.Spec.Watch[i], now); known[i] {
 				seen[i] = before[i]
 				return
 			}

@@ -93,32 +93,35 @@ func (e *Events) gate(ctx context.Context, before, after *v1alpha1.Gate) error {
 		if g == nil {
 			continue
 		}
-		governed, err := e.Selector.Governed(ctx, g)
+		governed, err := e.governed(ctx, g)
 		if err != nil {
 			return err
 		}
-		others := slices.DeleteFunc(slices.Clone(governed), isMachineKey)
 		if g == after {
 			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
 				class = queue.Resync
 				e.Tally.Expect(machinesOf(client.ObjectKeyFromObject(after)))
 			} else {
-				e.Tally.Wake(tallied(g), others)
+				e.Tally.Wake(tallied(g), governed)
 			}
 			if verdict.Governing("", g, now).Stand == verdict.Closed && class != queue.Resync {
 				class = queue.Hold
 			}
 		}
-		all.addKeys(others...)
-		for _, ref := range g.Spec.Targets {
-			namespaces.addKeys(namespaceOf(ref, g))
-		}
+		all.addKeys(governed...)
+		namespaces.addKeys(namespacesOf(g)...)
 	}
 	g := after
 	if g == nil {
 		g = before
 	}
 	return e.wake(ctx, class, g, all, namespaces)
+}
+
+// governed returns the targets that a Gate governs, without Machines.
+func (e *Events) governed(ctx context.Context, g *v1alpha1.Gate) ([]target.Key, error) {
+	keys, err := e.Selector.Governed(ctx, g)
+	return slices.DeleteFunc(keys, isMachineKey), err
 }
 
 // wake wakes targets, among them those that have the name of a Gate, the GateLocks of namespaces, among them those that have it, and
@@ -135,7 +138,6 @@ func (e *Events) wake(ctx context.Context, class queue.Class, g *v1alpha1.Gate, 
 	keys.addKeys(slices.DeleteFunc(named, isMachineKey)...)
 	e.Wake.Targets(class, keys.keys...)
 	e.Wake.Machines(name)
-	namespaces.addKeys(g.Namespace)
 	locked, err := e.Locks.Naming(ctx, name.String())
 	namespaces.addKeys(locked...)
 	e.Wake.Locks(namespaces.keys...)
@@ -147,19 +149,16 @@ func (e *Events) wake(ctx context.Context, class queue.Class, g *v1alpha1.Gate, 
 
 // wakeAll has all looked at that a Gate has to do with, although nothing has changed.
 func (e *Events) wakeAll(ctx context.Context, g *v1alpha1.Gate) error {
-	governed, err := e.Selector.Governed(ctx, g)
+	governed, err := e.governed(ctx, g)
 	if err != nil {
 		return err
 	}
-	governed = slices.DeleteFunc(governed, isMachineKey)
 	if e.Tally.Sums(tallied(g)).Awaits {
 		e.Tally.Wake(tallied(g), governed)
 	}
 	all, namespaces := keySet{}, keySetOf[string]{}
 	all.addKeys(governed...)
-	for _, ref := range g.Spec.Targets {
-		namespaces.addKeys(namespaceOf(ref, g))
-	}
+	namespaces.addKeys(namespacesOf(g)...)
 	return e.wake(ctx, queue.Resync, g, all, namespaces)
 }
 
@@ -255,13 +254,8 @@ func (e *Events) watching(obj *unstructured.Unstructured) {
 
 // indexed returns the Gates that an index has for a key.
 func (e *Events) indexed(field, key string) []*v1alpha1.Gate {
-	list := &v1alpha1.GateList{}
-	err := e.Gates.List(context.Background(), list, client.MatchingFields{field: key}, client.UnsafeDisableDeepCopy)
+	gates, err := listGates(context.Background(), e.Gates, client.MatchingFields{field: key})
 	failed(err)
-	gates := make([]*v1alpha1.Gate, len(list.Items))
-	for i := range list.Items {
-		gates[i] = &list.Items[i]
-	}
 	return gates
 }
 

@@ -194,10 +194,10 @@ func (w *world) wakeNamed(key client.ObjectKey) {
 	w.Helper()
 	named, err := w.on().gates.Selector.Named(w.Context(), key.String())
 	w.Must(err)
-	w.woken.Targets(queue.Resync, slices.DeleteFunc(named, isMachineKey)...)
 	if slices.ContainsFunc(named, isMachineKey) || key.Name == "" {
 		w.woken.Machines(key)
 	}
+	w.woken.Targets(queue.Resync, slices.DeleteFunc(named, isMachineKey)...)
 	namespaces, err := w.Locks.Naming(w.Context(), key.String())
 	w.Must(err)
 	w.woken.Locks(namespaces...)

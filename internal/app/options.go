@@ -41,8 +41,8 @@ const (
 	defaultQPS   = "500"
 	defaultBurst = "1000"
 
-	// writesPerReconcile is how many targets of one Gate are written at once for each
-	// Gate that is reconciled at the same time.
+	// writesPerReconcile is how many targets are written at once for each Gate that is
+	// reconciled at the same time.
 	writesPerReconcile = 4
 )
 
@@ -54,7 +54,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
 	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for the manual gating of Flagger binds to, empty for none.")
-	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles, of which each writes four times as many targets at once.")
+	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles. Four times as many targets are written at once.")
 
 	fs.BoolVar(&o.AllowCrossNamespaceRefs, "allow-cross-namespace-refs", false,
 		"Let Gates hold and watch objects of other namespaces, and objects name Gates of other namespaces.")

@@ -130,6 +130,12 @@ func ApprovedOf(obj *target.Object) *metav1.Condition {
 	return meta.FindStatusCondition(obj.GetConditions(), v1alpha1.ApprovedCondition)
 }
 
+// ConditionTypes are those of the conditions that we set on targets.
+var ConditionTypes = []string{
+	v1alpha1.ActivatedCondition, v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
+	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
+}
+
 // Conditions returns all conditions that we set on a target after its step. activated is
 // the condition Activated, if it must have one.
 func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
@@ -141,11 +147,10 @@ func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
 	}
 	add(activated)
 	if r.Step.Outcome == Exempt && r.Plan.Exempt == target.NotReady {
-		for _, name := range []string{
-			v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
-			v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
-		} {
-			add(meta.FindStatusCondition(r.Object.GetConditions(), name)) // until it is issued
+		for _, name := range ConditionTypes {
+			if name != v1alpha1.ActivatedCondition {
+				add(meta.FindStatusCondition(r.Object.GetConditions(), name)) // until it is issued
+			}
 		}
 		return list
 	}
