@@ -77,6 +77,10 @@ func newTestIssuer(t testing.TB, keys ...any) *testIssuer {
 	})
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
+	// The port may be that of an issuer of an earlier test, whose keys are still known.
+	issuersMu.Lock()
+	defer issuersMu.Unlock()
+	issuers.Remove(i.URL)
 	return i
 }
 

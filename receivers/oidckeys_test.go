@@ -279,7 +279,11 @@ func TestASlowIssuerIsAskedOnceForAllWhoWaitAndForThoseWhoGaveUp(t *testing.T) {
 		_, err := v.verify(ctx, withTokenAt(issuer, 0, rsaKey(), "rsa"))
 		gaveUp <- err
 	}()
-	<-arrived
+	select {
+	case <-arrived:
+	case err := <-gaveUp:
+		t.Fatalf("the issuer is not asked: %v", err)
+	}
 	giveUp()
 	if err := <-gaveUp; !isUnavailable(err) {
 		t.Errorf("who gave up got %v", err)
