@@ -117,15 +117,21 @@ func (i *GateIndex) All(ctx context.Context) ([]*v1alpha1.Gate, error) {
 
 // Among returns those of all Gates that have to do with a target, each as the cache has it if that is newer.
 func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target.Object, now time.Time) []verdict.Gate {
+	newest := map[types.UID]*v1alpha1.Gate{}
+	if cached, err := listGates(ctx, i.Reader); err == nil {
+		for _, g := range cached {
+			newest[g.UID] = g
+		}
+	}
 	var gates []verdict.Gate
 	known := map[string]bool{}
 	for _, g := range all {
-		key := client.ObjectKeyFromObject(g)
-		if cached, err := i.get(ctx, key); err == nil && cached != nil && cached.UID == g.UID && older(g.ResourceVersion, cached.ResourceVersion) {
+		name := client.ObjectKeyFromObject(g).String()
+		if cached := newest[g.UID]; cached != nil && older(g.ResourceVersion, cached.ResourceVersion) {
 			g = cached
 		}
-		known[key.String()] = true
-		if stand, ok := i.stand(key.String(), g, obj, now); ok {
+		known[name] = true
+		if stand, ok := i.stand(name, g, obj, now); ok {
 			gates = append(gates, stand)
 		}
 	}

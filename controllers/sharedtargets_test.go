@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// shared has the targets of all worlds, and their Gates by what they target. The client of the
+// shared has the targets of all worlds, their Gates and the exceptions of these. The client of the
 // cluster is one of its clients.
 var shared *sharedTargets
 
@@ -69,24 +70,29 @@ func shareTargets(ctx context.Context) (func() error, error) {
 			return stop, err
 		}
 	}
-	if err := shared.followGates(ctx); err != nil {
+	if err := shared.followOurs(ctx); err != nil {
 		return stop, err
 	}
 	cluster.Client = shared.client(cluster.Client)
 	return stop, nil
 }
 
-// followGates has the cache look up Gates as that of the manager does.
-func (s *sharedTargets) followGates(ctx context.Context) error {
-	if err := s.cache.IndexField(ctx, &v1alpha1.Gate{}, targetField, targetedBy); err != nil {
+// followOurs has the cache look up Gates and exceptions as that of the manager does. The API
+// server would take a third of a second for each list of exceptions by their Gate.
+func (s *sharedTargets) followOurs(ctx context.Context) error {
+	if err := indexFields(ctx, s.cache); err != nil {
 		return err
 	}
-	informer, err := s.cache.GetInformer(ctx, &v1alpha1.Gate{})
-	if err != nil {
-		return err
+	for _, obj := range []client.Object{&v1alpha1.Gate{}, &v1alpha1.GateException{}} {
+		informer, err := s.cache.GetInformer(ctx, obj)
+		if err != nil {
+			return err
+		}
+		if _, err := informer.AddEventHandler(s); err != nil {
+			return err
+		}
 	}
-	_, err = informer.AddEventHandler(s)
-	return err
+	return nil
 }
 
 // follow has the cache follow a definition that is there, or that is gone.
@@ -174,13 +180,17 @@ func (s *sharedTargets) followed(written any) (client.Object, seenKey) {
 		return nil, seenKey{}
 	}
 	key := seenKey{gvk.GroupKind(), client.ObjectKeyFromObject(obj)}
-	if _, ok := s.kind(key.GroupKind); !ok && key.GroupKind != gates {
+	if _, ok := s.kind(key.GroupKind); !ok && !slices.Contains(ours, key.GroupKind) {
 		return nil, seenKey{}
 	}
 	return obj, key
 }
 
-var gates = v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind).GroupKind()
+// ours are the kinds of our own that the cache has.
+var ours = []schema.GroupKind{
+	v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind).GroupKind(),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind).GroupKind(),
+}
 
 // written waits until the cache has what was written, as the API server returned it.
 func (s *sharedTargets) written(written any, err error) error {

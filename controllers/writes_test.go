@@ -82,10 +82,13 @@ func (c listsIndexed) List(ctx context.Context, list client.ObjectList, opts ...
 	return listIndexed(ctx, c.WithWatch, list, opts...)
 }
 
-// listIndexed looks Gates up by targetField, as the cache of the manager does.
+// listIndexed looks Gates and exceptions up by their fields, as the cache of the manager does.
 func listIndexed(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	if gates, ok := list.(*v1alpha1.GateList); ok && (&client.ListOptions{}).ApplyOptions(opts).FieldSelector != nil {
-		return shared.cache.List(ctx, gates, opts...)
+	switch list.(type) {
+	case *v1alpha1.GateList, *v1alpha1.GateExceptionList:
+		if (&client.ListOptions{}).ApplyOptions(opts).FieldSelector != nil {
+			return shared.cache.List(ctx, list, opts...)
+		}
 	}
 	return c.List(ctx, list, opts...)
 }
