@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -65,10 +66,12 @@ func shareTargets(ctx context.Context) (func() error, error) {
 		cancel()
 		return <-ended
 	}
+	var kinds errgroup.Group
 	for _, adapter := range target.All() {
-		if err := shared.follow(ctx, adapter.GroupKind()); err != nil {
-			return stop, err
-		}
+		kinds.Go(func() error { return shared.follow(ctx, adapter.GroupKind()) })
+	}
+	if err := kinds.Wait(); err != nil {
+		return stop, err
 	}
 	if err := shared.followOurs(ctx); err != nil {
 		return stop, err

@@ -143,7 +143,7 @@ func (c *ControlPlane) start(ctx context.Context) (err error) {
 // connect makes the clients for the API server at a URL.
 func (c *ControlPlane) connect(url string) (err error) {
 	// Tests are many clients in one.
-	c.Config = &rest.Config{Host: url, QPS: 500, Burst: 1000, TLSClientConfig: rest.TLSClientConfig{CAData: c.pki.serving}}
+	c.Config = &rest.Config{Host: url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.pki.serving}}
 	if c.Config.CertData, c.Config.KeyData, err = c.pki.user("admin", "system:masters"); err != nil {
 		return err
 	}
