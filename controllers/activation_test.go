@@ -285,7 +285,7 @@ func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
 	w.expectActivated(g, "True Activated: ")
 }
 
-func TestALiveSecretThatIsDeletedIsMadeAnewOnceTheGateIsOpen(t *testing.T) {
+func TestALiveSecretThatIsDeletedIsMadeAgainOnceTheGateIsOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web, data := w.activating("web"), w.keyPair(0, 60*day)

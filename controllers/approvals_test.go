@@ -184,7 +184,7 @@ func TestACacheThatIsBehindForgetsNoApproval(t *testing.T) {
 	w.expectEvents()
 }
 
-func TestOneMoreApprovalActivatesNothingAnew(t *testing.T) {
+func TestOneMoreApprovalActivatesNothingAgain(t *testing.T) {
 	w := newWorld(t)
 	_, e := w.twoApprovals()
 	w.stamped(e, "alice", "1 bob\n1 carol")

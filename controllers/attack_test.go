@@ -91,7 +91,7 @@ func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
 	w.resume(app)
 	w.reconcile(g)
 	if w.suspended(app) {
-		t.Fatal("held again before the gate closed anew")
+		t.Fatal("held again before the gate closed again")
 	}
 	w.in(3 * time.Hour)
 	w.reconcile(g)
@@ -238,7 +238,7 @@ func TestGatesThatDoNotExistAndForWhichThereIsNoRoomSettle(t *testing.T) {
 }
 
 // Each shard of the controller has the Gates of its own in its cache.
-func TestAShardDoesNotReleaseInNobodysNameWhatAnotherShardHolds(t *testing.T) {
+func TestAShardDoesNotReleaseWhatAnotherShardHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// settledTarget is a Kustomization that a Gate holds, and of which nothing is left to
+// settledTarget is a Kustomization that a Gate holds, and with nothing left to
 // write.
 func settledTarget(name string, by verdict.Gate) *target.Object {
 	obj := inGit("apps", name, nil)
@@ -61,7 +61,7 @@ func (r oneTarget) Get(context.Context, target.Key) (*target.Object, error) { re
 // Definition implements TargetReader.
 func (r oneTarget) Definition(schema.GroupKind) target.Definition { return target.Definition{} }
 
-// BenchmarkSettled is what it costs to look at a target of which nothing is to be written.
+// BenchmarkSettled is what it costs to look at a target that needs no write.
 func BenchmarkSettled(b *testing.B) {
 	by := saysOf("apps/production", verdict.Closed, "")
 	by.Object.Spec.Targets = []v1alpha1.TargetReference{all()}

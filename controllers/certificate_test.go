@@ -68,7 +68,7 @@ func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
 	}
 }
 
-func TestACertificateIsLetGoAtTheMarginAndHeldAnewAfterwards(t *testing.T) {
+func TestACertificateIsLetGoAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   map[string]any
 		policy *v1alpha1.CertificatePolicy

@@ -77,7 +77,7 @@ func (c *clocks) taken() int {
 	return n
 }
 
-func TestAClockThatIsSetHasEverythingLookedAtAnew(t *testing.T) {
+func TestAClockThatIsSetHasEverythingLookedAtAgain(t *testing.T) {
 	scheme, err := harness.Scheme()
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
 }
 
 // Somebody writes the target between our reading and our writing.
-func TestAConcurrentChangeIsDecidedOnAnew(t *testing.T) {
+func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opens   bool
 		at      string

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// crashing returns a hook after the n-th call of which nothing is written any
+// crashing returns a hook after whose n-th call nothing is written any
 // more, as if the process had ended there.
 func crashing(n int) func(string) error {
 	return func(string) error {

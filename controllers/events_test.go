@@ -160,7 +160,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 		"released by one of two":           {target.Held, []string{a, b}, one, target.Plan{}, "", nil},
 		"locked for two, one opens":        {target.Locked, []string{a, b}, one, target.Plan{}, "Normal GateClosed", news{"gate": b, "state": "closed", "reason": "Default"}},
 		"governed no more":                 {target.Held, []string{a}, leaving, target.Plan{}, "Normal GateOpened", news{"gate": a}},
-		"held in nobody's name":            {target.Held, nil, nil, target.Plan{}, "Normal GateOpened", news{}},
+		"held, and no gate says so":        {target.Held, nil, nil, target.Plan{}, "Normal GateOpened", news{}},
 		"open and free":                    {target.Free, nil, open, target.Plan{}, "", nil},
 		"foreign":                          {target.Foreign, nil, closed, target.Plan{}, "", nil},
 		"foreign since it was held":        {target.Foreign, []string{a}, open, target.Plan{}, "", nil},

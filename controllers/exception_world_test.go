@@ -54,7 +54,7 @@ func (w *world) exception(name string, kind v1alpha1.ExceptionType, from, until 
 	return e
 }
 
-// tryException looks at an exception once, and reads it anew if it is still there.
+// tryException looks at an exception once, and reads it again if it is still there.
 func (w *world) tryException(e *v1alpha1.GateException) (ctrl.Result, error) {
 	w.Helper()
 	result, err := w.reporter().Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(e)})

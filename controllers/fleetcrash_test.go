@@ -139,7 +139,7 @@ func TestAFailureIsKeptFirst(t *testing.T) {
 }
 
 // Somebody writes the Machine between our reading and our writing.
-func TestAConcurrentChangeOfAMachineIsDecidedOnAnew(t *testing.T) {
+func TestAConcurrentChangeOfAMachineIsDecidedOnAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		round  string
 		change map[string]any

@@ -273,7 +273,7 @@ func (b brokenList) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return b.Reader.List(ctx, list, opts...)
 }
 
-func TestARequestWithoutItsRecordIsWithdrawnInNobodysName(t *testing.T) {
+func TestARequestWithoutItsRecordIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.machine("a", days)

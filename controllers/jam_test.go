@@ -31,7 +31,7 @@ func (j jam) wait(ctx context.Context) {
 	}
 }
 
-// on returns a configuration of clients of which some requests are stuck.
+// on returns a configuration of clients whose requests are stuck in part.
 func (j jam) on(config *rest.Config, stuck func(*http.Request) bool) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return jammed{rt, j, stuck} })

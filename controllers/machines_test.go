@@ -74,7 +74,7 @@ func TestMachinesAreRefreshedOneByOneWhileTheGateIsOpen(t *testing.T) {
 	}
 }
 
-func TestAFailureStopsTheBatchUntilTheGateOpensAnew(t *testing.T) {
+func TestAFailureStopsTheBatchUntilTheGateOpensAgain(t *testing.T) {
 	for fault, tc := range map[string]struct {
 		steps   int
 		message string
@@ -123,7 +123,7 @@ func TestAFailureStopsTheBatchUntilTheGateOpensAnew(t *testing.T) {
 				w.reconcile(g)
 				w.expectAsked(both)
 				w.expectFleet(g, "due 2, stopped by a")
-				if round == 1 { // the other way to begin anew
+				if round == 1 { // the other way to begin again
 					w.Edit(g, func() { g.Spec.Machines.TTL = "2y" })
 				} else {
 					w.close(g, w.clock.Now())

@@ -72,7 +72,7 @@ func (w *world) kustomizationIn(namespace, name string, labels map[string]string
 	return w.reload(obj)
 }
 
-// git applies a target anew, with spec.suspend if that is given.
+// git applies a target again, with spec.suspend if that is given.
 func (w *world) git(obj *target.Object, suspend ...bool) {
 	w.Helper()
 	w.Must(gitApply(w.Context(), obj, suspend...))
@@ -89,7 +89,7 @@ func (w *world) flux(obj *target.Object, patch string) {
 	w.Must(w.Flux(obj, patch))
 }
 
-// reload reads a target anew.
+// reload reads a target again.
 func (w *world) reload(obj *target.Object) *target.Object {
 	w.Helper()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj))
@@ -145,7 +145,7 @@ func (w *world) expectHeld(obj *target.Object, gates ...*v1alpha1.Gate) {
 	})
 }
 
-// expectHolder checks who holds a target, whatever its condition says so far.
+// expectHolder checks who holds a target, and not what its condition says so far.
 func (w *world) expectHolder(obj *target.Object, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	if got := w.look(obj); got.suspend != true || got.heldBy != target.FormatHeldBy(keys(gates)) {

@@ -106,7 +106,7 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 	}
 }
 
-func TestRespectLeavesAResumedTargetThatCannotBeReadAnew(t *testing.T) {
+func TestRespectLeavesAResumedTargetThatCannotBeReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)

@@ -47,7 +47,7 @@ func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...sche
 	return all.keys, nil
 }
 
-// reading returns errNotRead while a kind is being read of which a Gate names objects.
+// reading returns errNotRead while a kind is being read, if a Gate names objects of it.
 func (s *Selector) reading(ctx context.Context, g *v1alpha1.Gate, kind schema.GroupKind) error {
 	for _, ref := range g.Spec.Targets {
 		adapter, err := target.For(ref.APIVersion, ref.Kind)

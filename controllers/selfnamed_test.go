@@ -213,7 +213,7 @@ func outOfReach(g *v1alpha1.Gate) string {
 		"Remove it from the annotation " + v1alpha1.GatesAnnotation + "."
 }
 
-func TestWhatIsHeldInNobodysNameIsReleasedIfNoGateIsClosed(t *testing.T) {
+func TestAHoldThatNoGateClaimsIsReleasedIfNoGateIsClosed(t *testing.T) {
 	strip := `{"metadata":{"annotations":{"` + v1alpha1.HeldByAnnotation + `":null}}}`
 	for name, tc := range map[string]struct {
 		arrange func(w *world, app *target.Object, g *v1alpha1.Gate)
@@ -262,7 +262,7 @@ func TestWhatIsHeldInNobodysNameIsReleasedIfNoGateIsClosed(t *testing.T) {
 
 // A and B govern, A is closed, somebody removes the annotation, B is looked at
 // first.
-func TestAnOpenGateDoesNotReleaseInNobodysNameWhatAnotherHolds(t *testing.T) {
+func TestAnOpenGateDoesNotReleaseWhatAnotherHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	a, b := w.ClosedGate("a", named("apps")), w.Gate("b", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
@@ -275,7 +275,7 @@ func TestAnOpenGateDoesNotReleaseInNobodysNameWhatAnotherHolds(t *testing.T) {
 
 // A suspended Gate does not put its name to what is held in nobody's, and may not govern
 // it any more when it is resumed.
-func TestWhatIsHeldInNobodysNameIsLookedAtAgain(t *testing.T) {
+func TestAHoldThatNoGateClaimsIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)

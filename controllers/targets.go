@@ -33,7 +33,7 @@ type TargetReader interface {
 	// Get returns an object, nil if the cache has none, or errNotRead. It is in memory.
 	Get(ctx context.Context, key target.Key) (*target.Object, error)
 
-	// Readable returns ErrNotInstalled or ErrNotReadable for a kind of which no objects can be had.
+	// Readable returns ErrNotInstalled or ErrNotReadable for a kind whose objects cannot be read.
 	Readable(ctx context.Context, adapter target.Adapter) error
 
 	// Read returns an object in full as the API server has it, nil if it does not

@@ -98,7 +98,7 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	}
 }
 
-// openUntilAFreeze returns a Gate that closes in an hour whatever it watches, what it
+// openUntilAFreeze returns a Gate that closes in an hour for a freeze, what it
 // governs and what it watches.
 func (w *world) openUntilAFreeze() (g *v1alpha1.Gate, app, stage *target.Object) {
 	w.Helper()
@@ -148,7 +148,7 @@ func TestAReadThatHangsDoesNotOutlastTheClose(t *testing.T) {
 		}
 	}
 	w.Targets = reads
-	w.reports(stage, "True", "Succeeded", "anew")
+	w.reports(stage, "True", "Succeeded", "again")
 	w.in(hours(1) - time.Millisecond)
 	w.reconcile(g)
 	w.expectHeld(app, g)

@@ -99,7 +99,7 @@ func (w *world) gateIn(namespace, name string, spec v1alpha1.GateSpec) *v1alpha1
 	return g
 }
 
-// try reconciles a Gate once, at the time of the fake clock, and reads it anew
+// try reconciles a Gate once, at the time of the fake clock, and reads it again
 // if it is still there. The error is also that of targets, which are tried again.
 func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	w.Helper()
@@ -113,7 +113,7 @@ func (w *world) try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	return result, err
 }
 
-// tryNamed reconciles a Gate of which nobody knows whether it exists, all that it has to do with, and the Gate again, until
+// tryNamed reconciles a Gate that may not exist, all that it has to do with, and the Gate again, until
 // nothing is left to do. It returns when one of these is to be looked at again. The error is the first of the Gate, or of its
 // targets if there is no such Gate.
 func (w *world) tryNamed(namespace, name string) (ctrl.Result, error) {

@@ -29,7 +29,7 @@ type writes struct {
 	mu  sync.Mutex
 	log []string
 	n   int
-	// whole are those of which the answer is asked for whole.
+	// whole are those whose answer is asked for whole.
 	whole []string
 
 	// before is called before a write, which is not made if it returns an error.

@@ -170,7 +170,7 @@ func TestWhatClosedAndIsForgottenOpensNothing(t *testing.T) {
 	r.want("with room", r.take("ci", "new", opens), nil)
 }
 
-func TestTheAnnotationIsBoundedWhateverTheNumberOfReceivers(t *testing.T) {
+func TestTheAnnotationIsBoundedForAnyNumberOfReceivers(t *testing.T) {
 	r := newRemembering(t)
 	full := 0
 	for r.take(fmt.Sprint("ci-", full), "probe", opens) == nil {

@@ -89,8 +89,8 @@ func TestFlaggerGetsTheCodesAndBodiesOfItsLoadTester(t *testing.T) {
 		code               int
 		text               string
 	}{
-		"approve":                           {"POST", "/gate/approve", "whatever", 200, "OK"},
-		"halt":                              {"POST", "/gate/halt", "whatever", 403, "Forbidden"},
+		"approve":                           {"POST", "/gate/approve", "anything", 200, "OK"},
+		"halt":                              {"POST", "/gate/halt", "anything", 403, "Forbidden"},
 		"an open gate":                      {"POST", "/gate/check", podinfo, 200, "Approved"},
 		"an unknown gate":                   {"POST", "/gate/check", `{"name":"nobody","namespace":"test"}`, 403, "Forbidden"},
 		"a gate of another namespace":       {"POST", "/gate/check", `{"name":"podinfo","namespace":"prod"}`, 403, "Forbidden"},

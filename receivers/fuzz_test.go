@@ -49,7 +49,7 @@ var sentences = []string{
 	"malformed: Content-Type must be application/json or application/x-www-form-urlencoded",
 }
 
-// fuzzVerify runs a verifier on a request of which anything is possible.
+// fuzzVerify runs a verifier on a request with anything in it.
 func fuzzVerify(t *testing.T, v verifier, in *incoming, more ...string) *webhook {
 	t.Helper()
 	body := bytes.Clone(in.body)

@@ -82,7 +82,7 @@ func TestASignatureOfGenericHMAC(t *testing.T) {
 	})
 }
 
-func TestAGenericHMACWebhookSaysWhyAndIsTakenWhateverItsBodyIs(t *testing.T) {
+func TestAGenericHMACWebhookSaysWhyAndIsTakenWithAnyBody(t *testing.T) {
 	hook := verified(t, genericHMAC{}, goodHMAC())
 	if hook.reason != "smoke tests passed" || hook.body["environment"] != "staging" || hook.event != "" {
 		t.Errorf("webhook is %+v", hook)

@@ -84,7 +84,7 @@ func TestBothTokensArePathsUntilOneIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestTheRateOfAReceiverIsThatBeforeItWasLoadedAnew(t *testing.T) {
+func TestTheRateOfAReceiverIsThatBeforeItWasLoadedAgain(t *testing.T) {
 	table, _ := newTable(map[string]map[string]string{"apps/smoke": {"token": "t"}})
 	obj := receiverOf("smoke", "apps")
 	for range 2 {

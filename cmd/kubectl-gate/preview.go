@@ -47,7 +47,7 @@ func previewCommand(now time.Time) *cobra.Command {
 		Short: "Print when Gates in manifests will be open and closed, without a cluster",
 		Long: `Print when Gates in manifests will be open and closed, without a cluster.
 
-GateExceptions in the manifests count, whatever file they are in, as if they were approved.
+GateExceptions count in all files of the manifests, as if they were approved.
 What is doubtful about them is said on standard error.`,
 		Example: `  # What the gates of a pull request do in December
   kubectl gate preview -f gates.yaml --from 2026-12-01T00:00:00Z --until 2027-01-01T00:00:00Z

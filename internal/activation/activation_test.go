@@ -71,7 +71,7 @@ func TestDecide(t *testing.T) {
 		"gone, open":                                    {stagedSecret(second), nil, open, 0, Promote, false, 0},
 		"rolled back, open":                             {stagedSecret(second), rolledBack, open, 0, RolledBack, false, 0},
 		"rolled back to what is about to end":           {stagedSecret(second), rolledBack, closed, 30 * day, RolledBack, false, 0},
-		"rolled back, and issued anew":                  {stagedSecret(shorter), rolledBack, open, 0, Promote, false, 0},
+		"rolled back, and issued again":                 {stagedSecret(shorter), rolledBack, open, 0, Promote, false, 0},
 		"the annotations are gone, open":                {stagedSecret(second), stripped, open, 0, Promote, false, 0},
 		"the annotations are gone, closed":              {stagedSecret(second), stripped, closed, 0, Closed, false, 0},
 		"another format alone is a reason":              {stagedSecret(with(second, "key.der", []byte{1})), liveSecret(second), open, 0, Promote, false, 0},

@@ -180,7 +180,7 @@ func TestLawsOfAHistory(t *testing.T) {
 }
 
 // A merge patch has the same effect on data as the write that it stands for,
-// whatever there was before.
+// with all that there was before.
 func TestLawsOfAPatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		have, want := Secret{Data: drawData(t, "have")}, Secret{Data: drawData(t, "want")}

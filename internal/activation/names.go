@@ -110,7 +110,7 @@ func unwritable(name string, s *Secret) string {
 	case s.Immutable:
 		return fmt.Sprintf("Secret '%s' is immutable: delete it, or activate into another", name)
 	case s.Type != TLSType:
-		return fmt.Sprintf("Secret '%s' is of type %s: delete it so that it is made anew of type %s, or activate into another", name, s.Type, TLSType)
+		return fmt.Sprintf("Secret '%s' is of type %s: delete it so that it is made again with type %s, or activate into another", name, s.Type, TLSType)
 	}
 	return ""
 }

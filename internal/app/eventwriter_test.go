@@ -103,7 +103,7 @@ func TestAnEventThatRepeatsItselfIsCounted(t *testing.T) {
 	sink.answers = []error{gone}
 	w.Event(configMap("a"), corev1.EventTypeWarning, "HeldAgain", "resumed")
 	if len(sink.created) != 2 || sink.created[1].Count != 4 {
-		t.Errorf("one that is gone is not made anew: %v", sink.created)
+		t.Errorf("one that is gone is not made again: %v", sink.created)
 	}
 }
 

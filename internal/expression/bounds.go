@@ -31,7 +31,7 @@ const (
 
 var errEffort = errors.New("operation would take too long or its result would be too long")
 
-// efforts are the functions of which a single call can take all time or memory.
+// efforts are the functions that can take all time or memory in a single call.
 var efforts = map[string]func(args ...ref.Val) int{
 	"replace": func(args ...ref.Val) int {
 		return (length(args[0])/max(1, length(args[1])) + 1) * length(args[2])
@@ -170,15 +170,15 @@ func guard(call functions.FunctionOp, effort func(...ref.Val) int, arity int) ce
 }
 
 // limits has no optimization: that would compile all regular expressions beforehand,
-// whatever memory they take, and keep them.
+// without a bound on memory, and keep them.
 func limits() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.InterruptCheckFrequency(100), cel.CostLimit(maxCost), cel.CostTracking(sizes{}), cel.CustomDecorator(guardMatches),
 	}
 }
 
-// guardMatches is guard for the one function of which CEL lets nobody declare the
-// overloads anew.
+// guardMatches is guard for the one function whose overloads CEL lets nobody declare
+// again.
 func guardMatches(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok || call.Function() != overloads.Matches {

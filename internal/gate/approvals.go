@@ -118,7 +118,7 @@ func Missing(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	authors := authorsOf(e)
 	if len(authors) == 0 {
-		return fmt.Sprintf("Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate '%s/%s' asks for %d approvals; create it anew",
+		return fmt.Sprintf("Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate '%s/%s' asks for %d approvals; create it again",
 			g.Namespace, g.Name, g.Spec.Exceptions.Approvals)
 	}
 	names := func(list []string) string { return oneLine(strings.Join(list, ", "), maxReason) }

@@ -79,7 +79,7 @@ func TestACloseOnlyExtendsTheClosesInForce(t *testing.T) {
 	}
 }
 
-func TestTheNewestArrivalDecidesWhateverTimeItClaims(t *testing.T) {
+func TestTheNewestArrivalDecidesNotTheTimeItClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, second     request
 		firstBy, secondBy string
@@ -129,7 +129,7 @@ func TestWhatDoesNotChangeACloseIsRefusedAloud(t *testing.T) {
 		"an open that is not later than the close": {
 			shut("2026-11-23T12:00:00Z"), open("2026-11-23T12:00:00Z").seen("2026-11-23T12:30:00Z"), "alice", "bob",
 			"is refused, its time is not later than that of a close request in force, request it again: close requested at 2026-11-23T12:00:00Z by alice"},
-		"a close that was over before it was seen, by whatever clock": {
+		"a close that was over before it was seen, by either clock": {
 			shut("2026-11-23T12:00:00Z"), shut("2026-11-23T12:10:00Z/5m").seen("2026-11-23T12:16:00Z"), "alice", "bob",
 			"is refused, it was over at 2026-11-23T12:15:00Z, request it again"},
 		"an open that was over before it was seen": {

@@ -34,7 +34,7 @@ func drawGate(t *rapid.T) *v1alpha1.Gate {
 	return production(closed(windows(drawPeriod(t, "window"))))
 }
 
-// drawExceptions draws exceptions of the production Gate, some of which overlap, are
+// drawExceptions draws exceptions of the production Gate. Some overlap, are
 // equally old, invalid or of another gate.
 func drawExceptions(t *rapid.T) (all []*v1alpha1.GateException) {
 	for i := range rapid.IntRange(1, 5).Draw(t, "exceptions") {

@@ -175,7 +175,7 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 		d.Message = d.Overlapped
 	case len(d.Errors) > 0:
 		d.Reason = v1alpha1.InvalidSpecReason
-		d.Message = fmt.Sprintf("Exception is invalid: %s it opens nothing of gate '%s', and whatever it could close is closed: %s", valid, name, d.Errors.ToAggregate())
+		d.Message = fmt.Sprintf("Exception is invalid: %s it opens nothing of gate '%s', and all that it could close is closed: %s", valid, name, d.Errors.ToAggregate())
 	}
 	return d
 }

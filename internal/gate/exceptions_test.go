@@ -147,7 +147,7 @@ func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
 	}
 }
 
-// A condition says them: in another order each time it would be written anew.
+// A condition says them: in another order each time it would be written again and again.
 func TestTheErrorsOfAnExceptionAreInAlwaysTheSameOrder(t *testing.T) {
 	e := exception("open", valid("2026-11-23T11:00:00.5Z", "2026-11-23T13:00:00.5Z"), lead(0))
 	want := "spec.type spec.validFrom spec.validUntil spec.leadTime spec.leadTime spec.windows"
@@ -197,7 +197,7 @@ func TestWindowsOfAnExceptionAreInTheZoneOfTheGate(t *testing.T) {
 }
 
 // Fractions of a second in windows are rounded so that nothing opens early or closes
-// late, whatever the window does.
+// late, and the window changes nothing about it.
 func TestFractionsInWindowsOfAnException(t *testing.T) {
 	fraction := in(dated("a", "2026-11-23T11:30:00.5Z", "2026-11-23T12:30:00.5Z"))
 	schedule := windows(midday)

@@ -35,7 +35,7 @@ func TestReadinessOfAnObject(t *testing.T) {
 		message string
 	}{
 		"missing":                                {dep: nil, was: true, message: "does not exist"},
-		"missing, whatever the expression":       {dep: nil, readyExpr: "true", message: "does not exist"},
+		"missing, with an expression":            {dep: nil, readyExpr: "true", message: "does not exist"},
 		"ready":                                  {dep: ready},
 		"failed":                                 {dep: failed, was: true, message: "BuildFailed: no such file"},
 		"new, without a status":                  {dep: map[string]any{}, was: true, message: "has no condition Ready"},

@@ -13,7 +13,7 @@ import (
 // node is a Machine and what the provider does with it.
 type node struct {
 	refresh.Machine
-	// working says that the provider is at it, whatever the status says.
+	// working says that the provider is at it, also if the status does not.
 	working bool
 	// fault of the provider: "" for none.
 	fault string
@@ -197,7 +197,7 @@ func (m *model) check() {
 
 func (m *model) any() *node { return m.nodes[rapid.IntRange(0, len(m.nodes)-1).Draw(m.T, "node")] }
 
-// person has somebody set or remove a request by hand. Removing takes whatever is there.
+// person has somebody set or remove a request by hand. Removing takes all that is there.
 func (m *model) person() {
 	n := m.any()
 	n.Request = rapid.SampledFrom([]refresh.Request{refresh.Others, refresh.None}).Draw(m.T, "request")

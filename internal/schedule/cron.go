@@ -43,7 +43,7 @@ var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month 
 // zone inside of it (the period has a field for it), descriptors such as @every
 // or @daily, and an expression that never fires.
 func ParseCron(expression string) (CronExpression, error) {
-	// robfig/cron panics on some zone prefixes, whatever its options.
+	// robfig/cron panics on some zone prefixes, with all options.
 	if strings.Contains(expression, "=") {
 		return CronExpression{}, errors.New("must not contain a time zone (TZ= or CRON_TZ=), use the field timeZone")
 	}

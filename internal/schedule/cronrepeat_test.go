@@ -75,7 +75,7 @@ func TestCronOfEveryHourInARepeat(t *testing.T) {
 			},
 		},
 		{
-			name:   "every other hour, of which Oslo repeats one",
+			name:   "every other hour, and Oslo repeats one",
 			period: cron("Europe/Oslo", "0 */2 * * *", 10*time.Minute),
 			from:   "2026-10-24T22:00:00Z", until: "2026-10-25T05:00:00Z",
 			want: []string{
@@ -86,7 +86,7 @@ func TestCronOfEveryHourInARepeat(t *testing.T) {
 			},
 		},
 		{
-			name:   "every other hour, of which New York repeats none",
+			name:   "every other hour, and New York repeats none",
 			period: cron("America/New_York", "0 */2 * * *", 10*time.Minute),
 			from:   "2026-11-01T04:00:00Z", until: "2026-11-01T09:30:00Z",
 			want: []string{
@@ -148,7 +148,7 @@ func TestCronOfEveryHourInARepeat(t *testing.T) {
 			},
 		},
 		{
-			name:   "full hours of Lord Howe, of which two are an hour and a half from each other",
+			name:   "full hours of Lord Howe, two of them an hour and a half from each other",
 			period: cron("Australia/Lord_Howe", "0 * * * *", 59*time.Minute),
 			from:   "2026-04-04T14:00:00Z", until: "2026-04-04T16:30:00Z",
 			want: []string{
@@ -184,7 +184,7 @@ func TestHoursThatBeginWithAStarTickInBothOccurrences(t *testing.T) {
 	}
 }
 
-// setBack has nights on which clocks are set back, for whatever reason.
+// setBack has nights on which clocks are set back, for any reason.
 var setBack = []struct{ zone, at string }{
 	{"America/New_York", "2026-11-01T06:00:00Z"},
 	{"Europe/Oslo", "2026-10-25T01:00:00Z"},

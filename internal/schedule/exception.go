@@ -35,7 +35,7 @@ type Exception struct {
 	// Windows are E.
 	Windows []Period
 	// Broken means that Windows are not known. Such an exception opens nothing, and
-	// closes whatever it could have closed.
+	// closes all that it could have closed.
 	Broken bool
 }
 

@@ -176,7 +176,7 @@ func TestExceptionsReplace(t *testing.T) {
 			before, []string{"Thu 24 00:00 opened Exception by holidays"}, after,
 		)},
 		{
-			"the holidays are around the clock but for a minute",
+			"the holidays are around the clock except for a minute",
 			holidays(weekly("", "00:00", "23:59")), "2026-12-23T21:00:00Z", "2026-12-25T00:01:00Z", []string{
 				"Wed 23 21:00 opened WindowOpen by weekly",
 				"Thu 24 00:00 opened Exception by holidays",

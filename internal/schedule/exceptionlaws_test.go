@@ -298,7 +298,7 @@ func TestTheFirstOfValidExceptionsDecidesAlone(t *testing.T) {
 	})
 }
 
-func TestCloseRequestClosesWhateverIsExcepted(t *testing.T) {
+func TestCloseRequestClosesAlsoWhatIsExcepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		e := d.exception

@@ -58,7 +58,7 @@ func TestExceptionsSuspend(t *testing.T) {
 			},
 		},
 		{
-			"no windows suspend nothing, whatever the lead",
+			"no windows suspend nothing, with every lead",
 			suspended(time.Hour, nil, weekly("", "20:00", "08:00")), "6 12:00", "6 22:00", []string{
 				"Sat 6 12:00 closed OutsideWindows",
 				"Sat 6 20:00 opened WindowOpen by weekly",

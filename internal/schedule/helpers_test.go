@@ -52,7 +52,7 @@ func cron(zone, expression string, duration time.Duration) schedule.Period {
 	return p
 }
 
-// dated returns a period of RFC 3339 texts of which either may be empty.
+// dated returns a period of RFC 3339 texts. Either may be empty.
 func dated(name, from, until string) schedule.Period {
 	var f, u time.Time
 	if from != "" {

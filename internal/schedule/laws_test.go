@@ -268,8 +268,8 @@ func TestDecideIsPure(t *testing.T) {
 		if again := s.plan.Decide(s.now); again != first {
 			t.Fatalf("%+v became %+v", first, again)
 		}
-		if anew := schedule.NewPlan(s.spec.config()).Decide(s.now); anew != first {
-			t.Fatalf("compiled anew %+v is %+v", first, anew)
+		if again := schedule.NewPlan(s.spec.config()).Decide(s.now); again != first {
+			t.Fatalf("compiled again %+v is %+v", first, again)
 		}
 		elsewhere := s.now.In(time.FixedZone("", 3600))
 		if moved := s.plan.Decide(elsewhere); moved != first {

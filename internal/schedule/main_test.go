@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
-// TestMain asks rapid for more than its default of 100 checks, each of which is
+// TestMain asks rapid for more than its default of 100 checks. Each is
 // a fraction of a millisecond. The zones of the machine are wrong for all tests.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "1000"); err != nil {

@@ -167,8 +167,8 @@ func TestNextLooksNineYearsAhead(t *testing.T) {
 	}
 }
 
-// Two crons that take turns at every minute are an edge a minute, ten thousand
-// of which are a few minutes less than seven days.
+// Two crons that take turns at every minute are an edge a minute: ten thousand
+// are a few minutes less than seven days.
 func TestNextLooksTenThousandEdgesAhead(t *testing.T) {
 	plan := schedule.NewPlan(schedule.Config{
 		Windows: []schedule.Period{

@@ -174,8 +174,8 @@ func (s *scan) zone() string {
 	return "UTC"
 }
 
-// judge returns what is wrong with a decision at the minute i, of which the
-// next change of state and that of the reason are at flip and reason, or out of
+// judge returns what is wrong with a decision at the minute i. The
+// next change of state after it and that of the reason are at flip and reason, or out of
 // sight and negative.
 func (s *scan) judge(i, flip, reason int, d schedule.Decision) string {
 	end := s.minute(len(s.verdicts))

@@ -103,7 +103,7 @@ func Cron(name string, expression CronExpression, duration time.Duration, zone *
 	return p, nil
 }
 
-// unending returns whether a cron period has no end, whatever clocks do: none is set
+// unending returns whether a cron period has no end, also where clocks are set: none is set
 // back by more than a day. Every hour for an hour has none either where they are set
 // back by half an hour, and two full hours are an hour and a half from each other.
 func (p *Period) unending() bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// June is a plan for the days of June 2026: opened from the 10th to the 20th but
+// June is a plan for the days of June 2026: opened from the 10th to the 20th except
 // for a soft freeze on the 12th and a hard one on the 14th.
 func june() schedule.Config {
 	return schedule.Config{

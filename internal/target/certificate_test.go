@@ -134,7 +134,7 @@ func TestHowARenewalIsHeld(t *testing.T) {
 		"held, cert-manager found no time":                    {certificate(heldWith(until), reported("renewalTime", nil)), lax, noon, stale(target.Plan{Lever: never, Ignored: true, Recheck: margin})},
 		"what was disabled for that reason stays so":          {certificate(heldWith(never)), ignoring, noon, target.Plan{Lever: never, Ignored: true, Recheck: margin}},
 		"no longer strict":                                    {certificate(heldWith(never)), lax, noon, stale(deferred)},
-		"ignored before, but held anew":                       {certificate(), ignoring, noon, deferred},
+		"ignored before, but held again":                      {certificate(), ignoring, noon, deferred},
 		"held in another way":                                 {certificate(heldWith(map[string]any{"renewal": map[string]any{"policy": "RenewBefore"}})), lax, noon, stale(deferred)},
 		"renewed by hand, the windows are of before":          {certificate(heldWith(map[string]any{"renewal": map[string]any{"policy": "RenewBefore"}}), misplaced), lax, noon, stale(deferred)},
 		"strict: for good":                                    {certificate(), strict, noon, target.Plan{Lever: never}},

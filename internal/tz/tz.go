@@ -48,7 +48,7 @@ func Names() []string {
 	return names
 }
 
-// loaded has zones by their names, of which there are a few hundred.
+// loaded has zones by their names. There are a few hundred.
 var loaded sync.Map
 
 // Load returns a zone by its name, which is one of [Names] to the letter. Unlike for

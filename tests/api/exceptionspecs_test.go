@@ -12,7 +12,7 @@ const (
 	causeKept     = "ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
 )
 
-// exception returns the spec of an exception that is good but for what is added.
+// exception returns the spec of an exception that is good except for what is added.
 func exception(more string) string {
 	return `{gateRef: {name: production}, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"` + more + `}`
 }
@@ -92,23 +92,23 @@ windows:
 - {name: nights, daysOfWeek: [Monday, Tuesday], start: "22:00", end: "05:00"}
 - {name: cron, schedule: "0 0 * * FRI", duration: 24h, timeZone: UTC}
 - {name: year-end, from: "2026-12-19T00:00:00Z", until: "2027-01-04T00:00:00Z"}`,
-	"replace without windows":                   exception(`, type: replace`),
-	"replace with an empty list of windows":     exception(`, type: replace, windows: []`),
-	"replace with a window":                     exception(`, type: replace` + oneWindow),
-	"extend":                                    exception(`, type: extend` + oneWindow),
-	"suspend without a lead":                    exception(`, type: suspend` + oneWindow),
-	"90 days exactly":                           lasting("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z"),
-	"90 days by the clocks of two zones":        lasting("2026-12-01T00:00:00+01:00", "2027-02-28T23:00:00Z"),
-	"the end of time":                           lasting("9999-12-31T00:00:00Z", "9999-12-31T23:59:59Z"),
-	"a second":                                  lasting("2026-12-01T00:00:00Z", "2026-12-01T00:00:01Z"),
-	"whole seconds that are written as .000":    lasting("2026-12-01T00:00:00.000Z", "2026-12-02T00:00:00.0Z"),
-	"times before 1970":                         lasting("1969-12-01T00:00:01Z", "1969-12-02T00:00:00Z"),
-	"the bounds of a lead":                      exception(`, type: suspend, leadTime: 1s` + oneWindow),
-	"the other bound of a lead":                 exception(`, type: suspend, leadTime: 2160h` + oneWindow),
-	"a lead of several units":                   exception(`, type: suspend, leadTime: 1h30m` + oneWindow),
-	"deleted at once when it is over":           exception(`, type: replace, ttlAfterExpired: 0s`),
-	"kept for ten years":                        exception(`, type: replace, ttlAfterExpired: 87600h`),
-	"100 windows":                               windowed(periods(100)),
-	"a gate of the longest name":                strings.Replace(exception(`, type: replace`), "production", strings.Repeat("a", 253), 1),
-	"windows, whatever the default of the gate": windowed(`[{name: a, from: "2026-12-02T00:00:00+01:00", until: "2026-12-01T23:30:00Z"}]`),
+	"replace without windows":                exception(`, type: replace`),
+	"replace with an empty list of windows":  exception(`, type: replace, windows: []`),
+	"replace with a window":                  exception(`, type: replace` + oneWindow),
+	"extend":                                 exception(`, type: extend` + oneWindow),
+	"suspend without a lead":                 exception(`, type: suspend` + oneWindow),
+	"90 days exactly":                        lasting("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z"),
+	"90 days by the clocks of two zones":     lasting("2026-12-01T00:00:00+01:00", "2027-02-28T23:00:00Z"),
+	"the end of time":                        lasting("9999-12-31T00:00:00Z", "9999-12-31T23:59:59Z"),
+	"a second":                               lasting("2026-12-01T00:00:00Z", "2026-12-01T00:00:01Z"),
+	"whole seconds that are written as .000": lasting("2026-12-01T00:00:00.000Z", "2026-12-02T00:00:00.0Z"),
+	"times before 1970":                      lasting("1969-12-01T00:00:01Z", "1969-12-02T00:00:00Z"),
+	"the bounds of a lead":                   exception(`, type: suspend, leadTime: 1s` + oneWindow),
+	"the other bound of a lead":              exception(`, type: suspend, leadTime: 2160h` + oneWindow),
+	"a lead of several units":                exception(`, type: suspend, leadTime: 1h30m` + oneWindow),
+	"deleted at once when it is over":        exception(`, type: replace, ttlAfterExpired: 0s`),
+	"kept for ten years":                     exception(`, type: replace, ttlAfterExpired: 87600h`),
+	"100 windows":                            windowed(periods(100)),
+	"a gate of the longest name":             strings.Replace(exception(`, type: replace`), "production", strings.Repeat("a", 253), 1),
+	"windows, with each default of the gate": windowed(`[{name: a, from: "2026-12-02T00:00:00+01:00", until: "2026-12-01T23:30:00Z"}]`),
 }

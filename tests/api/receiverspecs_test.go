@@ -20,7 +20,7 @@ const (
 	causeEvents           = "events are for types github, gitlab, flux-event and alertmanager only: use filter"
 )
 
-// receiver returns the spec of a receiver of a type that is good but for what is added.
+// receiver returns the spec of a receiver of a type that is good except for what is added.
 func receiver(kind, more string) string {
 	return `{type: ` + kind + `, secretRef: {name: s}, gates: [{name: production}], action: open` + more + `}`
 }

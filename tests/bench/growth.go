@@ -196,7 +196,7 @@ func (b *bench) gatesOfOneTarget(ctx context.Context, n int) (*fleet, error) {
 	})
 }
 
-// gatesWithPeriods makes some Gates with n periods each, none of which is due soon.
+// gatesWithPeriods makes some Gates with n periods each. None is due soon.
 func (b *bench) gatesWithPeriods(ctx context.Context, n int) (*fleet, error) {
 	const gates = 50
 	keys, err := b.targets(ctx, "periods", 1, gates)

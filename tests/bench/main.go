@@ -110,7 +110,7 @@ func run(ctx context.Context, o options) (err error) {
 	return missed
 }
 
-// measure runs a scenario and publishes what it measured, whatever limits it missed.
+// measure runs a scenario and publishes what it measured, also if it missed a limit.
 func (b *bench) measure(ctx context.Context, s scenario) (*result, error) {
 	b.say("== %s", s.title)
 	r, err := s.run(ctx, b)

@@ -12,14 +12,14 @@ import (
 // pageName is the page in docs, and the name of the folder of its pictures.
 const pageName = "benchmarks"
 
-// introduction says how to read the page. It is true whatever was measured.
+// introduction says how to read the page. It is true of every result.
 const introduction = `# Benchmarks
 
 This page is written by a program. Do not edit it, run it:
 
 ` + "```sh\nmake bench\n```" + `
 
-Allow two and a half hours on two cores, most of which the API server takes. It needs Go and git alone, like ` + "`make test`" + `. To measure one part anew, run
+Allow two and a half hours on two cores. The API server takes most of it. It needs Go and git alone, like ` + "`make test`" + `. To measure one part again, run
 ` + "`make bench BENCH=\"-only NAME\"`" + ` with the name that stands below its heading. ` + "`-quick`" + ` takes small sizes and leaves this page alone.
 
 ## Method
@@ -41,7 +41,7 @@ Allow two and a half hours on two cores, most of which the API server takes. It 
   early, written for nothing or written more than twice per target, or if the yardstick did not write as much as the
   controller. How long it takes on a machine is only told.
 - What is compared is measured on the same objects, one after the other. ` + "`throughput`" + ` is one turn of ten thousand targets. ` + "`turns`" + `
-  has several of a tenth, of which the median counts: its extremes show how much one machine differs from itself, in seconds and
+  has several of a tenth, and their median counts: its extremes show how much one machine differs from itself, in seconds and
   in ratios. Those of another machine may differ more.
 `
 

@@ -12,7 +12,7 @@ import (
 type scenario struct {
 	// name is what -only takes, title the heading of the section.
 	name, title string
-	// about says what is measured and how to read it, whatever comes out.
+	// about says what is measured and how to read it. It is true of every result.
 	about string
 	run   func(context.Context, *bench) (*result, error)
 }

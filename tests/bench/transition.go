@@ -214,7 +214,7 @@ func settled(gate *v1alpha1.Gate, closed bool) bool {
 		(closed && counts.Held == counts.Total || !closed && counts.Held == 0)
 }
 
-// verify looks at all targets, whatever was observed before.
+// verify looks at all targets, also at those that were observed before.
 func (b *bench) verify(ctx context.Context, f *fleet, closed bool) error {
 	byName, err := b.read(ctx, f.targets)
 	if err != nil {

@@ -244,7 +244,7 @@ func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 	w.kept(first, first.notBefore.Add(heldDue+patience))
 }
 
-// Somebody else's windows decide, whatever the Gate says.
+// Somebody else's windows decide, not the Gate.
 func TestSomebodyElsesWindowsStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -175,7 +175,7 @@ func yearly(t time.Time) string {
 // world is a namespace with an issuer.
 type world struct{ *harness.World }
 
-// newWorld returns one that the webhook does not validate unless it is told to.
+// newWorld returns one that the webhook does not validate until validate is called.
 func newWorld(t *testing.T, change ...func(*corev1.Namespace)) *world {
 	t.Helper()
 	unvalidated := func(n *corev1.Namespace) { n.Labels = map[string]string{harness.UnvalidatedLabel: "true"} }

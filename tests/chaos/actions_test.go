@@ -143,7 +143,7 @@ func (w *walk) handOver(random *rand.Rand) {
 	w.refuseTargets("")
 }
 
-// freeze closes a Gate for a while, whatever was requested before.
+// freeze closes a Gate for a while, after every other request.
 func freeze(random *rand.Rand, spec v1alpha1.GateSpec) v1alpha1.GateSpec {
 	from, until := soon(random, -9, 0), soon(random, 20, 40)
 	spec.ClosePeriods = []v1alpha1.ClosePeriod{{

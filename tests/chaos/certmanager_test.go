@@ -38,7 +38,7 @@ func (w *walk) age(obj *unstructured.Unstructured, random *rand.Rand) {
 	obj.SetAnnotations(annotations)
 }
 
-// nearMargin has a certificate that is held issued anew, so that its margin begins with
+// nearMargin has a certificate that is held issued again, so that its margin begins with
 // the next minute.
 func (w *walk) nearMargin(random *rand.Rand) {
 	w.Helper()

@@ -16,12 +16,12 @@ type step struct {
 func (s step) random() *rand.Rand { return rand.New(rand.NewPCG(s.seed, 0)) }
 
 // weights are how often each thing happens, relative to the others. What may have a
-// replica start anew is not in every stretch: one that starts looks at everything, and
+// replica start once more is not in every stretch: one that starts looks at everything, and
 // makes good what it missed before.
 var weights = []struct {
 	do     string
 	weight int
-	anew   bool
+	again  bool
 }{
 	{"change a gate", 18, false}, {"delete a gate", 4, false}, {"delete a gate by force", 3, false}, {"a closed gate goes", 6, false},
 	{"suspend a gate", 2, false},
@@ -46,16 +46,16 @@ func plan(seed uint64, n int) []step {
 	return steps
 }
 
-func oneStep(random *rand.Rand, anew bool) step {
+func oneStep(random *rand.Rand, again bool) step {
 	total := 0
 	for _, w := range weights {
-		if anew || !w.anew {
+		if again || !w.again {
 			total += w.weight
 		}
 	}
 	at := random.IntN(total)
 	for _, w := range weights {
-		if w.anew && !anew {
+		if w.again && !again {
 			continue
 		}
 		if at -= w.weight; at < 0 {

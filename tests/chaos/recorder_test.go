@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// recorded are the kinds of which the history has every version.
+// recorded are the kinds whose every version is in the history.
 func recorded() map[string]string {
 	all := map[string]string{v1alpha1.GateKind: v1alpha1.GroupVersion.String()}
 	for kind, apiVersion := range kinds {

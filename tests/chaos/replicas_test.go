@@ -145,7 +145,7 @@ func (w *walk) unpause(r *replica) {
 	}
 }
 
-// noPanics fails if a process has panicked since the last call: whatever became of it was
+// noPanics fails if a process has panicked since the last call: what became of it was
 // started again, or went on.
 func (w *walk) noPanics() {
 	w.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// sinkFor starts the controller anew with an address for its events, for the time
+// sinkFor starts the controller again with an address for its events, for the time
 // of a test.
 func sinkFor(w *world) *harness.EventSink {
 	w.Helper()

@@ -288,10 +288,10 @@ func (w *fleet) deleteGate(name string) {
 	})
 }
 
-// recreateGate creates a Gate anew, which is open.
+// recreateGate creates a Gate again, which is open.
 func (w *fleet) recreateGate(name string) {
 	w.Helper()
-	w.step(name+" is created anew", false, func() {
+	w.step(name+" is created again", false, func() {
 		w.newGate(name)
 		w.Opened(name, metav1.ConditionTrue)
 		w.model.open(w.Namespace + "/" + name)

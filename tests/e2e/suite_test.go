@@ -28,7 +28,7 @@ const (
 	patience = 4 * time.Second
 )
 
-// The parts that all tests share; gating is started anew by some.
+// The parts that all tests share; some start gating again.
 var (
 	cluster   *harness.ControlPlane
 	artifacts *harness.ArtifactServer

@@ -141,7 +141,7 @@ func (p *FaultProxy) holdsWrites() time.Duration {
 	return p.held
 }
 
-// CutWatches cuts all watches that are under way. Their client has to watch anew, and
+// CutWatches cuts all watches that are under way. Their client has to watch again, and
 // knows nothing of what is written until then.
 func (p *FaultProxy) CutWatches() {
 	p.mu.Lock()

@@ -64,7 +64,7 @@ func (c *ControlPlane) Install(ctx context.Context) error {
 	return err
 }
 
-// build builds the gating-controller into bin, where it is linked anew only if something has
+// build builds the gating-controller into bin, where it is linked again only if something has
 // changed, and takes a copy. Packages of tests do so at the same time.
 func (c *ControlPlane) build(ctx context.Context) error {
 	bin := filepath.Join(Root(), "bin")

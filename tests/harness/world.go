@@ -23,8 +23,8 @@ import (
 // Patience is how long a World waits for what must happen; two cores may be busy.
 const Patience = time.Minute
 
-// World is a namespace of its own on a control plane, and what a test does there. Whatever
-// it does must succeed, or the test fails. Packages of tests embed it in worlds of theirs.
+// World is a namespace of its own on a control plane, and what a test does there. All
+// that it does must succeed, or the test fails. Packages of tests embed it in worlds of theirs.
 type World struct {
 	testing.TB
 	*ControlPlane
@@ -89,7 +89,7 @@ func (w *World) Create(obj client.Object) {
 	w.Must(w.Client.Create(w.Context(), obj))
 }
 
-// Read reads an object anew.
+// Read reads an object again.
 func (w *World) Read(obj client.Object) {
 	w.Helper()
 	w.Must(w.TryRead(obj))

@@ -3,7 +3,6 @@ package house
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +10,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
-
-// banned are words that nobody says to a colleague.
-var banned = regexp.MustCompile(`(?i)\b(anew|whatever|but for|of which|is told to|in nobody's name)\b`)
 
 // explainWidth is how long a line of a description can be. kubectl explain wraps longer
 // ones, and keeps the line breaks that are there: every other line has one word then.

@@ -213,7 +213,7 @@ func TestEachThingIsWrittenByOneFileOfTheControllers(t *testing.T) {
 	}
 }
 
-// uses returns by file the files of which it uses something.
+// uses returns by file the files from which it uses something.
 func uses(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	set, pkg, all := typed(t)

@@ -72,7 +72,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// many returns the lock of closed gates, half of which govern by name and half
+// many returns the lock of closed gates: half govern by name and half
 // by labels.
 func many(w *world, gates int) v1alpha1.GateLockSpec {
 	spec := v1alpha1.GateLockSpec{}

@@ -251,7 +251,7 @@ func (c *kubectlCommand) metadata(obj *unstructured.Unstructured) ([]byte, error
 	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
-// replace overwrites whatever is there, also what the controller writes meanwhile.
+// replace overwrites all that is there, also what the controller writes meanwhile.
 func (c *kubectlCommand) replace(ctx context.Context, as dynamic.ResourceInterface, obj *unstructured.Unstructured, options metav1.UpdateOptions, subresource ...string) (*unstructured.Unstructured, error) {
 	for {
 		if live, err := as.Get(ctx, obj.GetName(), metav1.GetOptions{}); err == nil {

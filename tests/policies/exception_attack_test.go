@@ -35,7 +35,7 @@ func opens(hours int) string {
 		stamp(time.Now().Add(-time.Hour)), stamp(time.Now().Add(time.Duration(hours)*time.Hour)))
 }
 
-// reported checks what the controller, asked anew, makes of an exception and of
+// reported checks what the controller, asked again, makes of an exception and of
 // its Gate, and who it says has approved.
 func (w *world) reported(g *v1alpha1.Gate, name, reason string, approvers ...string) {
 	w.Helper()

@@ -153,7 +153,7 @@ func TestAnApprovalOfWhatWasDeletedIsNotOfWhatCameAfterIt(t *testing.T) {
 }
 
 // Somebody who may approve puts back what an older generation was approved with, as a
-// backup or Git does. Flux itself is refused whatever it applies.
+// backup or Git does. Flux itself is refused with all that it applies.
 func TestAnOlderApprovalThatIsPutBackIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
@@ -293,7 +293,7 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 	}
 }
 
-// Many edit while many approve. Whatever the order, nobody is said to have approved a
+// Many edit while many approve. In every order, nobody is said to have approved a
 // spec that they have not read.
 func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 	w := newWorld(t)

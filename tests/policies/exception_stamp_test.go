@@ -46,7 +46,7 @@ func TestAnExceptionNamesAllWhoWroteIt(t *testing.T) {
 	w.stampedException("hotfix", "edith", "")
 }
 
-func TestWhoCreatesAnExceptionIsItsAuthorWhateverIsSaid(t *testing.T) {
+func TestWhoCreatesAnExceptionIsItsAuthorNotWhoIsNamed(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	lies := map[string]string{authors: "bob", approveBy: "1 alice\n1 bob"}
@@ -240,7 +240,7 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 	edith := w.as("edith", exceptionEditor, viewer)
 	unstamped(w, func() { w.bornUnstamped(ona, "") })
 	w.stampedException("hotfix", "", "")
-	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it anew"
+	cause := "user alice may not approve gate exception " + w.Namespace + "/hotfix: it is older than the policy gate-exception-stamp, so that nobody knows who wrote it; delete it and create it again"
 	w.refusedException(alice, "hotfix", cause, w.approval()...)
 	w.allowed(edith, ttl("1h")...) // of two authors, one would be known
 	w.stampedException("hotfix", "", "")

@@ -125,7 +125,7 @@ func (r *git) settled(g *v1alpha1.Gate) {
 		r.synced()
 	}
 	if after := r.get(g); after.ResourceVersion != before.ResourceVersion {
-		r.Errorf("kustomize-controller writes the gate anew\nfrom %+v\nto   %+v", before.ObjectMeta, after.ObjectMeta)
+		r.Errorf("kustomize-controller writes the gate again\nfrom %+v\nto   %+v", before.ObjectMeta, after.ObjectMeta)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	r.stamped(g, openBy, "alice")
 }
 
-// The periods that a platform team applies stay, whatever Flux applies of the others.
+// The periods that a platform team applies stay when Flux applies the others.
 func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	const nights = `{"name":"nights","start":"22:00","end":"05:00"}`
@@ -265,7 +265,7 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 		r.synced()
 	}
 	if after := r.exception("hotfix").ResourceVersion; after != before {
-		t.Error("kustomize-controller writes the exception anew")
+		t.Error("kustomize-controller writes the exception again")
 	}
 
 	commit(spec, map[string]string{approveAt: r.approvalOf("hotfix"), authors: "bob", approveBy: "1 bob"})

@@ -109,13 +109,13 @@ func (w *world) gate(name string) *v1alpha1.Gate {
 	return g
 }
 
-// get reads a Gate anew.
+// get reads a Gate again.
 func (w *world) get(g *v1alpha1.Gate) *v1alpha1.Gate {
 	w.Helper()
 	return w.ReadGate(g.Name)
 }
 
-// decided checks whether the controller, asked anew, has a Gate opened.
+// decided checks whether the controller, asked again, has a Gate opened.
 func (w *world) decided(g *v1alpha1.Gate, want metav1.ConditionStatus) {
 	w.Helper()
 	w.Decided(g)

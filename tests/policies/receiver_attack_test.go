@@ -365,7 +365,7 @@ func TestAReceiverInGitNeedsTheVerbsOfWhoAppliesIt(t *testing.T) {
 		r.synced()
 	}
 	if after := written(r.receiver("ci")); !reflect.DeepEqual(after, before) {
-		t.Error("kustomize-controller writes the receiver anew")
+		t.Error("kustomize-controller writes the receiver again")
 	}
 	commit(asks("req.ok ? 'open' : 'close'"))
 	if ready := r.sync(); ready.Status != "False" || !strings.Contains(ready.Message, r.mayNot(tenant, "change the spec of", "opens and closes", "production", "verbs open and close")) {

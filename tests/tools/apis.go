@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package tools keeps the API modules, of which only CRDs are generated, in go.mod: a tool directive takes main packages only.
+// Package tools keeps the API modules in go.mod, though only CRDs are generated from them: a tool directive takes main packages only.
 package tools
 
 import (

@@ -41,7 +41,7 @@ func (w *world) unasked() {
 	}
 }
 
-// types are those of receivers with a secret, with headers and a body that are good but
+// types are those of receivers with a secret, with headers and a body that are good except
 // for the proof.
 var types = map[string]struct {
 	body    string

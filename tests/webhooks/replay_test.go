@@ -49,7 +49,7 @@ func TestASignedWebhookIsTakenOnce(t *testing.T) {
 			t.Errorf("%s: %d", name, got)
 		}
 		if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != before {
-			t.Errorf("%s: requested anew at %s", name, at)
+			t.Errorf("%s: requested again at %s", name, at)
 		}
 	}
 	again("the same", w, "1")

@@ -210,7 +210,7 @@ func TestATargetOfAClosedGateHasToBeHeld(t *testing.T) {
 	if got := check(kustomization("1", true, "flux")); got != "" {
 		t.Errorf("what somebody else suspends need not be held: %q", got)
 	}
-	if got := check(kustomization("1", true, controller)); !strings.Contains(got, "nobody's name") {
+	if got := check(kustomization("1", true, controller)); !strings.Contains(got, "no gate says so") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -234,9 +234,9 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 		meanwhile *unstructured.Unstructured
 		want      string
 	}{
-		"nothing happened meanwhile":  {want: "it is held again"},
-		"the spec changed meanwhile":  {meanwhile: gate("4", 2)},
-		"the status was written anew": {meanwhile: gate("4", 1), want: "it is held again"},
+		"nothing happened meanwhile":   {want: "it is held again"},
+		"the spec changed meanwhile":   {meanwhile: gate("4", 2)},
+		"the status was written again": {meanwhile: gate("4", 1), want: "it is held again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()

@@ -33,7 +33,7 @@ func (c *check) gate(g *gate) {
 	c.counts(g, fail)
 }
 
-// requests checks that none was lost or counts anew.
+// requests checks that none was lost or counts twice.
 func (c *check) requests(g *gate, fail func(string, ...any)) {
 	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
 		value, ok := g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"]

@@ -22,7 +22,7 @@ type Log struct {
 	disturbed []time.Time
 }
 
-// NewLog returns one of which nothing was done.
+// NewLog returns an empty log.
 func NewLog() *Log {
 	return &Log{writes: map[types.UID]map[string]time.Time{}, exists: map[types.UID]string{}, deleted: map[types.UID]time.Time{}, requests: map[types.UID][]Request{}}
 }

@@ -86,7 +86,7 @@ func handles(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool
 }
 
 // gateAt returns the version that a Gate had when a version of another object was
-// written. It is not known if it is between two of which one is from a list.
+// written. It is not known if it is between two versions and one of them is from a list.
 func (h *History) gateAt(key string, version uint64) (obj *unstructured.Unstructured, known bool) {
 	for _, v := range h.gates[key] {
 		if versionOf(v.obj) > version {

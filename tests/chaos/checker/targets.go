@@ -33,7 +33,7 @@ func governs(g *gate, t *unstructured.Unstructured) bool {
 // defaultMargin is the safety margin of Gates that name none.
 const defaultMargin = 24 * time.Hour
 
-// closed returns the Gates that must hold a target, and those of which nobody can say:
+// closed returns the Gates that must hold a target, and those that may or may not:
 // they are suspended, and govern it, or hold it still.
 func (c *check) closed(t *unstructured.Unstructured) (must, may []string) {
 	for _, name := range names(t, gatesAnnotation) {
@@ -73,7 +73,7 @@ func (c *check) target(t *unstructured.Unstructured) {
 	case foreign && len(claims(t)) == 0:
 		fail("it is suspended, and nobody did that")
 	case held && len(heldBy) == 0:
-		fail("it is held in nobody's name")
+		fail("it is held, and no gate says so")
 	case held && !within(heldBy, must, may):
 		fail("it is held by %q, want %q, perhaps %q", heldBy, must, may)
 	case !held && !foreign && len(must) > 0 && !c.respected(t, must):

@@ -95,7 +95,7 @@ func (w *world) senders(to *service) []*sender {
 	return all
 }
 
-func TestNoAcknowledgedWebhookIsLostWhateverDies(t *testing.T) {
+func TestNoAcknowledgedWebhookIsLostWhenAnythingDies(t *testing.T) {
 	w := newWorld(t)
 	to := &service{}
 	senders := w.senders(to)
