@@ -159,11 +159,11 @@ func failsNow(before *v1alpha1.Gate, s tally.Sums) bool {
 // mayWrite returns when the status of a Gate may be written, zero for now.
 func (r *GateReconciler) mayWrite(obj *v1alpha1.Gate, s tally.Sums, now time.Time) (at time.Time) {
 	r.memory.with(obj, func(m *remembered) {
-		switch since := now.Sub(m.written); {
+		switch since, interval := now.Sub(m.written), progressInterval*time.Duration(max(1, r.Tally.Unsettled()/progressPerSecond)); {
 		case s.IsSettled():
 			m.written = time.Time{}
-		case since >= 0 && since < progressInterval:
-			at = m.written.Add(progressInterval)
+		case since >= 0 && since < interval:
+			at = m.written.Add(interval)
 		default:
 			m.written = now
 		}

@@ -27,8 +27,13 @@ type Waker interface {
 	Machines(gate types.NamespacedName)
 }
 
-// progressInterval is how often the status of a Gate is written at most while targets are held or released.
-const progressInterval = time.Second
+const (
+	// progressInterval is how often the status of a Gate is written at most while targets are held or released.
+	progressInterval = time.Second
+	// progressPerSecond is how many of these all Gates write in a second: with hundreds that change at the same time, they
+	// would take the time of the API server from what they tell about.
+	progressPerSecond = 20
+)
 
 // Queues are those of the controllers. What is added before these start waits for them.
 type Queues struct {

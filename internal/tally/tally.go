@@ -80,6 +80,8 @@ type Tally struct {
 	mu      sync.Mutex
 	targets map[target.Key][]Entry
 	gates   map[Gate]*counted
+	// unsettled is how many Gates are not settled.
+	unsettled int
 	// expected are the targets that nobody has looked at since the start.
 	expected map[target.Key]bool
 }
@@ -156,7 +158,7 @@ func (t *Tally) Forget(key target.Key) { t.Put(key, nil, time.Time{}) }
 func (t *Tally) Wake(gate Gate, keys []target.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of(gate).sums.Awaits = false
+	t.alter(gate, func(known *counted) { known.sums.Awaits = false })
 	for _, key := range keys {
 		entries := t.targets[key]
 		known := false
@@ -173,7 +175,6 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 			t.store(key, append(entries, e))
 		}
 	}
-	t.tidy(gate)
 	t.tell(gate)
 }
 
@@ -181,17 +182,14 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 func (t *Tally) ForgetGate(gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.gates[gate]; known != nil {
-		known.sums.Awaits = false
-		t.tidy(gate)
-	}
+	t.alter(gate, func(known *counted) { known.sums.Awaits = false })
 }
 
 // Await notes that a Gate is deciding. Wake follows.
 func (t *Tally) Await(gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of(gate).sums.Awaits = true
+	t.alter(gate, func(known *counted) { known.sums.Awaits = true })
 }
 
 // ForgetKind forgets all targets of a kind that is gone.
@@ -237,6 +235,13 @@ func (t *Tally) Sums(gate Gate) Sums {
 	return Sums{}
 }
 
+// Unsettled returns how many Gates have targets that are not yet as they want them.
+func (t *Tally) Unsettled() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unsettled
+}
+
 // Failures returns the failures of a Gate, in no order.
 func (t *Tally) Failures(gate Gate) []Failure {
 	t.mu.Lock()
@@ -263,8 +268,35 @@ func (t *Tally) store(key target.Key, entries []Entry) {
 }
 
 func (t *Tally) count(e Entry, key target.Key, by int64) {
-	known := t.of(e.Gate)
-	s := &known.sums
+	t.alter(e.Gate, func(known *counted) { known.count(e, key, by) })
+}
+
+// alter changes what is known of a Gate, and forgets the Gate if that is nothing any more.
+func (t *Tally) alter(gate Gate, change func(*counted)) {
+	if t.gates == nil {
+		t.gates = map[Gate]*counted{}
+	}
+	known := t.gates[gate]
+	if known == nil {
+		known = &counted{failures: map[target.Key]Failure{}}
+		t.gates[gate] = known
+	}
+	was := known.sums.IsSettled()
+	change(known)
+	switch is := known.sums.IsSettled(); {
+	case was && !is:
+		t.unsettled++
+	case is && !was:
+		t.unsettled--
+	}
+	if known.sums == (Sums{}) && len(known.failures) == 0 {
+		delete(t.gates, gate)
+	}
+}
+
+// count adds the outcome of a target, or takes it away.
+func (c *counted) count(e Entry, key target.Key, by int64) {
+	s := &c.sums
 	if !e.Uncounted {
 		s.Total += by
 	}
@@ -282,29 +314,10 @@ func (t *Tally) count(e Entry, key target.Key, by int64) {
 	}
 	if e.Failure != nil {
 		s.Failed += by
-		if known.failures[key] = *e.Failure; by < 0 {
-			delete(known.failures, key)
+		if c.failures[key] = *e.Failure; by < 0 {
+			delete(c.failures, key)
 		}
 	}
-	t.tidy(e.Gate)
-}
-
-// tidy forgets a Gate that nothing is known about.
-func (t *Tally) tidy(gate Gate) {
-	if known := t.gates[gate]; known != nil && known.sums == (Sums{}) && len(known.failures) == 0 {
-		delete(t.gates, gate)
-	}
-}
-
-// of returns what is known of a Gate.
-func (t *Tally) of(gate Gate) *counted {
-	if t.gates == nil {
-		t.gates = map[Gate]*counted{}
-	}
-	if t.gates[gate] == nil {
-		t.gates[gate] = &counted{failures: map[target.Key]Failure{}}
-	}
-	return t.gates[gate]
 }
 
 func (t *Tally) tell(gate Gate) {

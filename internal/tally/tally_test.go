@@ -170,16 +170,23 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 	var all tally.Tally
 	model := map[target.Key][]tally.Entry{}
 	gates := []tally.Gate{gate("a"), gate("b"), gate("c")}
+	awaits := map[tally.Gate]bool{}
 	for range 2000 {
 		k := key(random.IntN(6))
-		if gate := gates[random.IntN(3)]; random.IntN(4) == 0 {
+		gate := gates[random.IntN(3)]
+		switch random.IntN(6) {
+		case 0:
+			all.Await(gate)
+			awaits[gate] = true
+		case 1:
 			all.Wake(gate, []target.Key{k})
+			delete(awaits, gate)
 			if i := slices.IndexFunc(model[k], func(e tally.Entry) bool { return e.Gate == gate }); i >= 0 {
 				model[k][i].Pending = true
 			} else {
 				model[k] = append(model[k], tally.Entry{Gate: gate, Pending: true})
 			}
-		} else {
+		default:
 			var entries []tally.Entry
 			for _, gate := range gates {
 				if random.IntN(2) == 0 {
@@ -194,8 +201,9 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 			model[k] = slices.Clone(entries)
 			all.Put(k, entries, noon)
 		}
+		unsettled := 0
 		for _, gate := range gates {
-			want := tally.Sums{}
+			want := tally.Sums{Awaits: awaits[gate]}
 			for _, entries := range model {
 				for _, e := range entries {
 					if e.Gate != gate {
@@ -215,6 +223,10 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 			if got := len(all.Failures(gate)); int64(got) != want.Failed {
 				t.Fatalf("gate %s: %d failures, want %d", gate, got, want.Failed)
 			}
+			unsettled += int(count(want.Pending > 0 || want.Awaits))
+		}
+		if got := all.Unsettled(); got != unsettled {
+			t.Fatalf("%d gates are not settled, want %d", got, unsettled)
 		}
 	}
 }
