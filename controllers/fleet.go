@@ -278,7 +278,7 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 		}
 		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
 		switch {
-		case g.Name == f.gate.Name || !isOver(g) || g.LetsActivate() || other.Imminent(expiry, f.now):
+		case !isOver(g) || g.LetsActivate() && (g.Name != f.gate.Name || g.Stand == verdict.Open) || other.Imminent(expiry, f.now):
 			continue
 		case !other.Strict:
 			f.again(expiry.Add(-other.Margin))

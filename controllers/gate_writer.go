@@ -58,7 +58,7 @@ func (w *gateWriter) write(ctx context.Context, patch func(*v1alpha1.Gate, clien
 		if err := w.live.Get(ctx, client.ObjectKeyFromObject(w.base), latest); err != nil {
 			return err
 		}
-		if latest.UID != w.base.UID || !equality.Semantic.DeepEqual(latest.Status, w.base.Status) {
+		if latest.UID != w.base.UID || latest.Spec.Suspend != w.base.Spec.Suspend || !equality.Semantic.DeepEqual(latest.Status, w.base.Status) {
 			return err // another process is at it
 		}
 		w.base = latest

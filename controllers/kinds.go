@@ -49,9 +49,7 @@ func (r *kindReconciler) start(ctx context.Context) error {
 		return err
 	}
 	for _, adapter := range target.All() {
-		// Until its objects are looked at, the sums of no Gate are complete.
 		read := target.Key{GroupKind: adapter.GroupKind()}
-		r.tally.Expect(read)
 		if _, err := r.targets.Sync(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, ErrNotInstalled) {
 			return err
 		}

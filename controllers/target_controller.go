@@ -124,7 +124,9 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 	case s.waits:
 		return s, nil
 	case s.ruling.IsNewlyIgnored(): // told first: that is how it is known next time
-		s.again(now)
+		if r.tells(s) {
+			s.again(now)
+		}
 		return r.tell(ctx, s)
 	case s.ruling.Step.Write:
 		if err := r.write(ctx, s.ruling); err != nil {
@@ -174,7 +176,7 @@ func (r *TargetReconciler) mustWait(ctx context.Context, s *settled) (bool, erro
 	if err != nil {
 		return true, err
 	}
-	if gateLock != nil {
+	if gateLock != nil && target.Suspends(target.Of(&obj.Unstructured)) {
 		lockers := lock.Lockers(&gateLock.Spec, obj.GetKind(), obj.GetName(), obj.GetLabels(), verdict.NamedBy(&obj.Unstructured))
 		if slices.ContainsFunc(slices.Concat(s.ruling.Dropped(), s.ruling.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) }) {
 			s.again(s.ruling.Now.Add(lockDelay))

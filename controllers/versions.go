@@ -49,7 +49,9 @@ func (v *versions) reconciles(obj client.Object) {
 	if v.objects == nil {
 		v.objects = map[types.NamespacedName]objectVersions{}
 	}
-	v.objects[client.ObjectKeyFromObject(obj)] = objectVersions{base: obj.GetResourceVersion()}
+	key, base := client.ObjectKeyFromObject(obj), obj.GetResourceVersion()
+	own := slices.DeleteFunc(v.objects[key].own, func(own string) bool { return !older(base, own) })
+	v.objects[key] = objectVersions{base: base, own: own}
 }
 
 func (v *versions) wrote(obj client.Object) {

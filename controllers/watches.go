@@ -299,7 +299,7 @@ func (e *Events) lock(namespace string) {
 func matters(before, after *unstructured.Unstructured) bool {
 	adapter := target.Of(after)
 	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
-	return adapter == nil || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
+	return adapter == nil || before.GetUID() != after.GetUID() || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
 		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
 		old.GetAnnotations()[v1alpha1.RefreshAnnotation] != latest.GetAnnotations()[v1alpha1.RefreshAnnotation] ||
 		old.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != latest.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] ||
