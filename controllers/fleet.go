@@ -257,8 +257,8 @@ func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[str
 	return latest, nil
 }
 
-// vetoed returns whether another Gate keeps a Machine from being refreshed: each
-// that governs it has to be open, or to let it be.
+// vetoed returns whether a Gate keeps a Machine from being refreshed: each that governs it
+// has to be open, or to let it be. Its own has to be open still: it may have closed since it was read.
 func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	if f.gates == nil {
 		all, err := f.Gates.All(ctx)
@@ -276,12 +276,16 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 		if g.Object != nil {
 			terms = machineTerms(g)
 		}
-		other := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
+		by := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
+		lets := g.LetsActivate()
+		if g.Name == f.gate.Name {
+			lets = g.Stand == verdict.Open
+		}
 		switch {
-		case !isOver(g) || g.LetsActivate() && (g.Name != f.gate.Name || g.Stand == verdict.Open) || other.Imminent(expiry, f.now):
+		case !isOver(g) || lets || by.Imminent(expiry, f.now):
 			continue
-		case !other.Strict:
-			f.again(expiry.Add(-other.Margin))
+		case !by.Strict:
+			f.again(expiry.Add(-by.Margin))
 		}
 		return true, nil
 	}

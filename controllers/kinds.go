@@ -49,18 +49,20 @@ func (r *kindReconciler) start(ctx context.Context) error {
 		return err
 	}
 	for _, adapter := range target.All() {
-		read := target.Key{GroupKind: adapter.GroupKind()}
 		if _, err := r.targets.Sync(ctx, adapter.GroupKind()); err != nil && !errors.Is(err, ErrNotInstalled) {
 			return err
 		}
 		r.targets.whenRead(adapter.GroupKind(), func() {
 			r.wakeKind(context.Background(), adapter.GroupKind()) // what was looked at while it was read
-			r.tally.Forget(read)
+			r.tally.Forget(readOf(adapter))
 		})
 	}
 	close(r.ready)
 	return r.watchAllGates(ctx)
 }
+
+// readOf returns what is expected of a kind at the start: until its objects are read, the sums of no Gate are complete.
+func readOf(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
 // wakeAll has all targets looked at, and the Machines of all Gates.
 func (r *kindReconciler) wakeAll(ctx context.Context) {

@@ -19,13 +19,7 @@ func TestACertificateThatNamesAGateElsewhereDoesNotWaitForTheLock(t *testing.T) 
 	other := w.NewNamespace()
 	c := w.certificate("web", nil)
 	g := w.gateIn(other, "production", v1alpha1.GateSpec{Default: "closed"})
-	before := c.DeepCopy()
-	annotations := map[string]string{v1alpha1.GatesAnnotation: other + "/production"}
-	for key, value := range c.GetAnnotations() {
-		annotations[key] = value
-	}
-	c.SetAnnotations(annotations)
-	w.Must(cluster.Client.Patch(w.Context(), &c.Unstructured, client.MergeFrom(before), client.FieldOwner("git")))
+	w.name(c, other+"/production")
 	w.reconcile(g)
 	if got := w.reload(c).GetAnnotations()[v1alpha1.HeldByAnnotation]; got != other+"/production" {
 		t.Fatalf("held by %q", got)

@@ -150,8 +150,8 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader()}
 	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
 	kinds.tally = m.tally
-	for _, adapter := range target.All() { // until its objects are looked at, the sums of no Gate are complete
-		m.tally.Expect(target.Key{GroupKind: adapter.GroupKind()})
+	for _, adapter := range target.All() { // before any controller starts
+		m.tally.Expect(readOf(adapter))
 	}
 	if c.Sharded {
 		c.AllGates, kinds.allGates = targets, targets // it has no selector
