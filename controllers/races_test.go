@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,12 +40,21 @@ func TestAGateThatClosesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
 			_, err := w.decideOn(client.ObjectKeyFromObject(g))
 			w.Must(err)
 		},
-		"not at all": func(*world, *v1alpha1.Gate) {},
+		"by a suspension": func(w *world, g *v1alpha1.Gate) {
+			fresh := g.DeepCopy()
+			w.Must(w.TryRead(fresh))
+			w.Edit(fresh, func() { fresh.Spec.Suspend = true })
+		},
+		"by its window": func(w *world, _ *v1alpha1.Gate) { w.in(hours(1)) },
+		"not at all":    func(*world, *v1alpha1.Gate) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			m := w.machine("a", 2*days)
-			g := w.fleetGate("nights", "opened")
+			g := w.fleetGate("nights", "closed", func(s *v1alpha1.GateSpec) {
+				s.Windows = []v1alpha1.Period{dated("night", -hours(1), hours(1))}
+			})
+			w.in(hours(1) - time.Millisecond)
 			_, err := w.decideOn(client.ObjectKeyFromObject(g))
 			w.Must(err)
 			read := false
