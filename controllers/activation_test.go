@@ -147,11 +147,14 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 		policy *v1alpha1.CertificatePolicy
 		// early is when it is promoted all the same, zero for never.
 		early time.Duration
+		// suspended says that the Gate is suspended once it is closed.
+		suspended bool
 	}{
-		"a day before the end of the one in use": {nil, 29 * day},
-		"as the Gate says":                       {&v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))}, 28 * day},
-		"at most a sixth of the lifetime":        {&v1alpha1.CertificatePolicy{SafetyMargin: duration(1000 * hours(1))}, 25 * day},
-		"never, if it is strict":                 {&v1alpha1.CertificatePolicy{Strict: true}, 0},
+		"a day before the end of the one in use": {nil, 29 * day, false},
+		"the same while the Gate is suspended":   {nil, 29 * day, true},
+		"as the Gate says":                       {&v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))}, 28 * day, false},
+		"at most a sixth of the lifetime":        {&v1alpha1.CertificatePolicy{SafetyMargin: duration(1000 * hours(1))}, 25 * day, false},
+		"never, if it is strict":                 {&v1alpha1.CertificatePolicy{Strict: true}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,6 +168,7 @@ func TestOnceTheGateIsClosedAgainANewCertificateWaits(t *testing.T) {
 			w.close(g, w.in(hours(1)))
 			w.reconcile(g)
 			w.expectActivated(g, "True Activated: ")
+			w.Edit(g, func() { g.Spec.Suspend = tc.suspended })
 			w.stage(web, second)
 			w.in(hours(2))
 			requeue := w.reconcile(g).RequeueAfter

@@ -96,6 +96,7 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return r.finalize(ctx, obj, writer)
 	case obj.Spec.Suspend:
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
+		r.Tally.StopAwaiting(tallied(obj))
 		return ctrl.Result{}, nil
 	}
 	if controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer) {
@@ -261,5 +262,5 @@ func (r *GateReconciler) forgetGate(g tally.Gate) {
 	for _, key := range r.counted.replace(g, nil) {
 		r.Tally.Drop(key, g)
 	}
-	r.Tally.ForgetGate(g)
+	r.Tally.StopAwaiting(g)
 }

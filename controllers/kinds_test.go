@@ -2,7 +2,9 @@ package controllers
 
 import (
 	"context"
+	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,8 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -124,3 +130,43 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 	w.soonSuspended(w.imagePolicy("after", "v2"), true)
 	w.soonStatus(g, "both are held", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held == 2 })
 }
+
+// Until the definitions of all kinds are read, nobody knows how many targets there are, and nobody says that a kind is missing.
+func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.ClosedGate("production", all())
+	w.reconcile(g)
+	w.Read(g)
+	before := g.DeepCopy()
+
+	slow, read := &harness.ControlPlane{Config: rest.CopyConfig(cluster.Config)}, make(chan struct{})
+	slow.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+definitionOf(schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}) {
+				<-read
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	finish := sync.OnceFunc(func() { close(read) })
+	t.Cleanup(finish)
+	startManager(t, slow, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	// That others are decided on shows that this one was looked at.
+	for _, name := range []string{"second", "third", "fourth", "fifth", "sixth"} {
+		other := w.Gate(name, v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+		w.soonStatus(other, "another gate is decided on", func(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) })
+	}
+	w.Read(g)
+	equal(t, g.Status, before.Status)
+	finish()
+	w.open(g, time.Now())
+	w.soonFree(app)
+	w.soonStatus(g, "the target is counted", func(g *v1alpha1.Gate) bool { return g.Status.Targets.Total == 1 && g.Status.Targets.Held == 0 })
+}
+
+// roundTrip is a http.RoundTripper that is a function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -203,6 +203,25 @@ func TestAnObjectThatNamesAGateInANamespaceThatNobodyWatchesIsHeld(t *testing.T)
 	}
 }
 
+func TestATargetInANamespaceThatNobodyWatchesKeepsNoOtherFromBeingHeld(t *testing.T) {
+	w := newWorld(t)
+	other := w.NewNamespace()
+	there := inGit(other, "apps", nil)
+	w.git(there)
+	startManager(t, cluster, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
+	app := w.kustomization("apps", nil)
+	far := all()
+	far.Namespace = other
+	g := w.ClosedGate("production", far, all())
+	w.soonHeld(app, g)
+	w.soonStatus(g, "the failure is told", func(g *v1alpha1.Gate) bool {
+		return slices.Equal(failuresOf(g), []string{"Kustomization/* AccessDenied"}) && g.Status.Targets != nil && g.Status.Targets.Held == 1
+	})
+	w.expectUntouched(there)
+	w.open(g, time.Now())
+	w.soonFree(app)
+}
+
 func TestWatches(t *testing.T) {
 	r := startManager(t, cluster)
 

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -30,6 +31,11 @@ func (r Reach) reaches(from, to string) bool {
 func (r Reach) watches(namespace string) bool {
 	_, ok := r.Namespaces[namespace]
 	return ok || len(r.Namespaces) == 0
+}
+
+// notWatched says why nothing in a namespace is held or read.
+func notWatched(namespace string) string {
+	return fmt.Sprintf("the controller does not watch namespace %q: it runs with --watch-all-namespaces=false", namespace)
 }
 
 // all returns the namespaces to list, metav1.NamespaceAll if all are watched.

@@ -25,10 +25,11 @@ func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...sche
 	all := keySet{}
 	for _, ref := range g.Spec.Targets {
 		adapter, err := target.For(ref.APIVersion, ref.Kind)
-		if err != nil || !s.reaches(g.Namespace, namespaceOf(ref, g)) || len(kinds) > 0 && !slices.Contains(kinds, adapter.GroupKind()) {
+		namespace := namespaceOf(ref, g)
+		if err != nil || !s.reaches(g.Namespace, namespace) || !s.watches(namespace) || len(kinds) > 0 && !slices.Contains(kinds, adapter.GroupKind()) {
 			continue // see Faults
 		}
-		found, err := s.Targets.Select(ctx, adapter, namespaceOf(ref, g), ref)
+		found, err := s.Targets.Select(ctx, adapter, namespace, ref)
 		if err != nil && !errors.Is(err, ErrNotInstalled) && !errors.Is(err, errNotRead) {
 			return nil, err
 		}
@@ -125,6 +126,10 @@ func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []fault {
 		if !s.reaches(g.Namespace, namespace) {
 			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason,
 				fmt.Sprintf("targets in namespace %q cannot be held from namespace %q"+crossNamespace, namespace, g.Namespace)))
+			continue
+		}
+		if !s.watches(namespace) {
+			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason, notWatched(namespace)))
 			continue
 		}
 		adapter, err := target.For(ref.APIVersion, ref.Kind)

@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -264,8 +265,7 @@ func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
 	return err
 }
 
-// requestChanged lets updates pass that change an annotation which requests
-// something of a Gate.
+// requestChanged lets updates pass that request something of a Gate. A close of the same time by somebody else is another one.
 type requestChanged struct {
 	predicate.Funcs
 }
@@ -273,6 +273,7 @@ type requestChanged struct {
 // Update implements predicate.Predicate.
 func (requestChanged) Update(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-	return before[v1alpha1.OpenRequestedAtAnnotation] != after[v1alpha1.OpenRequestedAtAnnotation] ||
-		before[v1alpha1.CloseRequestedAtAnnotation] != after[v1alpha1.CloseRequestedAtAnnotation]
+	return slices.ContainsFunc([]string{
+		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
+	}, func(name string) bool { return before[name] != after[name] })
 }

@@ -172,16 +172,9 @@ func (r *TargetReconciler) write(ctx context.Context, ruling verdict.Ruling) err
 // name of a Gate that lets it go, or until it has its turn.
 func (r *TargetReconciler) mustWait(ctx context.Context, s *settled) (bool, error) {
 	obj := s.ruling.Object
-	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
-	if err != nil {
+	if locked, err := r.isLocked(ctx, s.ruling); locked || err != nil {
+		s.again(s.ruling.Now.Add(lockDelay))
 		return true, err
-	}
-	if gateLock != nil && target.Suspends(target.Of(&obj.Unstructured)) {
-		lockers := lock.Lockers(&gateLock.Spec, obj.GetKind(), obj.GetName(), obj.GetLabels(), verdict.NamedBy(&obj.Unstructured))
-		if slices.ContainsFunc(slices.Concat(s.ruling.Dropped(), s.ruling.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) }) {
-			s.again(s.ruling.Now.Add(lockDelay))
-			return true, nil
-		}
 	}
 	if len(s.ruling.Observed.HeldBy) > 0 {
 		return r.awaitsTurn(s), nil
@@ -189,6 +182,20 @@ func (r *TargetReconciler) mustWait(ctx context.Context, s *settled) (bool, erro
 	// Nobody has a name on it: another shard may have a Gate that puts its name there.
 	gates, err := r.Gates.Live(ctx, obj, s.ruling.Now)
 	return err != nil || slices.ContainsFunc(gates, func(g verdict.Gate) bool { return isOver(g) && !g.LetsActivate() }), err
+}
+
+// isLocked returns whether the GateLock locks a target in the name of a Gate that lets it go. It has no say over Certificates.
+func (r *TargetReconciler) isLocked(ctx context.Context, ruling verdict.Ruling) (bool, error) {
+	obj := ruling.Object
+	if !target.Suspends(target.Of(&obj.Unstructured)) {
+		return false, nil
+	}
+	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
+	if gateLock == nil || err != nil {
+		return false, err
+	}
+	lockers := lock.Lockers(&gateLock.Spec, obj.GetKind(), obj.GetName(), obj.GetLabels(), verdict.NamedBy(&obj.Unstructured))
+	return slices.ContainsFunc(slices.Concat(ruling.Dropped(), ruling.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) }), nil
 }
 
 // awaitsTurn returns whether a target has to wait for its turn by one of the Gates that let it go. A Certificate that has to

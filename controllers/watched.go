@@ -205,7 +205,7 @@ func (r *Watcher) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]
 			fmt.Sprintf("objects in namespace %q cannot be watched from namespace %q"+crossNamespace, namespace, obj.Namespace))
 	}
 	if !r.watches(namespace) {
-		return cannot(v1alpha1.AccessDeniedReason, fmt.Sprintf("namespace %q is none that the controller watches", namespace))
+		return cannot(v1alpha1.AccessDeniedReason, notWatched(namespace))
 	}
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
 	if err != nil {

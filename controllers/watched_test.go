@@ -188,7 +188,7 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			change: func(w *world) {
 				w.AllowCrossNamespaceRefs, w.Namespaces = true, map[string]ctrlcache.Config{w.Namespace: {}}
 			},
-			failure: "Kustomization/staging AccessDenied", message: `namespace "default" is none that the controller watches`},
+			failure: "Kustomization/staging AccessDenied", message: `the controller does not watch namespace "default": it runs with --watch-all-namespaces=false`},
 		"a kind that is not installed": {
 			ref:     v1alpha1.WatchReference{Kind: "Bucket", Name: "absent"},
 			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"absent": ErrNotInstalled}} },

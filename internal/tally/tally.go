@@ -178,18 +178,18 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 	t.tell(gate)
 }
 
-// ForgetGate forgets a Gate that is gone and has no targets any more.
-func (t *Tally) ForgetGate(gate Gate) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.alter(gate, func(known *counted) { known.sums.Awaits = false })
-}
-
-// Await notes that a Gate is deciding. Wake follows.
+// Await notes that a Gate is deciding. Wake or StopAwaiting follows.
 func (t *Tally) Await(gate Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.alter(gate, func(known *counted) { known.sums.Awaits = true })
+}
+
+// StopAwaiting notes that a Gate does not decide after all, because it is gone or suspended.
+func (t *Tally) StopAwaiting(gate Gate) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.alter(gate, func(known *counted) { known.sums.Awaits = false })
 }
 
 // ForgetKind forgets all targets of a kind that is gone.

@@ -244,12 +244,12 @@ func TestAGateThatIsGoneHasNoSums(t *testing.T) {
 	if !all.Sums(gate("a")).Awaits {
 		t.Error("it does not await anything")
 	}
-	all.ForgetGate(gate("a"))
+	all.StopAwaiting(gate("a"))
 	if got := all.Sums(gate("a")); got != (tally.Sums{}) {
 		t.Errorf("got %+v", got)
 	}
 	all.Put(key(1), []tally.Entry{{Gate: gate("b"), Outcome: tally.Held}}, noon)
-	all.ForgetGate(gate("b"))
+	all.StopAwaiting(gate("b"))
 	if got := all.Sums(gate("b")); got.Held != 1 {
 		t.Errorf("it has a target still, got %+v", got)
 	}
