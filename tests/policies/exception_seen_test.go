@@ -67,8 +67,8 @@ func TestTheControllerSaysHowToApproveWhatIsThere(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "alice")
 	w.allowed(ona, ttl("1h")...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	soon := time.Now().Truncate(time.Second).Add(time.Second) // in the same second, both would say the same
 	w.pasted(alice, w.waiting())
+	soon := time.Now().Truncate(time.Second).Add(time.Second) // in the same second, both would say the same
 	w.Eventually("another second", func() error {
 		if time.Now().Before(soon) {
 			return fmt.Errorf("not yet")
