@@ -16,6 +16,8 @@ const (
 	maxRatio = 1.10
 	// maxWritten is how many seconds it may take until all is written.
 	maxWritten = 60
+	// maxClose is how many seconds it may take until the one target of a Gate is held, whatever others do.
+	maxClose = 1
 	// maxExponent is of a cost against what grows.
 	maxExponent = 1.15
 	// fewWrites are by how many writes per target the yardstick may differ from the

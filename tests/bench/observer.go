@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,8 @@ type observer struct {
 
 	mu    sync.Mutex
 	gates map[client.ObjectKey]*v1alpha1.Gate
-	wave  *wave
+	// waves are those that have not arrived at all of their targets.
+	waves []*wave
 }
 
 // wave is a transition as it arrives at the targets.
@@ -105,13 +107,15 @@ func (o *observer) target(event watch.Event) {
 	key := client.ObjectKey{Namespace: meta.Namespace, Name: meta.Name}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w := o.wave; w != nil && w.held == held && w.pending[key] {
-		delete(w.pending, key)
-		w.arrivals = append(w.arrivals, now)
-		if len(w.pending) == 0 {
-			close(w.done)
+	o.waves = slices.DeleteFunc(o.waves, func(w *wave) bool {
+		if w.held == held && w.pending[key] {
+			delete(w.pending, key)
+			if w.arrivals = append(w.arrivals, now); len(w.pending) == 0 {
+				close(w.done)
+			}
 		}
-	}
+		return len(w.pending) == 0
+	})
 }
 
 func (o *observer) gate(event watch.Event) {
@@ -136,7 +140,7 @@ func (o *observer) expect(targets []client.ObjectKey, held bool) *wave {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wave = w
+	o.waves = append(o.waves, w)
 	return w
 }
 
@@ -152,6 +156,16 @@ func (o *observer) wait(ctx context.Context, w *wave) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return fmt.Errorf("%d of %d targets are not as wanted after %s", len(w.pending), len(w.pending)+len(w.arrivals), patience)
+}
+
+// isOver returns whether all have arrived.
+func (w *wave) isOver() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // every waits until all Gates are as asked, as the watch has seen them.

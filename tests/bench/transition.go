@@ -130,6 +130,9 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 	if !f.brisk {
 		lead += 4 * time.Second
 	}
+	if !closed { // the conditions of what is held say until when, and are written once more
+		lead += time.Duration(len(f.targets)) * 5 * time.Millisecond
+	}
 	if err := b.settled(ctx, f, !closed); err != nil {
 		return time.Time{}, usage{}, err
 	}

@@ -55,6 +55,7 @@ var peopleCases = cases{
 		w.fluxResume()
 		w.is(held)
 		w.warned(1)
+		w.reported()
 		w.open("production")
 		w.is(free)
 	},

@@ -12,12 +12,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -325,6 +329,18 @@ func (w *fleet) isGone(obj client.Object) {
 			return nil
 		}
 		return fmt.Errorf("it is there, %w", err)
+	})
+}
+
+// reported waits until nothing is in progress by the conditions of app: what Flux began before app was held again, it has ended.
+func (w *fleet) reported() {
+	w.Helper()
+	w.Eventually("app is ready", func() error {
+		list := (&target.Object{Unstructured: *w.live()}).GetConditions()
+		if !meta.IsStatusConditionTrue(list, fluxmeta.ReadyCondition) || meta.IsStatusConditionTrue(list, fluxmeta.ReconcilingCondition) {
+			return fmt.Errorf("conditions %+v", list)
+		}
+		return nil
 	})
 }
 

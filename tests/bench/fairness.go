@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const (
+	// busyGates are the Gates with thousands of targets.
+	busyGates = 4
+	// enoughCloses are the Gates with one target, and so the closes that are measured in each direction.
+	enoughCloses = 20
+)
+
+var fairness = scenario{
+	name: "fairness", title: "A close while thousands are written", run: runFairness,
+	about: `
+Four Gates share all targets and close, or open, at the same instant. Meanwhile somebody asks one Gate after the other to close that has
+a single target. Measured is from before the request is sent until a watch has seen the target held. Only what ends before the
+four are done counts. The yardstick is a write that has nothing to do with any of this, from before it is sent until its answer
+is here: the annotation of another Kustomization, sent before each close by the same client.`,
+}
+
+func runFairness(ctx context.Context, b *bench) (*result, error) {
+	busy, err := b.busyFleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	urgent, err := b.urgentGates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.startController(ctx); err != nil {
+		return nil, err
+	}
+	r, took, enough := &result{}, map[bool][]closing{}, len(urgent.gates)
+	if b.quick {
+		enough = 1
+	}
+	for len(took[true]) < enough || len(took[false]) < enough {
+		for _, closed := range []bool{true, false} {
+			during, err := b.closesDuring(ctx, busy, urgent, closed)
+			if err != nil {
+				return nil, err
+			}
+			took[closed] = append(took[closed], during...)
+		}
+	}
+	for _, closed := range []bool{true, false} {
+		r.closings(fmt.Sprintf("while four gates with %d targets each %s", b.many()/busyGates, edgeName(closed)), took[closed])
+	}
+	if err := b.removeGates(ctx, append(busy.gates, urgent.gates...)); err != nil {
+		return nil, err
+	}
+	return r, b.stopController()
+}
+
+// busyFleet makes the four Gates and their targets.
+func (b *bench) busyFleet(ctx context.Context) (*fleet, error) {
+	targets, err := b.targets(ctx, shared, b.spread(), b.many())
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{targets: targets, brisk: true}
+	for n := range busyGates {
+		spec := v1alpha1.GateSpec{}
+		for i := n; i < b.spread(); i += busyGates {
+			spec.Targets = append(spec.Targets, v1alpha1.TargetReference{Kind: kustomization, Name: v1alpha1.AnyName, Namespace: namespaceOf(shared, i)})
+		}
+		key := client.ObjectKey{Namespace: namespaceOf(shared, n), Name: "busy"}
+		if err := b.newGate(ctx, key, spec); err != nil {
+			return nil, err
+		}
+		f.gates = append(f.gates, key)
+	}
+	return f, nil
+}
+
+// urgentFleet are Gates with one target each, and an object that no Gate governs.
+type urgentFleet struct {
+	fleet
+	bystander client.ObjectKey
+}
+
+func (b *bench) urgentGates(ctx context.Context) (*urgentFleet, error) {
+	const group = "urgent"
+	keys, err := b.targets(ctx, group, 1, enoughCloses+1)
+	if err != nil {
+		return nil, err
+	}
+	f := &urgentFleet{fleet: fleet{targets: keys[1:]}, bystander: keys[0]}
+	for _, target := range f.targets {
+		if err := b.newGate(ctx, target, v1alpha1.GateSpec{Targets: []v1alpha1.TargetReference{{Kind: kustomization, Name: target.Name}}}); err != nil {
+			return nil, err
+		}
+		f.gates = append(f.gates, target)
+	}
+	return f, nil
+}
+
+// closing is one close of a Gate with one target.
+type closing struct {
+	// held is how long it took until the target was held, write how long the write that has nothing to do with it took.
+	held, write time.Duration
+}
+
+// closesDuring has the four Gates close or open, and the others close one after the other as long as that lasts. These are open again
+// at the end.
+func (b *bench) closesDuring(ctx context.Context, busy *fleet, urgent *urgentFleet, closed bool) ([]closing, error) {
+	due, _, err := b.arm(ctx, busy, closed)
+	if err != nil {
+		return nil, err
+	}
+	w := b.observer.expect(busy.targets, closed)
+	time.Sleep(time.Until(due))
+	var all []closing
+	var asked []client.ObjectKey
+	for i, gate := range urgent.gates {
+		if w.isOver() {
+			break
+		}
+		asked = append(asked, gate)
+		c, err := b.closing(ctx, gate, urgent.targets[i], urgent.bystander)
+		if err != nil {
+			return nil, err
+		}
+		if !w.isOver() {
+			all = append(all, c)
+		}
+	}
+	if err := b.observer.wait(ctx, w); err != nil {
+		return nil, err
+	}
+	b.say("%s: %d closes in %.2fs, the slowest took %.3fs", edgeName(closed), len(all), time.Since(due).Seconds(), slices.Max(heldOf(all)))
+	again := b.observer.expect(asked, false) // each target has the name of its Gate
+	for _, gate := range asked {
+		if err := b.request(ctx, gate, false); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.observer.wait(ctx, again); err != nil {
+		return nil, err
+	}
+	return all, b.settled(ctx, busy, closed)
+}
+
+// closing closes a Gate with one target.
+func (b *bench) closing(ctx context.Context, gate, target, bystander client.ObjectKey) (c closing, err error) {
+	begin := time.Now()
+	if err := b.annotate(ctx, newKustomization(bystander), "bench/at", begin); err != nil {
+		return c, err
+	}
+	c.write = time.Since(begin)
+	w := b.observer.expect([]client.ObjectKey{target}, true)
+	asked := time.Now()
+	if err := b.request(ctx, gate, true); err != nil {
+		return c, err
+	}
+	if err := b.observer.wait(ctx, w); err != nil {
+		return c, err
+	}
+	c.held = w.arrivals[0].Sub(asked)
+	return c, nil
+}
+
+// request asks a Gate to close or to open.
+func (b *bench) request(ctx context.Context, gate client.ObjectKey, closed bool) error {
+	name := v1alpha1.OpenRequestedAtAnnotation
+	if closed {
+		name = v1alpha1.CloseRequestedAtAnnotation
+	}
+	return b.annotate(ctx, gateNamed(gate), name, time.Now())
+}
+
+// annotate sets an annotation to an instant.
+func (b *bench) annotate(ctx context.Context, obj client.Object, name string, at time.Time) error {
+	raw := mustMarshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: at.UTC().Format(time.RFC3339Nano)}}})
+	return b.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, raw), client.FieldOwner("bench"))
+}
+
+func heldOf(all []closing) []float64 {
+	values := []float64{0}
+	for _, c := range all {
+		values = append(values, c.held.Seconds())
+	}
+	return values
+}
+
+// closings notes how long closes took.
+func (r *result) closings(during string, all []closing) {
+	held := heldOf(all)[1:]
+	var writes []float64
+	for _, c := range all {
+		writes = append(writes, c.write.Seconds())
+	}
+	many := fmt.Sprintf("of %d closes %s", len(all), during)
+	p99 := quantile(held, 0.99)
+	r.figure("Close to held, p50", median(held), "s", many)
+	r.figure("Close to held, p99", p99, "s", "the same")
+	r.figure("Write of the yardstick, p50", median(writes), "s", "the same")
+	r.figure("Write of the yardstick, p99", quantile(writes, 0.99), "s", "the same")
+	if p99 > maxClose {
+		r.miss(false, "A close %s: %s s at the 99th percentile, the limit is %d s.", during, beyond(p99, maxClose), maxClose)
+	}
+}
