@@ -169,7 +169,7 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 // schedule sets the next transition of all Gates and returns when it is due. They all
 // know of it then, unless it is over.
 func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.Duration) (time.Time, error) {
-	due, period := f.next(closed, lead)
+	due, period := f.next(time.Now(), closed, lead)
 	if closed {
 		f.from = due
 	}
@@ -185,9 +185,10 @@ func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.D
 	})
 }
 
-// next returns when the next transition is, and the period that has it happen.
-func (f *fleet) next(closed bool, lead time.Duration) (time.Time, map[string]any) {
-	due := time.Now().Add(lead).Truncate(time.Second).Add(time.Second).UTC()
+// next returns when the next transition is, and the period that has it happen: after a lead at the next full second, or at the
+// next full minute after that if the fleet closes by a cron expression.
+func (f *fleet) next(now time.Time, closed bool, lead time.Duration) (time.Time, map[string]any) {
+	due := now.Add(lead).Truncate(time.Second).Add(time.Second).UTC()
 	switch {
 	case f.cron && closed:
 		due = due.Truncate(time.Minute).Add(time.Minute)

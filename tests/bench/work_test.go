@@ -61,31 +61,38 @@ apiserver_request_totally_else 1
 
 func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
 	const lead = 7 * time.Second
-	for _, byCron := range []bool{true, false} {
-		f := &fleet{cron: byCron}
-		now := time.Now()
-		due, period := f.next(true, lead)
-		f.from = due
-		end, longer := f.next(false, lead)
-		if due.Before(now.Add(lead)) || due.After(now.Add(lead+time.Minute)) || !due.Equal(due.Truncate(time.Second)) {
-			t.Errorf("due at %s, it is %s", due, now)
-		}
-		if !byCron {
-			if period["from"] != due.Format(time.RFC3339) || longer["from"] != period["from"] || longer["until"] != end.Format(time.RFC3339) {
+	start := time.Date(2026, 11, 25, 18, 14, 0, 0, time.UTC)
+	for passed := time.Duration(0); passed < time.Minute; passed += 136 * time.Millisecond {
+		for byCron, within := range map[bool]time.Duration{false: time.Second, true: time.Minute + time.Second} {
+			now := start.Add(passed)
+			f := &fleet{cron: byCron}
+			due, period := f.next(now, true, lead)
+			f.from = due
+			end, longer := f.next(now, false, lead)
+			if due.Before(now.Add(lead)) || due.After(now.Add(lead+within)) || !due.Equal(due.Truncate(time.Second)) {
+				t.Errorf("due at %s, it is %s", due, now)
+			}
+			if byCron {
+				ticks(t, now, due, end, period, longer)
+			} else if period["from"] != due.Format(time.RFC3339) || longer["from"] != period["from"] || longer["until"] != end.Format(time.RFC3339) {
 				t.Errorf("due at %s and %s by %v and %v", due, end, period, longer)
 			}
-			continue
 		}
-		schedule, err := cron.ParseStandard(fmt.Sprint(period["schedule"]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if tick := schedule.Next(now.UTC()); !tick.Equal(due) {
-			t.Errorf("due at %s, the cron ticks at %s", due, tick)
-		}
-		if length, err := time.ParseDuration(fmt.Sprint(longer["duration"])); err != nil || !due.Add(length).Equal(end) || length < time.Minute {
-			t.Errorf("due at %s, it ends after %s: %v", end, length, err)
-		}
+	}
+}
+
+// ticks checks two periods with a cron expression, of which the second also has the end.
+func ticks(t *testing.T, now, due, end time.Time, period, longer map[string]any) {
+	t.Helper()
+	schedule, err := cron.ParseStandard(fmt.Sprint(period["schedule"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tick := schedule.Next(now); !tick.Equal(due) {
+		t.Errorf("due at %s, the cron ticks at %s", due, tick)
+	}
+	if length, err := time.ParseDuration(fmt.Sprint(longer["duration"])); err != nil || !due.Add(length).Equal(end) || length < time.Minute {
+		t.Errorf("due at %s, it ends after %s: %v", end, length, err)
 	}
 }
 
