@@ -16,7 +16,7 @@ const (
 	maxRatio = 1.10
 	// maxWritten is how many seconds it may take until all is written.
 	maxWritten = 60
-	// maxClose is how many seconds it may take until the one target of a Gate is held, whatever others do.
+	// maxClose is how many seconds it may take until the one target of a Gate is held while others write thousands.
 	maxClose = 1
 	// maxExponent is of a cost against what grows.
 	maxExponent = 1.15

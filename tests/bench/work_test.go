@@ -81,7 +81,7 @@ func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
 	}
 }
 
-// ticks checks two periods with a cron expression, of which the second also has the end.
+// ticks checks two periods with the same cron expression. The second one also has the end.
 func ticks(t *testing.T, now, due, end time.Time, period, longer map[string]any) {
 	t.Helper()
 	schedule, err := cron.ParseStandard(fmt.Sprint(period["schedule"]))
