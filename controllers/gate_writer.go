@@ -21,7 +21,7 @@ type gateWriter struct {
 }
 
 // status writes the status of a Gate, unless it is what was read or written last. status.machines is that of MachineReconciler, and
-// stays as it is: a decision can only end that the refresh is stopped.
+// stays as it is: a decision can only clear stopped.
 func (w *gateWriter) status(ctx context.Context, obj *v1alpha1.Gate) error {
 	if equality.Semantic.DeepEqual(w.base.Status, obj.Status) {
 		return nil
@@ -53,7 +53,7 @@ func isStopped(g *v1alpha1.Gate) bool {
 	return g.Status.Machines != nil && g.Status.Machines.Stopped != nil
 }
 
-// write makes a write, and makes it once more if somebody has changed something else of the Gate than what is decided here.
+// write makes a write, and tries again if somebody has changed something else of the Gate than what is decided here.
 func (w *gateWriter) write(ctx context.Context, patch func(*v1alpha1.Gate, client.Patch) error) error {
 	for retry := 0; ; retry++ {
 		written := w.base.DeepCopy()

@@ -185,8 +185,7 @@ func TestACloseDoesNotWaitForAReportOnMachines(t *testing.T) {
 
 func TestACloseThatSomebodyElseRequestsAtTheSameTimeIsLookedAt(t *testing.T) {
 	with := func(annotations map[string]string) *v1alpha1.Gate {
-		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: maps.Clone(annotations)}}
-		return g
+		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
 	before := map[string]string{v1alpha1.CloseRequestedAtAnnotation: "2026-11-23T12:00:00Z", v1alpha1.CloseRequestedByAnnotation: "jane"}
 	if (requestChanged{}).Update(event.UpdateEvent{ObjectOld: with(before), ObjectNew: with(before)}) {

@@ -33,9 +33,15 @@ func (r Reach) watches(namespace string) bool {
 	return ok || len(r.Namespaces) == 0
 }
 
-// notWatched says why nothing in a namespace is held or read.
-func notWatched(namespace string) string {
-	return fmt.Sprintf("the controller does not watch namespace %q: it runs with --watch-all-namespaces=false", namespace)
+// outOfReach says why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
+func (r Reach) outOfReach(objects, done, from, namespace string) string {
+	switch {
+	case !r.reaches(from, namespace):
+		return fmt.Sprintf("%s in namespace %q cannot be %s from namespace %q"+crossNamespace, objects, namespace, done, from)
+	case !r.watches(namespace):
+		return fmt.Sprintf("the controller does not watch namespace %q: it runs with --watch-all-namespaces=false", namespace)
+	}
+	return ""
 }
 
 // all returns the namespaces to list, metav1.NamespaceAll if all are watched.

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -123,13 +122,8 @@ func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []fault {
 	var faults []fault
 	for _, ref := range g.Spec.Targets {
 		namespace := namespaceOf(ref, g)
-		if !s.reaches(g.Namespace, namespace) {
-			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason,
-				fmt.Sprintf("targets in namespace %q cannot be held from namespace %q"+crossNamespace, namespace, g.Namespace)))
-			continue
-		}
-		if !s.watches(namespace) {
-			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason, notWatched(namespace)))
+		if message := s.outOfReach("targets", "held", g.Namespace, namespace); message != "" {
+			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason, message))
 			continue
 		}
 		adapter, err := target.For(ref.APIVersion, ref.Kind)

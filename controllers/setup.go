@@ -265,7 +265,8 @@ func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
 	return err
 }
 
-// requestChanged lets updates pass that request something of a Gate. A close of the same time by somebody else is another one.
+// requestChanged lets updates pass that request something of a Gate. A close with
+// the same time, but by somebody else, is a new request.
 type requestChanged struct {
 	predicate.Funcs
 }

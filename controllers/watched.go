@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -200,12 +199,8 @@ func (r *Watcher) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]
 		return sighting{observation: observation{failure: failure, message: message}}
 	}
 	namespace := gate.WatchedNamespace(obj, ref)
-	if !r.reaches(obj.Namespace, namespace) {
-		return cannot(v1alpha1.AccessDeniedReason,
-			fmt.Sprintf("objects in namespace %q cannot be watched from namespace %q"+crossNamespace, namespace, obj.Namespace))
-	}
-	if !r.watches(namespace) {
-		return cannot(v1alpha1.AccessDeniedReason, notWatched(namespace))
+	if message := r.outOfReach("objects", "watched", obj.Namespace, namespace); message != "" {
+		return cannot(v1alpha1.AccessDeniedReason, message)
 	}
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
 	if err != nil {

@@ -135,8 +135,9 @@ const (
 	// CRDNotFoundReason means that the kind is supported but not installed.
 	CRDNotFoundReason = "CRDNotFound"
 	// AccessDeniedReason means that the target is in another namespace and the controller
-	// runs without --allow-cross-namespace-refs. Also the reason of the condition Approved of
-	// an object that is held because it names a Gate in another namespace.
+	// runs without --allow-cross-namespace-refs, or that the controller does not watch that
+	// namespace. Also the reason of the condition Approved of an object that is held because
+	// it names a Gate in another namespace.
 	AccessDeniedReason = "AccessDenied"
 	// WriteFailedReason means that the API server refused to hold or to release the
 	// target, or to write a GateLock first.

@@ -138,6 +138,10 @@ func (o *observer) expect(targets []client.ObjectKey, held bool) *wave {
 	for _, key := range targets {
 		w.pending[key] = true
 	}
+	if len(targets) == 0 {
+		close(w.done)
+		return w
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waves = append(o.waves, w)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -160,8 +159,7 @@ func (b *bench) watchError(ctx context.Context, r *result) error {
 			value = "bench/none"
 		}
 		w := b.observer.expect(targets[:1], value != nil)
-		raw := client.RawPatch(types.MergePatchType, mustMarshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.HeldByAnnotation: value}}}))
-		if err := b.client.Patch(ctx, newKustomization(targets[0]), raw); err != nil {
+		if err := b.annotate(ctx, newKustomization(targets[0]), v1alpha1.HeldByAnnotation, value); err != nil {
 			return err
 		}
 		answered := time.Now()

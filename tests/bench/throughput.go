@@ -93,9 +93,14 @@ func (b *bench) oneGate(ctx context.Context, n int) (*fleet, error) {
 	f := &fleet{gates: []client.ObjectKey{{Namespace: namespaceOf(shared, 0), Name: "all"}}, targets: targets}
 	spec := v1alpha1.GateSpec{}
 	for i := range b.spread() {
-		spec.Targets = append(spec.Targets, v1alpha1.TargetReference{Kind: kustomization, Name: v1alpha1.AnyName, Namespace: namespaceOf(shared, i)})
+		spec.Targets = append(spec.Targets, allIn(i))
 	}
 	return f, b.newGate(ctx, f.gates[0], spec)
+}
+
+// allIn refers to all shared targets in one of their namespaces.
+func allIn(namespace int) v1alpha1.TargetReference {
+	return v1alpha1.TargetReference{Kind: kustomization, Name: v1alpha1.AnyName, Namespace: namespaceOf(shared, namespace)}
 }
 
 // manyGates makes n Gates with some targets each, in the namespaces of their targets.

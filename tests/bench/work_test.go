@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -93,6 +95,18 @@ func ticks(t *testing.T, now, due, end time.Time, period, longer map[string]any)
 	}
 	if length, err := time.ParseDuration(fmt.Sprint(longer["duration"])); err != nil || !due.Add(length).Equal(end) || length < time.Minute {
 		t.Errorf("due at %s, it ends after %s: %v", end, length, err)
+	}
+}
+
+func TestAWaveIsOverOnceAllTargetsHaveArrived(t *testing.T) {
+	o := &observer{}
+	none, one := o.expect(nil, true), o.expect([]client.ObjectKey{{Namespace: "a", Name: "b"}}, false)
+	if !none.isOver() || one.isOver() {
+		t.Fatalf("over without targets: %t, before its target arrived: %t", none.isOver(), one.isOver())
+	}
+	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
+	if o.target(watch.Event{Type: watch.Modified, Object: obj}); !one.isOver() || len(one.arrivals) != 1 || len(o.waves) != 0 {
+		t.Errorf("over once its target has arrived: %t, %d arrivals, %d waves left", one.isOver(), len(one.arrivals), len(o.waves))
 	}
 }
 
