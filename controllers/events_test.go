@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -345,8 +347,9 @@ func TestOneEventForEachTransitionThroughTheCaches(t *testing.T) {
 			if i > 0 {
 				w.Edit(g, func() { g.Spec.Default = state })
 			}
+			// A Gate is Reconciling until it has told what it is.
 			w.soonStatus(g, fmt.Sprintf("change %d is done", i), func(g *v1alpha1.Gate) bool {
-				return g.Status.ObservedGeneration == g.Generation && w.suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
+				return g.Status.ObservedGeneration == g.Generation && !conditions.IsReconciling(g) && w.suspended(app) == (len(targets) > 0 && state == v1alpha1.StateClosed)
 			})
 		}
 		if len(targets) > 0 {

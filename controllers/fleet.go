@@ -36,7 +36,7 @@ type fleet struct {
 	// they are asked for.
 	live  bool
 	gates []*v1alpha1.Gate
-	// skipped are those that cannot be written or that another Gate keeps back.
+	// skipped are those that cannot be written or that a Gate keeps back.
 	skipped map[string]bool
 	// ended are those whose refresh is over, begun says that one has begun: each only
 	// once in a pass, even if others undo our writes.
@@ -49,8 +49,8 @@ type fleet struct {
 }
 
 // refresh does one thing after the other until there is nothing left to do, and
-// returns what was decided then.
-func (f *fleet) refresh(ctx context.Context) refresh.Decision {
+// returns what was decided then. The error is errGateChanged or nil.
+func (f *fleet) refresh(ctx context.Context) (refresh.Decision, error) {
 	for conflicts := 0; ; {
 		d := f.decide()
 		name, err := f.act(ctx, d)
@@ -60,7 +60,9 @@ func (f *fleet) refresh(ctx context.Context) refresh.Decision {
 			for _, fault := range d.Faults {
 				f.fail(fault.Machine, v1alpha1.RefreshCertsFailedReason, fault.Message)
 			}
-			return d
+			return d, nil
+		case errors.Is(err, errGateChanged):
+			return d, err
 		case raced(err) && conflicts < conflictRetries:
 			conflicts++
 			if err = f.read(ctx); err == nil {
@@ -257,8 +259,8 @@ func (f *fleet) write(ctx context.Context, t *target.Object, annotations map[str
 	return latest, nil
 }
 
-// vetoed returns whether a Gate keeps a Machine from being refreshed: each that governs it
-// has to be open, or to let it be. Its own has to be open still: it may have closed since it was read.
+// vetoed returns whether a Gate keeps a Machine from being refreshed: its own if that has changed since it was read, and each
+// that governs it if it is neither open nor lets it be.
 func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	if f.gates == nil {
 		all, err := f.Gates.All(ctx)
@@ -271,18 +273,18 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, g := range f.Gates.Among(ctx, f.gates, t, f.Clock.Now()) {
+	gates := f.Gates.Among(ctx, f.gates, t, f.Clock.Now())
+	if !slices.ContainsFunc(gates, f.isOwn) {
+		return true, nil // its event wakes
+	}
+	for _, g := range gates {
 		terms := target.Terms{Margin: v1alpha1.DefaultSafetyMargin}
 		if g.Object != nil {
 			terms = machineTerms(g)
 		}
 		by := refresh.Gate{Margin: terms.Margin, Strict: terms.Strict}
-		lets := g.LetsActivate()
-		if g.Name == f.gate.Name {
-			lets = g.Stand == verdict.Open
-		}
 		switch {
-		case !isOver(g) || lets || by.Imminent(expiry, f.now):
+		case !isOver(g) || g.LetsActivate() || by.Imminent(expiry, f.now):
 			continue
 		case !by.Strict:
 			f.again(expiry.Add(-by.Margin))
@@ -290,6 +292,11 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// isOwn returns whether a Gate is the one that this is the fleet of, with the same spec, and governs the Machine.
+func (f *fleet) isOwn(g verdict.Gate) bool {
+	return g.Name == f.gate.Name && g.Governs && g.Object.UID == f.obj.UID && g.Object.Generation == f.obj.Generation
 }
 
 // machineTerms returns the terms on which a closed Gate lets the certificates of

@@ -99,10 +99,11 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		r.Tally.StopAwaiting(tallied(obj))
 		return ctrl.Result{}, nil
 	}
-	if controllerutil.AddFinalizer(obj, v1alpha1.GateFinalizer) {
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		if err := writer.finalize(ctx, true); err != nil {
 			return ctrl.Result{}, err
 		}
+		writer.base.DeepCopyInto(obj)
 	}
 	return r.reconcile(ctx, obj, writer, now)
 }

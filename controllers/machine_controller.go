@@ -56,12 +56,17 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if errors.Is(err, errNotRead) {
 		return ctrl.Result{RequeueAfter: cacheDelay}, nil
 	}
-	defer r.Tally.Forget(machinesOf(req.NamespacedName))
-	if err != nil || f == nil {
-		return ctrl.Result{}, err
+	if err == nil && f != nil {
+		var d refresh.Decision
+		if d, err = f.refresh(ctx); err == nil {
+			err = f.report(ctx, d)
+		}
 	}
-	d := f.refresh(ctx)
-	if err := f.report(ctx, d); err != nil {
+	if errors.Is(err, errGateChanged) {
+		return ctrl.Result{RequeueAfter: cacheDelay}, nil
+	}
+	r.Tally.Forget(machinesOf(req.NamespacedName))
+	if err != nil || f == nil {
 		return ctrl.Result{}, err
 	}
 	if f.err != nil || f.at.IsZero() {
@@ -75,9 +80,16 @@ func (r *MachineReconciler) gates() client.Client {
 	return ownWrites{r.Client, r.APIReader, r.versions}
 }
 
+// errGateChanged means that somebody has written or deleted a Gate since it was read: all that was decided may be out of date.
+var errGateChanged = errors.New("the gate has changed")
+
 // patch writes the status of a Gate on the version that was read.
 func (r *MachineReconciler) patch(ctx context.Context, before, obj *v1alpha1.Gate) error {
-	return r.gates().Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager))
+	err := r.gates().Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager))
+	if raced(err) {
+		return errGateChanged
+	}
+	return err
 }
 
 // fleetOf returns the fleet of a Gate, nil if there is nothing to do: because the Gate has not decided yet or is suspended, or

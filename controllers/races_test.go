@@ -3,10 +3,10 @@ package controllers
 import (
 	"context"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // The lock has no say over Certificates: one that names a Gate which the GateLock lacks does not wait for it.
@@ -63,26 +62,55 @@ func TestALockThatCannotBeReadKeepsWhatItCanLockAlone(t *testing.T) {
 }
 
 // A request to a Machine cannot be taken back: its own Gate counts as it is once the Machines were read.
-func TestAGateThatClosesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
-	for name, closes := range map[string]func(w *world, g *v1alpha1.Gate){
-		"by a request": func(w *world, g *v1alpha1.Gate) {
-			w.close(g.DeepCopy(), start)
-			_, err := w.decideOn(client.ObjectKeyFromObject(g))
-			w.Must(err)
-		},
-		"by a suspension": func(w *world, g *v1alpha1.Gate) {
+func TestAGateThatChangesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
+	edit := func(change func(*v1alpha1.Gate)) func(*world, *v1alpha1.Gate, *target.Object) {
+		return func(w *world, g *v1alpha1.Gate, _ *target.Object) {
 			fresh := g.DeepCopy()
 			w.Must(w.TryRead(fresh))
-			w.Edit(fresh, func() { fresh.Spec.Suspend = true })
-		},
-		"by its window": func(w *world, _ *v1alpha1.Gate) { w.in(hours(1)) },
-		"not at all":    func(*world, *v1alpha1.Gate) {},
+			w.Edit(fresh, func() { change(fresh) })
+			_, err := w.decideOn(client.ObjectKeyFromObject(g))
+			w.Must(err)
+		}
+	}
+	closes := func(w *world, g *v1alpha1.Gate, _ *target.Object) {
+		w.close(g.DeepCopy(), start)
+		_, err := w.decideOn(client.ObjectKeyFromObject(g))
+		w.Must(err)
+	}
+	suspends := edit(func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	for name, tc := range map[string]struct {
+		expires time.Duration
+		changes func(*world, *v1alpha1.Gate, *target.Object)
+		asked   bool
+	}{
+		"closed by a request":                    {2 * days, closes, false},
+		"closed by a request, shortly before":    {hours(12), closes, true},
+		"suspended":                              {2 * days, suspends, false},
+		"suspended, shortly before":              {hours(12), suspends, false},
+		"closed by its window":                   {2 * days, func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.in(hours(1)) }, false},
+		"edited, and does not name them":         {2 * days, edit(func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{named("apps")} }), false},
+		"edited, and not to be understood":       {2 * days, edit(broken), false},
+		"edited, and wants another time to live": {2 * days, edit(func(g *v1alpha1.Gate) { g.Spec.Machines.TTL = "60d" }), false},
+		"edited, and not decided about": {2 * days, func(w *world, g *v1alpha1.Gate, _ *target.Object) {
+			fresh := g.DeepCopy()
+			w.Must(w.TryRead(fresh))
+			w.Edit(fresh, func() { fresh.Spec.Machines.TTL = "60d" })
+		}, false},
+		"deleted": {2 * days, func(w *world, g *v1alpha1.Gate, _ *target.Object) {
+			w.Must(cluster.Client.Delete(w.Context(), g.DeepCopy()))
+		}, false},
+		"without the label of the Machine": {2 * days, func(w *world, _ *v1alpha1.Gate, m *target.Object) {
+			w.reload(m).SetLabels(map[string]string{target.ClusterNameLabel: "c1"})
+			w.Must(cluster.Client.Update(w.Context(), &m.Unstructured))
+		}, false},
+		"as it was": {2 * days, func(*world, *v1alpha1.Gate, *target.Object) {}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			m := w.machine("a", 2*days)
+			m := w.machine("a", tc.expires, "fleet")
 			g := w.fleetGate("nights", "closed", func(s *v1alpha1.GateSpec) {
 				s.Windows = []v1alpha1.Period{dated("night", -hours(1), hours(1))}
+				s.Targets[0].MatchLabels = map[string]string{"fleet": ""}
 			})
 			w.in(hours(1) - time.Millisecond)
 			_, err := w.decideOn(client.ObjectKeyFromObject(g))
@@ -93,17 +121,20 @@ func TestAGateThatClosesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
 					err := c.List(ctx, list, opts...)
 					if _, ok := list.(*unstructured.UnstructuredList); ok && !read {
 						read = true
-						closes(w, g)
+						tc.changes(w, g, m)
 					}
 					return err
 				},
 			})
 			w.woken.Machines(client.ObjectKeyFromObject(g))
-			_ = w.lookAtWoken() // its report meets a Gate that has changed
+			w.Must(w.lookAtWoken())
 			w.APIReader = cluster.Client
 			request, _ := w.asked(m)
-			if !read || (request != "") != (name == "not at all") {
+			if !read || (request != "") != tc.asked {
 				t.Errorf("read %t, asked %q", read, request)
+			}
+			if g = w.read(client.ObjectKeyFromObject(g)); g != nil && len(g.Status.Failures) > 0 {
+				t.Errorf("failures %v", g.Status.Failures)
 			}
 		})
 	}
@@ -137,49 +168,34 @@ func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 	}
 }
 
-// The refresh of Machines is reported in the same status. A close that meets such a report is written all the same.
-func TestACloseDoesNotWaitForAReportOnMachines(t *testing.T) {
-	report := func(w *world, g *v1alpha1.Gate, status *v1alpha1.MachineStatus) error {
-		fresh := &v1alpha1.Gate{}
-		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), fresh))
-		before := fresh.DeepCopy()
-		fresh.Status.Machines = status
-		return cluster.Client.Status().Patch(w.Context(), fresh, client.MergeFrom(before))
+// The look at a target began before a Gate decided to close. What it finds is no answer to that decision.
+func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.reconcile(g)
+	other := w.ClosedGate("other", named("apps"))
+	_, err := w.decideOn(client.ObjectKeyFromObject(other))
+	w.Must(err)
+	w.Must(w.lookAtWoken())
+	decided := false
+	w.writes.before = func(write string) error {
+		if decided || !strings.HasPrefix(write, "patch-status Kustomization/apps") {
+			return nil
+		}
+		decided = true
+		w.close(g, start)
+		_, err := w.decideOn(client.ObjectKeyFromObject(g))
+		return err
 	}
-	stopped := &v1alpha1.MachineFailure{Machine: "a/b", Message: "failed", At: metav1.NewTime(start)}
-	for name, tc := range map[string]struct {
-		state         v1alpha1.State
-		request       func(*world, *v1alpha1.Gate, time.Time)
-		before, after *v1alpha1.MachineStatus
-		want          v1alpha1.MachineStatus
-	}{
-		"a close": {v1alpha1.StateOpened, (*world).close, &v1alpha1.MachineStatus{Due: 1}, &v1alpha1.MachineStatus{Due: 2}, v1alpha1.MachineStatus{Due: 2}},
-		"an open, with which the refresh goes on": {
-			v1alpha1.StateClosed, (*world).open, &v1alpha1.MachineStatus{Due: 1, Stopped: stopped}, &v1alpha1.MachineStatus{Due: 2, Stopped: stopped},
-			v1alpha1.MachineStatus{Due: 2},
-		},
-		"a close, and the refresh has stopped meanwhile": {
-			v1alpha1.StateOpened, (*world).close, &v1alpha1.MachineStatus{Due: 1}, &v1alpha1.MachineStatus{Due: 1, Stopped: stopped},
-			v1alpha1.MachineStatus{Due: 1, Stopped: stopped},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			g := w.Gate("nights", v1alpha1.GateSpec{Default: tc.state})
-			w.reconcile(g)
-			w.Must(report(w, g, tc.before))
-			was := conditions.IsTrue(g, v1alpha1.OpenedCondition)
-			tc.request(w, g, w.in(hours(1)))
-			w.writes.before = once("patch-status Gate/nights", func() error { return report(w, g, tc.after) })
-			_, err := w.decideOn(client.ObjectKeyFromObject(g))
-			w.Must(err)
-			if w.Read(g); conditions.IsTrue(g, v1alpha1.OpenedCondition) == was || g.Status.Machines == nil {
-				t.Fatalf("status %+v", g.Status)
-			}
-			if !equality.Semantic.DeepEqual(*g.Status.Machines, tc.want) {
-				t.Errorf("machines %+v, want %+v", *g.Status.Machines, tc.want)
-			}
-		})
+	w.Must(w.lookAtWoken())
+	if sums := w.memory.tally.Sums(tallied(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
+		t.Errorf("decided %t, after the look that began before: %+v", decided, sums)
+	}
+	w.Must(w.lookAtWoken())
+	w.Must(w.lookAtWoken())
+	if sums := w.memory.tally.Sums(tallied(g)); !sums.IsSettled() || sums.Held != 1 {
+		t.Errorf("after the next look: %+v", sums)
 	}
 }
 

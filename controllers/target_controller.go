@@ -65,11 +65,13 @@ type settled struct {
 
 // Reconcile makes of a target what all Gates together say, in one write, and then tells it.
 func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
+	if isMachineKey(key) {
+		return ctrl.Result{}, nil
+	}
 	now := r.Clock.Now()
+	r.Tally.Look(key)
 	obj, err := r.Targets.Get(ctx, key)
 	switch {
-	case isMachineKey(key):
-		return ctrl.Result{}, nil
 	case errors.Is(err, errNotRead):
 		return r.again(key, cacheDelay), nil
 	case err != nil:

@@ -45,6 +45,8 @@ type Entry struct {
 	Failure *Failure
 	// Uncounted means that it is no target, but a GateLock for example.
 	Uncounted bool
+	// woken means that the Gate has decided since the last look at the target began.
+	woken bool
 }
 
 // Failure is why a target is not as a Gate wants it.
@@ -92,15 +94,35 @@ type counted struct {
 	failures map[target.Key]Failure
 }
 
+// Look notes that a look at a target begins. It does not see what Gates decide from here on: for these the target stays
+// pending until the next look.
+func (t *Tally) Look(key target.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.targets[key] {
+		t.targets[key][i].woken = false
+	}
+}
+
 // Put replaces the outcomes of a target, one for each Gate that governs it, and keeps the
 // slice. A failure for the same reason as before keeps its time.
 func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, was := range t.targets[key] {
+		if !was.woken {
+			continue
+		}
+		if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Gate == was.Gate }); i >= 0 {
+			entries[i].Pending, entries[i].woken = true, true
+		} else {
+			entries = append(entries, was)
+		}
+	}
 	t.put(key, entries, now)
 }
 
-// put is Put with mu held.
+// put replaces the outcomes of a target. It is called with mu held.
 func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 	if t.expected[key] {
 		delete(t.expected, key)
@@ -151,7 +173,11 @@ func (t *Tally) Drop(key target.Key, gate Gate) {
 }
 
 // Forget forgets a target that is gone.
-func (t *Tally) Forget(key target.Key) { t.Put(key, nil, time.Time{}) }
+func (t *Tally) Forget(key target.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(key, nil, time.Time{})
+}
 
 // Wake notes that a Gate has decided and its targets must be looked at. Until then they
 // are pending.
@@ -165,12 +191,12 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 		for i := range entries {
 			if e := &entries[i]; e.Gate == gate {
 				t.count(*e, key, -1)
-				e.Pending, known = true, true
+				e.Pending, e.woken, known = true, true, true
 				t.count(*e, key, 1)
 			}
 		}
 		if !known {
-			e := Entry{Gate: gate, Pending: true}
+			e := Entry{Gate: gate, Pending: true, woken: true}
 			t.count(e, key, 1)
 			t.store(key, append(entries, e))
 		}

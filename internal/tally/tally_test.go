@@ -52,6 +52,7 @@ func TestAGateThatCloses(t *testing.T) {
 		t.Errorf("it closes: got %+v, want %+v", got, want)
 	}
 	for i := range 3 {
+		all.Look(key(i + 1))
 		all.Put(key(i+1), []tally.Entry{{Gate: gate("a"), Outcome: tally.Held}}, noon)
 	}
 	if got, want := all.Sums(gate("a")), (tally.Sums{Total: 3, Held: 3}); got != want || !changes.settled {
@@ -84,6 +85,16 @@ func TestAGateThatDecidesIsNotSettled(t *testing.T) {
 	all.Wake(gate("a"), []target.Key{key(1)})
 	if got := all.Sums(gate("a")); got.IsSettled() {
 		t.Errorf("before its target is looked at: %+v", got)
+	}
+	for _, entries := range [][]tally.Entry{nil, {{Gate: gate("a")}}} { // by looks that began before
+		all.Put(key(1), entries, noon)
+		if got := all.Sums(gate("a")); got.IsSettled() || got.Total != 1 {
+			t.Errorf("after a look that began before: %+v", got)
+		}
+	}
+	all.Look(key(1))
+	if got := all.Sums(gate("a")); got.IsSettled() {
+		t.Errorf("while its target is looked at: %+v", got)
 	}
 	all.Put(key(1), []tally.Entry{{Gate: gate("a"), Outcome: tally.Held}}, noon)
 	if got := all.Sums(gate("a")); !got.IsSettled() {
@@ -171,16 +182,22 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 	model := map[target.Key][]tally.Entry{}
 	gates := []tally.Gate{gate("a"), gate("b"), gate("c")}
 	awaits := map[tally.Gate]bool{}
+	woken := map[target.Key][]tally.Gate{}
 	for range 2000 {
 		k := key(random.IntN(6))
 		gate := gates[random.IntN(3)]
-		switch random.IntN(6) {
-		case 0:
+		switch random.IntN(8) {
+		case 0, 6, 7:
+			all.Look(k)
+			delete(woken, k)
+			continue
+		case 2:
 			all.Await(gate)
 			awaits[gate] = true
 		case 1:
 			all.Wake(gate, []target.Key{k})
 			delete(awaits, gate)
+			woken[k] = append(woken[k], gate)
 			if i := slices.IndexFunc(model[k], func(e tally.Entry) bool { return e.Gate == gate }); i >= 0 {
 				model[k][i].Pending = true
 			} else {
@@ -198,8 +215,20 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 				}
 				entries = append(entries, e)
 			}
+			before := model[k]
 			model[k] = slices.Clone(entries)
 			all.Put(k, entries, noon)
+			for _, e := range before {
+				if !slices.Contains(woken[k], e.Gate) {
+					continue
+				}
+				i := slices.IndexFunc(entries, func(now tally.Entry) bool { return now.Gate == e.Gate })
+				if i < 0 {
+					model[k] = append(model[k], e)
+				} else {
+					model[k][i].Pending = true
+				}
+			}
 		}
 		unsettled := 0
 		for _, gate := range gates {
