@@ -364,17 +364,22 @@ func TestStrictOnAndOffLeavesTheRenewalToCertManager(t *testing.T) {
 	w.expectRenewal(www, atMargin, key(g), isDeferred...)
 }
 
-// cert-manager has seen the window and plans another time.
+// ignoreWindow is cert-manager that has seen the window and plans another time.
+func (w *world) ignoreWindow(obj *target.Object) {
+	w.Helper()
+	w.report(obj, func(status map[string]any) { status["renewalTime"] = start.Add(30 * day).Format(time.RFC3339) }, "Ready")
+	w.report(obj, nil, "Ready") // of this generation
+	ready := slices.DeleteFunc(w.reload(obj).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
+	obj.SetConditions(append(ready, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: metav1.NewTime(start), ObservedGeneration: obj.GetGeneration()}))
+	w.Must(cluster.Client.Status().Update(w.Context(), &obj.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
+}
+
 func TestAWindowThatCertManagerIgnoresIsReplacedOnceAndForAll(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	g := w.ClosedGate("production", certificates)
 	w.reconcile(g)
-	w.report(www, func(status map[string]any) { status["renewalTime"] = start.Add(30 * day).Format(time.RFC3339) }, "Ready")
-	w.report(www, nil, "Ready") // of this generation
-	ready := slices.DeleteFunc(w.reload(www).GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
-	www.SetConditions(append(ready, metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready", LastTransitionTime: metav1.NewTime(start), ObservedGeneration: www.GetGeneration()}))
-	w.Must(cluster.Client.Status().Update(w.Context(), &www.Unstructured, client.FieldOwner("cert-manager-certificates-readiness")))
+	w.ignoreWindow(www)
 	for range 3 {
 		w.reconcile(g)
 		w.expectRenewal(www, "never", key(g), "Approved=False GateClosed", "RenewalConfigInvalid=True WindowIgnored", "RenewalDeferred=True OutsideAllowedWindow")

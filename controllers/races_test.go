@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -197,6 +199,77 @@ func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 	if sums := w.memory.tally.Sums(tallied(g)); !sums.IsSettled() || sums.Held != 1 {
 		t.Errorf("after the next look: %+v", sums)
 	}
+}
+
+// A Gate has closed, opened and closed again. The cache of Gates still has the second, the one of targets what the first has held.
+func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.ClosedGate("nights", named("apps"))
+	w.reconcile(g)
+	w.open(g, start)
+	_, err := w.decideOn(client.ObjectKeyFromObject(g))
+	w.Must(err)
+	open := w.read(client.ObjectKeyFromObject(g))
+	w.close(g, w.in(hours(1)))
+	_, err = w.decideOn(client.ObjectKeyFromObject(g))
+	w.Must(err)
+	fresh := w.Client
+	w.Client = staleGates{fresh, open}
+	w.woken.Targets(queue.Change, target.KeyOf(app))
+	w.Must(w.lookAtWoken())
+	if w.expectHolder(app, g); w.soonest[target.KeyOf(app)] != cacheDelay {
+		t.Errorf("it is looked at again after %s", w.soonest[target.KeyOf(app)])
+	}
+	w.Client = fresh
+	w.open(g, w.in(hours(2)))
+	w.reconcile(g)
+	w.expectFree(app)
+}
+
+// Another shard tells what becomes of a Certificate. It is not looked at again at once until that shard has told.
+func TestAWindowThatCertManagerIgnoresIsToldByOneShard(t *testing.T) {
+	w := newWorld(t)
+	www := w.certificate("www", nil)
+	a, g := w.ClosedGate("a", certificates), w.ClosedGate("b", certificates)
+	w.reconcile(a)
+	w.reconcile(g)
+	w.ignoreWindow(www)
+	w.AllGates, w.Client = cluster.Client, staleGates{w.Client, w.read(client.ObjectKeyFromObject(g))}
+	w.woken.Targets(queue.Change, target.KeyOf(www))
+	w.writes.take("")
+	w.Must(w.lookAtWoken())
+	if again, wrote := w.soonest[target.KeyOf(www)], w.writes.take("Certificate/www"); again < cacheDelay || len(wrote) > 0 {
+		t.Errorf("it is looked at again after %s, written %q", again, wrote)
+	}
+}
+
+// staleGates is a cache that has one Gate, as it was.
+type staleGates struct {
+	client.Client
+	stale *v1alpha1.Gate
+}
+
+// Get implements client.Client.
+func (c staleGates) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	g, ok := obj.(*v1alpha1.Gate)
+	switch {
+	case !ok:
+		return c.Client.Get(ctx, key, obj, opts...)
+	case key != client.ObjectKeyFromObject(c.stale):
+		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("gates").GroupResource(), key.Name)
+	}
+	c.stale.DeepCopyInto(g)
+	return nil
+}
+
+// List implements client.Client.
+func (c staleGates) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if gates, ok := list.(*v1alpha1.GateList); ok {
+		gates.Items = []v1alpha1.Gate{*c.stale.DeepCopy()}
+		return nil
+	}
+	return c.Client.List(ctx, list, opts...)
 }
 
 func TestACloseThatSomebodyElseRequestsAtTheSameTimeIsLookedAt(t *testing.T) {
