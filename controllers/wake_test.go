@@ -1,0 +1,50 @@
+package controllers
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+func TestWhatIsToBeHeldComesFirstInTheQueueOfTargets(t *testing.T) {
+	q := newQueues(runtimectrl.GetDefaultRateLimiter)
+	defer q.targets.ShutDown()
+	key := func(name string) target.Key { return target.Key{NamespacedName: types.NamespacedName{Name: name}} }
+	q.Targets(queue.Resync, key("resync"), key("again"))
+	q.Targets(queue.Tell, key("tell"))
+	q.Targets(queue.Release, key("first release"), key("second release"))
+	q.Targets(queue.Release, key("release of another gate"))
+	q.Targets(queue.Hold, key("hold"))
+	q.Urge(key("again")) // it waits, and gets urgent
+	var got []string
+	for q.targets.Len() > 0 {
+		item, _ := q.targets.Get()
+		got = append(got, item.Name)
+		q.targets.Done(item)
+	}
+	equal(t, got, []string{"hold", "again", "first release", "release of another gate", "second release", "tell", "resync"})
+}
+
+// Its event tells earlier.
+func TestATargetIsLookedAtLaterWhileItsKindIsRead(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	w.Targets = notRead{w.Targets}
+	w.woken.Targets(queue.Change, target.KeyOf(app))
+	w.Must(w.lookAtWoken())
+	if after := w.soonest[target.KeyOf(app)]; after != cacheDelay {
+		t.Errorf("it is looked at again after %s", after)
+	}
+}
+
+// notRead is a cache that is being filled.
+type notRead struct{ TargetReader }
+
+// Get implements TargetReader.
+func (notRead) Get(context.Context, target.Key) (*target.Object, error) { return nil, errNotRead }
