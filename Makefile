@@ -9,7 +9,7 @@ SHELL := /usr/bin/env bash
 export CGO_ENABLED := 0
 
 # The Go modules of the repository, quick ones first. tests/tools has some as well, which build programs of others.
-MODULES := api tests/bench .
+MODULES := api tests/bench release .
 
 # The packages whose tests need no API server; a test in tests/house knows if one is missing.
 PURE := ./internal/... ./cmd/... ./receivers/... ./tests/house/... ./tests/chaos/checker/...
@@ -79,6 +79,13 @@ lint: ## Lint all modules.
 .PHONY: build
 build: ## Build the controller and the kubectl plugin into bin.
 	go build -o bin/ . ./cmd/...
+
+# The same commit, version and Go give the same image, so the Go is one.
+.PHONY: image
+image: export GOTOOLCHAIN := $(shell awk '$$1 == "toolchain" {print $$2}' go.mod)
+image: ## Build the image into dist/image, and as a tar. VERSION is its tag, PUSH=registry/repository pushes it.
+	@go -C release build -o "$(CURDIR)/bin/release" .
+	@bin/release $(if $(VERSION),-version "$(VERSION)") $(if $(PUSH),-push "$(PUSH)") image
 
 .PHONY: bench
 bench: ## Measure everything and write docs/benchmarks.md. BENCH has flags, such as -quick.

@@ -2,6 +2,8 @@ module github.com/fluxcd/gating-controller
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace github.com/fluxcd/gating-controller/api => ./api
 
 require (

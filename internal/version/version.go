@@ -8,12 +8,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// String returns the version of the module, which is (devel) for what is built from a
-// working tree, and that of the time zone data.
+// release is the version of a release, which its linker sets.
+var release string
+
+// String returns the version of the release, and that of the time zone data. What is built otherwise has the version of the module,
+// which is (devel) for what is built from a working tree.
 func String() string {
-	module := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		module = info.Main.Version
+	version := release
+	if info, ok := debug.ReadBuildInfo(); version == "" && ok {
+		version = info.Main.Version
 	}
-	return fmt.Sprintf("%s, time zone data %s", module, tz.Version())
+	if version == "" {
+		version = "(devel)"
+	}
+	return fmt.Sprintf("%s, time zone data %s", version, tz.Version())
 }

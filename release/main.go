@@ -1,0 +1,40 @@
+// Command release builds what others install: the image, and later all that a release consists of.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to stop
+	}
+}
+
+// run does what the command line says.
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	root := flags.String("root", ".", "The folder of the repository.")
+	version := flags.String("version", "", "The version that is built. The default is what git describe says.")
+	out := flags.String("out", "dist", "The folder that is written.")
+	push := flags.String("push", "", "Where to push the image, as registry/repository, with the version as its tag. The default is not to.")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 || flags.Arg(0) != "image" {
+		return errors.New("it takes one argument, what to build: image")
+	}
+	s, err := sourceIn(ctx, *root, *version)
+	if err != nil {
+		return err
+	}
+	return s.writeImage(ctx, *out, *push)
+}

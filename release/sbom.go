@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// bom returns the bill of materials of a Go program, which lists itself and the modules that it is built from, as JSON of CycloneDX.
+func (s source) bom(program string) ([]byte, error) {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+	self := componentOf(cdx.ComponentTypeApplication, info.Main.Path, s.version)
+	components := []cdx.Component{componentOf(cdx.ComponentTypeLibrary, "std", info.GoVersion)}
+	direct := []string{components[0].BOMRef}
+	for _, dep := range info.Deps {
+		c := ofModule(dep)
+		components = append(components, c)
+		direct = append(direct, c.BOMRef)
+	}
+	b := cdx.NewBOM()
+	b.Metadata = &cdx.Metadata{Timestamp: s.at.Format(time.RFC3339), Component: &self}
+	b.Components = &components
+	b.Dependencies = &[]cdx.Dependency{{Ref: self.BOMRef, Dependencies: &direct}}
+	var raw bytes.Buffer
+	if err := cdx.NewBOMEncoder(&raw, cdx.BOMFileFormatJSON).SetPretty(true).Encode(b); err != nil {
+		return nil, err
+	}
+	return raw.Bytes(), nil
+}
+
+// ofModule returns what is built of a module, which may be in the place of another.
+func ofModule(m *debug.Module) cdx.Component {
+	if m.Replace != nil {
+		m = m.Replace
+	}
+	return componentOf(cdx.ComponentTypeLibrary, m.Path, m.Version)
+}
+
+func componentOf(kind cdx.ComponentType, path, version string) cdx.Component {
+	purl := fmt.Sprintf("pkg:golang/%s@%s", path, version)
+	return cdx.Component{BOMRef: purl, Type: kind, Name: path, Version: version, PackageURL: purl}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// module is the product.
+const module = "github.com/fluxcd/gating-controller"
+
+// platforms are those that an image is built for.
+var platforms = []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
+
+// source is a commit that is built.
+type source struct {
+	// root is the folder of the repository.
+	root string
+	// version as a tag of an image and as the program tells it, such as v0.1.0.
+	version string
+	// commit is its hash, and at when it was made. Nothing that is built has another time.
+	commit string
+	at     time.Time
+}
+
+// isVersion are the versions that are tags of images, too.
+var isVersion = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+
+// sourceIn returns the commit that is checked out. A version that is not given is what git describe says, which ends with -dirty if
+// something is not committed.
+func sourceIn(ctx context.Context, root, version string) (source, error) {
+	s := source{root: root, version: version}
+	described, err := s.git(ctx, "log", "-1", "--format=%H %ct")
+	if err != nil {
+		return s, err
+	}
+	commit, seconds, _ := strings.Cut(described, " ")
+	at, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return s, err
+	}
+	s.commit, s.at = commit, time.Unix(at, 0).UTC()
+	if s.version == "" {
+		if s.version, err = s.git(ctx, "describe", "--tags", "--always", "--dirty"); err != nil {
+			return s, err
+		}
+	}
+	if !isVersion.MatchString(s.version) {
+		return s, fmt.Errorf("version %q: it is the tag of the image, which has letters, digits, '.', '_' and '-' only", s.version)
+	}
+	return s, nil
+}
+
+func (s source) git(ctx context.Context, args ...string) (string, error) {
+	return output(exec.CommandContext(ctx, "git", append([]string{"-C", s.root}, args...)...)) //nolint:gosec // arguments of ours
+}
+
+// build builds a program of the product, such as "." for the controller. The same commit, version and version of Go give the same
+// file, wherever that happens.
+func (s source) build(ctx context.Context, program string, platform v1.Platform, to string) error {
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", //nolint:gosec // checked by sourceIn
+		"-ldflags", "-s -w -X "+module+"/internal/version.release="+s.version, "-o", to, program)
+	build.Dir = s.root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS="+platform.OS, "GOARCH="+platform.Architecture,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+	_, err = output(build)
+	return err
+}
+
+// output returns what a command prints, and what it complains about as the error.
+func output(command *exec.Cmd) (string, error) {
+	var complaint strings.Builder
+	command.Stderr = &complaint
+	raw, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(command.Args[:2], " "), err, strings.TrimSpace(complaint.String()))
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
