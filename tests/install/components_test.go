@@ -1,0 +1,205 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// addOns are the folders of config that add to config/default, by whether they are components of kustomize.
+var addOns = map[string]bool{
+	"activation": false, "availability": true, "flagger": true, "lock": false, "monitoring": false, "policies": false, "sharding": true, "webhooks": false,
+}
+
+// noAddOns are the other folders of config.
+var noAddOns = []string{"crd", "default", "manager", "rbac", "samples"}
+
+func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
+	entries, err := os.ReadDir(filepath.Join(harness.Root(), "config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, entry := range entries {
+		found = append(found, entry.Name())
+	}
+	want := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(addOns)), noAddOns)))
+	if !slices.Equal(found, want) {
+		t.Errorf("config has %q, the tests know %q", found, want)
+	}
+}
+
+// kustomization writes one of config/default and some add-ons, in this order, and returns its folder.
+func kustomization(t *testing.T, names ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.CopyFS(filepath.Join(folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))); err != nil {
+		t.Fatal(err)
+	}
+	text := "resources:\n- config/default\n"
+	for _, component := range []bool{false, true} {
+		if component {
+			text += "components:\n"
+		}
+		for _, name := range names {
+			if addOns[name] == component {
+				text += "- config/" + name + "\n"
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// objects are those that kustomize makes, by kind, namespace and name.
+type objects map[string]*unstructured.Unstructured
+
+func rendered(ctx context.Context, folder string) (objects, error) {
+	out, err := cluster.Kubectl(ctx, "kustomize", folder)
+	if err != nil {
+		return nil, err
+	}
+	all := objects{}
+	for _, document := range strings.Split(out, "\n---\n") {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &obj.Object); err != nil {
+			return nil, err
+		}
+		key := fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+		if all[key] != nil {
+			return nil, fmt.Errorf("there are two of %s", key)
+		}
+		if all[key] = obj; obj.GetKind() == "Deployment" {
+			flags(obj)
+		}
+	}
+	return all, nil
+}
+
+// flags returns those of the controller in a Deployment, and its ports. It sorts them: only their order says which add-on came first.
+func flags(deployment *unstructured.Unstructured) []string {
+	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	controller, _ := containers[0].(map[string]any)
+	var all []string
+	for _, field := range []string{"args", "ports"} {
+		list, _ := controller[field].([]any)
+		slices.SortFunc(list, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		for _, item := range list {
+			all = append(all, fmt.Sprint(item))
+		}
+	}
+	if err := unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		panic(err) // what was read is written
+	}
+	return all
+}
+
+// Whoever takes two add-ons, or all, has what each of them adds by itself, in either order.
+func TestAddOnsComposeInAnyCombination(t *testing.T) {
+	alone := map[string]objects{}
+	for name := range addOns {
+		var err error
+		if alone[name], err = rendered(t.Context(), kustomization(t, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := slices.Sorted(maps.Keys(addOns))
+	sets := [][]string{names}
+	for i := range names {
+		for k := range i {
+			sets = append(sets, []string{names[k], names[i]})
+		}
+	}
+	for _, chosen := range sets {
+		t.Run("with "+strings.Join(chosen, ","), func(t *testing.T) {
+			t.Parallel()
+			together, err := rendered(t.Context(), kustomization(t, chosen...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			backwards := slices.Clone(chosen)
+			slices.Reverse(backwards)
+			if again, err := rendered(t.Context(), kustomization(t, backwards...)); err != nil || !same(together, again) {
+				t.Errorf("in the other order it is something else, %v", err)
+			}
+			for _, name := range chosen {
+				has(t, together, name, alone[name])
+			}
+		})
+	}
+}
+
+// same returns whether the same objects have the same content.
+func same(a, b objects) bool {
+	return maps.EqualFunc(a, b, func(a, b *unstructured.Unstructured) bool { return fmt.Sprint(a.Object) == fmt.Sprint(b.Object) })
+}
+
+// has checks that what an add-on makes by itself is there. The controller may have more flags and ports.
+func has(t *testing.T, together objects, name string, alone objects) {
+	t.Helper()
+	for key, obj := range alone {
+		there := together[key]
+		switch {
+		case there == nil:
+			t.Errorf("%s: %s is missing", name, key)
+		case obj.GetKind() == "Deployment":
+			for _, flag := range flags(obj) {
+				if !slices.Contains(flags(there), flag) {
+					t.Errorf("%s: %s lacks %s", name, key, flag)
+				}
+			}
+		case fmt.Sprint(obj.Object) != fmt.Sprint(there.Object):
+			t.Errorf("%s: %s is another one", name, key)
+		}
+	}
+}
+
+func TestEachAddOnIsAppliedAloneAndAllTogether(t *testing.T) {
+	apply := func(folder string) {
+		t.Helper()
+		if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", folder); err != nil || strings.Contains(out, "Warning") {
+			t.Fatalf("%s, %v", out, err)
+		}
+	}
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(rules, []byte(prometheusRules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"apply", "-f", rules}, {"wait", "--for=condition=Established", "--timeout=30s", "-f", rules}} {
+		if _, err := cluster.Kubectl(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(addOns)) {
+		apply(kustomization(t, name))
+	}
+	apply(kustomization(t, slices.Collect(maps.Keys(addOns))...))
+}
+
+// prometheusRules is the definition of what config/monitoring has, without its schema.
+const prometheusRules = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: prometheusrules.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: PrometheusRule, plural: prometheusrules}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`

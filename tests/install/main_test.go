@@ -1,0 +1,13 @@
+// Package install applies what config has to a real API server, in the ways in which people install it.
+package install
+
+import (
+	"os"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+var cluster *harness.ControlPlane
+
+func TestMain(m *testing.M) { os.Exit(harness.RunTests(m, &cluster)) }
