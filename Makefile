@@ -80,12 +80,18 @@ lint: ## Lint all modules.
 build: ## Build the controller and the kubectl plugin into bin.
 	go build -o bin/ . ./cmd/...
 
-# The same commit, version and Go give the same image, so the Go is one.
+# The same commit, version and Go give the same files, so the Go is one.
+image release: export GOTOOLCHAIN := $(shell awk '$$1 == "toolchain" {print $$2}' go.mod)
+
 .PHONY: image
-image: export GOTOOLCHAIN := $(shell awk '$$1 == "toolchain" {print $$2}' go.mod)
 image: ## Build the image into dist/image, and as a tar. VERSION is its tag, PUSH=registry/repository pushes it.
 	@go -C release build -o "$(CURDIR)/bin/release" .
 	@bin/release $(if $(VERSION),-version "$(VERSION)") $(if $(PUSH),-push "$(PUSH)") image
+
+.PHONY: release
+release: ## Build all of a release into dist. VERSION=v0.1.0, PUSH as above, KEY=file signs with a key of cosign.
+	@go -C release build -o "$(CURDIR)/bin/release" .
+	@bin/release -version "$(VERSION)" $(if $(PUSH),-push "$(PUSH)") $(if $(KEY),-key "$(KEY)") release
 
 .PHONY: bench
 bench: ## Measure everything and write docs/benchmarks.md. BENCH has flags, such as -quick.

@@ -115,20 +115,10 @@ func attached(img v1.Image, bom []byte) (v1.Image, error) {
 	return of, nil
 }
 
-// file is one of an image.
-type file struct {
-	mode    int64
-	content []byte
-}
-
 // layer makes a layer of files by their paths. All belong to root and have the time of the commit.
 func (s source) layer(files map[string]file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
-	header := func(h tar.Header) error {
-		h.ModTime, h.Format = s.at, tar.FormatPAX
-		return w.WriteHeader(&h)
-	}
 	made := map[string]bool{}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		parts := strings.Split(path, "/")
@@ -138,15 +128,11 @@ func (s source) layer(files map[string]file) (v1.Layer, error) {
 				continue
 			}
 			made[folder] = true
-			if err := header(tar.Header{Typeflag: tar.TypeDir, Name: folder, Mode: 0o755}); err != nil {
+			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder, Mode: 0o755, ModTime: s.at, Format: tar.FormatPAX}); err != nil {
 				return nil, err
 			}
 		}
-		f := files[path]
-		if err := header(tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: f.mode, Size: int64(len(f.content))}); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.content); err != nil {
+		if err := s.add(w, path, files[path]); err != nil {
 			return nil, err
 		}
 	}

@@ -268,8 +268,8 @@ func TestBadInputIsOneClearError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing to build":     {nil, "it takes one argument, what to build: image"},
-		"something unknown":    {[]string{"chart"}, "it takes one argument, what to build: image"},
+		"nothing to build":     {nil, "it takes one argument, what to build: image or release"},
+		"something unknown":    {[]string{"chart"}, "it takes one argument, what to build: image or release"},
 		"a version with a /":   {[]string{"-root", "..", "-version", "v1/2", "image"}, `version "v1/2": it is the tag of the image`},
 		"no repository of git": {[]string{"-root", t.TempDir(), "image"}, "not a git repository"},
 		"no place to push":     {[]string{"-root", "..", "-version", "v1", "-out", t.TempDir(), "-push", "UPPER/case", "image"}, "UPPER/case"},

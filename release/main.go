@@ -1,4 +1,4 @@
-// Command release builds what others install: the image, and later all that a release consists of.
+// Command release builds what others install: the image, or all that a release consists of.
 package main
 
 import (
@@ -26,15 +26,30 @@ func run(ctx context.Context, args []string) error {
 	version := flags.String("version", "", "The version that is built. The default is what git describe says.")
 	out := flags.String("out", "dist", "The folder that is written.")
 	push := flags.String("push", "", "Where to push the image, as registry/repository, with the version as its tag. The default is not to.")
+	key := flags.String("key", "", "The file of a private key of cosign to sign with. Its password is in COSIGN_PASSWORD.")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || flags.Arg(0) != "image" {
-		return errors.New("it takes one argument, what to build: image")
+	if flags.NArg() != 1 || flags.Arg(0) != "image" && flags.Arg(0) != "release" {
+		return errors.New("it takes one argument, what to build: image or release")
 	}
 	s, err := sourceIn(ctx, *root, *version)
 	if err != nil {
 		return err
 	}
-	return s.writeImage(ctx, *out, *push)
+	tag, err := s.tagIn(*push)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*out, 0o755); err != nil { //nolint:gosec // others may read what is built
+		return err
+	}
+	if flags.Arg(0) == "release" {
+		return s.writeRelease(ctx, *out, *push, *key)
+	}
+	img, err := s.writeImage(ctx, *out)
+	if err != nil || *push == "" {
+		return err
+	}
+	return img.push(ctx, tag)
 }

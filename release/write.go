@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"context"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,47 +17,27 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// writeImage builds the image and writes it as an OCI layout, in the folder image, and as a tar of that, image.tar. It pushes it
-// as well if there is a repository for it.
-func (s source) writeImage(ctx context.Context, out, repository string) error {
-	tag, err := s.tagIn(repository)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // others may read what is built
-		return err
-	}
+// writeImage builds the image and writes it as an OCI layout, in the folder image, and as a tar of that, image.tar.
+func (s source) writeImage(ctx context.Context, out string) (img image, err error) {
 	var all []built
 	for _, platform := range platforms {
-		b, err := s.buildFor(ctx, platform)
+		b, err := s.buildFor(ctx, ".", platform)
 		if err != nil {
-			return err
+			return img, err
 		}
 		all = append(all, b)
 	}
-	img, err := s.assemble(all)
-	if err != nil {
-		return err
+	if img, err = s.assemble(all); err != nil {
+		return img, err
 	}
 	folder := filepath.Join(out, "image")
 	if err := os.RemoveAll(folder); err != nil {
-		return err
+		return img, err
 	}
 	if err := img.write(folder, s.version); err != nil {
-		return err
+		return img, err
 	}
-	if err := s.archive(folder, folder+".tar"); err != nil {
-		return err
-	}
-	digest, err := img.index.Digest()
-	if err != nil {
-		return err
-	}
-	fmt.Println(digest)
-	if repository == "" {
-		return nil
-	}
-	return img.push(ctx, tag)
+	return img, s.archive(folder, folder+".tar")
 }
 
 // tagIn returns where to push the image, nothing if it is not to be pushed.
@@ -69,15 +48,15 @@ func (s source) tagIn(repository string) (name.Tag, error) {
 	return name.NewTag(repository+":"+s.version, name.StrictValidation)
 }
 
-// buildFor builds the program for a platform, and what it consists of.
-func (s source) buildFor(ctx context.Context, platform v1.Platform) (b built, err error) {
+// buildFor builds a program of the product for a platform, and what it consists of.
+func (s source) buildFor(ctx context.Context, program string, platform v1.Platform) (b built, err error) {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return b, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, program)
-	if err := s.build(ctx, ".", platform, path); err != nil {
+	path := filepath.Join(folder, "program")
+	if err := s.build(ctx, program, platform, path); err != nil {
 		return b, err
 	}
 	b.platform = platform
@@ -123,12 +102,7 @@ func (s source) archive(folder, to string) (err error) {
 		if err != nil {
 			return err
 		}
-		header := tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o644, Size: int64(len(content)), ModTime: s.at, Format: tar.FormatPAX}
-		if err := w.WriteHeader(&header); err != nil {
-			return err
-		}
-		_, err = w.Write(content)
-		return err
+		return s.add(w, path, file{0o644, content})
 	})
 	if err != nil {
 		return err
@@ -136,10 +110,9 @@ func (s source) archive(folder, to string) (err error) {
 	return w.Close()
 }
 
-// push pushes an image and what is attached to it. Who may do so is known from the configuration of Docker, as everywhere.
+// push pushes an image and what is attached to it.
 func (i image) push(ctx context.Context, tag name.Tag) error {
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	if err := remote.WriteIndex(tag, i.index, options...); err != nil {
+	if err := remote.WriteIndex(tag, i.index, options(ctx)...); err != nil {
 		return err
 	}
 	for _, bom := range i.boms {
@@ -147,9 +120,18 @@ func (i image) push(ctx context.Context, tag name.Tag) error {
 		if err != nil {
 			return err
 		}
-		if err := remote.Write(tag.Context().Digest(digest.String()), bom, options...); err != nil {
+		if err := pushImage(ctx, tag.Context().Digest(digest.String()), bom); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func pushImage(ctx context.Context, to name.Reference, img v1.Image) error {
+	return remote.Write(to, img, options(ctx)...)
+}
+
+// options are those of all requests to a registry. Who may push is known from the configuration of Docker, as everywhere.
+func options(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }

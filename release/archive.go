@@ -1,0 +1,58 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+)
+
+// file is one of an archive or of an image.
+type file struct {
+	mode    int64
+	content []byte
+}
+
+// add writes a file to a tar. It belongs to root and has the time of the commit.
+func (s source) add(w *tar.Writer, path string, f file) error {
+	header := tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: f.mode, Size: int64(len(f.content)), ModTime: s.at, Format: tar.FormatPAX}
+	if err := w.WriteHeader(&header); err != nil {
+		return err
+	}
+	_, err := w.Write(f.content)
+	return err
+}
+
+// tarOf returns files as a tar.gz.
+func (s source) tarOf(names []string, files map[string]file) ([]byte, error) {
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	w := tar.NewWriter(compressed)
+	for _, name := range names {
+		if err := s.add(w, name, files[name]); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	err := compressed.Close()
+	return packed.Bytes(), err
+}
+
+// zipOf returns files as a zip.
+func (s source) zipOf(names []string, files map[string]file) ([]byte, error) {
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	for _, name := range names {
+		in, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: s.at})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := in.Write(files[name].content); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return packed.Bytes(), err
+}

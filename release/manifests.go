@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"sigs.k8s.io/kustomize/api/krusty"
+	kustomize "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// Media types of an artifact of Flux, see https://fluxcd.io/flux/cheatsheets/oci-artifacts/.
+const (
+	fluxConfig  types.MediaType = "application/vnd.cncf.flux.config.v1+json"
+	fluxContent types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
+)
+
+// notReleased are the folders of config that are no part of what is installed: others have them in them, or they are examples.
+var notReleased = []string{"crd", "manager", "rbac", "samples"}
+
+// manifests is the folder config as it is released.
+type manifests struct {
+	folder string
+}
+
+// manifestsOf copies the folder config to a place and sets the image in it: its version, and its repository if it is in another one.
+func (s source) manifestsOf(folder, repository string) (manifests, error) {
+	m := manifests{folder}
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config"))); err != nil {
+		return m, err
+	}
+	path := filepath.Join(folder, "manager", "kustomization.yaml")
+	raw, err := os.ReadFile(path) //nolint:gosec // copied above
+	if err != nil {
+		return m, err
+	}
+	var k kustomize.Kustomization
+	if err := yaml.UnmarshalStrict(raw, &k); err != nil {
+		return m, err
+	}
+	if len(k.Images) != 1 {
+		return m, fmt.Errorf("%s: it sets %d images, not one", path, len(k.Images))
+	}
+	k.Images[0].NewName, k.Images[0].NewTag = repository, s.version
+	if raw, err = yaml.Marshal(k); err != nil {
+		return m, err
+	}
+	return m, os.WriteFile(path, raw, 0o644) //nolint:gosec // for all to read
+}
+
+// render returns what kustomize makes of one of the folders.
+func (m manifests) render(name string) ([]byte, error) {
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(m.folder, name))
+	if err != nil {
+		return nil, fmt.Errorf("config/%s: %w", name, err)
+	}
+	return made.AsYaml()
+}
+
+// addOns returns the folders whose objects are applied by themselves. Components of kustomize change those of others.
+func (m manifests) addOns() ([]string, error) {
+	entries, err := os.ReadDir(m.folder)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if name := entry.Name(); name == "default" || slices.Contains(notReleased, name) {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(m.folder, entry.Name(), "kustomization.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		var k kustomize.Kustomization
+		if err := yaml.UnmarshalStrict(raw, &k); err != nil {
+			return nil, err
+		}
+		if k.Kind != kustomize.ComponentKind {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
+// write writes install.yaml, and a file for each add-on, into a folder. It returns the names of these files.
+func (m manifests) write(folder string) ([]string, error) {
+	names, err := m.addOns()
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, name := range append([]string{"default"}, names...) {
+		raw, err := m.render(name)
+		if err != nil {
+			return nil, err
+		}
+		file := strings.Replace(name, "default", "install", 1) + ".yaml"
+		if err := os.WriteFile(filepath.Join(folder, file), raw, 0o644); err != nil { //nolint:gosec // for all to read
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// pack returns the folder as a tar.gz, as an OCIRepository takes it.
+func (s source) pack(m manifests) ([]byte, error) {
+	var names []string
+	files := map[string]file{}
+	err := fs.WalkDir(os.DirFS(m.folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(m.folder, path)) //nolint:gosec // one of the folder
+		if err != nil {
+			return err
+		}
+		names, files[path] = append(names, path), file{0o644, content}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.tarOf(names, files)
+}
+
+// artifact makes what an OCIRepository of Flux takes of a tar.gz of manifests.
+func (s source) artifact(packed []byte) (v1.Image, error) {
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), fluxConfig)
+	img, err := mutate.AppendLayers(img, static.NewLayer(packed, fluxContent))
+	if err != nil {
+		return nil, err
+	}
+	annotated, _ := mutate.Annotations(img, map[string]string{
+		"org.opencontainers.image.created": s.at.Format("2006-01-02T15:04:05Z"), "org.opencontainers.image.source": "https://" + module,
+		"org.opencontainers.image.revision": s.version + "@sha1:" + s.commit,
+	}).(v1.Image)
+	return annotated, nil
+}

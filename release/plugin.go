@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// plugin is the program of the kubectl plugin.
+const plugin = "kubectl-gate"
+
+// laptops are what the plugin is built for.
+var laptops = []v1.Platform{
+	{OS: "darwin", Architecture: "amd64"}, {OS: "darwin", Architecture: "arm64"}, {OS: "linux", Architecture: "amd64"},
+	{OS: "linux", Architecture: "arm64"}, {OS: "windows", Architecture: "amd64"}, {OS: "windows", Architecture: "arm64"},
+}
+
+// krewPlatform is where krew finds the plugin for a platform.
+type krewPlatform struct {
+	Selector struct {
+		MatchLabels map[string]string `json:"matchLabels"`
+	} `json:"selector"`
+	URI    string `json:"uri"`
+	SHA256 string `json:"sha256"`
+	Bin    string `json:"bin"`
+}
+
+// writePlugin builds the plugin for platforms, and writes an archive for each, its bill of materials, and the manifest for krew. It returns the
+// names of these files.
+func (s source) writePlugin(ctx context.Context, folder string, platforms []v1.Platform) ([]string, error) {
+	license, err := os.ReadFile(filepath.Join(s.root, "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	var all []krewPlatform
+	for _, platform := range platforms {
+		b, err := s.buildFor(ctx, "./cmd/"+plugin, platform)
+		if err != nil {
+			return nil, err
+		}
+		bin, ending, pack := plugin, ".tar.gz", s.tarOf
+		if platform.OS == "windows" {
+			bin, ending, pack = plugin+".exe", ".zip", s.zipOf
+		}
+		packed, err := pack([]string{"LICENSE", bin}, map[string]file{"LICENSE": {0o644, license}, bin: {0o755, b.binary}})
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("%s_%s_%s_%s", plugin, s.version, platform.OS, platform.Architecture)
+		for file, content := range map[string][]byte{name + ending: packed, name + ".cdx.json": b.bom} {
+			if err := os.WriteFile(filepath.Join(folder, file), content, 0o644); err != nil { //nolint:gosec // for all to read
+				return nil, err
+			}
+			files = append(files, file)
+		}
+		found := krewPlatform{URI: s.download(name + ending), SHA256: sum(packed), Bin: bin}
+		found.Selector.MatchLabels = map[string]string{"os": platform.OS, "arch": platform.Architecture}
+		all = append(all, found)
+	}
+	slices.Sort(files)
+	return append(files, "gate.yaml"), s.writeKrew(filepath.Join(folder, "gate.yaml"), all)
+}
+
+// download is where a file of the release is found.
+func (s source) download(file string) string {
+	return fmt.Sprintf("https://%s/releases/download/%s/%s", module, s.version, file)
+}
+
+// writeKrew writes the manifest that krew installs the plugin by, see https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/.
+func (s source) writeKrew(path string, platforms []krewPlatform) error {
+	raw, err := yaml.Marshal(map[string]any{
+		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": "gate"},
+		"spec": map[string]any{
+			"version": s.version, "homepage": "https://" + module, "shortDescription": "Preview when a Gate is open",
+			"description": "Shows when Gates open and close, before they are in a cluster.\n", "platforms": platforms,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, raw, 0o644) //nolint:gosec // for all to read
+}
+
+func sum(content []byte) string {
+	of := sha256.Sum256(content)
+	return hex.EncodeToString(of[:])
+}

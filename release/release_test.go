@@ -1,0 +1,326 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+	"sigs.k8s.io/yaml"
+)
+
+// here is the repository, as a release that is committed.
+func here(t *testing.T) source {
+	t.Helper()
+	s, err := sourceIn(t.Context(), "..", "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestWhatIsInstalledIsOfTheRelease(t *testing.T) {
+	for repository, image := range map[string]string{"": "fluxcd/gating-controller:v1.2.3", "localhost:5000/mirror/gating": "localhost:5000/mirror/gating:v1.2.3"} {
+		m, err := here(t).manifestsOf(filepath.Join(t.TempDir(), "config"), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := t.TempDir()
+		files, err := m.write(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(files)
+		if want := []string{"activation.yaml", "install.yaml", "lock.yaml", "monitoring.yaml", "policies.yaml", "webhooks.yaml"}; !slices.Equal(files, want) {
+			t.Errorf("files %q, want %q", files, want)
+		}
+		install := read(t, filepath.Join(out, "install.yaml"))
+		for _, want := range []string{"image: " + image + "\n", "kind: CustomResourceDefinition", "name: gates.gating.toolkit.fluxcd.io", "kind: Deployment"} {
+			if !strings.Contains(install, want) {
+				t.Errorf("install.yaml has no %q", want)
+			}
+		}
+	}
+}
+
+// packed returns the files of a tar.gz or a zip.
+func packed(t *testing.T, path string) map[string]string {
+	t.Helper()
+	raw := []byte(read(t, path))
+	files := map[string]string{}
+	if strings.HasSuffix(path, ".zip") {
+		r, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.File {
+			in, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := io.ReadAll(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[f.Name] = string(content)
+		}
+		return files
+	}
+	uncompressed, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(uncompressed); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = string(content)
+	}
+}
+
+func TestThePluginIsFoundByKrewAndRuns(t *testing.T) {
+	s, out := here(t), t.TempDir()
+	own := v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
+	files, err := s.writePlugin(t.Context(), out, []v1.Platform{own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := "kubectl-gate_v1.2.3_" + own.OS + "_" + own.Architecture + ".tar.gz"
+	if want := []string{strings.TrimSuffix(archive, ".tar.gz") + ".cdx.json", archive, "gate.yaml"}; !slices.Equal(files, want) {
+		t.Errorf("files %q, want %q", files, want)
+	}
+	var manifest struct {
+		Spec struct {
+			Version   string
+			Platforms []krewPlatform
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(out, "gate.yaml"))), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	found := manifest.Spec.Platforms[0]
+	if manifest.Spec.Version != "v1.2.3" || found.Selector.MatchLabels["arch"] != own.Architecture || !strings.HasSuffix(found.URI, "/download/v1.2.3/"+archive) ||
+		found.SHA256 != sum([]byte(read(t, filepath.Join(out, archive)))) {
+		t.Errorf("krew finds %+v", manifest)
+	}
+	content := packed(t, filepath.Join(out, archive))
+	if len(content) != 2 || !strings.Contains(content["LICENSE"], "Apache License") {
+		t.Errorf("it has %d files", len(content))
+	}
+	program := filepath.Join(t.TempDir(), found.Bin)
+	if err := os.WriteFile(program, []byte(content[found.Bin]), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput(); err != nil || !strings.Contains(string(said), "kubectl-gate v1.2.3, time zone data ") {
+		t.Errorf("%s, %v", said, err)
+	}
+}
+
+func TestAZipHasItsFiles(t *testing.T) {
+	raw, err := made.zipOf([]string{"a", "b"}, map[string]file{"a": {0o644, []byte("one")}, "b": {0o755, []byte("two")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a.zip")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := packed(t, path); len(got) != 2 || got["a"] != "one" || got["b"] != "two" {
+		t.Errorf("files %q", got)
+	}
+}
+
+// An OCIRepository of Flux and kubectl both build what is in the archive.
+func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
+	s, folder := here(t), t.TempDir()
+	m, err := s.manifestsOf(filepath.Join(folder, "config"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := s.pack(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(folder, "manifests.tar.gz")
+	if err := os.WriteFile(archive, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	unpacked := t.TempDir()
+	for name, content := range packed(t, archive) {
+		path := filepath.Join(unpacked, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := m.render("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (manifests{unpacked}).render("default"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("it makes something else, %v", err)
+	}
+	img, err := s.artifact(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := img.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Config.MediaType != fluxConfig || manifest.Layers[0].MediaType != fluxContent || manifest.Annotations["org.opencontainers.image.revision"] != "v1.2.3@sha1:"+s.commit {
+		t.Errorf("manifest %+v", manifest)
+	}
+}
+
+func TestChecksumsAndProvenanceAreOfAllFiles(t *testing.T) {
+	out := t.TempDir()
+	for name, content := range map[string]string{"b.yaml": "b", "a.yaml": "a"} {
+		if err := os.WriteFile(filepath.Join(out, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := []string{"b.yaml", "a.yaml"}
+	if err := errors.Join(made.writeChecksums(out, files), made.writeProvenance(out, files)); err != nil {
+		t.Fatal(err)
+	}
+	check := exec.CommandContext(t.Context(), "sha256sum", "--strict", "-c", checksums)
+	check.Dir = out
+	if said, err := check.CombinedOutput(); err != nil || string(said) != "a.yaml: OK\nb.yaml: OK\n" {
+		t.Errorf("%s, %v", said, err)
+	}
+	var statement struct {
+		Type    string `json:"_type"`
+		Subject []struct {
+			Name   string
+			Digest map[string]string
+		}
+		Predicate struct {
+			BuildDefinition struct {
+				ResolvedDependencies []struct{ Digest map[string]string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(out, "provenance.intoto.json"))), &statement); err != nil {
+		t.Fatal(err)
+	}
+	from := statement.Predicate.BuildDefinition.ResolvedDependencies
+	if len(statement.Subject) != 2 || statement.Subject[0].Digest["sha256"] != sum([]byte("a")) || len(from) != 1 || from[0].Digest["gitCommit"] != made.commit {
+		t.Errorf("statement %+v", statement)
+	}
+}
+
+// keyFile writes a key as cosign keeps it.
+func keyFile(t *testing.T, password string) (string, *ecdsa.PublicKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := encrypted.Encrypt(der, []byte(password))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cosign.key")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: sealed}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, &key.PublicKey
+}
+
+func TestASignatureIsThatOfTheKey(t *testing.T) {
+	path, public := keyFile(t, "secret")
+	t.Setenv("COSIGN_PASSWORD", "secret")
+	s, err := signerOf(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := filepath.Join(t.TempDir(), checksums)
+	if err := errors.Join(os.WriteFile(signed, []byte("content"), 0o600), s.file(signed)); err != nil {
+		t.Fatal(err)
+	}
+	signature, err := base64.StdEncoding.DecodeString(read(t, signed+".sig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, other := sha256.Sum256([]byte("content")), sha256.Sum256([]byte("other content"))
+	if !ecdsa.VerifyASN1(public, digest[:], signature) || ecdsa.VerifyASN1(public, other[:], signature) {
+		t.Error("it is not one of the content")
+	}
+	t.Setenv("COSIGN_PASSWORD", "wrong")
+	if _, err := signerOf(path); err == nil || !strings.Contains(err.Error(), "COSIGN_PASSWORD does not decrypt it") {
+		t.Errorf("with another password: %v", err)
+	}
+	if _, err := signerOf(filepath.Join("..", "LICENSE")); err == nil || !strings.Contains(err.Error(), "it is no private key of cosign") {
+		t.Errorf("of a file that is none: %v", err)
+	}
+}
+
+func TestOnlyACommittedVersionIsReleased(t *testing.T) {
+	folder := t.TempDir()
+	for _, args := range [][]string{
+		{"init", "-q"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "first"},
+	} {
+		if _, err := output(exec.CommandContext(t.Context(), "git", append([]string{"-C", folder}, args...)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for version, want := range map[string]string{"v1.2.3": "", "v1.2.3-rc.1": "", "1.2.3": `version "1.2.3"`, "v1.2": `version "v1.2"`, "": "that of a release is like v0.1.0"} {
+		s, err := sourceIn(t.Context(), folder, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.mayRelease(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("version %q: %v", version, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sourceIn(t.Context(), folder, "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.mayRelease(t.Context()); err == nil || !strings.Contains(err.Error(), "not everything is committed: ?? new") {
+		t.Errorf("with a file that is not committed: %v", err)
+	}
+}
