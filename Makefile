@@ -91,6 +91,7 @@ image: ## Build the image into dist/image, and as a tar. VERSION is its tag, PUS
 .PHONY: release
 release: ## Build all of a release into dist. VERSION=v0.1.0, PUSH as above, KEY=file signs with a key of cosign.
 	@go -C release build -o "$(CURDIR)/bin/release" .
+	@rm -rf dist
 	@bin/release -version "$(VERSION)" $(if $(PUSH),-push "$(PUSH)") $(if $(KEY),-key "$(KEY)") release
 
 .PHONY: bench

@@ -24,6 +24,9 @@ func (s source) writeRelease(ctx context.Context, out, repository, key string) e
 	if err := s.mayRelease(ctx); err != nil {
 		return err
 	}
+	if entries, err := os.ReadDir(out); err != nil || len(entries) > 0 {
+		return errors.Join(err, fmt.Errorf("%s: it is not empty, and a release has nothing of another one", out))
+	}
 	sign, err := signerOf(key)
 	if err != nil {
 		return err

@@ -10,4 +10,6 @@ import (
 
 var cluster *harness.ControlPlane
 
-func TestMain(m *testing.M) { os.Exit(harness.RunTests(m, &cluster)) }
+func TestMain(m *testing.M) {
+	os.Exit(harness.RunTests(m, &cluster, "kustomize-controller", "source-controller"))
+}

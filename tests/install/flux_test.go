@@ -1,0 +1,112 @@
+package install
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// example returns the block of docs/install.md that begins with the name of a file.
+func example(t *testing.T, file string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```yaml\n(# " + regexp.QuoteMeta(file) + "\n.*?)```\n").FindStringSubmatch(string(page))
+	if found == nil {
+		t.Fatalf("docs/install.md has no %s", file)
+	}
+	return found[1]
+}
+
+// manifests are the files of config, as the archive of a release has them.
+func manifests(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	config := os.DirFS(filepath.Join(harness.Root(), "config"))
+	err := fs.WalkDir(config, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		raw, err := fs.ReadFile(config, path)
+		files[path] = string(raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestTheKustomizationOfThePageIsApplied(t *testing.T) {
+	folder := kustomization(t)
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(example(t, "kustomization.yaml")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", folder); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Kubectl(t.Context(), "-n", harness.RuntimeNamespace, "get", "poddisruptionbudget", "gating-controller"); err != nil {
+		t.Error(err)
+	}
+}
+
+// There is no node, so nothing waits for the Pods.
+func TestFluxInstallsWhatThePageSays(t *testing.T) {
+	ctx := t.Context()
+	for _, start := range []func() (*harness.Process, error){
+		func() (*harness.Process, error) { return cluster.StartSourceController(ctx) },
+		func() (*harness.Process, error) { return cluster.StartKustomizeController(ctx) },
+	} {
+		process, err := start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = process.Stop() })
+	}
+	registry := harness.StartRegistry()
+	t.Cleanup(registry.Stop)
+	if err := registry.Push("gating-controller-manifests", "v0.1.0", manifests(t)); err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flux-system"}}
+	if err := client.IgnoreAlreadyExists(cluster.Client.Create(ctx, namespace)); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("oci://REGISTRY/gating-controller-manifests", registry.URL("gating-controller-manifests")+"\n  insecure: true",
+		"  wait: true\n", "").Replace(example(t, "gating-controller.yaml"))
+	path := filepath.Join(t.TempDir(), "gating-controller.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Kubectl(ctx, "apply", "-f", path); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gating-controller", "gating-policies"} {
+		if _, err := cluster.Kubectl(ctx, "-n", "flux-system", "wait", "--for=condition=Ready", "--timeout=60s", "kustomization/"+name); err != nil {
+			out, _ := cluster.Kubectl(ctx, "-n", "flux-system", "get", "kustomizations,ocirepositories", "-o=wide")
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	deployment := &appsv1.Deployment{}
+	if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: "gating-controller"}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	if *deployment.Spec.Replicas != 2 {
+		t.Errorf("%d replicas", *deployment.Spec.Replicas)
+	}
+	if _, err := cluster.Kubectl(ctx, "get", "validatingadmissionpolicy", "gate-edit"); err != nil {
+		t.Error(err)
+	}
+}
