@@ -25,8 +25,8 @@ const (
 	fluxContent types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// notReleased are the folders of config that are no part of what is installed: others have them in them, or they are examples.
-var notReleased = []string{"crd", "manager", "rbac", "samples"}
+// noAddOns are the folders of config that add nothing to config/default.
+var noAddOns = []string{"chart", "crd", "default", "manager", "rbac", "samples"}
 
 // manifests is the folder config as it is released.
 type manifests struct {
@@ -67,7 +67,7 @@ func (m manifests) render(name string) ([]byte, error) {
 	return made.AsYaml()
 }
 
-// addOns returns the folders whose objects are applied by themselves. Components of kustomize change those of others.
+// addOns returns the folders that add to config/default.
 func (m manifests) addOns() ([]string, error) {
 	entries, err := os.ReadDir(m.folder)
 	if err != nil {
@@ -75,25 +75,26 @@ func (m manifests) addOns() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if name := entry.Name(); name == "default" || slices.Contains(notReleased, name) {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join(m.folder, entry.Name(), "kustomization.yaml"))
-		if err != nil {
-			return nil, err
-		}
-		var k kustomize.Kustomization
-		if err := yaml.UnmarshalStrict(raw, &k); err != nil {
-			return nil, err
-		}
-		if k.Kind != kustomize.ComponentKind {
+		if !slices.Contains(noAddOns, entry.Name()) {
 			names = append(names, entry.Name())
 		}
 	}
 	return names, nil
 }
 
-// write writes install.yaml, and a file for each add-on, into a folder. It returns the names of these files.
+// isComponent returns whether an add-on is a component of kustomize, which changes what others make. The others can be applied by
+// themselves.
+func (m manifests) isComponent(addOn string) (bool, error) {
+	raw, err := os.ReadFile(filepath.Join(m.folder, addOn, "kustomization.yaml")) //nolint:gosec // one of the folders
+	if err != nil {
+		return false, err
+	}
+	var k kustomize.Kustomization
+	err = yaml.UnmarshalStrict(raw, &k)
+	return k.Kind == kustomize.ComponentKind, err
+}
+
+// write writes install.yaml, and a file for each add-on that can be applied by itself, into a folder. It returns the names of these files.
 func (m manifests) write(folder string) ([]string, error) {
 	names, err := m.addOns()
 	if err != nil {
@@ -101,6 +102,12 @@ func (m manifests) write(folder string) ([]string, error) {
 	}
 	var files []string
 	for _, name := range append([]string{"default"}, names...) {
+		if component, err := m.isComponent(name); err != nil || component {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
 		raw, err := m.render(name)
 		if err != nil {
 			return nil, err
@@ -114,15 +121,15 @@ func (m manifests) write(folder string) ([]string, error) {
 	return files, nil
 }
 
-// pack returns the folder as a tar.gz, as an OCIRepository takes it.
-func (s source) pack(m manifests) ([]byte, error) {
+// pack returns a folder as a tar.gz, the same for the same files.
+func (s source) pack(folder string) ([]byte, error) {
 	var names []string
 	files := map[string]file{}
-	err := fs.WalkDir(os.DirFS(m.folder), ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(filepath.Join(m.folder, path)) //nolint:gosec // one of the folder
+		content, err := os.ReadFile(filepath.Join(folder, path)) //nolint:gosec // one of the folder
 		if err != nil {
 			return err
 		}

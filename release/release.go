@@ -103,7 +103,11 @@ func (s source) writeManifests(ctx context.Context, out, repository string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	packed, err := s.pack(m)
+	chart, err := s.packChart(m, out)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := s.pack(m.folder)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +127,7 @@ func (s source) writeManifests(ctx context.Context, out, repository string) ([]s
 			return nil, err
 		}
 	}
-	return append(files, "manifests.tar.gz"), nil
+	return append(files, chart, "manifests.tar.gz"), nil
 }
 
 // writeBOM writes the bill of materials of the image of one of the platforms.

@@ -173,7 +173,7 @@ func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := s.pack(m)
+	raw, err := s.pack(m.folder)
 	if err != nil {
 		t.Fatal(err)
 	}

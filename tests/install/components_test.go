@@ -22,7 +22,7 @@ var addOns = map[string]bool{
 }
 
 // noAddOns are the other folders of config.
-var noAddOns = []string{"crd", "default", "manager", "rbac", "samples"}
+var noAddOns = []string{"chart", "crd", "default", "manager", "rbac", "samples"}
 
 func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(harness.Root(), "config"))

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	kustomize "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/yaml"
+)
+
+// change is what an add-on changes in the Deployment of the controller. The template of the chart makes these changes.
+type change struct {
+	Args                      []any `json:"args,omitempty"`
+	Ports                     []any `json:"ports,omitempty"`
+	Replicas                  any   `json:"replicas,omitempty"`
+	TopologySpreadConstraints any   `json:"topologySpreadConstraints,omitempty"`
+}
+
+// object is one that kustomize makes, and its YAML.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name, Namespace string
+	} `json:"metadata"`
+	raw []byte
+}
+
+func (o *object) key() string { return o.Kind + " " + o.Metadata.Namespace + "/" + o.Metadata.Name }
+
+// writeChart writes the chart of Helm into a folder: that of config, with what kustomize makes of its neighbours.
+func (s source) writeChart(m manifests, folder string) error {
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(m.folder, "chart"))); err != nil {
+		return err
+	}
+	if err := s.setVersion(filepath.Join(folder, "Chart.yaml")); err != nil {
+		return err
+	}
+	base, err := m.objects()
+	if err != nil {
+		return err
+	}
+	files := map[string][]object{}
+	for _, o := range base {
+		switch o.Kind {
+		case "Namespace": // Helm has its own
+		case "CustomResourceDefinition":
+			files["crds"] = append(files["crds"], o)
+		default:
+			files["default"] = append(files["default"], o)
+		}
+	}
+	names, err := m.addOns()
+	if err != nil {
+		return err
+	}
+	changes := map[string]change{}
+	for _, name := range names {
+		if changes[name], files[name], err = m.added(name, base); err != nil {
+			return err
+		}
+	}
+	for name, objects := range files {
+		if err := writeObjects(filepath.Join(folder, "files", name+".yaml"), objects); err != nil {
+			return err
+		}
+	}
+	raw, err := yaml.Marshal(changes)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "files", "changes.yaml"), raw, 0o644) //nolint:gosec // for all to read
+}
+
+// packChart writes the chart into a folder as Helm packs it, and returns the name of the file.
+func (s source) packChart(m manifests, out string) (string, error) {
+	folder, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err := s.writeChart(m, filepath.Join(folder, program)); err != nil {
+		return "", err
+	}
+	packed, err := s.pack(folder)
+	if err != nil {
+		return "", err
+	}
+	name := program + "-" + s.chartVersion() + ".tgz"
+	return name, os.WriteFile(filepath.Join(out, name), packed, 0o644) //nolint:gosec // for all to read
+}
+
+// chartVersion is the version as Helm writes it.
+func (s source) chartVersion() string { return strings.TrimPrefix(s.version, "v") }
+
+// setVersion makes a chart one of the release.
+func (s source) setVersion(path string) error {
+	raw, err := os.ReadFile(path) //nolint:gosec // of the repository
+	if err != nil {
+		return err
+	}
+	chart := map[string]any{}
+	if err := yaml.Unmarshal(raw, &chart); err != nil {
+		return err
+	}
+	chart["version"], chart["appVersion"] = s.chartVersion(), s.version
+	if raw, err = yaml.Marshal(chart); err != nil {
+		return err
+	}
+	return os.WriteFile(path, raw, 0o644) //nolint:gosec // for all to read
+}
+
+// objects returns those of config/default with add-ons.
+func (m manifests) objects(addOns ...string) ([]object, error) {
+	k := kustomize.Kustomization{Resources: []string{"../default"}}
+	for _, addOn := range addOns {
+		component, err := m.isComponent(addOn)
+		if err != nil {
+			return nil, err
+		}
+		if component {
+			k.Components = append(k.Components, "../"+addOn)
+		} else {
+			k.Resources = append(k.Resources, "../"+addOn)
+		}
+	}
+	raw, err := yaml.Marshal(k)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp(m.folder, "with-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), raw, 0o600); err != nil {
+		return nil, err
+	}
+	if raw, err = m.render(filepath.Base(folder)); err != nil {
+		return nil, err
+	}
+	var all []object
+	for document := range bytes.SplitSeq(raw, []byte("\n---\n")) {
+		o := object{raw: bytes.TrimSpace(document)}
+		if err := yaml.Unmarshal(document, &o); err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// added returns what an add-on changes in the Deployment of the controller, and the objects that it adds.
+func (m manifests) added(addOn string, base []object) (c change, added []object, err error) {
+	with, err := m.objects(addOn)
+	if err != nil {
+		return c, nil, err
+	}
+	for _, o := range with {
+		i := slices.IndexFunc(base, func(b object) bool { return b.key() == o.key() })
+		switch {
+		case i < 0:
+			added = append(added, o)
+		case bytes.Equal(base[i].raw, o.raw):
+		case o.Kind != "Deployment":
+			return c, nil, fmt.Errorf("config/%s changes %s, which the chart cannot", addOn, o.key())
+		default:
+			if c, err = changeOf(base[i].raw, o.raw); err != nil {
+				return c, nil, fmt.Errorf("config/%s: %w", addOn, err)
+			}
+		}
+	}
+	return c, added, nil
+}
+
+// changeOf returns how a Deployment was changed. It must be a change that the chart can make.
+func changeOf(before, after []byte) (c change, err error) {
+	var from, to map[string]any
+	if err := yaml.Unmarshal(before, &from); err != nil {
+		return c, err
+	}
+	if err := yaml.Unmarshal(after, &to); err != nil {
+		return c, err
+	}
+	old, oldPod, oldController := partsOf(from)
+	spec, pod, controller := partsOf(to)
+	for field, list := range map[string]*[]any{"args": &c.Args, "ports": &c.Ports} {
+		was, _ := oldController[field].([]any)
+		is, _ := controller[field].([]any)
+		*list = is[len(was):]
+		oldController[field] = is
+	}
+	if !reflect.DeepEqual(old["replicas"], spec["replicas"]) {
+		c.Replicas = spec["replicas"]
+		old["replicas"] = c.Replicas
+	}
+	if constraints := pod["topologySpreadConstraints"]; constraints != nil {
+		c.TopologySpreadConstraints = constraints
+		oldPod["topologySpreadConstraints"] = constraints
+	}
+	if !reflect.DeepEqual(from, to) {
+		return c, fmt.Errorf("it changes more of the Deployment than the chart can: %v, not %v", to, from)
+	}
+	return c, nil
+}
+
+// partsOf returns the spec of a Deployment, that of its Pods and their controller.
+func partsOf(deployment map[string]any) (spec, pod, controller map[string]any) {
+	spec, _ = deployment["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	pod, _ = template["spec"].(map[string]any)
+	containers, _ := pod["containers"].([]any)
+	controller, _ = containers[0].(map[string]any)
+	return spec, pod, controller
+}
+
+// keep is the annotation that has Helm keep what a release no longer has.
+const keep = "  annotations:\n    helm.sh/resource-policy: keep\n"
+
+// writeObjects writes a file of objects. Helm keeps those that all others depend on.
+func writeObjects(path string, objects []object) error {
+	var file bytes.Buffer
+	for i, o := range objects {
+		if i > 0 {
+			file.WriteString("---\n")
+		}
+		raw := o.raw
+		if o.Kind == "CustomResourceDefinition" {
+			raw = bytes.Replace(raw, []byte("\n  annotations:\n"), []byte("\n"+keep), 1)
+		}
+		file.Write(append(raw, '\n'))
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // for all to read
+		return err
+	}
+	return os.WriteFile(path, file.Bytes(), 0o644) //nolint:gosec // for all to read
+}

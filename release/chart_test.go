@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+// charted returns the manifests of a release and its chart.
+func charted(t *testing.T) (manifests, *chart.Chart) {
+	t.Helper()
+	s := here(t)
+	m, err := s.manifestsOf(filepath.Join(t.TempDir(), "config"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	file, err := s.packChart(m, out)
+	if err != nil || file != "gating-controller-1.2.3.tgz" {
+		t.Fatalf("%s, %v", file, err)
+	}
+	c, err := loader.LoadFile(filepath.Join(out, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, c
+}
+
+// rendered returns what Helm makes of a chart, by kind, namespace and name.
+func rendered(t *testing.T, c *chart.Chart, namespace string, values map[string]any) map[string]map[string]any {
+	t.Helper()
+	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "gating", Namespace: namespace}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed(t, strings.Split(files["gating-controller/templates/all.yaml"], "\n---\n")...)
+}
+
+func parsed(t *testing.T, documents ...string) map[string]map[string]any {
+	t.Helper()
+	objects := map[string]map[string]any{}
+	for _, document := range documents {
+		var o object
+		var content map[string]any
+		for _, into := range []any{&o, &content} {
+			if err := yaml.Unmarshal([]byte(strings.TrimPrefix(strings.TrimSpace(document), "---\n")), into); err != nil {
+				t.Fatalf("%v: %s", err, document)
+			}
+		}
+		switch {
+		case content == nil:
+			continue
+		case objects[o.key()] != nil:
+			t.Errorf("two of %s", o.key())
+		case o.Kind == "Deployment":
+			_, _, controller := partsOf(content)
+			for _, field := range []string{"args", "ports"} { // their order says which add-on came first
+				list, _ := controller[field].([]any)
+				slices.SortFunc(list, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			}
+		}
+		objects[o.key()] = content
+	}
+	return objects
+}
+
+func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
+	m, c := charted(t)
+	names, err := m.addOns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := [][]string{nil, names}
+	for _, name := range names {
+		sets = append(sets, []string{name})
+	}
+	for _, chosen := range sets {
+		values := map[string]any{}
+		var documents []string
+		for _, name := range append([]string{""}, chosen...) {
+			if name != "" {
+				values[name] = map[string]any{"enabled": true}
+			}
+		}
+		want, err := m.objects(chosen...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range want {
+			if o.Kind != "Namespace" {
+				documents = append(documents, string(o.raw))
+			}
+		}
+		compare(t, strings.Join(chosen, ","), rendered(t, c, "gating-system", values), parsed(t, documents...))
+	}
+}
+
+func compare(t *testing.T, name string, got, want map[string]map[string]any) {
+	t.Helper()
+	if len(want) < 10 {
+		t.Errorf("with %q: only %d objects", name, len(want))
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if want[key] == nil {
+			t.Errorf("with %q: the chart alone has %s", name, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if metadata, _ := got[key]["metadata"].(map[string]any); strings.HasPrefix(key, "CustomResourceDefinition ") {
+			annotations, _ := metadata["annotations"].(map[string]any)
+			if annotations["helm.sh/resource-policy"] != "keep" {
+				t.Errorf("with %q: Helm does not keep %s", name, key)
+			}
+			delete(annotations, "helm.sh/resource-policy")
+		}
+		if !reflect.DeepEqual(got[key], want[key]) {
+			t.Errorf("with %q: %s is\n%v, not\n%v", name, key, got[key], want[key])
+		}
+	}
+}
+
+func TestTheValuesOfTheChart(t *testing.T) {
+	_, c := charted(t)
+	objects := rendered(t, c, "flux-system", map[string]any{
+		"image": map[string]any{"repository": "localhost:5000/mirror", "tag": "v9"}, "extraArgs": []any{"--concurrent=8"},
+		"resources": map[string]any{"limits": map[string]any{"memory": "2Gi"}}, "crds": map[string]any{"install": false},
+		"sharding": map[string]any{"enabled": true}, "policies": map[string]any{"enabled": true},
+	})
+	deployments := 0
+	for key, o := range objects {
+		if strings.HasPrefix(key, "CustomResourceDefinition ") {
+			t.Errorf("it has %s", key)
+		}
+		if strings.Contains(fmt.Sprint(o), "gating-system") {
+			t.Errorf("%s is about another namespace: %v", key, o)
+		}
+		if !strings.HasPrefix(key, "Deployment ") {
+			continue
+		}
+		deployments++
+		_, _, controller := partsOf(o)
+		args, _ := controller["args"].([]any)
+		if controller["image"] != "localhost:5000/mirror:v9" || !slices.Contains(args, "--concurrent=8") ||
+			fmt.Sprint(controller["resources"]) != "map[limits:map[memory:2Gi]]" {
+			t.Errorf("%s: %v", key, controller)
+		}
+	}
+	if deployments != 2 {
+		t.Errorf("%d deployments", deployments)
+	}
+	if of := c.Metadata; of.Version != "1.2.3" || of.AppVersion != "v1.2.3" {
+		t.Errorf("chart %+v", of)
+	}
+}
+
+func TestAnAddOnThatTheChartCannotExpressIsAnError(t *testing.T) {
+	deployment := func(pod string) []byte {
+		return []byte("spec: {replicas: 1, template: {spec: {" + pod + "containers: [{args: [a], ports: [{containerPort: 1}]}]}}}")
+	}
+	if _, err := changeOf(deployment(""), deployment("hostNetwork: true, ")); err == nil || !strings.Contains(err.Error(), "more of the Deployment than the chart can") {
+		t.Errorf("error %v", err)
+	}
+}
