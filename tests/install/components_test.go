@@ -173,6 +173,16 @@ func TestEachAddOnIsAppliedAloneAndAllTogether(t *testing.T) {
 			t.Fatalf("%s, %v", out, err)
 		}
 	}
+	installRules(t)
+	for _, name := range slices.Sorted(maps.Keys(addOns)) {
+		apply(kustomization(t, name))
+	}
+	apply(kustomization(t, slices.Collect(maps.Keys(addOns))...))
+}
+
+// installRules installs the definition of PrometheusRules.
+func installRules(t *testing.T) {
+	t.Helper()
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(rules, []byte(prometheusRules), 0o600); err != nil {
 		t.Fatal(err)
@@ -182,10 +192,6 @@ func TestEachAddOnIsAppliedAloneAndAllTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(addOns)) {
-		apply(kustomization(t, name))
-	}
-	apply(kustomization(t, slices.Collect(maps.Keys(addOns))...))
 }
 
 // prometheusRules is the definition of what config/monitoring has, without its schema.
