@@ -89,10 +89,10 @@ image: ## Build the image into dist/image, and as a tar. VERSION is its tag, PUS
 	@bin/release $(if $(VERSION),-version "$(VERSION)") $(if $(PUSH),-push "$(PUSH)") image
 
 .PHONY: release
-release: ## Build all of a release into dist. VERSION=v0.1.0, PUSH as above, KEY=file signs with a key of cosign.
+release: ## Build all of a release into dist. VERSION=v0.1.0, KEY=file signs with a key of cosign, PUSH as above, or REPOSITORY without pushing.
 	@go -C release build -o "$(CURDIR)/bin/release" .
 	@rm -rf dist
-	@bin/release -version "$(VERSION)" $(if $(PUSH),-push "$(PUSH)") $(if $(KEY),-key "$(KEY)") release
+	@bin/release -version "$(VERSION)" $(if $(REPOSITORY),-repository "$(REPOSITORY)") $(if $(PUSH),-push "$(PUSH)") $(if $(KEY),-key "$(KEY)") release
 
 .PHONY: bench
 bench: ## Measure everything and write docs/benchmarks.md. BENCH has flags, such as -quick.

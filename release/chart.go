@@ -34,7 +34,7 @@ func (o *object) key() string { return o.Kind + " " + o.Metadata.Namespace + "/"
 
 // writeChart writes the chart of Helm into a folder: that of config, with what kustomize makes of its neighbours.
 func (s source) writeChart(m manifests, folder string) error {
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join(m.folder, "chart"))); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config", "chart"))); err != nil {
 		return err
 	}
 	if err := s.setVersion(filepath.Join(folder, "Chart.yaml")); err != nil {
@@ -174,6 +174,11 @@ func (m manifests) added(addOn string, base []object) (c change, added []object,
 			}
 		}
 	}
+	for _, b := range base {
+		if !slices.ContainsFunc(with, func(o object) bool { return o.key() == b.key() }) {
+			return c, nil, fmt.Errorf("config/%s removes %s, which the chart cannot", addOn, b.key())
+		}
+	}
 	return c, added, nil
 }
 
@@ -191,6 +196,9 @@ func changeOf(before, after []byte) (c change, err error) {
 	for field, list := range map[string]*[]any{"args": &c.Args, "ports": &c.Ports} {
 		was, _ := oldController[field].([]any)
 		is, _ := controller[field].([]any)
+		if len(is) < len(was) || !reflect.DeepEqual(is[:len(was)], was) {
+			return c, fmt.Errorf("it changes %s of the controller, to which the chart can only add: %v, not %v", field, is, was)
+		}
 		*list = is[len(was):]
 		oldController[field] = is
 	}
@@ -230,7 +238,9 @@ func writeObjects(path string, objects []object) error {
 		}
 		raw := o.raw
 		if o.Kind == "CustomResourceDefinition" {
-			raw = bytes.Replace(raw, []byte("\n  annotations:\n"), []byte("\n"+keep), 1)
+			if raw = bytes.Replace(raw, []byte("\n  annotations:\n"), []byte("\n"+keep), 1); len(raw) == len(o.raw) {
+				return fmt.Errorf("%s has no annotations, to which that for Helm is added", o.key())
+			}
 		}
 		file.Write(append(raw, '\n'))
 	}

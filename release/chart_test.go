@@ -39,7 +39,9 @@ func charted(t *testing.T) (manifests, *chart.Chart) {
 // rendered returns what Helm makes of a chart, by kind, namespace and name.
 func rendered(t *testing.T, c *chart.Chart, namespace string, values map[string]any) map[string]map[string]any {
 	t.Helper()
-	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "gating", Namespace: namespace}, nil)
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.KubeVersion = chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "gating", Namespace: namespace}, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +170,52 @@ func TestTheValuesOfTheChart(t *testing.T) {
 }
 
 func TestAnAddOnThatTheChartCannotExpressIsAnError(t *testing.T) {
-	deployment := func(pod string) []byte {
-		return []byte("spec: {replicas: 1, template: {spec: {" + pod + "containers: [{args: [a], ports: [{containerPort: 1}]}]}}}")
+	deployment := func(pod, args string) []byte {
+		return []byte("spec: {replicas: 1, template: {spec: {" + pod + "containers: [{args: [" + args + "], ports: [{containerPort: 1}]}]}}}")
 	}
-	if _, err := changeOf(deployment(""), deployment("hostNetwork: true, ")); err == nil || !strings.Contains(err.Error(), "more of the Deployment than the chart can") {
-		t.Errorf("error %v", err)
+	for name, tc := range map[string]struct{ pod, args, want string }{
+		"adds a flag":        {"", "a, b, c", ""},
+		"changes the Pod":    {"hostNetwork: true, ", "a, b", "more of the Deployment than the chart can"},
+		"replaces a flag":    {"", "a, c", "to which the chart can only add"},
+		"removes a flag":     {"", "a", "to which the chart can only add"},
+		"a flag comes first": {"", "c, a, b", "to which the chart can only add"},
+	} {
+		if _, err := changeOf(deployment("", "a, b"), deployment(tc.pod, tc.args)); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Who leaves a value empty, or writes a tag without quotes, means what is reasonable.
+func TestTheChartTakesValuesAsPeopleWriteThem(t *testing.T) {
+	_, c := charted(t)
+	for name, tc := range map[string]struct {
+		values map[string]any
+		image  string
+	}{
+		"nothing set": {map[string]any{"extraArgs": nil, "image": nil, "availability": nil, "resources": nil}, "fluxcd/gating-controller:v1.2.3"},
+		"a number":    {map[string]any{"image": map[string]any{"tag": 9}}, "fluxcd/gating-controller:9"},
+		"a port":      {map[string]any{"image": map[string]any{"repository": "localhost:5000/a"}}, "localhost:5000/a:v1.2.3"},
+		"a digest":    {map[string]any{"image": map[string]any{"digest": "sha256:0123"}}, "fluxcd/gating-controller:v1.2.3@sha256:0123"},
+	} {
+		_, _, controller := partsOf(rendered(t, c, "gating-system", tc.values)["Deployment gating-system/gating-controller"])
+		if controller["image"] != tc.image {
+			t.Errorf("%s: image %s, want %s", name, controller["image"], tc.image)
+		}
+	}
+}
+
+func TestTheChartSaysWhichKubernetesAnAddOnNeeds(t *testing.T) {
+	_, c := charted(t)
+	old := chartutil.DefaultCapabilities.Copy()
+	old.KubeVersion = chartutil.KubeVersion{Version: "v1.35.3", Major: "1", Minor: "35"}
+	for name, want := range map[string]string{"policies": "policies needs Kubernetes 1.36 or later, this is v1.35.3", "lock": "lock needs Kubernetes 1.36", "webhooks": ""} {
+		all, err := chartutil.ToRenderValues(c, map[string]any{name: map[string]any{"enabled": true}}, chartutil.ReleaseOptions{Namespace: "a"}, old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = engine.Render(c, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -106,6 +106,7 @@ func attached(img v1.Image, bom []byte) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The type of an artifact is that of its configuration if it does not say one.
 	artifact := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), bomType)
 	artifact, err = mutate.AppendLayers(artifact, static.NewLayer(bom, bomType))
 	if err != nil {

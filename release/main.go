@@ -26,6 +26,7 @@ func run(ctx context.Context, args []string) error {
 	version := flags.String("version", "", "The version that is built. The default is what git describe says.")
 	out := flags.String("out", "dist", "The folder that is written.")
 	push := flags.String("push", "", "Where to push the image, as registry/repository, with the version as its tag. The default is not to.")
+	repository := flags.String("repository", "", "The repository of the image that the manifests name, if it is not pushed. The default is that of config.")
 	key := flags.String("key", "", "The file of a private key of cosign to sign with. Its password is in COSIGN_PASSWORD.")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -37,6 +38,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if *push != "" {
+		*repository = *push
+	}
 	tag, err := s.tagIn(*push)
 	if err != nil {
 		return err
@@ -45,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if flags.Arg(0) == "release" {
-		return s.writeRelease(ctx, *out, *push, *key)
+		return s.writeRelease(ctx, release{out: *out, repository: *repository, key: *key, pushes: *push != ""})
 	}
 	img, err := s.writeImage(ctx, *out)
 	if err != nil || *push == "" {

@@ -39,6 +39,10 @@ func (s source) manifestsOf(folder, repository string) (manifests, error) {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config"))); err != nil {
 		return m, err
 	}
+	// What is not complete without this program is not released as it is.
+	if err := os.RemoveAll(filepath.Join(folder, "chart")); err != nil {
+		return m, err
+	}
 	path := filepath.Join(folder, "manager", "kustomization.yaml")
 	raw, err := os.ReadFile(path) //nolint:gosec // copied above
 	if err != nil {

@@ -8,8 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // isRelease are the versions of releases, see https://semver.org, with a v as in Go.
@@ -18,66 +22,123 @@ var isRelease = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-
 // checksums is the file with those of all others.
 const checksums = "checksums.txt"
 
-// writeRelease writes all that a release consists of, and pushes the image and the manifests if there is a repository for them.
-// With a key it signs the checksums.
-func (s source) writeRelease(ctx context.Context, out, repository, key string) error {
-	if err := s.mayRelease(ctx); err != nil {
+// release is what somebody wants of a release.
+type release struct {
+	// out is an empty folder, which is written.
+	out string
+	// repository is that of the image, as the manifests name it. Empty is that of config.
+	repository string
+	// key is the file of a private key, empty if nothing is to be signed.
+	key string
+	// pushes says that the image and the manifests are pushed to the repository.
+	pushes bool
+}
+
+// released is a release on its way: what it is built from and where it is written.
+type released struct {
+	source
+	// out is the folder that is written, files the names of those that it has.
+	out   string
+	files []string
+	// repository is that of the image, as the manifests name it. Empty is that of config.
+	repository string
+	img        image
+	// manifests is the artifact of Flux.
+	manifests v1.Image
+}
+
+// writeRelease writes all that a release consists of. With a key it signs the checksums. If it pushes, the manifests come last: who
+// follows these finds the image.
+func (s source) writeRelease(ctx context.Context, wanted release) error {
+	if err := s.mayRelease(ctx, wanted.pushes); err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(out); err != nil || len(entries) > 0 {
-		return errors.Join(err, fmt.Errorf("%s: it is not empty, and a release has nothing of another one", out))
+	if entries, err := os.ReadDir(wanted.out); err != nil || len(entries) > 0 {
+		return errors.Join(err, fmt.Errorf("%s: it is not empty, and a release has nothing of another one", wanted.out))
 	}
-	sign, err := signerOf(key)
+	sign, err := signerOf(wanted.key)
 	if err != nil {
 		return err
 	}
-	img, err := s.writeImage(ctx, out)
+	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err
 	}
-	files, err := s.writeManifests(ctx, out, repository)
+	defer func() { _ = os.RemoveAll(folder) }()
+	committed, err := s.checkout(ctx, folder)
 	if err != nil {
 		return err
 	}
-	plugins, err := s.writePlugin(ctx, out, laptops)
-	if err != nil {
-		return err
-	}
-	files = append(append(files, plugins...), "image.tar")
-	for i, platform := range platforms {
-		name := fmt.Sprintf("image_%s_%s.cdx.json", platform.OS, platform.Architecture)
-		if err := img.writeBOM(i, filepath.Join(out, name)); err != nil {
-			return err
-		}
-		files = append(files, name)
-	}
-	if err := s.writeChecksums(out, files); err != nil {
-		return err
-	}
-	if err := s.writeProvenance(out, files); err != nil {
+	r := &released{source: committed, out: wanted.out, repository: wanted.repository}
+	if err := r.write(ctx, laptops); err != nil {
 		return err
 	}
 	if sign != nil {
-		if err := sign.file(filepath.Join(out, checksums)); err != nil {
+		if err := sign.file(filepath.Join(wanted.out, checksums)); err != nil {
 			return err
 		}
 	}
-	if repository == "" {
+	if !wanted.pushes {
 		return nil
 	}
-	tag, err := s.tagIn(repository)
+	return r.push(ctx)
+}
+
+// write writes everything, with the plugin for some platforms.
+func (r *released) write(ctx context.Context, plugins []v1.Platform) (err error) {
+	if r.img, err = r.writeImage(ctx, r.out); err != nil {
+		return err
+	}
+	r.files = []string{"image.tar"}
+	if err := r.writeManifests(); err != nil {
+		return err
+	}
+	names, err := r.writePlugin(ctx, r.out, plugins)
 	if err != nil {
 		return err
 	}
-	return img.push(ctx, tag)
+	r.files = append(r.files, names...)
+	for i, platform := range platforms {
+		name := fmt.Sprintf("image_%s_%s.cdx.json", platform.OS, platform.Architecture)
+		if err := r.img.writeBOM(i, filepath.Join(r.out, name)); err != nil {
+			return err
+		}
+		r.files = append(r.files, name)
+	}
+	if err := r.writeProvenance(); err != nil {
+		return err
+	}
+	r.files = append(r.files, provenance)
+	return r.writeChecksums()
 }
 
-// mayRelease returns an error unless the version is that of a release, and all is committed.
-func (s source) mayRelease(ctx context.Context) error {
+// push pushes the image and then the manifests, unless there is another release of this version already.
+func (r *released) push(ctx context.Context) error {
+	tag, err := r.tagIn(r.repository)
+	if err != nil {
+		return err
+	}
+	manifests, err := r.tagIn(r.repository + "-manifests")
+	if err != nil {
+		return err
+	}
+	for of, what := range map[name.Tag]interface{ Digest() (v1.Hash, error) }{tag: r.img.index, manifests: r.manifests} {
+		if err := isFree(ctx, of, what); err != nil {
+			return err
+		}
+	}
+	if err := r.img.push(ctx, tag); err != nil {
+		return err
+	}
+	return pushImage(ctx, manifests, r.manifests)
+}
+
+// mayRelease returns an error unless the version is that of a release, and all is committed. What is pushed has a tag in git as well.
+func (s source) mayRelease(ctx context.Context, pushes bool) error {
 	if !isRelease.MatchString(s.version) {
 		return fmt.Errorf("version %q: that of a release is like v0.1.0", s.version)
 	}
-	changed, err := s.git(ctx, "status", "--porcelain")
+	changed, err := s.git(ctx, "status", "--porcelain", "--untracked-files=normal")
 	if err != nil {
 		return err
 	}
@@ -85,49 +146,44 @@ func (s source) mayRelease(ctx context.Context) error {
 		first, _, _ := strings.Cut(changed, "\n")
 		return fmt.Errorf("not everything is committed: %s", first)
 	}
+	if !pushes {
+		return nil
+	}
+	if tagged, err := s.git(ctx, "rev-parse", "--verify", "--quiet", "refs/tags/"+s.version+"^{commit}"); err != nil || tagged != s.commit {
+		return fmt.Errorf("version %s: it is not the tag of this commit, and only what has its tag is pushed", s.version)
+	}
 	return nil
 }
 
-// writeManifests writes what is installed. It returns the names of the files.
-func (s source) writeManifests(ctx context.Context, out, repository string) ([]string, error) {
+// writeManifests writes what is installed.
+func (r *released) writeManifests() error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	m, err := s.manifestsOf(filepath.Join(folder, "config"), repository)
+	m, err := r.manifestsOf(filepath.Join(folder, "config"), r.repository)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	files, err := m.write(out)
+	files, err := m.write(r.out)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	chart, err := s.packChart(m, out)
+	chart, err := r.packChart(m, r.out)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	packed, err := s.pack(m.folder)
+	packed, err := r.pack(m.folder)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "manifests.tar.gz"), packed, 0o644); err != nil { //nolint:gosec // for all to read
-		return nil, err
+	if err := os.WriteFile(filepath.Join(r.out, "manifests.tar.gz"), packed, 0o644); err != nil { //nolint:gosec // for all to read
+		return err
 	}
-	artifact, err := s.artifact(packed)
-	if err != nil {
-		return nil, err
-	}
-	if repository != "" {
-		tag, err := s.tagIn(repository + "-manifests")
-		if err != nil {
-			return nil, err
-		}
-		if err := pushImage(ctx, tag, artifact); err != nil {
-			return nil, err
-		}
-	}
-	return append(files, chart, "manifests.tar.gz"), nil
+	r.files = append(append(r.files, files...), chart, "manifests.tar.gz")
+	r.manifests, err = r.artifact(packed)
+	return err
 }
 
 // writeBOM writes the bill of materials of the image of one of the platforms.
@@ -148,37 +204,52 @@ func (i image) writeBOM(platform int, path string) error {
 	return errors.Join(err, content.Close(), out.Close())
 }
 
-// writeChecksums writes those of files, as sha256sum checks them.
-func (s source) writeChecksums(out string, files []string) error {
-	slices.Sort(files)
+// writeChecksums writes those of all files, as sha256sum checks them.
+func (r *released) writeChecksums() error {
+	slices.Sort(r.files)
 	var lines strings.Builder
-	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(out, file)) //nolint:gosec // written before
+	for _, file := range r.files {
+		content, err := os.ReadFile(filepath.Join(r.out, file)) //nolint:gosec // written before
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&lines, "%s  %s\n", sum(content), file)
 	}
-	return os.WriteFile(filepath.Join(out, checksums), []byte(lines.String()), 0o644) //nolint:gosec // for all to read
+	return os.WriteFile(filepath.Join(r.out, checksums), []byte(lines.String()), 0o644) //nolint:gosec // for all to read
 }
 
-// writeProvenance writes from what the files were built: a statement of in-toto with the predicate of SLSA,
+// provenance is the file that says what the others were built from.
+const provenance = "provenance.intoto.json"
+
+// writeProvenance writes from what the files and images were built, and how: a statement of in-toto with the predicate of SLSA,
 // see https://slsa.dev/spec/v1.1/provenance.
-func (s source) writeProvenance(out string, files []string) error {
+func (r *released) writeProvenance() error {
 	var subjects []map[string]any
-	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(out, file)) //nolint:gosec // written before
+	for _, file := range r.files {
+		content, err := os.ReadFile(filepath.Join(r.out, file)) //nolint:gosec // written before
 		if err != nil {
 			return err
 		}
 		subjects = append(subjects, map[string]any{"name": file, "digest": map[string]any{"sha256": sum(content)}})
 	}
+	for name, of := range map[string]interface{ Digest() (v1.Hash, error) }{"image": r.img.index, "manifests": r.manifests} {
+		digest, err := of.Digest()
+		if err != nil {
+			return err
+		}
+		subjects = append(subjects, map[string]any{"name": name, "digest": map[string]any{digest.Algorithm: digest.Hex}})
+	}
+	slices.SortFunc(subjects, func(a, b map[string]any) int { return strings.Compare(fmt.Sprint(a["name"]), fmt.Sprint(b["name"])) })
 	raw, err := json.MarshalIndent(map[string]any{
 		"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
-				"buildType": "https://" + module + "/release@v1", "externalParameters": map[string]any{"version": s.version},
-				"resolvedDependencies": []map[string]any{{"uri": "git+https://" + module, "digest": map[string]any{"gitCommit": s.commit}}},
+				"buildType":          "https://" + module + "/release@v1",
+				"externalParameters": map[string]any{"version": r.version, "repository": r.repository},
+				"internalParameters": map[string]any{"go": runtime.Version()},
+				"resolvedDependencies": []map[string]any{
+					{"uri": "git+https://" + module, "digest": map[string]any{"gitCommit": r.commit}},
+				},
 			},
 			"runDetails": map[string]any{"builder": map[string]any{"id": "https://" + module + "/release"}},
 		},
@@ -186,5 +257,5 @@ func (s source) writeProvenance(out string, files []string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(out, "provenance.intoto.json"), append(raw, '\n'), 0o644) //nolint:gosec // for all to read
+	return os.WriteFile(filepath.Join(r.out, provenance), append(raw, '\n'), 0o644) //nolint:gosec // for all to read
 }

@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -208,40 +207,50 @@ func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestChecksumsAndProvenanceAreOfAllFiles(t *testing.T) {
-	out := t.TempDir()
-	for name, content := range map[string]string{"b.yaml": "b", "a.yaml": "a"} {
-		if err := os.WriteFile(filepath.Join(out, name), []byte(content), 0o600); err != nil {
+// The environment of who builds, and the folder, change nothing.
+func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
+	hostile := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(hostile, []byte("GOFLAGS=-tags=hostile\nGOFIPS140=latest\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var sums []string
+	for _, set := range []map[string]string{nil, {"GOENV": hostile, "GOFLAGS": "-race", "GOAMD64": "v3"}} {
+		for name, value := range set {
+			t.Setenv(name, value)
+		}
+		committed, err := here(t).checkout(t.Context(), t.TempDir())
+		if err != nil {
 			t.Fatal(err)
 		}
+		b, err := committed.buildFor(t.Context(), "./cmd/"+plugin, v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, sum(b.binary)+sum(b.bom))
 	}
-	files := []string{"b.yaml", "a.yaml"}
-	if err := errors.Join(made.writeChecksums(out, files), made.writeProvenance(out, files)); err != nil {
+	if sums[0] != sums[1] {
+		t.Error("it is another one in another folder with another environment")
+	}
+}
+
+// What lies around in the working tree is no part of a release.
+func TestACheckoutHasWhatIsCommittedAndNothingElse(t *testing.T) {
+	folder := committedIn(t)
+	if err := os.WriteFile(filepath.Join(folder, "new"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check := exec.CommandContext(t.Context(), "sha256sum", "--strict", "-c", checksums)
-	check.Dir = out
-	if said, err := check.CombinedOutput(); err != nil || string(said) != "a.yaml: OK\nb.yaml: OK\n" {
-		t.Errorf("%s, %v", said, err)
-	}
-	var statement struct {
-		Type    string `json:"_type"`
-		Subject []struct {
-			Name   string
-			Digest map[string]string
-		}
-		Predicate struct {
-			BuildDefinition struct {
-				ResolvedDependencies []struct{ Digest map[string]string }
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(read(t, filepath.Join(out, "provenance.intoto.json"))), &statement); err != nil {
+	t.Setenv("GIT_DIR", filepath.Join("..", ".git")) // that of another repository
+	s, err := sourceIn(t.Context(), folder, "v1.2.3")
+	if err != nil {
 		t.Fatal(err)
 	}
-	from := statement.Predicate.BuildDefinition.ResolvedDependencies
-	if len(statement.Subject) != 2 || statement.Subject[0].Digest["sha256"] != sum([]byte("a")) || len(from) != 1 || from[0].Digest["gitCommit"] != made.commit {
-		t.Errorf("statement %+v", statement)
+	committed, err := s.checkout(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(committed.root)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "file" {
+		t.Errorf("it has %v, %v", entries, err)
 	}
 }
 
@@ -295,22 +304,40 @@ func TestASignatureIsThatOfTheKey(t *testing.T) {
 	}
 }
 
-func TestOnlyACommittedVersionIsReleased(t *testing.T) {
+// committedIn returns the folder of a repository with one commit of one file, whose tag is v1.2.3.
+func committedIn(t *testing.T) string {
+	t.Helper()
 	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "file"), []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
-		{"init", "-q"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "first"},
+		{"init", "-q"}, {"add", "file"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "first"}, {"tag", "v1.2.3"},
 	} {
 		if _, err := output(exec.CommandContext(t.Context(), "git", append([]string{"-C", folder}, args...)...)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for version, want := range map[string]string{"v1.2.3": "", "v1.2.3-rc.1": "", "1.2.3": `version "1.2.3"`, "v1.2": `version "v1.2"`, "": "that of a release is like v0.1.0"} {
-		s, err := sourceIn(t.Context(), folder, version)
+	return folder
+}
+
+func TestOnlyACommittedVersionIsReleased(t *testing.T) {
+	folder := committedIn(t)
+	for _, tc := range []struct {
+		version string
+		pushes  bool
+		want    string
+	}{
+		{"v1.2.3", false, ""}, {"v1.2.3", true, ""}, {"v1.2.4-rc.1", false, ""},
+		{"v1.2.4-rc.1", true, "version v1.2.4-rc.1: it is not the tag of this commit"},
+		{"1.2.3", false, `version "1.2.3"`}, {"v1.2", false, `version "v1.2"`}, {"", false, ""},
+	} {
+		s, err := sourceIn(t.Context(), folder, tc.version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.mayRelease(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("version %q: %v", version, err)
+		if err := s.mayRelease(t.Context(), tc.pushes); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("version %q, pushed %t: %v", tc.version, tc.pushes, err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(folder, "new"), nil, 0o600); err != nil {
@@ -320,7 +347,7 @@ func TestOnlyACommittedVersionIsReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.mayRelease(t.Context()); err == nil || !strings.Contains(err.Error(), "not everything is committed: ?? new") {
+	if err := s.mayRelease(t.Context(), false); err == nil || !strings.Contains(err.Error(), "not everything is committed: ?? new") {
 		t.Errorf("with a file that is not committed: %v", err)
 	}
 }

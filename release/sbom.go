@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"debug/buildinfo"
 	"fmt"
+	"net/url"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
@@ -16,11 +18,11 @@ func (s source) bom(program string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	self := componentOf(cdx.ComponentTypeApplication, info.Main.Path, s.version)
+	self := componentOf(cdx.ComponentTypeApplication, info.Path, s.version)
 	components := []cdx.Component{componentOf(cdx.ComponentTypeLibrary, "std", info.GoVersion)}
 	direct := []string{components[0].BOMRef}
 	for _, dep := range info.Deps {
-		c := ofModule(dep)
+		c := s.ofModule(dep)
 		components = append(components, c)
 		direct = append(direct, c.BOMRef)
 	}
@@ -35,15 +37,19 @@ func (s source) bom(program string) ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// ofModule returns what is built of a module, which may be in the place of another.
-func ofModule(m *debug.Module) cdx.Component {
-	if m.Replace != nil {
+// ofModule returns what is built of a module, which may be in the place of another. One that is in a folder of the repository
+// has the version of the release.
+func (s source) ofModule(m *debug.Module) cdx.Component {
+	switch {
+	case m.Replace != nil && strings.HasPrefix(m.Replace.Path, "."):
+		return componentOf(cdx.ComponentTypeLibrary, m.Path, s.version)
+	case m.Replace != nil:
 		m = m.Replace
 	}
 	return componentOf(cdx.ComponentTypeLibrary, m.Path, m.Version)
 }
 
 func componentOf(kind cdx.ComponentType, path, version string) cdx.Component {
-	purl := fmt.Sprintf("pkg:golang/%s@%s", path, version)
+	purl := fmt.Sprintf("pkg:golang/%s@%s", path, url.PathEscape(version))
 	return cdx.Component{BOMRef: purl, Type: kind, Name: path, Version: version, PackageURL: purl}
 }

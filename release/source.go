@@ -60,7 +60,9 @@ func sourceIn(ctx context.Context, root, version string) (source, error) {
 }
 
 func (s source) git(ctx context.Context, args ...string) (string, error) {
-	return output(exec.CommandContext(ctx, "git", append([]string{"-C", s.root}, args...)...)) //nolint:gosec // arguments of ours
+	git := exec.CommandContext(ctx, "git", append([]string{"-C", s.root}, args...)...) //nolint:gosec // arguments of ours
+	git.Env = inherited()                                                              // GIT_DIR would name another repository
+	return output(git)
 }
 
 // build builds a program of the product, such as "." for the controller. The same commit, version and version of Go give the same
@@ -74,10 +76,43 @@ func (s source) build(ctx context.Context, program string, platform v1.Platform,
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", //nolint:gosec // checked by sourceIn
 		"-ldflags", "-s -w -X "+module+"/internal/version.release="+s.version, "-o", to, program)
 	build.Dir = s.root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS="+platform.OS, "GOARCH="+platform.Architecture,
-		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+	build.Env = append(inherited(), "CGO_ENABLED=0", "GOENV=off", "GOWORK=off", "GO111MODULE=on", "GOFIPS140=off",
+		"GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0")
 	_, err = output(build)
 	return err
+}
+
+// inherited is what a build takes of the environment: where things are. All else that the go command reads there could
+// change what is built.
+func inherited() []string {
+	var all []string
+	for _, name := range []string{
+		"PATH", "HOME", "TMPDIR", "GOTOOLCHAIN", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GONOPROXY", "GOPRIVATE", "GOSUMDB", "GONOSUMDB",
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	} {
+		if value, ok := os.LookupEnv(name); ok {
+			all = append(all, name+"="+value)
+		}
+	}
+	return all
+}
+
+// checkout returns the source as it is committed, in a folder of its own: nothing that lies around in the working tree gets into a
+// release, and nobody can change it meanwhile.
+func (s source) checkout(ctx context.Context, folder string) (source, error) {
+	archive := filepath.Join(folder, "source.tar")
+	if _, err := s.git(ctx, "archive", "--output="+archive, s.commit); err != nil {
+		return s, err
+	}
+	root := filepath.Join(folder, "source")
+	if err := os.Mkdir(root, 0o755); err != nil { //nolint:gosec // others may read what is public
+		return s, err
+	}
+	if _, err := output(exec.CommandContext(ctx, "tar", "-xf", archive, "-C", root)); err != nil { //nolint:gosec // made above
+		return s, err
+	}
+	s.root = root
+	return s, nil
 }
 
 // output returns what a command prints, and what it complains about as the error.

@@ -3,7 +3,10 @@ package main
 import (
 	"archive/tar"
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -110,11 +114,8 @@ func (s source) archive(folder, to string) (err error) {
 	return w.Close()
 }
 
-// push pushes an image and what is attached to it.
+// push pushes what is attached to an image, and then the image under its tag.
 func (i image) push(ctx context.Context, tag name.Tag) error {
-	if err := remote.WriteIndex(tag, i.index, options(ctx)...); err != nil {
-		return err
-	}
 	for _, bom := range i.boms {
 		digest, err := bom.Digest()
 		if err != nil {
@@ -123,6 +124,25 @@ func (i image) push(ctx context.Context, tag name.Tag) error {
 		if err := pushImage(ctx, tag.Context().Digest(digest.String()), bom); err != nil {
 			return err
 		}
+	}
+	return remote.WriteIndex(tag, i.index, options(ctx)...)
+}
+
+// isFree returns an error if a tag has something else already: what is released does not change.
+func isFree(ctx context.Context, tag name.Tag, what interface{ Digest() (v1.Hash, error) }) error {
+	digest, err := what.Digest()
+	if err != nil {
+		return err
+	}
+	there, err := remote.Head(tag, options(ctx)...)
+	var answer *transport.Error
+	switch {
+	case errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound:
+		return nil
+	case err != nil:
+		return err
+	case there.Digest != digest:
+		return fmt.Errorf("%s is released already: it is %s, not %s", tag, there.Digest, digest)
 	}
 	return nil
 }

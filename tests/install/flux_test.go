@@ -85,7 +85,7 @@ func TestFluxInstallsWhatThePageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("oci://REGISTRY/gating-controller-manifests", registry.URL("gating-controller-manifests")+"\n  insecure: true",
-		"  wait: true\n", "").Replace(example(t, "gating-controller.yaml"))
+		"  wait: true\n  timeout: 5m\n", "").Replace(example(t, "gating-controller.yaml"))
 	path := filepath.Join(t.TempDir(), "gating-controller.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

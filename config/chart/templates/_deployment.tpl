@@ -11,10 +11,13 @@
     {{- with $change.topologySpreadConstraints }}{{ $_ := set $spec "topologySpreadConstraints" . }}{{ end }}
   {{- end }}
 {{- end }}
-{{- $_ := set $controller "args" (concat $controller.args $values.extraArgs) }}
+{{- $_ := set $controller "args" (concat $controller.args ($values.extraArgs | default list)) }}
 {{- $image := splitList ":" $controller.image }}
-{{- $repository := $values.image.repository | default (initial $image | join ":") }}
-{{- $_ := set $controller "image" (printf "%s:%s" $repository ($values.image.tag | default (last $image))) }}
+{{- $own := $values.image | default dict }}
+{{- $name := printf "%s:%s" ($own.repository | default (initial $image | join ":")) ($own.tag | default (last $image) | toString) }}
+{{- with $own.digest }}{{ $name = printf "%s@%s" $name . }}{{ end }}
+{{- $_ := set $controller "image" $name }}
+{{- with $own.pullSecrets }}{{ $_ := set $spec "imagePullSecrets" . }}{{ end }}
 {{- with $values.resources }}{{ $_ := set $controller "resources" . }}{{ end }}
 {{- toYaml .deployment }}
 {{- end }}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// statement is what a provenance says.
+type statement struct {
+	Subject []struct {
+		Name   string
+		Digest map[string]string
+	}
+	Predicate struct {
+		BuildDefinition struct {
+			ExternalParameters   map[string]string
+			ResolvedDependencies []struct{ Digest map[string]string }
+		}
+	}
+}
+
+// It is built from what is committed, with one platform of each kind.
+func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
+	all := platforms
+	platforms = all[:1]
+	t.Cleanup(func() { platforms = all })
+	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	committed, err := here(t).checkout(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &released{source: committed, out: t.TempDir(), repository: strings.TrimPrefix(server.URL, "http://") + "/gating-controller"}
+	if err := r.write(t.Context(), []v1.Platform{{OS: runtime.GOOS, Architecture: runtime.GOARCH}}); err != nil {
+		t.Fatal(err)
+	}
+	r.hasChecksumsOfAllFiles(t)
+	var says statement
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(r.out, provenance))), &says); err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{}
+	for _, subject := range says.Subject {
+		of[subject.Name] = "sha256:" + subject.Digest["sha256"]
+	}
+	from := says.Predicate.BuildDefinition
+	if len(of) != len(r.files)-1+2 || of["image"] != digest(t, r.img.index) || of["manifests"] != digest(t, r.manifests) ||
+		of["install.yaml"] != "sha256:"+sum([]byte(read(t, filepath.Join(r.out, "install.yaml")))) {
+		t.Errorf("provenance of %v", of)
+	}
+	if from.ResolvedDependencies[0].Digest["gitCommit"] != r.commit || from.ExternalParameters["repository"] != r.repository {
+		t.Errorf("built from %+v", from)
+	}
+
+	for range 2 { // the same release once more is no other one
+		if err := r.push(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.manifests, err = r.artifact([]byte("something else")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.push(t.Context()); err == nil || !strings.Contains(err.Error(), "gating-controller-manifests:v1.2.3 is released already") {
+		t.Errorf("another release of the same version: %v", err)
+	}
+}
+
+// hasChecksumsOfAllFiles checks the sums, and that nothing is without one.
+func (r *released) hasChecksumsOfAllFiles(t *testing.T) {
+	t.Helper()
+	check := exec.CommandContext(t.Context(), "sha256sum", "--strict", "--quiet", "-c", checksums)
+	check.Dir = r.out
+	if said, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%s, %v", said, err)
+	}
+	entries, err := os.ReadDir(r.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != checksums && name != "image" && !strings.Contains(read(t, filepath.Join(r.out, checksums)), "  "+name+"\n") {
+			t.Errorf("%s has no checksum", name)
+		}
+	}
+}
