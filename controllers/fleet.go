@@ -274,9 +274,11 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 		return false, err
 	}
 	gates := f.Gates.Among(ctx, f.gates, t, f.Clock.Now())
-	if !slices.ContainsFunc(gates, f.isOwn) {
+	own := slices.IndexFunc(gates, f.isOwn)
+	if own < 0 {
 		return true, nil // its event wakes
 	}
+	f.gate.Open = gates[own].Stand == verdict.Open
 	for _, g := range gates {
 		terms := target.Terms{Margin: v1alpha1.DefaultSafetyMargin}
 		if g.Object != nil {
@@ -294,9 +296,10 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	return false, nil
 }
 
-// isOwn returns whether a Gate is the one that this is the fleet of, with the same spec, and governs the Machine.
+// isOwn returns whether a Gate is the one that this is the fleet of, with the same spec, and governs the Machine. No refresh has
+// failed meanwhile.
 func (f *fleet) isOwn(g verdict.Gate) bool {
-	return g.Name == f.gate.Name && g.Governs && g.Object.UID == f.obj.UID && g.Object.Generation == f.obj.Generation
+	return g.Name == f.gate.Name && g.Governs && g.Object.UID == f.obj.UID && g.Object.Generation == f.obj.Generation && !isStopped(g.Object)
 }
 
 // machineTerms returns the terms on which a closed Gate lets the certificates of

@@ -56,6 +56,7 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if errors.Is(err, errNotRead) {
 		return ctrl.Result{RequeueAfter: cacheDelay}, nil
 	}
+	defer r.Tally.Forget(machinesOf(req.NamespacedName))
 	if err == nil && f != nil {
 		var d refresh.Decision
 		if d, err = f.refresh(ctx); err == nil {
@@ -65,7 +66,6 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if errors.Is(err, errGateChanged) {
 		return ctrl.Result{RequeueAfter: cacheDelay}, nil
 	}
-	r.Tally.Forget(machinesOf(req.NamespacedName))
 	if err != nil || f == nil {
 		return ctrl.Result{}, err
 	}

@@ -98,6 +98,9 @@ func TestAGateThatChangesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
 			w.Must(w.TryRead(fresh))
 			w.Edit(fresh, func() { fresh.Spec.Machines.TTL = "60d" })
 		}, false},
+		"stopped by a failure": {2 * days, func(w *world, g *v1alpha1.Gate, _ *target.Object) {
+			w.Must(w.reportMachines(g, &v1alpha1.MachineStatus{Due: 1, Stopped: stopped}))
+		}, false},
 		"deleted": {2 * days, func(w *world, g *v1alpha1.Gate, _ *target.Object) {
 			w.Must(cluster.Client.Delete(w.Context(), g.DeepCopy()))
 		}, false},
@@ -134,6 +137,10 @@ func TestAGateThatChangesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
 			request, _ := w.asked(m)
 			if !read || (request != "") != tc.asked {
 				t.Errorf("read %t, asked %q", read, request)
+			}
+			told := strings.Join(w.events.take("RefreshCertsInProgress"), "\n")
+			if shortly := strings.HasSuffix(name, "shortly before"); tc.asked && strings.Contains(told, "although gate '"+key(g)+"' is closed") != shortly {
+				t.Errorf("told %q", told)
 			}
 			if g = w.read(client.ObjectKeyFromObject(g)); g != nil && len(g.Status.Failures) > 0 {
 				t.Errorf("failures %v", g.Status.Failures)
@@ -198,6 +205,42 @@ func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 	w.Must(w.lookAtWoken())
 	if sums := w.memory.tally.Sums(tallied(g)); !sums.IsSettled() || sums.Held != 1 {
 		t.Errorf("after the next look: %+v", sums)
+	}
+}
+
+// The event of an edit comes before the decision about it, and the cache may lack that decision for longer. The Gate is not Ready
+// by what targets are until then.
+func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
+	for name, state := range map[string]v1alpha1.State{"that closes": v1alpha1.StateOpened, "that opens": v1alpha1.StateClosed} {
+		t.Run("of a Gate "+name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.Gate("nights", v1alpha1.GateSpec{Default: state, Targets: []v1alpha1.TargetReference{named("apps")}})
+			w.reconcile(g)
+			pending := func(when string) {
+				t.Helper()
+				w.woken.Targets(queue.Change, target.KeyOf(app))
+				w.Must(w.lookAtWoken())
+				if sums := w.memory.tally.Sums(tallied(g)); sums.Pending != 1 || sums.Total != 1 {
+					t.Errorf("%s: %+v", when, sums)
+				}
+			}
+			before := w.read(client.ObjectKeyFromObject(g))
+			w.Edit(g, func() {
+				g.Spec.Default = map[bool]v1alpha1.State{true: v1alpha1.StateClosed, false: v1alpha1.StateOpened}[state == v1alpha1.StateOpened]
+			})
+			pending("before it decides")
+			_, err := w.decideOn(client.ObjectKeyFromObject(g))
+			w.Must(err)
+			fresh := w.Client
+			w.Client = staleGates{fresh, before}
+			pending("in a cache without the decision")
+			w.Client = fresh
+			w.reconcile(g)
+			if sums := w.memory.tally.Sums(tallied(g)); !sums.IsSettled() {
+				t.Errorf("in the end: %+v", sums)
+			}
+		})
 	}
 }
 

@@ -123,7 +123,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	obj.Status.Failures = newest(o.failures, before.Status, d.at)
 	summarize(obj, d, o)
 	at := r.mayWrite(obj, s, d.at)
-	if mayWait := len(next.called) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
+	if mayWait := d.err == nil && len(next.called) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
 		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(edges, at))}, nil
 	}
 	if err := r.write(ctx, obj, writer, next); err != nil {
