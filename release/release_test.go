@@ -209,12 +209,20 @@ func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
 
 // The environment of who builds, and the folder, change nothing.
 func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
-	hostile := filepath.Join(t.TempDir(), "env")
-	if err := os.WriteFile(hostile, []byte("GOFLAGS=-tags=hostile\nGOFIPS140=latest\n"), 0o600); err != nil {
+	home := t.TempDir()
+	hostile := filepath.Join(home, ".config", "go", "env") // what "go env -w" writes
+	if err := errors.Join(os.MkdirAll(filepath.Dir(hostile), 0o700), os.WriteFile(hostile, []byte("GOFLAGS=-tags=hostile\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // they are in the other home
+		folder, err := output(exec.CommandContext(t.Context(), "go", "env", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(name, folder)
+	}
 	var sums []string
-	for _, set := range []map[string]string{nil, {"GOENV": hostile, "GOFLAGS": "-race", "GOAMD64": "v3"}} {
+	for _, set := range []map[string]string{nil, {"HOME": home, "GOENV": hostile, "GOFLAGS": "-race", "GOAMD64": "v3"}} {
 		for name, value := range set {
 			t.Setenv(name, value)
 		}
