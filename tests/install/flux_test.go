@@ -36,7 +36,7 @@ func manifests(t *testing.T) map[string]string {
 	files := map[string]string{}
 	config := os.DirFS(filepath.Join(harness.Root(), "config"))
 	err := fs.WalkDir(config, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || strings.HasPrefix(path, "chart/") {
 			return err
 		}
 		raw, err := fs.ReadFile(config, path)
