@@ -278,7 +278,7 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	if own < 0 {
 		return true, nil // its event wakes
 	}
-	f.gate.Open = gates[own].Stand == verdict.Open
+	f.gate.Open = gates[own].Stand == verdict.Open // as it is told
 	for _, g := range gates {
 		terms := target.Terms{Margin: v1alpha1.DefaultSafetyMargin}
 		if g.Object != nil {

@@ -83,7 +83,8 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 			continue
 		}
 		if stand, ok := i.stand(name, g, obj, now); ok {
-			if stand.Stand == verdict.Open && g.DeletionTimestamp.IsZero() && i.memory.behind(g) {
+			stand.Behind = i.memory.behind(g)
+			if stand.Behind && stand.Stand == verdict.Open && g.DeletionTimestamp.IsZero() {
 				stand.Stand = verdict.Undecided // the cache gets what was decided in a moment
 			}
 			gates = append(gates, stand)

@@ -58,8 +58,6 @@ type settled struct {
 	waits, inLine bool
 	// wrote means that the target was held or let go: its conditions are to follow.
 	wrote bool
-	// behind are the Gates whose last decision the cache lacks.
-	behind []string
 	recheck
 	// failure is why the target is not as it should be, nil if it is.
 	failure *tally.Failure
@@ -116,11 +114,8 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 	}
 	s := settled{gates: gates, ruling: verdict.Rule(obj, gates, r.Targets.Definition(target.KeyOf(obj).GroupKind), now)}
 	s.again(s.ruling.Plan.Recheck)
-	for _, g := range gates {
-		if g.Object != nil && r.Gates.memory.behind(g.Object) {
-			s.behind = append(s.behind, g.Name)
-			s.again(now.Add(cacheDelay)) // the event of the Gate tells earlier
-		}
+	if slices.ContainsFunc(gates, func(g verdict.Gate) bool { return g.Behind }) {
+		s.again(now.Add(cacheDelay)) // the event of the Gate tells earlier
 	}
 	if s.ruling.LetsGo() {
 		if s.waits, err = r.mustWait(ctx, &s); err != nil {
@@ -288,7 +283,7 @@ func (s settled) entries() []tally.Entry {
 			continue
 		}
 		held := slices.Contains(s.ruling.Observed.HeldBy, g.Name)
-		decides := g.Governs && (g.Stand == verdict.Undecided || slices.Contains(s.behind, g.Name))
+		decides := g.Governs && (g.Stand == verdict.Undecided || g.Behind)
 		e := tally.Entry{
 			Gate: tallied(g.Object), Failure: s.failure, Uncounted: !g.Governs, Pending: s.wrote || decides || s.waits && held && !s.inLine,
 		}

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"io"
 )
 
 // file is one of an archive or of an image.
@@ -27,17 +28,22 @@ func (s source) add(w *tar.Writer, path string, f file) error {
 func (s source) tarOf(names []string, files map[string]file) ([]byte, error) {
 	var packed bytes.Buffer
 	compressed := gzip.NewWriter(&packed)
-	w := tar.NewWriter(compressed)
-	for _, name := range names {
-		if err := s.add(w, name, files[name]); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
+	if err := s.writeTar(compressed, names, files); err != nil {
 		return nil, err
 	}
 	err := compressed.Close()
 	return packed.Bytes(), err
+}
+
+// writeTar writes files as a tar.
+func (s source) writeTar(to io.Writer, names []string, files map[string]file) error {
+	w := tar.NewWriter(to)
+	for _, name := range names {
+		if err := s.add(w, name, files[name]); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }
 
 // zipOf returns files as a zip.

@@ -125,11 +125,10 @@ func (m manifests) write(folder string) ([]string, error) {
 	return files, nil
 }
 
-// pack returns a folder as a tar.gz, the same for the same files.
-func (s source) pack(folder string) ([]byte, error) {
-	var names []string
-	files := map[string]file{}
-	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+// filesIn returns the files of a folder, and their paths in order.
+func filesIn(folder string) (paths []string, files map[string]file, err error) {
+	files = map[string]file{}
+	err = fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -137,13 +136,19 @@ func (s source) pack(folder string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		names, files[path] = append(names, path), file{0o644, content}
+		paths, files[path] = append(paths, path), file{0o644, content}
 		return nil
 	})
+	return paths, files, err
+}
+
+// pack returns a folder as a tar.gz, the same for the same files.
+func (s source) pack(folder string) ([]byte, error) {
+	paths, files, err := filesIn(folder)
 	if err != nil {
 		return nil, err
 	}
-	return s.tarOf(names, files)
+	return s.tarOf(paths, files)
 }
 
 // artifact makes what an OCIRepository of Flux takes of a tar.gz of manifests.

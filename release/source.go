@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -68,7 +69,7 @@ func (s source) git(ctx context.Context, args ...string) (string, error) {
 // build builds a program of the product, such as "." for the controller. The same commit, version and version of Go give the same
 // file, wherever that happens.
 func (s source) build(ctx context.Context, program string, platform v1.Platform, to string) error {
-	fmt.Fprintf(os.Stderr, "Building %s %s for %s ...\n", strings.TrimSuffix(module+strings.TrimPrefix(program, "."), "/"), s.version, platform)
+	fmt.Fprintf(os.Stderr, "Building %s %s for %s ...\n", path.Join(module, program), s.version, platform)
 	to, err := filepath.Abs(to)
 	if err != nil {
 		return err

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -87,31 +85,16 @@ func (i image) write(folder, version string) error {
 }
 
 // archive writes a folder as a tar, the same for the same files.
-func (s source) archive(folder, to string) (err error) {
+func (s source) archive(folder, to string) error {
+	paths, files, err := filesIn(folder)
+	if err != nil {
+		return err
+	}
 	out, err := os.Create(to) //nolint:gosec // where the caller says
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closed := out.Close(); err == nil {
-			err = closed
-		}
-	}()
-	w := tar.NewWriter(out)
-	err = fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(folder, path)) //nolint:gosec // one of the folder
-		if err != nil {
-			return err
-		}
-		return s.add(w, path, file{0o644, content})
-	})
-	if err != nil {
-		return err
-	}
-	return w.Close()
+	return errors.Join(s.writeTar(out, paths, files), out.Close())
 }
 
 // push pushes what is attached to an image, and then the image under its tag.

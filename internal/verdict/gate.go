@@ -48,6 +48,8 @@ type Gate struct {
 	Governs bool
 	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
+	// Behind says that the Gate has decided since it was as it is here.
+	Behind bool
 }
 
 // Governing returns what a Gate says about a target that it governs, at an instant.
