@@ -114,13 +114,15 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 	w.soonSuspended(w.imagePolicy("before", "v1"), true)
 
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: policies}, crd))
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1" })
-	next := *crd.Spec.Versions[i].DeepCopy()
-	next.Name, next.Storage = "v2", false
-	crd.Spec.Versions[i].Served = false
-	crd.Spec.Versions = append(crd.Spec.Versions, next)
-	w.Must(cluster.Client.Update(w.Context(), crd))
+	crd.Name = policies
+	w.Must(w.Rewrite(crd, func() error {
+		i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1" })
+		next := *crd.Spec.Versions[i].DeepCopy()
+		next.Name, next.Storage = "v2", false
+		crd.Spec.Versions[i].Served = false
+		crd.Spec.Versions = append(crd.Spec.Versions, next)
+		return cluster.Client.Update(w.Context(), crd)
+	}))
 
 	soon(t, "the new version is served", func() bool {
 		list := newTargetList(schema.GroupVersionKind{Group: "image.toolkit.fluxcd.io", Version: "v2", Kind: "ImagePolicy"})

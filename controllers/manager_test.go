@@ -364,14 +364,12 @@ func TestWatches(t *testing.T) {
 	t.Run("a certificate is activated once cert-manager reports it", func(t *testing.T) {
 		w := newWorld(t)
 		web := w.activating("web")
-		web.SetAnnotations(nil)
-		w.Must(cluster.Client.Update(w.Context(), &web.Unstructured))
+		w.Edit(&web.Unstructured, func() { web.SetAnnotations(nil) })
 		w.Gate("go-live", v1alpha1.GateSpec{
 			Default: "opened", Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{certificateRef("web")},
 		})
 		w.soonStatus(w.ReadGate("go-live"), "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Total == 1 })
-		web.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: "web-tls"})
-		w.Must(cluster.Client.Update(w.Context(), &web.Unstructured))
+		w.Edit(&web.Unstructured, func() { web.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: "web-tls"}) })
 		soon(t, "the annotation is seen", func() bool { return strings.HasPrefix(w.activated(web), "False NotIssued") })
 		w.stage(web, w.keyPair(-1000*day, 10000*day))
 		w.Must(cluster.Client.Status().Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType, []byte(`{"status":{"notAfter":"2099-01-01T00:00:00Z"}}`))))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -117,6 +118,16 @@ func (w *World) Edit(obj client.Object, change func()) {
 	before := w.copyOf(obj)
 	change()
 	w.Must(w.Client.Patch(w.Context(), obj, client.MergeFrom(before)))
+}
+
+// Rewrite reads an object and has somebody write it whole, once more if the controller writes it
+// in between.
+func (w *World) Rewrite(obj client.Object, write func() error) error {
+	w.Helper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		w.Read(obj)
+		return write()
+	})
 }
 
 func (w *World) copyOf(obj client.Object) client.Object {

@@ -68,9 +68,11 @@ var openings = []attack{
 	apply("client-side apply", "apply", map[string]string{openAt: now()}),
 	apply("replace", "replace", map[string]string{openAt: now()}),
 	{"update by a client in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
-		g = w.get(g)
-		g.Annotations[openAt] = now()
-		return "", p.Client.Update(w.Context(), g)
+		g = g.DeepCopy()
+		return "", w.Rewrite(g, func() error {
+			g.Annotations[openAt] = now()
+			return p.Client.Update(w.Context(), g)
+		})
 	}},
 }
 

@@ -100,8 +100,10 @@ func TestTheStampsOfAnExceptionAreThoseOfTheAPIServer(t *testing.T) {
 		w.stampedException("hotfix", "ona", "1 alice")
 	}
 	e := w.exception("hotfix")
-	e.Annotations = map[string]string{approveAt: at, authors: "x"}
-	w.Must(ona.Client.Update(w.Context(), e))
+	w.Must(w.Rewrite(e, func() error {
+		e.Annotations = map[string]string{approveAt: at, authors: "x"}
+		return ona.Client.Update(w.Context(), e)
+	}))
 	w.stampedException("hotfix", "ona", "1 alice")
 	for _, annotations := range []map[string]string{{approveAt: at, authors: "bob", approveBy: w.lines("1 bob")}, {approveAt: at}} {
 		for _, manager := range []string{"kustomize-controller", "gating-controller"} {

@@ -132,8 +132,10 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 	w.refusedReceiver(rita, "ci", w.mayNot(rita, "change the spec of", "opens", "production", "verb open"), "replace", "-f", w.receive("ci", ""))
 	w.refusedReceiver(rita, "ci", w.mayNot(rita, "create", "opens", "production", "verb open"), "create", "--dry-run=server", "-f", w.receive("another", ""))
 	update := w.receiver("ci")
-	update.Spec.SecretRef.Name = "known"
-	if err := rita.Client.Update(w.Context(), update); !apierrors.IsForbidden(err) {
+	if err := w.Rewrite(update, func() error {
+		update.Spec.SecretRef.Name = "known"
+		return rita.Client.Update(w.Context(), update)
+	}); !apierrors.IsForbidden(err) {
 		t.Errorf("an update in Go: %v", err)
 	}
 	w.refusedReceiver(patty, "ci", `cannot update resource "gatereceivers"`, "replace", "--raw",
@@ -229,8 +231,10 @@ func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
 		w.refusedReceiver(p, "ci", cause, write...)
 		w.refusedReceiver(p, "ci", cause, status("gating-controller")...)
 		update := w.receiver("ci")
-		update.Status.WebhookPath = "/hook/of-mallory"
-		if err := p.Client.Status().Update(w.Context(), update); err == nil || !strings.Contains(err.Error(), cause) {
+		if err := w.Rewrite(update, func() error {
+			update.Status.WebhookPath = "/hook/of-mallory"
+			return p.Client.Status().Update(w.Context(), update)
+		}); err == nil || !strings.Contains(err.Error(), cause) {
 			t.Errorf("update by %s: %v", p.Name, err)
 		}
 	}

@@ -18,24 +18,22 @@ func forgedStatus() string {
 	return `{"requests":[{"action":"open","source":"annotation","requestedAt":"` + at + `","acceptedAt":"` + at + `"}]}`
 }
 
-// forge puts an open request into the memory of a Gate.
-func forge(w *world, g *v1alpha1.Gate) *v1alpha1.Gate {
-	w.Helper()
-	g = w.get(g)
-	w.Must(json.Unmarshal([]byte(forgedStatus()), &g.Status))
-	return g
-}
-
 var statusWrites = []attack{
 	kubectl("merge patch", "patch gate GATE --subresource=status --type=merge -p "+`{"status":`+forgedStatus()+`}`),
 	kubectl("JSON patch", `patch gate GATE --subresource=status --type=json -p [{"op":"add","path":"/status/handledRequests","value":[{"action":"open","lastHandled":"x"}]}]`),
 	kubectl("the condition alone", `patch gate GATE --subresource=status --type=json -p [{"op":"replace","path":"/status/conditions/0/status","value":"True"}]`),
 	kubectl("an annotation by way of the status", `patch gate GATE --subresource=status --type=merge -p {"metadata":{"annotations":{"`+openAt+`":"NOW"}},"status":{"observedGeneration":9}}`),
 	{"update in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
-		return "", p.Client.Status().Update(w.Context(), forge(w, g))
+		g = g.DeepCopy()
+		return "", w.Rewrite(g, func() error {
+			w.Must(json.Unmarshal([]byte(forgedStatus()), &g.Status))
+			return p.Client.Status().Update(w.Context(), g)
+		})
 	}},
 	{"patch in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
-		return "", p.Client.Status().Patch(w.Context(), forge(w, g), client.MergeFrom(w.get(g)))
+		forged := w.get(g)
+		w.Must(json.Unmarshal([]byte(forgedStatus()), &forged.Status))
+		return "", p.Client.Status().Patch(w.Context(), forged, client.MergeFrom(g))
 	}},
 	{"server-side apply", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		file := w.file("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: " + g.Name + "}\nstatus: " + forgedStatus() + "\n")
@@ -80,9 +78,12 @@ func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
 	edith := w.as("edith", editor, viewer)
 	w.allowed(edith, "patch", "gate", "production", "--type=merge", "-p", `{"spec":{"interval":"2m"},"status":`+forgedStatus()+`}`)
 	w.Decided(g)
-	update := forge(w, g)
-	update.Spec.Interval.Duration = 3 * time.Minute
-	w.Must(edith.Client.Update(w.Context(), update))
+	update := g.DeepCopy()
+	w.Must(w.Rewrite(update, func() error {
+		w.Must(json.Unmarshal([]byte(forgedStatus()), &update.Status))
+		update.Spec.Interval.Duration = 3 * time.Minute
+		return edith.Client.Update(w.Context(), update)
+	}))
 	manifest := func(name string) string {
 		return w.file("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: " + name + "}\nspec: {default: closed, interval: 4m}\nstatus: " + forgedStatus() + "\n")
 	}
