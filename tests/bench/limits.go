@@ -110,17 +110,16 @@ func (r *result) compared(name string, targets int, turns []turn) {
 			r.punctual(what, t.controller[closed].first().Seconds())
 			r.thrifty(what, t.controller[closed].used, targets)
 			ours := t.controller[closed].used.accepted()
-			r.alike(what, "yardstick", t.yardstick[closed].writes, ours, targets)
-			r.alike(what, "yardstick without events", t.patches[closed].writes, ours, targets)
+			for watches, bare := range t.bare {
+				r.alike(what, yardstickName(watches), bare[closed].writes, ours, targets)
+			}
 		}
-		bare := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.yardstick[closed].took.Seconds() })
-		if ratio := medianOf(turns, closed, toYardstick); ratio > maxRatio {
-			r.miss(false, "%s: controller to yardstick %s, the limit is %s.", what, beyond(ratio, maxRatio), digits(maxRatio))
-		}
-		if ratio := medianOf(turns, closed, lastToYardstick); ratio > maxRatio {
-			r.miss(false, "%s: last target to that of the yardstick %s, the limit is %s.", what, beyond(ratio, maxRatio), digits(maxRatio))
+		for _, watches := range yardsticks(0) {
+			r.slower(what, "all written to the "+yardstickName(watches), medianOf(turns, closed, writtenTo(watches)))
+			r.slower(what, "last target to that of the "+yardstickName(watches), medianOf(turns, closed, lastTo(watches)))
 		}
 		if took := medianOf(turns, closed, written); took >= maxWritten {
+			bare := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.bare[false][closed].took.Seconds() })
 			server := medianOf(turns, closed, func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
 			r.miss(false, "%s: all written after %s s, the limit is less than %d s. %s", what, digits(took), maxWritten, bound(took, bare, server, runtime.NumCPU()))
 		}
@@ -146,12 +145,23 @@ func bound(took, bare, server float64, cores int) string {
 		digits(bare), digits(server), 100*server/(float64(cores)*took), cores, who)
 }
 
-func toYardstick(t turn, closed bool) float64 {
-	return written(t, closed) / t.yardstick[closed].took.Seconds()
+// slower notes if the controller took longer than it may, as a ratio to a yardstick.
+func (r *result) slower(what, which string, ratio float64) {
+	if ratio > maxRatio {
+		r.miss(false, "%s: %s %s, the limit is %s.", what, which, beyond(ratio, maxRatio), digits(maxRatio))
+	}
 }
 
-func lastToYardstick(t turn, closed bool) float64 {
-	return t.controller[closed].last().Seconds() / t.yardstick[closed].last.Seconds()
+// writtenTo is when all was written, as a ratio to a yardstick.
+func writtenTo(watches bool) func(turn, bool) float64 {
+	return func(t turn, closed bool) float64 { return written(t, closed) / t.bare[watches][closed].took.Seconds() }
+}
+
+// lastTo is when the last target was held or released, as a ratio to a yardstick.
+func lastTo(watches bool) func(turn, bool) float64 {
+	return func(t turn, closed bool) float64 {
+		return t.controller[closed].last().Seconds() / t.bare[watches][closed].last.Seconds()
+	}
 }
 
 func medianOf(turns []turn, closed bool, value func(turn, bool) float64) float64 {

@@ -18,14 +18,15 @@ func refused(t turn, n float64) turn {
 // until all is written, those of the yardstick, and how often both have written.
 func turnOf(first, written, bare, ours, theirs float64) turn {
 	hold := func(n float64) calls { return calls{{"APPLY", "kustomizations", ""}: n} }
-	t := turn{controller: map[bool]*transition{}, yardstick: map[bool]spent{}, patches: map[bool]spent{}}
+	t := turn{controller: map[bool]*transition{}, bare: map[bool]map[bool]spent{false: {}, true: {}}}
 	for _, closed := range []bool{true, false} {
 		t.controller[closed] = &transition{
 			arrivals: []time.Duration{seconds(first), seconds(written)}, written: seconds(written),
 			used: usage{calls: hold(ours), server: seconds(written)},
 		}
-		t.yardstick[closed] = spent{took: seconds(bare), last: seconds(bare), writes: hold(theirs)}
-		t.patches[closed] = spent{took: seconds(bare), last: seconds(bare), writes: hold(theirs)}
+		for _, all := range t.bare {
+			all[closed] = spent{took: seconds(bare), last: seconds(bare), writes: hold(theirs)}
+		}
 	}
 	return t
 }
@@ -44,7 +45,7 @@ func TestEachLimitThatATurnMissesIsTold(t *testing.T) {
 		"only what was refused is more":     {[]turn{refused(turnOf(0.1, 59, 58, 2400, 2000), 400)}, "2.4 writes per target with those that were refused", false},
 		"a yardstick that writes less":      {[]turn{turnOf(0.1, 59, 58, 2000, 1979)}, "sent 1.979 writes per target, the controller 2 without", true},
 		"a yardstick that writes more":      {[]turn{turnOf(0.1, 59, 58, 1900, 2000)}, "sent 2 writes per target, the controller 1.9 without", true},
-		"slower than the yardstick":         {[]turn{turnOf(0.1, 58, 50, 2000, 2000)}, "controller to yardstick 1.16, the limit is 1.10", false},
+		"slower than the yardstick":         {[]turn{turnOf(0.1, 58, 50, 2000, 2000)}, "all written to the yardstick 1.16, the limit is 1.10", false},
 		"slower in one turn of three":       {[]turn{good, turnOf(0.1, 80, 50, 2000, 2000), good}, "", false},
 		"as slow as the limit":              {[]turn{turnOf(0.1, 60, 59, 2000, 2000)}, "all written after 60 s, the limit is less than 60 s. The bare client needs 59", false},
 		"slow, as the yardstick is as well": {[]turn{turnOf(0.1, 166, 168, 2000, 2000)}, "no client that writes as much keeps the limit", false},

@@ -37,11 +37,12 @@ Kubernetes for each target, one after the other, and posts them to a receiver, a
 The yardstick is a bare client that sends the same number of the same patches, as many at a time: 16 targets, 4 Gates. It sends what
 holds or releases all targets first, and then their conditions. It
 takes their content from what the controller left on the same objects. It is the same user, and asks for the same of the answers: of
-those about targets the metadata alone. It knows what to write without having read anything: it has no watch and decides nothing.
-What it needs is the time of the API server. It is measured twice: with as many Events, posted one after the other as the
-controller does it, and with the patches alone. What is left of the events when all is written counts for neither. The watches of the bench run all the time.
+those about targets the metadata alone. It posts as many Events, one after the other; what is left of these when all is written counts for neither. It knows what to write
+without having read anything and decides nothing. What it needs is the time of the API server. It is measured twice: without a watch,
+and with one that keeps a copy of all targets, the informer of client-go. A program that is told of changes by watches needs as much,
+and an API server on the same cores has to send what it is told. The watches of the bench run all the time.
 
-Each is measured once, in this order: the controller, the yardstick with events, the yardstick without. How much such a figure is
+Each is measured once, in this order: the controller, the yardstick, the yardstick that watches. How much such a figure is
 worth is in the next section.
 
 "flux suspend" is one merge patch of spec.suspend after the other, as "flux suspend --all" and "flux resume --all" send them. It
@@ -71,7 +72,7 @@ var repeated = scenario{
 	name: "turns", title: "Throughput in several turns", run: runRepeated,
 	about: `
 One Gate with a tenth of the targets, as above, five times in turn with the yardstick, to see how much a machine differs from itself: the
-median, and behind it the extremes. With events comes before without in one turn, and after it in the next. "flux suspend" is
+median, and behind it the extremes. The yardstick comes before the one that watches in one turn, and after it in the next. "flux suspend" is
 measured once, at the end.`,
 }
 
@@ -144,11 +145,11 @@ func (f *fleet) governed() func(client.ObjectKey) []client.ObjectKey {
 	return func(gate client.ObjectKey) []client.ObjectKey { return byGate[gate] }
 }
 
-// turn is one measurement of a fleet: by the controller, and by the yardstick with
-// events and without.
+// turn is one measurement of a fleet.
 type turn struct {
-	controller         map[bool]*transition
-	yardstick, patches map[bool]spent
+	controller map[bool]*transition
+	// bare is by the yardsticks, by whether they watch.
+	bare map[bool]map[bool]spent
 	// posted is how many events the receiver got.
 	posted int
 }
@@ -170,15 +171,9 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, t
 		if err != nil {
 			return err
 		}
-		for _, events := range yardsticks(i) {
-			bare, err := b.yardstickTurn(ctx, seen, events)
-			if err != nil {
+		for _, watches := range yardsticks(i) {
+			if t.bare[watches], err = b.yardstickTurn(ctx, seen, watches); err != nil {
 				return err
-			}
-			if events {
-				t.yardstick = bare
-			} else {
-				t.patches = bare
 			}
 		}
 		turns = append(turns, t)
@@ -200,9 +195,16 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, t
 	return errors.Join(b.removeGates(ctx, f.gates), b.stopController())
 }
 
-// yardsticks tells the order of the yardsticks in a turn, as whether they have events.
+// yardsticks tells the order of the yardsticks in a turn, as whether they watch.
 // Who comes later may find it easier, so they change places.
-func yardsticks(turn int) []bool { return []bool{turn%2 == 0, turn%2 != 0} }
+func yardsticks(turn int) []bool { return []bool{turn%2 != 0, turn%2 == 0} }
+
+func yardstickName(watches bool) string {
+	if watches {
+		return "yardstick that watches"
+	}
+	return "yardstick"
+}
 
 // comparison is the table of a fleet.
 func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Duration) table {
@@ -211,16 +213,17 @@ func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Dur
 	row("first target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].first().Seconds() })
 	row("last target, s", "", func(t turn, closed bool) float64 { return t.controller[closed].last().Seconds() })
 	row("all written, s", "less than 60", written)
-	row("last target of the yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].last.Seconds() })
-	row("**last target to that of the yardstick**", "1.10 or less", lastToYardstick)
-	row("yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].took.Seconds() })
-	row("yardstick without events, s", "", func(t turn, closed bool) float64 { return t.patches[closed].took.Seconds() })
-	row("**controller to yardstick**", "1.10 or less", toYardstick)
-	row("controller to yardstick without events", "", func(t turn, closed bool) float64 { return written(t, closed) / t.patches[closed].took.Seconds() })
+	for _, watches := range yardsticks(0) {
+		name := yardstickName(watches)
+		row("last target of the "+name+", s", "", func(t turn, closed bool) float64 { return t.bare[watches][closed].last.Seconds() })
+		row("all written by the "+name+", s", "", func(t turn, closed bool) float64 { return t.bare[watches][closed].took.Seconds() })
+		row("**last target to that of the "+name+"**", "1.10 or less", lastTo(watches))
+		row("**all written to the "+name+"**", "1.10 or less", writtenTo(watches))
+	}
 	row("flux suspend to controller", "", func(t turn, closed bool) float64 { return suspended[closed].Seconds() / written(t, closed) })
 	row("writes per target", "2 or less", per(len(f.targets), kustomizations.Resource))
 	row("writes per target of the yardstick", "as many without refused ones", func(t turn, closed bool) float64 {
-		return t.yardstick[closed].writes.of(kustomizations.Resource).total() / float64(len(f.targets))
+		return t.bare[false][closed].writes.of(kustomizations.Resource).total() / float64(len(f.targets))
 	})
 	row("writes per gate", "", per(len(f.gates), "gates"))
 	row("Kubernetes Events per gate", "", per(len(f.gates), "events"))
@@ -230,7 +233,9 @@ func comparison(name string, f *fleet, turns []turn, suspended map[bool]time.Dur
 	row("requests refused because of a conflict", "", func(t turn, closed bool) float64 { return t.controller[closed].used.conflicts.total() })
 	row("processor time of the controller, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.controller.Seconds() })
 	row("processor time of the API server, s", "", func(t turn, closed bool) float64 { return t.controller[closed].used.server.Seconds() })
-	row("the same for the yardstick, s", "", func(t turn, closed bool) float64 { return t.yardstick[closed].server.Seconds() })
+	for _, watches := range yardsticks(0) {
+		row("the same for the "+yardstickName(watches)+", s", "", func(t turn, closed bool) float64 { return t.bare[watches][closed].server.Seconds() })
+	}
 	t.row("events posted per target, both", "", float64(turns[0].posted)/float64(len(f.targets)), "")
 	return t
 }
@@ -260,7 +265,7 @@ func per(n int, resource string) func(turn, bool) float64 {
 
 // controllerTurn closes and opens a fleet by the controller.
 func (b *bench) controllerTurn(ctx context.Context, f *fleet) (turn, *copied, error) {
-	t := turn{controller: map[bool]*transition{}}
+	t := turn{controller: map[bool]*transition{}, bare: map[bool]map[bool]spent{}}
 	c := newCopied(f)
 	sink := harness.StartEventSink()
 	defer sink.Close()
@@ -294,10 +299,17 @@ func (b *bench) controllerTurn(ctx context.Context, f *fleet) (turn, *copied, er
 func (b *bench) spread() int { return min(maxSpread, b.many()/targetsOfEach) }
 
 // yardstickTurn does what a controller did on the same objects, without one.
-func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[bool]spent, error) {
+func (b *bench) yardstickTurn(ctx context.Context, c *copied, watches bool) (map[bool]spent, error) {
 	bare, err := b.newBare()
 	if err != nil {
 		return nil, err
+	}
+	if watches {
+		stop, err := bare.watch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
 	}
 	watching, err := observe(ctx, b.config, b.client.Scheme())
 	defer watching.stop()
@@ -315,7 +327,7 @@ func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[
 		if err != nil {
 			return nil, err
 		}
-		took, last, err := bare.send(ctx, todo, events)
+		took, last, err := bare.send(ctx, todo)
 		if err != nil {
 			return nil, err
 		}
@@ -325,7 +337,7 @@ func (b *bench) yardstickTurn(ctx context.Context, c *copied, events bool) (map[
 		}
 		used := after.since(before)
 		all[closed] = spent{took: took, last: last, server: used.server, writes: used.accepted()}
-		b.say("yardstick, %s: %.2fs; API server %.1fs; %s", edgeName(closed), took.Seconds(), used.server.Seconds(), used.calls.writes())
+		b.say("yardstick, %s, watches %t: last target %.2fs, all %.2fs; API server %.1fs; %s", edgeName(closed), watches, last.Seconds(), took.Seconds(), used.server.Seconds(), used.calls.writes())
 	}
 	return all, nil
 }

@@ -10,12 +10,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,10 +34,11 @@ const (
 	gatesAtOnce  = 4
 )
 
-// bare is a client that sends the patches of the controller and does nothing else: no
-// watch, no cache, no decision.
+// bare is a client that sends the patches of the controller and decides nothing.
 type bare struct {
 	flux, gating, core rest.Interface
+	// watcher is for the watch that every controller needs.
+	watcher dynamic.Interface
 }
 
 // newBare returns one that is the same user as the controller.
@@ -62,8 +67,28 @@ func (b *bench) newBare() (*bare, error) {
 	if c.gating, err = group(v1alpha1.GroupVersion); err != nil {
 		return nil, err
 	}
-	c.core, err = group(corev1.SchemeGroupVersion)
+	if c.core, err = group(corev1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	c.watcher, err = dynamic.NewForConfig(unlimited(config))
 	return c, err
+}
+
+// watch keeps a copy of all targets, by the informer of client-go, until it is stopped.
+func (c *bare) watch(ctx context.Context) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	informers := dynamicinformer.NewDynamicSharedInformerFactory(c.watcher, 0)
+	informer := informers.ForResource(kustomizations).Informer()
+	informers.Start(ctx.Done())
+	stop = func() {
+		cancel()
+		informers.Shutdown()
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		stop()
+		return nil, errors.New("the yardstick cannot read the targets")
+	}
+	return stop, nil
 }
 
 // patch is one of the requests of a transition.
@@ -94,13 +119,12 @@ type work struct {
 }
 
 // send sends everything and returns how long that took, and how long it took until all targets were held or released. Events are
-// posted meanwhile, one after the other as the controller does it, if they are to be; those that are left at the
-// end do not count.
-func (c *bare) send(ctx context.Context, todo []work, events bool) (took, last time.Duration, err error) {
+// posted meanwhile, one after the other as the controller does it; those that are left at the end do not count.
+func (c *bare) send(ctx context.Context, todo []work) (took, last time.Duration, err error) {
 	begin := time.Now()
 	telling, stop := context.WithCancel(ctx)
 	told := make(chan error, 1)
-	go func() { told <- c.tell(telling, todo, events) }()
+	go func() { told <- c.tell(telling, todo) }()
 	applied, err := c.sendPatches(ctx, todo)
 	took, last = time.Since(begin), applied.Sub(begin)
 	stop()
@@ -111,10 +135,7 @@ func (c *bare) send(ctx context.Context, todo []work, events bool) (took, last t
 }
 
 // tell posts as many Events as the controller.
-func (c *bare) tell(ctx context.Context, todo []work, events bool) error {
-	if !events {
-		return nil
-	}
+func (c *bare) tell(ctx context.Context, todo []work) error {
 	for _, w := range todo {
 		for _, about := range w.told() {
 			now := metav1.Now()
@@ -196,12 +217,37 @@ func (c *bare) patchTarget(ctx context.Context, target *patches, status bool) er
 		}
 		p.body = body
 		version, err := do(ctx, c.flux, kustomizations.Resource, target.key, p)
+		for tries := 0; err != nil && !isRefused(err) && tries < maxTries; tries++ {
+			version, err = c.again(ctx, target, p)
+		}
 		if err != nil {
 			return err
 		}
 		target.version = version
 	}
 	return nil
+}
+
+// maxTries is how often a patch is tried again, so that one answer which is lost does not end a run of an hour.
+const maxTries = 3
+
+// isRefused returns whether the API server says that it did not make a write.
+func isRefused(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+}
+
+// again sends a patch whose answer was lost, unless it was made.
+func (c *bare) again(ctx context.Context, target *patches, p patch) (string, error) {
+	var latest metav1.PartialObjectMetadata
+	raw, err := c.flux.Get().Resource(kustomizations.Resource).Namespace(target.key.Namespace).Name(target.key.Name).Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(raw, &latest)
+	}
+	if err != nil || latest.ResourceVersion != target.version {
+		return latest.ResourceVersion, err
+	}
+	return do(ctx, c.flux, kustomizations.Resource, target.key, p)
 }
 
 func do(ctx context.Context, c rest.Interface, resource string, key client.ObjectKey, p patch) (string, error) {
