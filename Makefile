@@ -25,14 +25,14 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: ## Show the main job on a real control plane. KEEP=1 stays up.
-	@tests/tools/build.sh gen crds controlplane flux >/dev/null
+	@tests/tools/build.sh kustomize >/dev/null
 	@echo "Building the demo and the gating-controller ..."
 	@go build -o bin/gating-controller . && go build -o bin/demo ./tests/demo
-	@exec bin/demo $(if $(filter-out 0 false no,$(KEEP)),--keep)
+	@assets=$$(tests/tools/assets.sh) && exec bin/demo --assets "$$assets" $(if $(filter-out 0 false no,$(KEEP)),--keep)
 
 .PHONY: test
 test: ## Run all tests: unit, on a real kube-apiserver, and end to end. TEST has flags of go test.
-	@tests/tools/build.sh gen crds controlplane flux certmanager test >/dev/null
+	@tests/tools/build.sh gen crds controlplane kustomize source certmanager node test >/dev/null
 	@echo "Building the product and its tests ..."
 	@go build -v ./... 2>&1 | awk '/^go: downloading/ {next} /[: #\t]/ {print; next} ++n % 100 == 0 {print "  " n " packages"}'
 	@for module in $(MODULES); do \

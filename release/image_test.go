@@ -183,9 +183,11 @@ func TestAPushedImageIsFoundWithItsBillOfMaterials(t *testing.T) {
 
 func TestALayoutHasTheImageAndTheSameTarEachTime(t *testing.T) {
 	var archives [][]byte
+	named := made
+	named.repository = "registry.test/gating"
 	for range 2 {
 		folder := filepath.Join(t.TempDir(), "image")
-		if err := assembled(t, made).write(folder, "v0.1.0"); err != nil {
+		if err := assembled(t, made).write(folder, named.names()); err != nil {
 			t.Fatal(err)
 		}
 		index, err := layout.ImageIndexFromPath(folder)
@@ -199,7 +201,8 @@ func TestALayoutHasTheImageAndTheSameTarEachTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := manifest.Manifests; len(m) != 1+len(platforms) || m[0].Annotations["org.opencontainers.image.ref.name"] != "v0.1.0" {
+		if m := manifest.Manifests; len(m) != 1+len(platforms) || m[0].Annotations["org.opencontainers.image.ref.name"] != "v0.1.0" ||
+			m[0].Annotations["io.containerd.image.name"] != "registry.test/gating:v0.1.0" {
 			t.Errorf("layout of %+v", m)
 		}
 		if err := made.archive(folder, folder+".tar"); err != nil {

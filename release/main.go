@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 func main() {
@@ -26,7 +28,8 @@ func run(ctx context.Context, args []string) error {
 	version := flags.String("version", "", "The version that is built. The default is what git describe says.")
 	out := flags.String("out", "dist", "The folder that is written.")
 	push := flags.String("push", "", "Where to push the image, as registry/repository, with the version as its tag. The default is not to.")
-	repository := flags.String("repository", "", "The repository of the image that the manifests name, if it is not pushed. The default is that of config.")
+	repository := flags.String("repository", "", "The repository of the image, as the manifests and image.tar name it, if it is not pushed. The default is that of config.")
+	platform := flags.String("platform", "", "The only platform to build the image for, such as linux/amd64. The default is all.")
 	key := flags.String("key", "", "The file of a private key of cosign to sign with. Its password is in COSIGN_PASSWORD.")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -38,8 +41,18 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *push != "" {
-		*repository = *push
+	if *platform != "" {
+		if flags.Arg(0) == "release" {
+			return errors.New("-platform is for image: a release has all of them")
+		}
+		only, err := v1.ParsePlatform(*platform)
+		if err != nil {
+			return err
+		}
+		s.platforms = []v1.Platform{*only}
+	}
+	if s.repository = *repository; *push != "" {
+		s.repository = *push
 	}
 	tag, err := s.tagIn(*push)
 	if err != nil {
@@ -49,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if flags.Arg(0) == "release" {
-		return s.writeRelease(ctx, release{out: *out, repository: *repository, key: *key, pushes: *push != ""})
+		return s.writeRelease(ctx, release{out: *out, key: *key, pushes: *push != ""})
 	}
 	img, err := s.writeImage(ctx, *out)
 	if err != nil || *push == "" {

@@ -25,13 +25,19 @@ const (
 	fluxContent types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// noAddOns are the folders of config that add nothing to config/default.
-var noAddOns = []string{"chart", "crd", "default", "manager", "rbac", "samples"}
+// noAddOns are the folders of config that add nothing to config/default, and reducedPolicies, which is in the place of policies.
+var noAddOns = []string{"chart", "crd", "default", "manager", reducedPolicies, "rbac", "samples"}
+
+// reducedPolicies is for clusters that cannot have policies.
+const reducedPolicies = "policies-1.30"
 
 // manifests is the folder config as it is released.
 type manifests struct {
 	folder string
 }
+
+// versionLabel is a recommended one, see https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/.
+const versionLabel = "app.kubernetes.io/version"
 
 // manifestsOf copies the folder config to a place and sets the image in it: its version, and its repository if it is in another one.
 func (s source) manifestsOf(folder, repository string) (manifests, error) {
@@ -56,6 +62,10 @@ func (s source) manifestsOf(folder, repository string) (manifests, error) {
 		return m, fmt.Errorf("%s: it sets %d images, not one", path, len(k.Images))
 	}
 	k.Images[0].NewName, k.Images[0].NewTag = repository, s.version
+	if len(k.Labels) != 1 || k.Labels[0].Pairs[versionLabel] == "" {
+		return m, fmt.Errorf("%s: it does not set the label %s", path, versionLabel)
+	}
+	k.Labels[0].Pairs[versionLabel] = s.version
 	if raw, err = yaml.Marshal(k); err != nil {
 		return m, err
 	}
@@ -105,7 +115,7 @@ func (m manifests) write(folder string) ([]string, error) {
 		return nil, err
 	}
 	var files []string
-	for _, name := range append([]string{"default"}, names...) {
+	for _, name := range append([]string{"default", reducedPolicies}, names...) {
 		if component, err := m.isComponent(name); err != nil || component {
 			if err != nil {
 				return nil, err

@@ -26,8 +26,6 @@ const checksums = "checksums.txt"
 type release struct {
 	// out is an empty folder, which is written.
 	out string
-	// repository is that of the image, as the manifests name it. Empty is that of config.
-	repository string
 	// key is the file of a private key, empty if nothing is to be signed.
 	key string
 	// pushes says that the image and the manifests are pushed to the repository.
@@ -40,9 +38,9 @@ type released struct {
 	// out is the folder that is written, files the names of those that it has.
 	out   string
 	files []string
-	// repository is that of the image, as the manifests name it. Empty is that of config.
-	repository string
-	img        image
+	img   image
+	// sign is nil if nothing is signed.
+	sign *signer
 	// manifests is the artifact of Flux.
 	manifests v1.Image
 }
@@ -69,12 +67,15 @@ func (s source) writeRelease(ctx context.Context, wanted release) error {
 	if err != nil {
 		return err
 	}
-	r := &released{source: committed, out: wanted.out, repository: wanted.repository}
+	r := &released{source: committed, out: wanted.out, sign: sign}
 	if err := r.write(ctx, laptops); err != nil {
 		return err
 	}
 	if sign != nil {
 		if err := sign.file(filepath.Join(wanted.out, checksums)); err != nil {
+			return err
+		}
+		if err := sign.writePublicKey(filepath.Join(wanted.out, "cosign.pub")); err != nil {
 			return err
 		}
 	}
@@ -98,7 +99,7 @@ func (r *released) write(ctx context.Context, plugins []v1.Platform) (err error)
 		return err
 	}
 	r.files = append(r.files, names...)
-	for i, platform := range platforms {
+	for i, platform := range r.platforms {
 		name := fmt.Sprintf("image_%s_%s.cdx.json", platform.OS, platform.Architecture)
 		if err := r.img.writeBOM(i, filepath.Join(r.out, name)); err != nil {
 			return err
@@ -129,6 +130,11 @@ func (r *released) push(ctx context.Context) error {
 	}
 	if err := r.img.push(ctx, tag); err != nil {
 		return err
+	}
+	if r.sign != nil {
+		if err := errors.Join(r.sign.push(ctx, tag, r.img.index), r.sign.push(ctx, manifests, r.manifests)); err != nil {
+			return err
+		}
 	}
 	return pushImage(ctx, manifests, r.manifests)
 }

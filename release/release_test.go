@@ -58,11 +58,11 @@ func TestWhatIsInstalledIsOfTheRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(files)
-		if want := []string{"activation.yaml", "install.yaml", "lock.yaml", "monitoring.yaml", "policies.yaml", "webhooks.yaml"}; !slices.Equal(files, want) {
+		if want := []string{"activation.yaml", "install.yaml", "lock.yaml", "monitoring.yaml", "policies-1.30.yaml", "policies.yaml", "webhooks.yaml"}; !slices.Equal(files, want) {
 			t.Errorf("files %q, want %q", files, want)
 		}
 		install := read(t, filepath.Join(out, "install.yaml"))
-		for _, want := range []string{"image: " + image + "\n", "kind: CustomResourceDefinition", "name: gates.gating.toolkit.fluxcd.io", "kind: Deployment"} {
+		for _, want := range []string{"image: " + image + "\n", "        app.kubernetes.io/version: v1.2.3\n", "kind: CustomResourceDefinition", "name: gates.gating.toolkit.fluxcd.io", "kind: Deployment"} {
 			if !strings.Contains(install, want) {
 				t.Errorf("install.yaml has no %q", want)
 			}

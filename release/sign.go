@@ -1,15 +1,23 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"os"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
@@ -53,10 +61,61 @@ func (s *signer) file(path string) error {
 	if err != nil {
 		return err
 	}
-	digest := sha256.Sum256(content)
-	signature, err := ecdsa.SignASN1(rand.Reader, s.key, digest[:])
+	signature, err := s.signature(content)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path+".sig", []byte(base64.StdEncoding.EncodeToString(signature)), 0o644) //nolint:gosec // for all to read
+	return os.WriteFile(path+".sig", []byte(signature), 0o644) //nolint:gosec // for all to read
+}
+
+func (s *signer) signature(of []byte) (string, error) {
+	digest := sha256.Sum256(of)
+	signature, err := ecdsa.SignASN1(rand.Reader, s.key, digest[:])
+	return base64.StdEncoding.EncodeToString(signature), err
+}
+
+// writePublicKey writes what verifies the signatures.
+func (s *signer) writePublicKey(path string) error {
+	der, err := x509.MarshalPKIXPublicKey(&s.key.PublicKey)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644) //nolint:gosec // for all to read
+}
+
+// signatureType is the media type of what cosign signs of an image, and signatureAnnotation has the signature of that, see
+// https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md.
+const (
+	signatureType       types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
+	signatureAnnotation string          = "dev.cosignproject.cosign/signature"
+)
+
+// push pushes the signature of an image beside it, where "cosign verify --key" looks for it.
+func (s *signer) push(ctx context.Context, image name.Tag, of interface{ Digest() (v1.Hash, error) }) error {
+	digest, err := of.Digest()
+	if err != nil {
+		return err
+	}
+	says, err := json.Marshal(map[string]any{
+		"critical": map[string]any{
+			"identity": map[string]string{"docker-reference": image.Context().Name()},
+			"image":    map[string]string{"docker-manifest-digest": digest.String()},
+			"type":     "cosign container image signature",
+		},
+		"optional": nil,
+	})
+	if err != nil {
+		return err
+	}
+	signature, err := s.signature(says)
+	if err != nil {
+		return err
+	}
+	signed, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), mutate.Addendum{
+		Layer: static.NewLayer(says, signatureType), Annotations: map[string]string{signatureAnnotation: signature},
+	})
+	if err != nil {
+		return err
+	}
+	return pushImage(ctx, image.Context().Tag(digest.Algorithm+"-"+digest.Hex+".sig"), signed)
 }

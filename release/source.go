@@ -18,7 +18,7 @@ import (
 // module is the product.
 const module = "github.com/fluxcd/gating-controller"
 
-// platforms are those that an image is built for.
+// platforms are those that a release has an image for.
 var platforms = []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 
 // source is a commit that is built.
@@ -30,6 +30,9 @@ type source struct {
 	// commit is its hash, and at when it was made. Nothing that is built has another time.
 	commit string
 	at     time.Time
+	// platforms are those of the image, repository where it is, as registry/name. Empty is that of config.
+	platforms  []v1.Platform
+	repository string
 }
 
 // isVersion are the versions that are tags of images, too.
@@ -38,7 +41,7 @@ var isVersion = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 // sourceIn returns the commit that is checked out. A version that is not given is what git describe says, which ends with -dirty if
 // something is not committed.
 func sourceIn(ctx context.Context, root, version string) (source, error) {
-	s := source{root: root, version: version}
+	s := source{root: root, version: version, platforms: platforms}
 	described, err := s.git(ctx, "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return s, err

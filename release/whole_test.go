@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log"
@@ -12,8 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 // statement is what a provenance says.
@@ -32,16 +37,19 @@ type statement struct {
 
 // It is built from what is committed, with one platform of each kind.
 func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
-	all := platforms
-	platforms = all[:1]
-	t.Cleanup(func() { platforms = all })
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	committed, err := here(t).checkout(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &released{source: committed, out: t.TempDir(), repository: strings.TrimPrefix(server.URL, "http://") + "/gating-controller"}
+	committed.platforms, committed.repository = platforms[:1], strings.TrimPrefix(server.URL, "http://")+"/gating-controller"
+	key, public := keyFile(t, "")
+	sign, err := signerOf(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &released{source: committed, out: t.TempDir(), sign: sign}
 	if err := r.write(t.Context(), []v1.Platform{{OS: runtime.GOOS, Architecture: runtime.GOARCH}}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +76,9 @@ func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for name, of := range map[string]interface{ Digest() (v1.Hash, error) }{r.repository: r.img.index, r.repository + "-manifests": r.manifests} {
+		isSigned(t, public, name, digest(t, of))
+	}
 	if r.manifests, err = r.artifact([]byte("something else")); err != nil {
 		t.Fatal(err)
 	}
@@ -92,5 +103,43 @@ func (r *released) hasChecksumsOfAllFiles(t *testing.T) {
 		if name := entry.Name(); name != checksums && name != "image" && !strings.Contains(read(t, filepath.Join(r.out, checksums)), "  "+name+"\n") {
 			t.Errorf("%s has no checksum", name)
 		}
+	}
+}
+
+// isSigned checks that the registry has a signature of an image, as the specification of cosign says.
+func isSigned(t *testing.T, public *ecdsa.PublicKey, repository, digest string) {
+	t.Helper()
+	tag, err := name.NewTag(repository + ":" + strings.Replace(digest, ":", "-", 1) + ".sig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := remote.Image(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := img.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := base64.StdEncoding.DecodeString(manifest.Layers[0].Annotations["dev.cosignproject.cosign/signature"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(signed)
+	if !ecdsa.VerifyASN1(public, sum[:], signature) || !strings.Contains(string(signed), `"docker-manifest-digest":"`+digest+`"`) ||
+		!strings.Contains(string(signed), `"docker-reference":"`+repository+`"`) {
+		t.Errorf("%s does not say that %s is ours: %s", tag, digest, signed)
 	}
 }

@@ -22,7 +22,7 @@ import (
 // writeImage builds the image and writes it as an OCI layout, in the folder image, and as a tar of that, image.tar.
 func (s source) writeImage(ctx context.Context, out string) (img image, err error) {
 	var all []built
-	for _, platform := range platforms {
+	for _, platform := range s.platforms {
 		b, err := s.buildFor(ctx, ".", platform)
 		if err != nil {
 			return img, err
@@ -36,7 +36,7 @@ func (s source) writeImage(ctx context.Context, out string) (img image, err erro
 	if err := os.RemoveAll(folder); err != nil {
 		return img, err
 	}
-	if err := img.write(folder, s.version); err != nil {
+	if err := img.write(folder, s.names()); err != nil {
 		return img, err
 	}
 	return img, s.archive(folder, folder+".tar")
@@ -69,13 +69,23 @@ func (s source) buildFor(ctx context.Context, program string, platform v1.Platfo
 	return b, err
 }
 
-// write writes an image as an OCI layout into a folder that does not exist.
-func (i image) write(folder, version string) error {
+// names are those of the image in a layout, see https://github.com/opencontainers/image-spec/blob/main/annotations.md. Who imports it with
+// containerd gets it under the second one.
+func (s source) names() map[string]string {
+	names := map[string]string{"org.opencontainers.image.ref.name": s.version}
+	if s.repository != "" {
+		names["io.containerd.image.name"] = s.repository + ":" + s.version
+	}
+	return names
+}
+
+// write writes an image as an OCI layout, under some names, into a folder that does not exist.
+func (i image) write(folder string, names map[string]string) error {
 	path, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	if err != nil {
 		return err
 	}
-	err = path.AppendIndex(i.index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": version}))
+	err = path.AppendIndex(i.index, layout.WithAnnotations(names))
 	for _, bom := range i.boms {
 		if err == nil {
 			err = path.AppendImage(bom)

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -34,6 +35,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/internal/tz"
+	"github.com/fluxcd/gating-controller/internal/version"
 )
 
 // shutdownTimeout is for everything that is under way when the process ends. It is longer
@@ -65,7 +67,15 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(ctx, mgr, o); err != nil {
 		return err
 	}
-	log.Info("starting manager", "timeZoneData", tz.Version())
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	tellKubernetes(log, server)
+	if err := ctrlmetrics.Registry.Register(buildInfo()); err != nil {
+		return fmt.Errorf("unable to tell the version: %w", err)
+	}
+	log.Info("starting manager", "version", version.Release(), "timeZoneData", tz.Version())
 	return mgr.Start(ctx)
 }
 

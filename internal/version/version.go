@@ -11,9 +11,9 @@ import (
 // release is the version of a release, which its linker sets.
 var release string
 
-// String returns the version of the release, and that of the time zone data. What is built otherwise has the version of the module,
-// which is (devel) for what is built from a working tree.
-func String() string {
+// Release returns the version of the release. What is built otherwise has the version of the module, which is (devel) for what is
+// built from a working tree.
+func Release() string {
 	version := release
 	if info, ok := debug.ReadBuildInfo(); version == "" && ok {
 		version = info.Main.Version
@@ -21,5 +21,8 @@ func String() string {
 	if version == "" {
 		version = "(devel)"
 	}
-	return fmt.Sprintf("%s, time zone data %s", version, tz.Version())
+	return version
 }
+
+// String returns the version, and that of the time zone data.
+func String() string { return fmt.Sprintf("%s, time zone data %s", Release(), tz.Version()) }

@@ -13,14 +13,23 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
+// oldestKubernetes is that of docs/versions.md.
+const oldestKubernetes = "1.33"
+
 func main() {
 	keep := flag.Bool("keep", false, "Stay up after the demo until Ctrl-C.")
+	assets := flag.String("assets", "", "The folder of etcd, kube-apiserver and kubectl. The default is that of tests/tools/build.sh.")
 	flag.Parse()
+	if *assets != "" {
+		harness.UseAssets(*assets)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, *keep)
 	stop()
@@ -50,8 +59,8 @@ func run(ctx context.Context, keep bool) (err error) {
 		}
 	}
 	if keep {
-		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. To play with it:\n\n  export KUBECONFIG=%s\n  alias kubectl='%s/bin/kubectl'\n",
-			d.cluster.Kubeconfig, harness.Tools())
+		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. To play with it:\n\n  export KUBECONFIG=%s\n  alias kubectl='%s/kubectl'\n",
+			d.cluster.Kubeconfig, harness.Assets())
 		<-ctx.Done()
 	}
 	return nil
@@ -68,10 +77,13 @@ type demo struct {
 
 func (d *demo) start(ctx context.Context) (err error) {
 	d.headline("Starting etcd, kube-apiserver, kustomize-controller and gating-controller")
-	if d.cluster, err = harness.StartControlPlane(harness.CRDs...); err != nil {
+	if d.cluster, err = harness.StartControlPlane("kustomize-controller", "source-controller"); err != nil {
 		return err
 	}
 	d.artifacts = harness.StartArtifactServer()
+	if err := d.isRecent(); err != nil {
+		return err
+	}
 	d.say("kube-apiserver is up at %s", d.cluster.Config.Host)
 	if err := d.cluster.Install(ctx); err != nil {
 		return err
@@ -84,6 +96,22 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.say("gating-controller is ready")
+	return nil
+}
+
+// isRecent returns an error if this Kubernetes is older than the oldest that is supported.
+func (d *demo) isRecent() error {
+	client, err := discovery.NewDiscoveryClientForConfig(d.cluster.Config)
+	if err != nil {
+		return err
+	}
+	found, err := client.ServerVersion()
+	if err != nil {
+		return err
+	}
+	if is, err := version.ParseGeneric(found.GitVersion); err != nil || is.LessThan(version.MustParseGeneric(oldestKubernetes)) {
+		return errors.Join(err, fmt.Errorf("this is Kubernetes %s, and the controller needs %s or later", found.GitVersion, oldestKubernetes))
+	}
 	return nil
 }
 

@@ -43,6 +43,17 @@ func Tools() string { return filepath.Join(Root(), ".cache", "tools", "current")
 
 func tool(name string) string { return filepath.Join(Tools(), "bin", name) }
 
+// assets is the folder of etcd, kube-apiserver and kubectl.
+var assets = filepath.Join(Tools(), "bin")
+
+// Assets is the folder that UseAssets has named, or that of tests/tools/build.sh.
+func Assets() string { return assets }
+
+// UseAssets takes etcd, kube-apiserver and kubectl from a folder, and not from that of tests/tools/build.sh.
+func UseAssets(folder string) { assets = folder }
+
+func asset(name string) string { return filepath.Join(assets, name) }
+
 // ControlPlane is a running etcd and kube-apiserver.
 type ControlPlane struct {
 	// Config and Client have all permissions.
@@ -82,7 +93,23 @@ func CRDPath(project string) string {
 // StartControlPlane starts etcd and kube-apiserver with the definition of Gates
 // and those in the folders named by projects.
 func StartControlPlane(projects ...string) (*ControlPlane, error) {
-	if _, err := os.Stat(tool("kube-apiserver")); err != nil {
+	return startControlPlane(here(), projects...)
+}
+
+// place is where an API server is, and its arguments there.
+type place struct {
+	host, port string
+	args       []string
+}
+
+// here is on loopback, where there are no Pods.
+func here() place {
+	// Nobody creates the service accounts of namespaces.
+	return place{host: loopback(), port: freePort(), args: []string{"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"}}
+}
+
+func startControlPlane(at place, projects ...string) (*ControlPlane, error) {
+	if _, err := os.Stat(asset("kube-apiserver")); err != nil {
 		return nil, fmt.Errorf("the tools are not built, run make tools: %w", err)
 	}
 	paths := []string{filepath.Join(Root(), "config", "crd", "bases")}
@@ -94,7 +121,7 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 		return nil, err
 	}
 	c := &ControlPlane{dir: dir, people: people{known: map[string]*Person{}}}
-	if err := c.start(context.Background()); err != nil {
+	if err := c.start(context.Background(), at); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true})
@@ -109,30 +136,28 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 var lessGarbageCollection = []string{"GOGC=400", "GOMEMLIMIT=12GiB"}
 
 // start starts both programs.
-func (c *ControlPlane) start(ctx context.Context) (err error) {
-	clients, host, port := "http://"+FreeAddress(), loopback(), freePort()
-	if c.pki, err = newPKI(c.dir, host); err != nil {
+func (c *ControlPlane) start(ctx context.Context, at place) (err error) {
+	clients := "http://" + FreeAddress()
+	if c.pki, err = newPKI(c.dir, at.host); err != nil {
 		return err
 	}
-	if err := c.connect("https://" + net.JoinHostPort(host, port)); err != nil {
+	if err := c.connect("https://" + net.JoinHostPort(at.host, at.port)); err != nil {
 		return err
 	}
-	etcd := program{path: tool("etcd"), ready: answers(clients + "/readyz"), env: lessGarbageCollection, args: []string{
+	etcd := program{path: asset("etcd"), ready: answers(clients + "/readyz"), env: lessGarbageCollection, args: []string{
 		"--data-dir=" + filepath.Join(c.dir, "etcd"), "--unsafe-no-fsync", "--listen-peer-urls=http://" + FreeAddress(),
 		"--listen-client-urls=" + clients, "--advertise-client-urls=" + clients,
 	}}
 	if c.etcd, err = etcd.start(ctx, c.dir); err != nil {
 		return err
 	}
-	apiServer := program{path: tool("kube-apiserver"), ready: c.answers, env: lessGarbageCollection, args: []string{
-		"--etcd-servers=" + clients, "--bind-address=" + host, "--secure-port=" + port,
+	apiServer := program{path: asset("kube-apiserver"), ready: c.answers, env: lessGarbageCollection, args: append([]string{
+		"--etcd-servers=" + clients, "--bind-address=" + at.host, "--secure-port=" + at.port,
 		"--tls-cert-file=" + c.pki.path("serving.crt"), "--tls-private-key-file=" + c.pki.path("serving.key"),
-		"--client-ca-file=" + c.pki.path("users.crt"), "--authorization-mode=RBAC",
+		"--client-ca-file=" + c.pki.path("users.crt"),
 		"--service-account-issuer=" + c.Config.Host, "--service-account-key-file=" + c.pki.path("accounts.key"),
-		"--service-account-signing-key-file=" + c.pki.path("accounts.key"), "--service-cluster-ip-range=10.0.0.0/24",
-		// Nobody creates the service accounts of namespaces.
-		"--allow-privileged", "--disable-admission-plugins=ServiceAccount",
-	}}
+		"--service-account-signing-key-file=" + c.pki.path("accounts.key"), "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged",
+	}, at.args...)}
 	if c.apiServer, err = apiServer.start(ctx, c.dir); err != nil {
 		return err
 	}
@@ -192,7 +217,7 @@ func (c *ControlPlane) writeKubeconfig(name string, config *rest.Config) (string
 
 // Kubectl runs kubectl with all permissions and returns what it printed.
 func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, tool("kubectl"), args...) //nolint:gosec // the arguments are those of tests
+	cmd := exec.CommandContext(ctx, asset("kubectl"), args...) //nolint:gosec // the arguments are those of tests
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

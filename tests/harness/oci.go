@@ -1,11 +1,17 @@
 package harness
 
 import (
+	"archive/tar"
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 )
@@ -16,8 +22,8 @@ const (
 	fluxContent = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// Registry is as much of an OCI registry on loopback as source-controller
-// needs: it serves what Push has stored.
+// Registry is as much of an OCI registry on loopback as source-controller and
+// containerd need: it serves what was pushed.
 type Registry struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -42,7 +48,7 @@ func (r *Registry) Stop() { r.server.Close() }
 
 // URL returns the address of a repository for an OCIRepository.
 func (r *Registry) URL(repository string) string {
-	return "oci://" + strings.TrimPrefix(r.server.URL, "http://") + "/" + repository
+	return "oci://" + r.Address() + "/" + repository
 }
 
 // Push stores files as an artifact of Flux under a tag.
@@ -53,12 +59,73 @@ func (r *Registry) Push(repository, tag string, files map[string]string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	manifest, err := json.Marshal(map[string]any{
-		"schemaVersion": 2,
-		"mediaType":     ociManifest,
-		"config":        r.blob(repository, fluxConfig, []byte("{}")),
-		"layers":        []any{r.blob(repository, fluxContent, layer)},
+	return r.manifest(repository, tag, r.blob(repository, fluxConfig, []byte("{}")), r.blob(repository, fluxContent, layer))
+}
+
+// PushLayout stores the first image of an OCI layout, a folder, under a tag.
+func (r *Registry) PushLayout(repository, tag, folder string) error {
+	var index struct {
+		Manifests []struct{ Digest string }
+	}
+	raw, err := os.ReadFile(filepath.Join(folder, "index.json")) //nolint:gosec // a folder of a test
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, &index); err != nil || len(index.Manifests) == 0 {
+		return errors.Join(err, fmt.Errorf("%s has %d images", folder, len(index.Manifests)))
+	}
+	blobs, err := filepath.Glob(filepath.Join(folder, "blobs", "sha256", "*"))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range blobs {
+		body, err := os.ReadFile(path) //nolint:gosec // found above
+		if err != nil {
+			return err
+		}
+		r.blob(repository, "", body)
+		var manifest struct{ MediaType string }
+		if json.Unmarshal(body, &manifest) == nil && manifest.MediaType != "" {
+			r.content[repository+"/manifests/"+digest(body)] = served{mediaType: manifest.MediaType, body: body}
+		}
+	}
+	r.content[repository+"/manifests/"+tag] = r.content[repository+"/manifests/"+index.Manifests[0].Digest]
+	return nil
+}
+
+// PushProgram stores an image of one program for this machine, which runs as nobody.
+func (r *Registry) PushProgram(repository, tag, path string) error {
+	content, err := os.ReadFile(path) //nolint:gosec // built by a test
+	if err != nil {
+		return err
+	}
+	var layer bytes.Buffer
+	archive := tar.NewWriter(&layer)
+	err = archive.WriteHeader(&tar.Header{Name: "program", Mode: 0o755, Size: int64(len(content))})
+	if err == nil {
+		_, err = archive.Write(content)
+	}
+	if err := errors.Join(err, archive.Close()); err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]any{
+		"os": "linux", "architecture": runtime.GOARCH, "config": map[string]any{"Entrypoint": []string{"/program"}, "User": "65535:65535"},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer.Bytes())}},
 	})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.manifest(repository, tag, r.blob(repository, "application/vnd.oci.image.config.v1+json", config),
+		r.blob(repository, "application/vnd.oci.image.layer.v1.tar", layer.Bytes()))
+}
+
+// manifest stores the one of an image under a tag.
+func (r *Registry) manifest(repository, tag string, config map[string]any, layers ...any) error {
+	manifest, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": ociManifest, "config": config, "layers": layers})
 	if err != nil {
 		return err
 	}
@@ -67,6 +134,9 @@ func (r *Registry) Push(repository, tag string, files map[string]string) error {
 	}
 	return nil
 }
+
+// Address is where the server listens.
+func (r *Registry) Address() string { return strings.TrimPrefix(r.server.URL, "http://") }
 
 // blob stores content and returns its descriptor.
 func (r *Registry) blob(repository, mediaType string, body []byte) map[string]any {

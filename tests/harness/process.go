@@ -106,7 +106,10 @@ var forks = sync.OnceValue(func() chan<- func() {
 // the thread ends that forked, so it is a thread that lives as long as the process.
 func fork(cmd *exec.Cmd) error {
 	// Ctrl-C is for us: we end the processes in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	started := make(chan error)
 	forks() <- func() { started <- cmd.Start() }
 	return <-started

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"controllers": {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict", "internal/tally", "internal/queue", "internal/lock",
 		"internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":        {"api/v1alpha1", "internal/gate", "internal/expression"},
-	"internal/app":     {"controllers", "receivers", "api/v1alpha1", "internal/tz"},
+	"internal/app":     {"controllers", "receivers", "api/v1alpha1", "internal/tz", "internal/version"},
 	"cmd/kubectl-gate": {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/tz", "internal/version"},
 	".":                {"internal/app", "internal/version"},
 }

@@ -21,8 +21,8 @@ var addOns = map[string]bool{
 	"activation": false, "availability": true, "flagger": true, "lock": false, "monitoring": false, "policies": false, "sharding": true, "webhooks": false,
 }
 
-// noAddOns are the other folders of config.
-var noAddOns = []string{"chart", "crd", "default", "manager", "rbac", "samples"}
+// noAddOns are the other folders of config. policies-1.30 is in the place of policies.
+var noAddOns = []string{"chart", "crd", "default", "manager", "policies-1.30", "rbac", "samples"}
 
 func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(harness.Root(), "config"))

@@ -1,0 +1,186 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// installed is a cluster of its own with the controller, a closed Gate and what it holds.
+type installed struct {
+	*harness.World
+	controller *harness.Process
+	gate       *v1alpha1.Gate
+	app        *unstructured.Unstructured
+	// folder has install.yaml.
+	folder string
+}
+
+func newInstalled(t *testing.T) *installed {
+	t.Helper()
+	c, err := harness.StartControlPlane("kustomize-controller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Stop() })
+	i := &installed{World: harness.NewWorld(t, c), folder: t.TempDir()}
+	i.Must(c.Install(i.Context()))
+	rendered, err := c.Kubectl(i.Context(), "kustomize", filepath.Join(harness.Root(), "config", "default"))
+	i.Must(err)
+	i.Must(os.WriteFile(filepath.Join(i.folder, "install.yaml"), []byte(rendered), 0o600))
+	i.installs()
+	manager, err := c.StartControllerManager(i.Context(), "namespace-controller", "garbage-collector-controller")
+	i.Must(err)
+	t.Cleanup(func() { _ = manager.Stop() })
+	i.starts()
+	i.app = i.Kustomization("app")
+	i.Create(i.app)
+	i.gate = i.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
+	i.held(true)
+	return i
+}
+
+// installs applies install.yaml. The Deployment has no Pods here.
+func (i *installed) installs() {
+	i.Helper()
+	_, err := i.Kubectl(i.Context(), "apply", "--server-side", "-f", filepath.Join(i.folder, "install.yaml"))
+	i.Must(err)
+}
+
+// starts starts the controller, as the Deployment would.
+func (i *installed) starts() {
+	i.Helper()
+	var err error
+	i.controller, err = i.StartGatingController(i.Context())
+	i.Must(err)
+	i.Cleanup(func() { _ = i.controller.Stop() })
+}
+
+// held waits until the target is suspended, or is not.
+func (i *installed) held(want bool) {
+	i.Helper()
+	i.Eventually(fmt.Sprintf("the target is suspended: %t", want), func() error {
+		if i.Read(i.app); harness.Suspended(i.app) != want {
+			return fmt.Errorf("spec is %v", i.app.Object["spec"])
+		}
+		return nil
+	})
+}
+
+// runs runs commands of a section of docs/install.md, and returns what they print.
+func (i *installed) runs(ctx context.Context, section string) (string, error) {
+	i.Helper()
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "install.md"))
+	i.Must(err)
+	_, text, ok := strings.Cut(string(page), "# "+section+"\n")
+	if !ok {
+		i.Fatalf("docs/install.md has no section %s", section)
+	}
+	text, _, _ = strings.Cut(text, "\n##")
+	var commands strings.Builder
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		commands.WriteString(block[1])
+	}
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands.String())
+	shell.Dir = i.folder
+	shell.Env = append(os.Environ(), "KUBECONFIG="+i.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	out, err := shell.CombinedOutput()
+	return string(out), err
+}
+
+// gone fails the test unless what was installed is gone.
+func (i *installed) gone() {
+	i.Helper()
+	out, err := i.Kubectl(i.Context(), "get", "namespaces,crd,clusterroles,clusterrolebindings,validatingadmissionpolicies", "-o=name")
+	i.Must(err)
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "gating") && !strings.Contains(line, "gatelocks") {
+			i.Errorf("%s is there", strings.TrimSpace(line))
+		}
+	}
+}
+
+func TestWhoUninstallsAsThePageSaysLetsAllGo(t *testing.T) {
+	t.Parallel()
+	i := newInstalled(t)
+	ctx, cancel := context.WithTimeout(i.Context(), 2*time.Minute)
+	defer cancel()
+	if out, err := i.runs(ctx, "Uninstall"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	i.held(false)
+	i.gone()
+}
+
+func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
+	t.Parallel()
+	i := newInstalled(t)
+	// There is no Deployment, so that this takes the place of its Pods.
+	i.Must(i.controller.Stop())
+	ctx, cancel := context.WithTimeout(i.Context(), 2*time.Minute)
+	defer cancel()
+	for _, section := range []string{"Keep what is suspended", "Uninstall"} {
+		if out, err := i.runs(ctx, section); err != nil {
+			t.Fatalf("%s: %v: %s", section, err, out)
+		}
+	}
+	i.held(true)
+	i.gone()
+	i.Must(i.Flux(i.app, `{"spec":{"suspend":false}}`))
+	i.held(false)
+}
+
+// It is what people try first. Nothing may be lost then.
+func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	i := newInstalled(t)
+	out, err := i.Kubectl(i.Context(), "delete", "-f", filepath.Join(i.folder, "install.yaml"), "--ignore-not-found")
+	if err == nil {
+		t.Fatalf("everything is gone: %s", out)
+	}
+	for _, name := range []string{"gating-system", "gates.gating.toolkit.fluxcd.io", "gateexceptions.gating.toolkit.fluxcd.io", "gatereceivers.gating.toolkit.fluxcd.io"} {
+		if !strings.Contains(out, "denied request: all gates must be gone first, or what they hold stays suspended; delete them, and then annotate "+name+" with gating.toolkit.fluxcd.io/uninstall=true") {
+			t.Errorf("nobody is told about %s: %s", name, out)
+		}
+	}
+	// The Pods would be gone.
+	i.Must(i.controller.Stop())
+	i.Read(i.gate)
+	if i.gate.DeletionTimestamp != nil {
+		t.Error("the gate is deleted")
+	}
+	i.held(true)
+
+	i.installs()
+	i.starts()
+	i.Annotate(i.gate, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	i.held(false)
+}
+
+// The controller still runs then, and finalizes its Gates.
+func TestWhoDeletesTheDefinitionsLetsAllGo(t *testing.T) {
+	t.Parallel()
+	i := newInstalled(t)
+	const gates = "crd/gates.gating.toolkit.fluxcd.io"
+	for _, args := range [][]string{{"annotate", gates, "gating.toolkit.fluxcd.io/uninstall=true"}, {"delete", gates, "--timeout=60s"}} {
+		if _, err := i.Kubectl(i.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.held(false)
+	if err := i.TryRead(i.gate); !apierrors.IsNotFound(err) {
+		t.Errorf("the gate: %v", err)
+	}
+}

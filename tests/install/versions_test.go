@@ -1,0 +1,161 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// oldestFlux are the definitions of the oldest Flux that is supported.
+var oldestFlux = []string{
+	"oldest/kustomize-controller", "oldest/source-controller", "oldest/helm-controller",
+	"oldest/image-reflector-controller", "oldest/image-automation-controller",
+}
+
+// governed are the kinds of Flux that Gates govern, with the versions of their APIs and the least that a specification may have.
+var governed = []struct{ apiVersion, kind, spec string }{
+	{"kustomize.toolkit.fluxcd.io/v1", "Kustomization", `{"interval":"1h","prune":true,"sourceRef":{"kind":"GitRepository","name":"none"}}`},
+	{"helm.toolkit.fluxcd.io/v2", "HelmRelease", `{"interval":"1h","chart":{"spec":{"chart":"none","sourceRef":{"kind":"HelmRepository","name":"none"}}}}`},
+	{"source.toolkit.fluxcd.io/v1", "GitRepository", `{"interval":"1h","url":"https://git.test/none"}`},
+	{"source.toolkit.fluxcd.io/v1", "OCIRepository", `{"interval":"1h","url":"oci://registry.test/none"}`},
+	{"source.toolkit.fluxcd.io/v1", "HelmRepository", `{"interval":"1h","url":"https://charts.test"}`},
+	{"source.toolkit.fluxcd.io/v1", "HelmChart", `{"interval":"1h","chart":"none","sourceRef":{"kind":"HelmRepository","name":"none"}}`},
+	{"source.toolkit.fluxcd.io/v1", "Bucket", `{"interval":"1h","bucketName":"none","endpoint":"bucket.test"}`},
+	{"image.toolkit.fluxcd.io/v1beta2", "ImageRepository", `{"interval":"1h","image":"registry.test/none"}`},
+	{"image.toolkit.fluxcd.io/v1beta2", "ImageUpdateAutomation", `{"interval":"1h","sourceRef":{"kind":"GitRepository","name":"none"},"git":{"commit":{"author":{"email":"flux@test"}}}}`},
+}
+
+// emulated is a cluster of an older version of Kubernetes with the controller.
+func emulated(t *testing.T, version string) *harness.World {
+	t.Helper()
+	c, err := harness.StartEmulated(version, oldestFlux...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Stop() })
+	w := harness.NewWorld(t, c)
+	w.Must(c.Install(w.Context()))
+	controller, err := c.StartGatingController(w.Context())
+	w.Must(err)
+	t.Cleanup(func() { _ = controller.Stop() })
+	w.ShowLogs(func() []*harness.Process { return []*harness.Process{controller} })
+	return w
+}
+
+// allSuspended waits until all objects are suspended, or none is.
+func allSuspended(w *harness.World, all []*unstructured.Unstructured, want bool) {
+	w.Helper()
+	w.Eventually(fmt.Sprintf("all are suspended: %t", want), func() error {
+		for _, obj := range all {
+			if w.Read(obj); harness.Suspended(obj) != want {
+				return fmt.Errorf("%s is not", obj.GetKind())
+			}
+		}
+		return nil
+	})
+}
+
+// The API server is the newest one, which acts as an older one.
+func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
+	for _, version := range []string{"1.33", "1.34", "1.35"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			w := emulated(t, version)
+			_, minor, _ := strings.Cut(version, ".")
+			found, err := w.Kubectl(w.Context(), "get", "--raw=/version")
+			if err != nil || !strings.Contains(found, fmt.Sprintf("\"emulationMinor\": %q", minor)) {
+				t.Fatalf("%v: %s", err, found)
+			}
+			var all []*unstructured.Unstructured
+			var refs []v1alpha1.TargetReference
+			for _, of := range governed {
+				obj := harness.Object(of.apiVersion, of.kind, w.Key(strings.ToLower(of.kind)))
+				w.Must(obj.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":%q},"spec":%s}`,
+					of.apiVersion, of.kind, obj.GetName(), w.Namespace, of.spec)))
+				w.Create(obj)
+				all = append(all, obj)
+				refs = append(refs, v1alpha1.TargetReference{Kind: of.kind, Name: obj.GetName()})
+			}
+			g := w.ClosedGate("production", refs...)
+			allSuspended(w, all, true)
+			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+			allSuspended(w, all, false)
+
+			for _, addOn := range []string{"policies", "lock"} {
+				// What is left of it goes as it came.
+				for _, do := range []func(context.Context, string) error{w.InstallComponent, w.RemoveComponent} {
+					err := do(w.Context(), addOn)
+					if err == nil || !strings.Contains(err.Error(), `no matches for kind "MutatingAdmissionPolicy" in version "admissionregistration.k8s.io/v1"`) {
+						t.Errorf("config/%s: %v", addOn, err)
+					}
+				}
+			}
+			reducedPolicies(w)
+		})
+	}
+}
+
+// reducedPolicies expects that config/policies-1.30 says who may do what.
+func reducedPolicies(w *harness.World) {
+	w.Helper()
+	w.Must(w.InstallComponent(w.Context(), "policies-1.30"))
+	g := w.ClosedGate("guarded")
+	for _, role := range []string{"editor", "opener"} {
+		for _, of := range []string{"viewer", role} { // who edits needs to see it
+			_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", role+"-"+of, "--clusterrole=gate-"+of, "--user="+role)
+			w.Must(err)
+		}
+	}
+	now := func() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+	refused := func(user, cause string, args ...string) {
+		w.Helper()
+		w.Eventually(user+" is refused", func() error { // a policy is in force after a while
+			_, err := w.Person(user).Kubectl(w.Context(), w.Namespace, append(args, "--dry-run=server")...)
+			if err == nil || !strings.Contains(err.Error(), cause) {
+				return fmt.Errorf("not for %s: %w", cause, err)
+			}
+			return nil
+		})
+	}
+	open := v1alpha1.OpenRequestedAtAnnotation + "="
+	refused("editor", "user editor may not open gate "+w.Namespace+"/guarded: a request to open needs the verb open", "annotate", "gate", "guarded", open+now())
+	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", open+now(), v1alpha1.OpenRequestedByAnnotation+"=alice")
+	refused("editor", "may not change which webhooks gate "+w.Namespace+"/guarded has taken", "annotate", "gate", "guarded", v1alpha1.OpenReceivedAnnotation+"="+now())
+	refused("opener", "may not", "patch", "gate", "guarded", "--type=merge", `-p={"spec":{"default":"opened"}}`)
+	_, err := w.Person("opener").Kubectl(w.Context(), w.Namespace, "annotate", "gate", "guarded", open+now())
+	w.Must(err)
+	w.Opened("guarded", "True")
+	if w.Read(g); g.Status.LastRequest == nil || g.Status.LastRequest.By != "" {
+		w.Errorf("the request is %+v", g.Status.LastRequest)
+	}
+}
+
+func TestTheReducedPoliciesAreTheOthersWithoutTheStamps(t *testing.T) {
+	list := func(name string) objects {
+		all, err := rendered(t.Context(), filepath.Join(harness.Root(), "config", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all, reduced := list("policies"), list("policies-1.30")
+	for key, obj := range all {
+		_, found := reduced[key]
+		if stamp := strings.HasPrefix(obj.GetKind(), "Mutating") || obj.GetName() == "gate-exception-stamp"; found == stamp {
+			t.Errorf("%s is among the reduced ones: %t", key, found)
+		}
+	}
+	for key, obj := range reduced {
+		if all[key] == nil && obj.GetName() != "gate-request-by" {
+			t.Errorf("%s is not among the others", key)
+		}
+	}
+}

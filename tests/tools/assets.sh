@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Prints the folder of an etcd, a kube-apiserver and a kubectl: that of KUBEBUILDER_ASSETS, one that setup-envtest has downloaded, or
+# the one that build.sh has built here. It says which on stderr.
+set -euo pipefail
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+cache=$here/../../.cache
+version=1.36                                       # see docs/versions.md
+envtest=sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1
+
+say() { printf '%s\n' "$*" >&2; }
+
+if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+  for program in etcd kube-apiserver kubectl; do
+    [[ -x $KUBEBUILDER_ASSETS/$program ]] || { say "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, which has no $program"; exit 1; }
+  done
+  say "Control plane: that of KUBEBUILDER_ASSETS, $("$KUBEBUILDER_ASSETS/kube-apiserver" --version)"
+  printf '%s\n' "$KUBEBUILDER_ASSETS"
+  exit
+fi
+
+# What is built here is there at once, the other one is not.
+if [[ ! -e $cache/tools/current/bin/kube-apiserver ]]; then
+  if found=$(CGO_ENABLED=0 timeout 120 go run "$envtest" use "$version" --bin-dir "$cache/envtest" --print path 2>/dev/null); then
+    say "Control plane: downloaded by setup-envtest, $("$found/kube-apiserver" --version)"
+    printf '%s\n' "$found"
+    exit
+  fi
+  say "Control plane: built here, because setup-envtest cannot download it. That takes some minutes, once."
+fi
+printf '%s/bin\n' "$("$here/build.sh" controlplane)"
