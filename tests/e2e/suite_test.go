@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -110,6 +111,14 @@ func (w *world) heldApp() *unstructured.Unstructured {
 	w.arrives("v1")
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
 	w.suspend(app, true)
+	// Until its condition says so, who resumes it is told that the Gate is closed, and not that it is held again.
+	w.Eventually("it says that it is held", func() error {
+		w.Read(app)
+		if status, reason := harness.Condition(app, v1alpha1.ApprovedCondition); status != metav1.ConditionFalse {
+			return fmt.Errorf("Approved is %q, %s", status, reason)
+		}
+		return nil
+	})
 	return app
 }
 

@@ -117,3 +117,68 @@ func TestRepeatStopsAtTheFirstRunThatFails(t *testing.T) {
 		})
 	}
 }
+
+// assets is a copy of tests/tools/assets.sh, beside a build.sh and before a go that do what a test says.
+func assets(t *testing.T, build, goes string) *exec.Cmd {
+	t.Helper()
+	folder := t.TempDir()
+	script, err := os.ReadFile(filepath.Join(root, "tests", "tools", "assets.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		"tests/tools/assets.sh": string(script), "tests/tools/build.sh": "#!/usr/bin/env bash\n" + build, "bin/go": "#!/usr/bin/env bash\n" + goes,
+		"theirs/etcd": "", "theirs/kubectl": "", "theirs/kube-apiserver": "#!/usr/bin/env bash\necho Kubernetes v1.36.0",
+		"partial/etcd": "",
+	} {
+		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(path)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, path), []byte(text), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+	}
+	run := exec.CommandContext(t.Context(), filepath.Join(folder, "tests", "tools", "assets.sh"))
+	run.Dir = folder
+	run.Env = []string{"PATH=" + filepath.Join(folder, "bin") + ":" + os.Getenv("PATH"), "HOME=" + folder}
+	return run
+}
+
+func TestTheDemoSaysWhoseControlPlaneItTakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		build, goes, named string
+		// made is what lies in the cache.
+		made         string
+		folder, says string
+	}{
+		"named":           {named: "theirs", folder: "theirs", says: "Control plane: that of KUBEBUILDER_ASSETS, Kubernetes v1.36.0"},
+		"named, not all":  {named: "partial", says: "KUBEBUILDER_ASSETS is partial, which has no kube-apiserver"},
+		"downloaded":      {goes: "echo theirs", folder: "theirs", says: "Control plane: downloaded by setup-envtest, Kubernetes v1.36.0"},
+		"not to be had":   {goes: "exit 1", build: "echo /built", folder: "/built/bin", says: "Control plane: built here, because setup-envtest cannot"},
+		"built before":    {goes: "echo theirs", build: "echo /built", made: ".cache/tools/current/bin/kube-apiserver", folder: "/built/bin"},
+		"nothing for now": {goes: "exit 1", build: "echo broken >&2; exit 1", says: "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := assets(t, c.build, c.goes)
+			if c.named != "" {
+				run.Env = append(run.Env, "KUBEBUILDER_ASSETS="+c.named)
+			}
+			if c.made != "" {
+				path := filepath.Join(run.Dir, c.made)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var says strings.Builder
+			run.Stderr = &says
+			out, err := run.Output()
+			if got := strings.TrimSpace(string(out)); got != c.folder || (err == nil) != (c.folder != "") {
+				t.Errorf("the folder is %q, want %q: %v %s", got, c.folder, err, says.String())
+			}
+			if !strings.Contains(says.String(), c.says) {
+				t.Errorf("it says %q, want %q", says.String(), c.says)
+			}
+		})
+	}
+}

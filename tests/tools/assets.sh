@@ -28,4 +28,5 @@ if [[ ! -e $cache/tools/current/bin/kube-apiserver ]]; then
   fi
   say "Control plane: built here, because setup-envtest cannot download it. That takes some minutes, once."
 fi
-printf '%s/bin\n' "$("$here/build.sh" controlplane)"
+built=$("$here/build.sh" controlplane)
+printf '%s/bin\n' "$built"
