@@ -128,13 +128,13 @@ func (r *released) push(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.img.push(ctx, tag); err != nil {
-		return err
-	}
-	if r.sign != nil {
+	if r.sign != nil { // before anybody can take what is not signed
 		if err := errors.Join(r.sign.push(ctx, tag, r.img.index), r.sign.push(ctx, manifests, r.manifests)); err != nil {
 			return err
 		}
+	}
+	if err := r.img.push(ctx, tag); err != nil {
+		return err
 	}
 	return pushImage(ctx, manifests, r.manifests)
 }

@@ -13,15 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
-
-// oldestKubernetes is that of docs/versions.md.
-const oldestKubernetes = "1.33"
 
 func main() {
 	keep := flag.Bool("keep", false, "Stay up after the demo until Ctrl-C.")
@@ -81,9 +76,6 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.artifacts = harness.StartArtifactServer()
-	if err := d.isRecent(); err != nil {
-		return err
-	}
 	d.say("kube-apiserver is up at %s", d.cluster.Config.Host)
 	if err := d.cluster.Install(ctx); err != nil {
 		return err
@@ -96,22 +88,6 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.say("gating-controller is ready")
-	return nil
-}
-
-// isRecent returns an error if this Kubernetes is older than the oldest that is supported.
-func (d *demo) isRecent() error {
-	client, err := discovery.NewDiscoveryClientForConfig(d.cluster.Config)
-	if err != nil {
-		return err
-	}
-	found, err := client.ServerVersion()
-	if err != nil {
-		return err
-	}
-	if is, err := version.ParseGeneric(found.GitVersion); err != nil || is.LessThan(version.MustParseGeneric(oldestKubernetes)) {
-		return errors.Join(err, fmt.Errorf("this is Kubernetes %s, and the controller needs %s or later", found.GitVersion, oldestKubernetes))
-	}
 	return nil
 }
 

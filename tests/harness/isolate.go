@@ -1,9 +1,9 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// isolated is set in a process that Isolate has started, to the name of the cgroup of its Pods.
+// isolated is set in a process that Isolate has started.
 const isolated = "HARNESS_ISOLATED"
 
 // namespaces are those that a node gets. All that runs in them ends with the first process, and what it has mounted and
@@ -40,13 +40,16 @@ func WhyNoNode() string {
 }
 
 // Isolate runs this program once more, as the first process of namespaces of its own, and returns its exit code. There, it has
-// an empty /run, /var/log and /var/lib/kubelet, and a network that nobody else reaches.
-func Isolate(env ...string) (code int, err error) {
+// an empty /run, /var/log and /var/lib/kubelet, and a network that nobody else reaches. All that it writes elsewhere is in a folder.
+func Isolate(ctx context.Context, folder string) (code int, err error) {
 	endWithGo()
-	cgroup := fmt.Sprintf("gating-%d", os.Getpid())
-	again := exec.Command("/proc/self/exe", os.Args[1:]...) //nolint:gosec,noctx // this program
+	before, err := podCgroups()
+	if err != nil {
+		return 1, err
+	}
+	again := exec.CommandContext(ctx, "/proc/self/exe", os.Args[1:]...) //nolint:gosec // this program
 	again.Args[0] = os.Args[0]
-	again.Env = append(append(os.Environ(), isolated+"="+cgroup), env...)
+	again.Env = append(os.Environ(), isolated+"="+folder, "TMPDIR="+folder)
 	again.Stdin, again.Stdout, again.Stderr = os.Stdin, os.Stdout, os.Stderr
 	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	if err := fork(again); err != nil {
@@ -55,30 +58,42 @@ func Isolate(env ...string) (code int, err error) {
 	err = again.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		err = nil
+		err = ctx.Err()
 	}
-	return again.ProcessState.ExitCode(), errors.Join(err, removeCgroups(cgroup))
+	return again.ProcessState.ExitCode(), errors.Join(err, removeCgroups(before))
 }
 
-// removeCgroups removes those of a name, and the ones below them, in which nothing runs any more.
-func removeCgroups(name string) error {
-	found, err := filepath.Glob(filepath.Join("/sys/fs/cgroup", "*", name))
+// IsolatedFolder is the folder that Isolate was called with.
+func IsolatedFolder() string { return os.Getenv(isolated) }
+
+// podCgroups returns the cgroups that containerd has made for Pods on this machine, which no namespace hides, and those above them.
+func podCgroups() (all []string, err error) {
+	for _, pattern := range []string{"/sys/fs/cgroup/k8s.io", "/sys/fs/cgroup/*/k8s.io"} {
+		for _, of := range []string{pattern, pattern + "/*"} {
+			found, err := filepath.Glob(of)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
+		}
+	}
+	// A file is none.
+	return slices.DeleteFunc(all, func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || !info.IsDir()
+	}), nil
+}
+
+// removeCgroups removes those of Pods that were not there before. Nothing runs in them any more.
+func removeCgroups(before []string) error {
+	now, err := podCgroups()
 	if err != nil {
 		return err
 	}
-	for _, root := range append(found, filepath.Join("/sys/fs/cgroup", name)) {
-		var folders []string
-		err = errors.Join(err, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err == nil && entry.IsDir() {
-				folders = append(folders, path)
-			}
-			return err
-		}))
-		for _, folder := range slices.Backward(folders) {
-			err = errors.Join(err, syscall.Rmdir(folder))
+	slices.Sort(now)
+	for _, path := range slices.Backward(now) { // what is below comes first
+		if !slices.Contains(before, path) {
+			err = errors.Join(err, os.Remove(path))
 		}
 	}
 	return err

@@ -74,7 +74,7 @@ func (c *ControlPlane) StartNode(ctx context.Context, registry, pause string) (*
 		os.WriteFile(filepath.Join(mirror, "hosts.toml"), fmt.Appendf(nil, "server = 'http://%[1]s'\n[host.'http://%[1]s']\n", registry), 0o600),
 		os.WriteFile(filepath.Join(network, "pods.conflist"), []byte(networkConfig), 0o600),
 		os.WriteFile(n.file("containerd.toml"), fmt.Appendf(nil, containerdConfig, pause, filepath.Dir(mirror), filepath.Join(Tools(), "bin"), network, tool("runc")), 0o600),
-		os.WriteFile(n.file("kubelet.yaml"), fmt.Appendf(nil, kubeletConfig, c.pki.path("users.crt"), os.Getenv(isolated)), 0o600), //nolint:gosec // a path of ours
+		os.WriteFile(n.file("kubelet.yaml"), fmt.Appendf(nil, kubeletConfig, c.pki.path("users.crt")), 0o600),
 		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600),
 		os.Rename(kubeconfig, n.file("node.kubeconfig")),
 	)
@@ -110,7 +110,7 @@ runtime_type = 'io.containerd.runc.v2'
 BinaryName = '%s'
 `
 
-// kubeletConfig takes the authority for its clients, and a cgroup. It is for a machine that has other things to do: no quality of
+// kubeletConfig takes the authority for its clients. It is for a machine that has other things to do: no quality of
 // service, and nobody is evicted.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -119,7 +119,6 @@ authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
 cgroupsPerQOS: false
-cgroupRoot: /%s
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 enforceNodeAllocatable: []
 evictionHard: {memory.available: 0%%, nodefs.available: 0%%, nodefs.inodesFree: 0%%, imagefs.available: 0%%, imagefs.inodesFree: 0%%}

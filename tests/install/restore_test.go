@@ -92,8 +92,11 @@ func TestWhatIsRestoredFromABackUpOpensNothing(t *testing.T) {
 // isHeld returns an error unless the target of this name is suspended.
 func (i *installed) isHeld(name string) error {
 	app := i.Kustomization(name)
-	if err := i.TryRead(app); err != nil || !harness.Suspended(app) {
-		return fmt.Errorf("%s is not suspended: %w", name, err)
+	if err := i.TryRead(app); err != nil {
+		return err
+	}
+	if !harness.Suspended(app) {
+		return fmt.Errorf("%s is not suspended", name)
 	}
 	return nil
 }

@@ -100,10 +100,10 @@ func (i *installed) runs(ctx context.Context, section string) (string, error) {
 	return string(out), err
 }
 
-// gone fails the test unless what was installed is gone.
-func (i *installed) gone() {
+// gone fails the test unless what was installed is gone, of some kinds.
+func (i *installed) gone(kinds ...string) {
 	i.Helper()
-	out, err := i.Kubectl(i.Context(), "get", "namespaces,crd,clusterroles,clusterrolebindings,validatingadmissionpolicies", "-o=name")
+	out, err := i.Kubectl(i.Context(), "get", strings.Join(kinds, ","), "--all-namespaces", "-o=name")
 	i.Must(err)
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "gating") && !strings.Contains(line, "gatelocks") {
@@ -121,7 +121,7 @@ func TestWhoUninstallsAsThePageSaysLetsAllGo(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	i.held(false)
-	i.gone()
+	i.gone("namespaces", "crd", "clusterroles", "clusterrolebindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings")
 }
 
 func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
@@ -137,7 +137,7 @@ func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
 		}
 	}
 	i.held(true)
-	i.gone()
+	i.gone("namespaces", "crd", "clusterroles", "clusterrolebindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings")
 	i.Must(i.Flux(i.app, `{"spec":{"suspend":false}}`))
 	i.held(false)
 }
@@ -146,14 +146,21 @@ func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
 func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
-	out, err := i.Kubectl(i.Context(), "delete", "-f", filepath.Join(i.folder, "install.yaml"), "--ignore-not-found")
-	if err == nil {
-		t.Fatalf("everything is gone: %s", out)
-	}
-	for _, name := range []string{"gating-system", "gates.gating.toolkit.fluxcd.io", "gateexceptions.gating.toolkit.fluxcd.io", "gatereceivers.gating.toolkit.fluxcd.io"} {
-		if !strings.Contains(out, "denied request: all gates must be gone first, or what they hold stays suspended; delete them, and then annotate "+name+" with gating.toolkit.fluxcd.io/uninstall=true") {
-			t.Errorf("nobody is told about %s: %s", name, out)
+	for range 2 { // the policy itself is deleted as well, and must outlast that
+		out, err := i.Kubectl(i.Context(), "delete", "-f", filepath.Join(i.folder, "install.yaml"), "--ignore-not-found", "--wait=false")
+		if err == nil {
+			t.Fatalf("everything is gone: %s", out)
 		}
+		for _, name := range []string{"gating-system", "gates.gating.toolkit.fluxcd.io", "gateexceptions.gating.toolkit.fluxcd.io", "gatereceivers.gating.toolkit.fluxcd.io"} {
+			if !strings.Contains(out, "denied request: all gates must be gone first, or what they hold stays suspended; delete them, and then annotate "+name+" with gating.toolkit.fluxcd.io/uninstall=true") {
+				t.Errorf("nobody is told about %s: %s", name, out)
+			}
+		}
+		i.gone("deployments", "clusterroles")
+	}
+	_, err := i.Kubectl(i.Context(), "delete", "--raw=/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldSelector=metadata.name%3Dgatereceivers.gating.toolkit.fluxcd.io")
+	if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {
+		t.Errorf("as a collection: %v", err)
 	}
 	// The Pods would be gone.
 	i.Must(i.controller.Stop())

@@ -98,6 +98,10 @@ func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 					}
 				}
 			}
+			left, err := w.Kubectl(w.Context(), "get", "validatingadmissionpolicies", "-o=name")
+			if w.Must(err); strings.Contains(left, "gate-") {
+				t.Errorf("these are left: %s", left)
+			}
 			reducedPolicies(w)
 		})
 	}
@@ -106,8 +110,9 @@ func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 // reducedPolicies expects that config/policies-1.30 says who may do what.
 func reducedPolicies(w *harness.World) {
 	w.Helper()
+	g, named := w.ClosedGate("guarded"), w.ClosedGate("named")
+	w.Annotate(named, v1alpha1.OpenRequestedByAnnotation, "alice") // from another time
 	w.Must(w.InstallComponent(w.Context(), "policies-1.30"))
-	g := w.ClosedGate("guarded")
 	for _, role := range []string{"editor", "opener"} {
 		for _, of := range []string{"viewer", role} { // who edits needs to see it
 			_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", role+"-"+of, "--clusterrole=gate-"+of, "--user="+role)
@@ -128,9 +133,15 @@ func reducedPolicies(w *harness.World) {
 	open := v1alpha1.OpenRequestedAtAnnotation + "="
 	refused("editor", "user editor may not open gate "+w.Namespace+"/guarded: a request to open needs the verb open", "annotate", "gate", "guarded", open+now())
 	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", open+now(), v1alpha1.OpenRequestedByAnnotation+"=alice")
+	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, now()) // by an administrator
+	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", v1alpha1.CloseRequestedByAnnotation+"=alice")
 	refused("editor", "may not change which webhooks gate "+w.Namespace+"/guarded has taken", "annotate", "gate", "guarded", v1alpha1.OpenReceivedAnnotation+"="+now())
 	refused("opener", "may not", "patch", "gate", "guarded", "--type=merge", `-p={"spec":{"default":"opened"}}`)
-	_, err := w.Person("opener").Kubectl(w.Context(), w.Namespace, "annotate", "gate", "guarded", open+now())
+	refused("opener", "may not open or close gate "+w.Namespace+"/named in the name of another", "annotate", "gate", "named", open+now())
+	refused("opener", "may not say who opens or closes gate "+w.Namespace+"/named", "annotate", "gate", "named", v1alpha1.OpenRequestedByAnnotation+"-")
+	_, err := w.Person("opener").Kubectl(w.Context(), w.Namespace, "annotate", "gate", "named", open+now(), v1alpha1.OpenRequestedByAnnotation+"-")
+	w.Must(err)
+	_, err = w.Person("opener").Kubectl(w.Context(), w.Namespace, "annotate", "gate", "guarded", open+now())
 	w.Must(err)
 	w.Opened("guarded", "True")
 	if w.Read(g); g.Status.LastRequest == nil || g.Status.LastRequest.By != "" {

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// imagesFolder is the variable that names the folder of buildImages.
-	imagesFolder = "NODE_IMAGES"
 	// latest is the version of this tree, previous that of the tag before it, or of this tree if there is none yet.
 	latest, previous = "v0.1.0-node", "v0.1.0-previous"
 	pause            = "pause:1"

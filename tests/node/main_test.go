@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -43,7 +45,9 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if whyNot = harness.WhyNoNode(); whyNot != "" {
 		return m.Run(), nil
 	}
-	folder, err := os.MkdirTemp("", "gating-images-")
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	folder, err := os.MkdirTemp("", "gating-node-")
 	if err != nil {
 		return 1, err
 	}
@@ -51,14 +55,14 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := buildImages(ctx, folder); err != nil {
 		return 1, err
 	}
-	return harness.Isolate(imagesFolder + "=" + folder)
+	return harness.Isolate(ctx, folder)
 }
 
 func isolated(ctx context.Context, m *testing.M) (int, error) {
 	if err := harness.Enter(); err != nil {
 		return 1, err
 	}
-	registry, err := serveImages(os.Getenv(imagesFolder))
+	registry, err := serveImages(harness.IsolatedFolder())
 	if err != nil {
 		return 1, err
 	}

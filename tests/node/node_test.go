@@ -99,8 +99,9 @@ func TestNothingOpensWhileTheImageIsReplacedThereAndBack(t *testing.T) {
 
 func TestNothingOpensWhenTheNodeFails(t *testing.T) {
 	w := newWorld(t)
-	g := w.targets("closed", v1alpha1.StateClosed, 10)
+	g, closed := w.targets("asked", v1alpha1.StateClosed, 10), w.targets("closed", v1alpha1.StateClosed, 10)
 	w.settles(g, true)
+	w.settles(closed, true)
 	pod := w.pod()
 	before, _ := starts(pod)
 	w.Must(node.Crash(w.Context()))
@@ -111,4 +112,5 @@ func TestNothingOpensWhenTheNodeFails(t *testing.T) {
 	w.Must(node.Start(w.Context()))
 	w.startsAgain(pod.Name, before)
 	w.settles(g, false)
+	w.stillHeld(closed)
 }

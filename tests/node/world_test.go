@@ -29,7 +29,7 @@ func install(ctx context.Context, version string, replicas int) error {
 	if err != nil {
 		return err
 	}
-	config, err := filepath.Rel(folder, filepath.Join(rootOf(version, os.Getenv(imagesFolder)), "config"))
+	config, err := filepath.Rel(folder, filepath.Join(rootOf(version, harness.IsolatedFolder()), "config"))
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,15 @@ func (w *world) settles(g *v1alpha1.Gate, held bool) {
 
 // resumed returns the targets of a Gate that somebody has resumed since the test began, as often as that was.
 func (w *world) resumed(g *v1alpha1.Gate) []string {
+	w.Helper()
+	marker := w.Kustomization(fmt.Sprintf("marker-%d", time.Now().UnixNano()))
+	w.Create(marker)
+	w.Eventually("the history has all until now", func() error {
+		if !slices.ContainsFunc(w.versions.All(), func(v *unstructured.Unstructured) bool { return v.GetName() == marker.GetName() }) {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 	was := map[string]bool{}
 	var all []string
 	for _, version := range w.versions.All() {

@@ -154,7 +154,7 @@ build_runc() {
     return
   fi
   mkdir "$tmp/runc"
-  (cd "$tmp/runc" && { apt-get download runc || { apt-get update && apt-get download runc; } } && dpkg-deb --extract runc_*.deb .)
+  (cd "$tmp/runc" && apt-get download runc && dpkg-deb --extract runc_*.deb .)
   mv "$tmp/runc/usr/sbin/runc" "$tmp/bin/runc"
   "$tmp/bin/runc" --version
 }
