@@ -134,7 +134,7 @@ func assets(t *testing.T, build, goes string) *exec.Cmd {
 		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(path)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, path), []byte(text), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.WriteFile(filepath.Join(folder, path), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
