@@ -31,13 +31,21 @@ func WhyNoNode() string {
 			return "there is no " + name + ", see tests/tools/build.sh node"
 		}
 	}
-	probe := exec.Command("ip", "link", "add", "one", "type", "veth", "peer", "name", "other") //nolint:noctx // ends at once
+	probe := exec.Command("sh", "-euc", tryOut, "sh", tool("runc")) //nolint:gosec,noctx // ends at once
 	probe.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	if out, err := probe.CombinedOutput(); err != nil {
-		return fmt.Sprintf("a node needs namespaces and network devices of its own: %v %s", err, out)
+		return fmt.Sprintf("a node needs namespaces, mounts and network devices of its own: %v %s", err, out)
 	}
 	return ""
 }
+
+// tryOut does what a node needs of a machine.
+const tryOut = `mount --make-rprivate /
+mount -t tmpfs run /run
+mkdir /run/new /run/work
+mount -t overlay -o lowerdir=/var/lib,upperdir=/run/new,workdir=/run/work lib /var/lib
+ip link add one type veth peer name other
+"$1" --version`
 
 // Isolate runs this program once more, as the first process of namespaces of its own, and returns its exit code. There, it has
 // an empty /run, /var/log and /var/lib/kubelet, and a network that nobody else reaches. All that it writes elsewhere is in a folder.
