@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -158,6 +159,14 @@ func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
 		}
 		i.gone("deployments", "clusterroles")
 	}
+	// What is deleted is in force for another moment.
+	i.Throughout(5*time.Second, "the policy is in force", func() error {
+		_, err := i.Kubectl(i.Context(), "delete", "namespace", harness.RuntimeNamespace, "--dry-run=server")
+		if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {
+			return errors.Join(err, errors.New("somebody may delete the namespace"))
+		}
+		return nil
+	})
 	_, err := i.Kubectl(i.Context(), "delete", "--raw=/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldSelector=metadata.name%3Dgatereceivers.gating.toolkit.fluxcd.io")
 	if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {
 		t.Errorf("as a collection: %v", err)

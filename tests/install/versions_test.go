@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -125,7 +126,7 @@ func reducedPolicies(w *harness.World) {
 		w.Eventually(user+" is refused", func() error { // a policy is in force after a while
 			_, err := w.Person(user).Kubectl(w.Context(), w.Namespace, append(args, "--dry-run=server")...)
 			if err == nil || !strings.Contains(err.Error(), cause) {
-				return fmt.Errorf("not for %s: %w", cause, err)
+				return errors.Join(err, fmt.Errorf("not for %s", cause))
 			}
 			return nil
 		})

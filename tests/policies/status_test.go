@@ -18,6 +18,12 @@ func forgedStatus() string {
 	return `{"requests":[{"action":"open","source":"annotation","requestedAt":"` + at + `","acceptedAt":"` + at + `"}]}`
 }
 
+// forge puts an open request into the memory of a Gate.
+func forge(w *world, g *v1alpha1.Gate) {
+	w.Helper()
+	w.Must(json.Unmarshal([]byte(forgedStatus()), &g.Status))
+}
+
 var statusWrites = []attack{
 	kubectl("merge patch", "patch gate GATE --subresource=status --type=merge -p "+`{"status":`+forgedStatus()+`}`),
 	kubectl("JSON patch", `patch gate GATE --subresource=status --type=json -p [{"op":"add","path":"/status/handledRequests","value":[{"action":"open","lastHandled":"x"}]}]`),
@@ -26,14 +32,15 @@ var statusWrites = []attack{
 	{"update in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		g = g.DeepCopy()
 		return "", w.Rewrite(g, func() error {
-			w.Must(json.Unmarshal([]byte(forgedStatus()), &g.Status))
+			forge(w, g)
 			return p.Client.Status().Update(w.Context(), g)
 		})
 	}},
 	{"patch in Go", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		forged := w.get(g)
-		w.Must(json.Unmarshal([]byte(forgedStatus()), &forged.Status))
-		return "", p.Client.Status().Patch(w.Context(), forged, client.MergeFrom(g))
+		before := forged.DeepCopy()
+		forge(w, forged)
+		return "", p.Client.Status().Patch(w.Context(), forged, client.MergeFrom(before))
 	}},
 	{"server-side apply", func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		file := w.file("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: " + g.Name + "}\nstatus: " + forgedStatus() + "\n")
@@ -80,7 +87,7 @@ func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
 	w.Decided(g)
 	update := g.DeepCopy()
 	w.Must(w.Rewrite(update, func() error {
-		w.Must(json.Unmarshal([]byte(forgedStatus()), &update.Status))
+		forge(w, update)
 		update.Spec.Interval.Duration = 3 * time.Minute
 		return edith.Client.Update(w.Context(), update)
 	}))
