@@ -71,7 +71,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	tellKubernetes(log, server)
+	if err := mgr.Add(kubernetesCheck{log: log, server: server}); err != nil {
+		return err
+	}
 	if err := ctrlmetrics.Registry.Register(buildInfo()); err != nil {
 		return fmt.Errorf("unable to tell the version: %w", err)
 	}

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
@@ -13,6 +15,21 @@ var (
 	// mutatingKubernetes is the first one with what config/policies and config/lock consist of.
 	mutatingKubernetes = version.MustParseGeneric("1.36")
 )
+
+// kubernetesCheck tells about the version of Kubernetes once the manager runs, so that no start waits for the answer.
+type kubernetesCheck struct {
+	log    logr.Logger
+	server discovery.ServerVersionInterface
+}
+
+// NeedLeaderElection says that each replica has it in its log.
+func (kubernetesCheck) NeedLeaderElection() bool { return false }
+
+// Start never fails.
+func (k kubernetesCheck) Start(context.Context) error {
+	tellKubernetes(k.log, k.server)
+	return nil
+}
 
 // tellKubernetes says in the log what the version of Kubernetes means for the user. Nothing fails here: what is missing is an error where
 // it is missed.

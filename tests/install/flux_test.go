@@ -7,12 +7,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -62,12 +64,13 @@ func TestTheKustomizationOfThePageIsApplied(t *testing.T) {
 	}
 }
 
-// There is no node, so nothing waits for the Pods.
-func TestFluxInstallsWhatThePageSays(t *testing.T) {
+// fluxInstalls lets Flux install what the page says. There is no node, so nothing waits for the Pods.
+func fluxInstalls(t *testing.T, c *harness.ControlPlane) {
+	t.Helper()
 	ctx := t.Context()
 	for _, start := range []func() (*harness.Process, error){
-		func() (*harness.Process, error) { return cluster.StartSourceController(ctx) },
-		func() (*harness.Process, error) { return cluster.StartKustomizeController(ctx) },
+		func() (*harness.Process, error) { return c.StartSourceController(ctx) },
+		func() (*harness.Process, error) { return c.StartKustomizeController(ctx) },
 	} {
 		process, err := start()
 		if err != nil {
@@ -81,7 +84,7 @@ func TestFluxInstallsWhatThePageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flux-system"}}
-	if err := client.IgnoreAlreadyExists(cluster.Client.Create(ctx, namespace)); err != nil {
+	if err := client.IgnoreAlreadyExists(c.Client.Create(ctx, namespace)); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("oci://REGISTRY/gating-controller-manifests", registry.URL("gating-controller-manifests")+"\n  insecure: true",
@@ -90,15 +93,20 @@ func TestFluxInstallsWhatThePageSays(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.Kubectl(ctx, "apply", "-f", path); err != nil {
+	if _, err := c.Kubectl(ctx, "apply", "-f", path); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"gating-controller", "gating-policies"} {
-		if _, err := cluster.Kubectl(ctx, "-n", "flux-system", "wait", "--for=condition=Ready", "--timeout=60s", "kustomization/"+name); err != nil {
-			out, _ := cluster.Kubectl(ctx, "-n", "flux-system", "get", "kustomizations,ocirepositories", "-o=wide")
+		if _, err := c.Kubectl(ctx, "-n", "flux-system", "wait", "--for=condition=Ready", "--timeout=60s", "kustomization/"+name); err != nil {
+			out, _ := c.Kubectl(ctx, "-n", "flux-system", "get", "kustomizations,ocirepositories", "-o=wide")
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
+}
+
+func TestFluxInstallsWhatThePageSays(t *testing.T) {
+	ctx := t.Context()
+	fluxInstalls(t, cluster)
 	deployment := &appsv1.Deployment{}
 	if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: "gating-controller"}, deployment); err != nil {
 		t.Fatal(err)
@@ -109,4 +117,31 @@ func TestFluxInstallsWhatThePageSays(t *testing.T) {
 	if _, err := cluster.Kubectl(ctx, "get", "validatingadmissionpolicy", "gate-edit"); err != nil {
 		t.Error(err)
 	}
+}
+
+// Somebody removes the Kustomization from Git while a Gate is closed.
+func TestFluxPrunesNeitherTheNamespaceNorTheDefinitions(t *testing.T) {
+	t.Parallel()
+	i := newInstalled(t)
+	fluxInstalls(t, i.ControlPlane)
+	i.kubectl("-n", "flux-system", "delete", "kustomizations", "--all", "--timeout=60s")
+	// The Pods would be gone, as the Deployment is.
+	i.Must(i.controller.Stop())
+	i.gone("deployments", "clusterroles")
+	for _, kept := range []string{
+		"namespace/gating-system", "crd/gates.gating.toolkit.fluxcd.io", "crd/gateexceptions.gating.toolkit.fluxcd.io", "crd/gatereceivers.gating.toolkit.fluxcd.io",
+	} {
+		if deleted := i.kubectl("get", kept, "-o=jsonpath={.metadata.deletionTimestamp}"); deleted != "" {
+			t.Errorf("%s is deleted at %s", kept, deleted)
+		}
+	}
+	if i.Read(i.gate); i.gate.DeletionTimestamp != nil {
+		t.Error("the gate is deleted")
+	}
+	i.held(true)
+
+	i.installs()
+	i.starts()
+	i.Annotate(i.gate, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	i.held(false)
 }

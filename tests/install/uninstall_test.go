@@ -31,7 +31,7 @@ type installed struct {
 
 func newInstalled(t *testing.T) *installed {
 	t.Helper()
-	c, err := harness.StartControlPlane("kustomize-controller")
+	c, err := harness.StartControlPlane("kustomize-controller", "source-controller")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,15 @@ func newInstalled(t *testing.T) *installed {
 // installs applies install.yaml. The Deployment has no Pods here.
 func (i *installed) installs() {
 	i.Helper()
-	_, err := i.Kubectl(i.Context(), "apply", "--server-side", "-f", filepath.Join(i.folder, "install.yaml"))
+	i.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(i.folder, "install.yaml"))
+}
+
+// kubectl returns what a command prints.
+func (i *installed) kubectl(args ...string) string {
+	i.Helper()
+	out, err := i.Kubectl(i.Context(), args...)
 	i.Must(err)
+	return out
 }
 
 // starts starts the controller, as the Deployment would.

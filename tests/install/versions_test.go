@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,6 +49,13 @@ func emulated(t *testing.T, version string) *harness.World {
 	w.Must(err)
 	t.Cleanup(func() { _ = controller.Stop() })
 	w.ShowLogs(func() []*harness.Process { return []*harness.Process{controller} })
+	w.Eventually("the log says what the version means", func() error {
+		log, err := os.ReadFile(controller.Log)
+		if err == nil && !strings.Contains(string(log), "this Kubernetes is too old for config/policies and config/lock") {
+			err = errors.New("it does not")
+		}
+		return err
+	})
 	return w
 }
 
