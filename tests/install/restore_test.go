@@ -17,7 +17,19 @@ import (
 // A back-up such as that of Velero has no status, and an object that is restored has another uid and belongs to whoever restored it.
 func TestWhatIsRestoredFromABackUpOpensNothing(t *testing.T) {
 	t.Parallel()
+	restores(t, newInstalled(t))
+}
+
+// The page says to restore first. Whoever does not still opens nothing.
+func TestWhatIsRestoredUnderThePoliciesOpensNothing(t *testing.T) {
+	t.Parallel()
 	i := newInstalled(t)
+	i.Must(i.InstallComponent(i.Context(), "policies"))
+	restores(t, i)
+}
+
+func restores(t *testing.T, i *installed) {
+	t.Helper()
 	ago := func(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339) }
 	gates := map[string]struct {
 		byDefault v1alpha1.State
