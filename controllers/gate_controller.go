@@ -138,6 +138,7 @@ func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, excepti
 	gate.RecordExceptions(obj, exceptions, d.at)
 	changed := stateChanged(before, obj) || missed(before, d)
 	gate.RecordTransition(obj, d.Decision, d.at, changed)
+	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed)
 	if status := obj.Status.Machines; status != nil && (!isCurrent(before) || changed && d.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
 	}

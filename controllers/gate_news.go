@@ -32,7 +32,10 @@ type gateTeller struct {
 // announce says in an event and in the log that the Gate has another state, and
 // who requested it, when and why if a request did it.
 func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, now time.Time) {
-	details := []any{"state", decision.State, "reason", decision.Reason}
+	details := []any{"state", decision.State, "reason", decision.Reason, "decidedBy", decision.By}
+	if next := decision.Next; next != nil {
+		details = append(details, "until", next.At.UTC().Format(time.RFC3339))
+	}
 	if request := decision.Request; request != nil {
 		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "by", request.By, "requestReason", request.Reason)
 	}
@@ -73,6 +76,7 @@ func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []
 			eventv1.MetaTokenKey: requestToken(obj, request),
 		}
 		said.tell(n, obj, notice{kind, reason, onGate})
+		ctrl.LoggerFrom(ctx).Info(onGate, "action", request.Action, "reason", reason, "requestedAt", request.Value, "by", request.By, "requestReason", request.Reason)
 		for _, t := range held {
 			said.tell(n, t, notice{kind, reason, onTarget})
 		}

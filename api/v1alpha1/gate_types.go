@@ -314,6 +314,14 @@ type GateStatus struct {
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
 
+	// History has the last changes of the state of the Gate and the last
+	// requests, newest first. At most 50, and fewer if their texts are long. See
+	// docs/history.md for how to keep more.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	History []HistoryEntry `json:"history,omitempty"`
+
 	// Targets counts the objects that the Gate governs, by what became of them.
 	// +optional
 	Targets *TargetCounts `json:"targets,omitempty"`

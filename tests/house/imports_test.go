@@ -39,7 +39,8 @@ var mayImport = map[string][]string{
 		"internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":        {"api/v1alpha1", "internal/gate", "internal/expression"},
 	"internal/app":     {"controllers", "receivers", "api/v1alpha1", "internal/tz", "internal/version"},
-	"cmd/kubectl-gate": {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/tz", "internal/version"},
+	"internal/cli":     {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/verdict", "internal/tz", "internal/version"},
+	"cmd/kubectl-gate": {"internal/cli"},
 	".":                {"internal/app", "internal/version"},
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -163,7 +163,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := execute(t, strings.Replace(nights, test.from, test.to, 1))
-			if code != exitInvalidManifest || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+			if code != exitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, test.want)
 			}
 		})
@@ -173,7 +173,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 func TestPreviewReportsAllFaultsOfAllDocuments(t *testing.T) {
 	bad := strings.NewReplacer("Europe/Oslo", "Nowhere", "22:00", "24:01").Replace(nights)
 	code, _, errOut := execute(t, bad+"---"+nights+"---"+strings.ReplaceAll(bad, "production", "staging"))
-	if code != exitInvalidManifest || strings.Count(errOut, "\n") != 5 ||
+	if code != exitError || strings.Count(errOut, "\n") != 5 ||
 		!strings.Contains(errOut, "flux-system/production: metadata.name: is in ") || !strings.Contains(errOut, "flux-system/staging: spec.timeZone") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}

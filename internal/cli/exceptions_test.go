@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -166,7 +166,7 @@ func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := execute(t, strings.Replace(hotfix, test.from, test.to, 1)+"---"+nights)
-			if code != exitInvalidManifest || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+			if code != exitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
 				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant: %s", code, out, errOut, test.want)
 			}
 		})
@@ -181,7 +181,7 @@ func TestPreviewReportsAllFaultsOfGatesAndExceptions(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if code != exitInvalidManifest || out != "" || strings.Count(errOut, "\n") != 3 {
+	if code != exitError || out != "" || strings.Count(errOut, "\n") != 3 {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 }

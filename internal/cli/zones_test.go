@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
 
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/tz/tztest"
@@ -17,7 +20,7 @@ const asPlugin = "KUBECTL_GATE_TEST_AS_PLUGIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asPlugin) != "" {
-		main()
+		os.Exit(Run(os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, clock.RealClock{}))
 	}
 	os.Exit(m.Run())
 }

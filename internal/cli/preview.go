@@ -1,6 +1,7 @@
-package main
+package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,9 +40,9 @@ type interval struct {
 	By     string `json:"by"`
 }
 
-func previewCommand(now time.Time) *cobra.Command {
+func (s *session) previewCommand() *cobra.Command {
 	var files []string
-	var from, until, output, namespace string
+	var from, until, output string
 	cmd := &cobra.Command{
 		Use:   "preview -f FILE...",
 		Short: "Print when Gates in manifests will be open and closed, without a cluster",
@@ -62,10 +63,11 @@ What is doubtful about them is said on standard error.`,
 			if !ok {
 				return fmt.Errorf("unknown output %q, use table or json", output)
 			}
-			start, end, err := parseRange(from, until, now)
+			start, end, err := parseRange(from, until, s.clock.Now())
 			if err != nil {
 				return err
 			}
+			namespace := cmp.Or(*s.config.Namespace, "default")
 			timelines, warnings, err := preview(append(files, args...), cmd.InOrStdin(), namespace, start, end)
 			if err != nil {
 				return err
@@ -80,7 +82,6 @@ What is doubtful about them is said on standard error.`,
 	cmd.Flags().StringVar(&from, "from", "", "The first instant of the preview in RFC 3339. Defaults to now.")
 	cmd.Flags().StringVar(&until, "until", "", "The end of the preview in RFC 3339. Defaults to 30 days after --from.")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "The format: table or json.")
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "The namespace of manifests that name none.")
 	return cmd
 }
 

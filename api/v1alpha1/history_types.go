@@ -1,0 +1,60 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+const (
+	// MaxHistory is the number of entries that status.history keeps.
+	MaxHistory = 50
+
+	// MaxHistoryBytes is how many bytes the texts of status.history have
+	// together. Of a Gate with long reasons, fewer entries are kept.
+	MaxHistoryBytes = 16 << 10
+)
+
+// HistoryEntry is what has happened to a Gate at an instant: its state has
+// changed, or somebody has asked for something that did not change it at once.
+type HistoryEntry struct {
+	// At is when it happened, by the clock of the controller.
+	At metav1.Time `json:"at"`
+
+	// State that the Gate has since then: closed or opened. Missing if the entry
+	// is about a request alone.
+	// +optional
+	State State `json:"state,omitempty"`
+
+	// Reason of that state, as of the condition Opened, such as WindowOpen.
+	// RequestAccepted or RequestRefused if the entry is about a request alone.
+	Reason string `json:"reason"`
+
+	// By is the name of the period or GateException that decided. Missing if none
+	// did.
+	// +optional
+	By string `json:"by,omitempty"`
+
+	// Until is when the state was to end at that time, or when the request ends.
+	// Missing if no end was in sight.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// Action that was requested, if a request decided or if the entry is about
+	// one.
+	// +optional
+	Action RequestAction `json:"action,omitempty"`
+
+	// RequestedAt is when the request takes effect.
+	// +optional
+	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
+
+	// RequestedBy is who made the request, as status.lastRequest.by. Empty if
+	// unknown.
+	// +optional
+	RequestedBy string `json:"requestedBy,omitempty"`
+
+	// RequestReason was given with the request.
+	// +optional
+	RequestReason string `json:"requestReason,omitempty"`
+
+	// Refused says why a request was refused. Missing unless it was.
+	// +optional
+	Refused string `json:"refused,omitempty"`
+}

@@ -1,0 +1,129 @@
+// Package cli has the commands of kubectl gate, one per file. A command reads the clock once, reads what it needs, and decides what to
+// say in functions that have no client.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/fluxcd/gating-controller/internal/version"
+)
+
+// Exit codes besides 0. They are documented in docs/cli.md.
+const (
+	// exitDiffers means that diff or check has found something.
+	exitDiffers = 1
+	// exitError means that nothing was done: the command was wrong, not allowed, or there is no cluster.
+	exitError = 2
+	// exitIncomplete means that something was done, but not all of it.
+	exitIncomplete = 3
+	// exitTimeout means that what --wait waits for has not happened in time. It is that of timeout(1).
+	exitTimeout = 124
+)
+
+// exitCode is an error that only sets the exit code: what it means was said.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// session is what all commands have in common.
+type session struct {
+	genericiooptions.IOStreams
+	clock  clock.WithTicker
+	config *genericclioptions.ConfigFlags
+	// name is how the command is called, such as kubectl gate.
+	name string
+	// timeZone and color are the values of the flags.
+	timeZone, color string
+}
+
+// Run executes a command line and returns its exit code. The first argument is the program.
+func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTicker) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s := &session{IOStreams: streams, clock: clock, name: nameOf(args[0])}
+	root := s.root()
+	root.SetArgs(args[1:])
+	return s.codeOf(root.ExecuteContext(ctx))
+}
+
+// nameOf returns how people call the program: as a plug-in of kubectl or of flux.
+func nameOf(program string) string {
+	base := strings.TrimSuffix(filepath.Base(program), ".exe")
+	if base == "flux-gate" {
+		return "flux gate"
+	}
+	return "kubectl gate"
+}
+
+// root returns the command with all that it has.
+func (s *session) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "kubectl-gate",
+		Short:         "Ask Gates, open and close them, see why and what comes next",
+		Version:       version.String(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: s.name},
+	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.ErrOut)
+	s.config = genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
+	s.config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&s.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
+	root.PersistentFlags().StringVar(&s.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
+	for _, add := range commands {
+		root.AddCommand(add(s))
+	}
+	return root
+}
+
+// commands are the commands in the order of the docs. Each is in the file of its name.
+var commands = []func(*session) *cobra.Command{
+	(*session).listCommand,
+	(*session).openCommand,
+	(*session).closeCommand,
+	(*session).previewCommand,
+}
+
+// codeOf says what went wrong, if anything did, and returns the exit code for it.
+func (s *session) codeOf(err error) int {
+	var code exitCode
+	var invalid *invalidManifestError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &invalid):
+		for _, fault := range invalid.faults {
+			fmt.Fprintln(s.ErrOut, fault)
+		}
+	default:
+		fmt.Fprintln(s.ErrOut, "error:", oneLine(err.Error()))
+	}
+	return exitError
+}
+
+// oneLine returns a text without line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// now returns the time in the zone that the user wants.
+func (s *session) now() (time.Time, error) {
+	zone, err := s.zone()
+	return s.clock.Now().In(zone), err
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// cluster is a cluster as a command sees it.
+type cluster struct {
+	client.WithWatch
+	// namespace is the one that the user means.
+	namespace string
+	config    *rest.Config
+}
+
+// cluster connects to the cluster that the flags name. Nothing is asked yet.
+func (s *session) cluster() (*cluster, error) {
+	namespace, _, err := s.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	config, err := s.config.ToRESTConfig()
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	config.QPS, config.Burst = 50, 100 // as for kubectl
+	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	mapper, err := s.config.ToRESTMapper()
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme(), Mapper: meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{ourKinds(), mapper}}})
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	return &cluster{WithWatch: c, namespace: namespace, config: config}, nil
+}
+
+func scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// ourKinds maps our kinds without asking the API server what it has.
+func ourKinds() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind} {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
+// noCluster says that there is no cluster to ask.
+func noCluster(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("there is no kubeconfig")
+	}
+	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
+}
+
+// asked is what somebody asks of the API server, for errors.
+type asked struct {
+	verb, resource, namespace, name string
+	// role is one that would allow it.
+	role string
+}
+
+// explain says what an error of the API server means for who has asked.
+func (a asked) explain(err error) error {
+	var network net.Error
+	var address *url.Error
+	in := ""
+	if a.namespace != "" {
+		in = fmt.Sprintf(" in namespace %q", a.namespace)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err) && !isPolicy(err):
+		return fmt.Errorf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", a.verb, a.resource, in, a.verb, a.role)
+	case apierrors.IsUnauthorized(err):
+		return errors.New("the API server does not know you: log in again")
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", isUnknownResource(err):
+		return fmt.Errorf("this cluster has no %s: install gating-controller first, see docs/install.md", a.resource)
+	case errors.As(err, &address), errors.As(err, &network):
+		return noCluster(err)
+	}
+	return err
+}
+
+// isPolicy returns whether an admission policy has refused, which says why.
+func isPolicy(err error) bool { return strings.Contains(err.Error(), "denied request:") }
+
+func isUnknownResource(err error) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
+}
+
+// scope says which Gates a command is about.
+type scope struct {
+	names         []string
+	all           bool
+	selector      string
+	statusOfReady string
+}
+
+// eachGate calls a function with each Gate of a scope, a page at a time: nobody needs all of them at once.
+func (c *cluster) eachGate(ctx context.Context, sc scope, do func(*v1alpha1.Gate)) error {
+	namespace := c.namespace
+	if sc.all {
+		namespace = ""
+	}
+	opts := &client.ListOptions{Namespace: namespace, Limit: 500, Raw: &metav1.ListOptions{LabelSelector: sc.selector}}
+	matches, err := statusSelector(sc.statusOfReady)
+	if err != nil {
+		return err
+	}
+	for {
+		list := &v1alpha1.GateList{}
+		if err := c.List(ctx, list, opts); err != nil {
+			return asked{"list", "gates", namespace, "", "gate-viewer"}.explain(err)
+		}
+		for i := range list.Items {
+			if matches(&list.Items[i]) {
+				do(&list.Items[i])
+			}
+		}
+		if opts.Continue = list.Continue; opts.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// gates returns the Gates of a scope: those that it names, or all.
+func (c *cluster) gates(ctx context.Context, sc scope) (gates []*v1alpha1.Gate, err error) {
+	if len(sc.names) == 0 {
+		err := c.eachGate(ctx, sc, func(g *v1alpha1.Gate) { gates = append(gates, g.DeepCopy()) })
+		return gates, err
+	}
+	for _, name := range sc.names {
+		g, err := c.gate(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		gates = append(gates, g)
+	}
+	return gates, nil
+}
+
+// gate returns a Gate by its name, or namespace/name.
+func (c *cluster) gate(ctx context.Context, name string) (*v1alpha1.Gate, error) {
+	key := client.ObjectKey{Namespace: c.namespace, Name: strings.TrimPrefix(name, "gate/")}
+	if namespace, short, ok := strings.Cut(key.Name, "/"); ok {
+		key = client.ObjectKey{Namespace: namespace, Name: short}
+	}
+	g := &v1alpha1.Gate{}
+	err := c.Get(ctx, key, g)
+	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
+		return nil, c.unknownGate(ctx, key)
+	}
+	return g, asked{"get", "gates", key.Namespace, key.Name, "gate-viewer"}.explain(err)
+}
+
+// unknownGate says that a Gate does not exist, and which one may be meant.
+func (c *cluster) unknownGate(ctx context.Context, key client.ObjectKey) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	text := fmt.Sprintf("there is no gate %q in namespace %q", key.Name, key.Namespace)
+	if err := c.List(ctx, list, client.InNamespace(key.Namespace)); err == nil {
+		var names []string
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		if near := nearest(key.Name, names); near != "" {
+			return fmt.Errorf("%s; did you mean %q?", text, near)
+		}
+	}
+	return errors.New(text + "; kubectl gate list -A shows all")
+}
+
+// nearest returns the name that somebody may mean, empty if none is near.
+func nearest(name string, names []string) string {
+	best, least := "", 1+max(2, len(name)/3)
+	for _, other := range slices.Sorted(slices.Values(names)) {
+		if d := distance(name, other); d < least {
+			best, least = other, d
+		}
+	}
+	return best
+}
+
+// distance is that of Levenshtein.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

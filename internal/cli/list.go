@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func (s *session) listCommand() *cobra.Command {
+	var sc scope
+	cmd := &cobra.Command{
+		Use:     "list [NAME...]",
+		Aliases: []string{"get", "ls"},
+		Short:   "List Gates: what they are, why and until when",
+		Example: `  # The Gates of a namespace
+  kubectl gate list -n flux-system
+
+  # All that are not ready, in all namespaces
+  kubectl gate list -A --status-selector ready=false`,
+	}
+	scopeFlags(cmd, &sc)
+	out := newOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		sc.names = args
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		c, err := s.cluster()
+		if err != nil {
+			return err
+		}
+		if !out.isTable() {
+			gates, err := c.gates(cmd.Context(), sc)
+			if err != nil {
+				return err
+			}
+			return out.gates(s.Out, gates)
+		}
+		var rows [][]string
+		add := func(g *v1alpha1.Gate) { rows = append(rows, s.gateRow(g, now, sc.all, out.isWide())) }
+		if len(args) > 0 {
+			gates, err := c.gates(cmd.Context(), sc)
+			if err != nil {
+				return err
+			}
+			for _, g := range gates {
+				add(g)
+			}
+		} else if err := c.eachGate(cmd.Context(), sc, add); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			fmt.Fprintln(s.ErrOut, noGates(c.namespace, sc.all))
+			return nil
+		}
+		slices.SortFunc(rows, slices.Compare[[]string])
+		return out.table(s.Out).print(gateHeaders(sc.all, out.isWide()), rows...)
+	}
+	return cmd
+}
+
+// scopeFlags adds the flags that choose Gates.
+func scopeFlags(cmd *cobra.Command, sc *scope) {
+	cmd.Flags().BoolVarP(&sc.all, "all-namespaces", "A", false, "Of all namespaces.")
+	cmd.Flags().StringVarP(&sc.selector, "selector", "l", "", "Of those that have these labels, such as team=payments,tier!=test.")
+	cmd.Flags().StringVar(&sc.statusOfReady, "status-selector", "", "Of those with this condition, such as ready=false or opened=true.")
+}
+
+func noGates(namespace string, all bool) string {
+	if all {
+		return "There are no gates."
+	}
+	return fmt.Sprintf("There are no gates in namespace %q. Add -A for all namespaces.", namespace)
+}
+
+func gateHeaders(namespaces, wide bool) []string {
+	headers := []string{"NAME", "STATE", "WHY", "UNTIL", "HELD", "ASKED BY"}
+	if namespaces {
+		headers = append([]string{"NAMESPACE"}, headers...)
+	}
+	if wide {
+		headers = append(headers, "READY", "MESSAGE")
+	}
+	return headers
+}
+
+// gateRow says what a Gate is, in the columns of gateHeaders.
+func (s *session) gateRow(g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
+	row := []string{g.Name, s.paintState(stateOf(g)), reasonOf(g), "-", heldOf(g), "-"}
+	if next := g.Status.NextTransition; next != nil {
+		row[3] = formatUntil(next.At.Time, now)
+	}
+	if by := gate.DecidedBy(g, now); by != nil {
+		row[5] = cmp.Or(by.By, "unknown")
+	}
+	if namespaces {
+		row = append([]string{g.Namespace}, row...)
+	}
+	if wide {
+		ready, message := "Unknown", ""
+		if c := meta.FindStatusCondition(g.Status.Conditions, "Ready"); c != nil {
+			ready = string(c.Status)
+		}
+		if c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); c != nil {
+			message = c.Message
+		}
+		row = append(row, ready, message)
+	}
+	return row
+}
+
+// unknownState is that of a Gate on which the controller has not decided.
+const unknownState = "unknown"
+
+// stateOf returns the state of a Gate as its status says it.
+func stateOf(g *v1alpha1.Gate) string {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	switch {
+	case opened == nil:
+		return unknownState
+	case opened.Status == metav1.ConditionTrue:
+		return string(v1alpha1.StateOpened)
+	}
+	return string(v1alpha1.StateClosed)
+}
+
+// paintState colors a state at the beginning of a text.
+func (s *session) paintState(state string) string {
+	switch state {
+	case string(v1alpha1.StateOpened):
+		return s.paint(green, state)
+	case string(v1alpha1.StateClosed):
+		return s.paint(red, state)
+	}
+	return s.paint(yellow, state)
+}
+
+// reasonOf says in two or three words why a Gate is what it is.
+func reasonOf(g *v1alpha1.Gate) string {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	if opened == nil {
+		return "not decided yet"
+	}
+	by := ""
+	if last := g.Status.LastTransition; last != nil {
+		by = last.By
+	}
+	text := words(opened.Reason, by)
+	if g.Spec.Suspend {
+		text += ", suspended"
+	}
+	return text
+}
+
+// words puts a reason of the condition Opened, and what decided, into words.
+func words(reason, by string) string {
+	text, ok := reasonWords[reason]
+	if !ok {
+		text = reason
+	}
+	return strings.TrimSpace(text + " " + by)
+}
+
+var reasonWords = map[string]string{
+	v1alpha1.InvalidSpecReason:         "invalid spec",
+	v1alpha1.CloseRequestedReason:      "close request",
+	v1alpha1.ClosePeriodReason:         "close period",
+	v1alpha1.DependencyNotReadyReason:  "dependency not ready",
+	v1alpha1.OpenRequestedReason:       "open request",
+	v1alpha1.NotYetActiveReason:        "before notBefore",
+	v1alpha1.ExpiredReason:             "after notAfter",
+	v1alpha1.ExceptionAppliesReason:    "exception",
+	v1alpha1.WindowOpenReason:          "window",
+	v1alpha1.OutsideWindowsReason:      "outside windows",
+	v1alpha1.OutsideClosePeriodsReason: "outside close periods",
+	v1alpha1.DefaultReason:             "default",
+	v1alpha1.TimeUnknownReason:         "time unknown",
+}
+
+// heldOf says how many targets of a Gate are held, of how many.
+func heldOf(g *v1alpha1.Gate) string {
+	if g.Status.Targets == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", g.Status.Targets.Held, g.Status.Targets.Total)
+}
+
+// statusSelector returns which Gates have a condition, such as ready=false.
+func statusSelector(text string) (func(*v1alpha1.Gate) bool, error) {
+	if text == "" {
+		return func(*v1alpha1.Gate) bool { return true }, nil
+	}
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || !slices.Contains([]string{"true", "false", "unknown"}, strings.ToLower(value)) {
+		return nil, fmt.Errorf("--status-selector %q: write a condition and true, false or unknown, such as ready=false", text)
+	}
+	return func(g *v1alpha1.Gate) bool {
+		i := slices.IndexFunc(g.Status.Conditions, func(c metav1.Condition) bool { return strings.EqualFold(c.Type, name) })
+		if i < 0 {
+			return strings.EqualFold(value, "unknown")
+		}
+		return strings.EqualFold(string(g.Status.Conditions[i].Status), value)
+	}, nil
+}

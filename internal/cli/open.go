@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func (s *session) openCommand() *cobra.Command {
+	return s.requestCommand(v1alpha1.RequestOpen, &cobra.Command{
+		Use:   "open NAME...",
+		Short: "Open Gates by hand",
+		Long: `Open Gates by hand.
+
+The request ends all close requests, and lasts until somebody closes the Gate, or as long as you say. A Gate with spec.window
+does not stay open longer than that. A close period and an object that the Gate watches keep it closed all the same.`,
+		Example: `  # For an hour
+  kubectl gate open production --for 1h --reason "hotfix 1234"
+
+  # Tomorrow at eight, and wait until all targets went on
+  kubectl gate open production --at "tomorrow 08:00" --until "tomorrow 17:30" --wait`,
+	})
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// output is how a command prints: as a table, or in a format for programs.
+type output struct {
+	*genericclioptions.PrintFlags
+	noHeaders bool
+}
+
+// newOutput adds the flags of an output to a command.
+func newOutput(cmd *cobra.Command) *output {
+	o := &output{PrintFlags: genericclioptions.NewPrintFlags("")}
+	o.AddFlags(cmd)
+	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, wide, " + strings.Join(o.AllowedFormats(), ", ") + "."
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print a table without its headers.")
+	return o
+}
+
+// isTable returns whether people read the output.
+func (o *output) isTable() bool { return slices.Contains([]string{"", "wide"}, *o.OutputFormat) }
+
+// isWide returns whether all columns are printed.
+func (o *output) isWide() bool { return *o.OutputFormat == "wide" }
+
+// table prints rows under headers, as kubectl does. Rows that come later keep its columns.
+type table struct {
+	w         io.Writer
+	noHeaders bool
+	widths    []int
+	printed   bool
+}
+
+// table returns an empty table.
+func (o *output) table(w io.Writer) *table { return &table{w: w, noHeaders: o.noHeaders} }
+
+// print prints rows, and before the first ones the headers.
+func (t *table) print(headers []string, rows ...[]string) error {
+	if !t.printed && !t.noHeaders {
+		rows = append([][]string{headers}, rows...)
+	}
+	t.printed = true
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(t.widths) {
+				t.widths = append(t.widths, 0)
+			}
+			t.widths[i] = max(t.widths[i], visible(cell))
+		}
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += cell
+			if i < len(row)-1 {
+				line += strings.Repeat(" ", t.widths[i]-visible(cell)+3)
+			}
+		}
+		text.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(t.w, text.String())
+	return err
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// visible returns how many columns a text takes.
+func visible(text string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(text, "")) }
+
+// list prints objects for programs: a List of them, whether they are one or many.
+func (o *output) list(w io.Writer, apiVersion, kind string, items []runtime.Object) error {
+	printer, err := o.ToPrinter()
+	if err != nil {
+		return err
+	}
+	if *o.OutputFormat == "name" {
+		for _, item := range items {
+			if err := printer.PrintObj(item, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"resourceVersion": ""}}}
+	for _, item := range items {
+		fields, err := toMap(item)
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, unstructured.Unstructured{Object: fields})
+	}
+	return printer.PrintObj(list, w)
+}
+
+// gates prints Gates for programs, as kubectl does.
+func (o *output) gates(w io.Writer, gates []*v1alpha1.Gate) error {
+	items := make([]runtime.Object, len(gates))
+	for i, g := range gates {
+		g.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+		g.ManagedFields = nil
+		items[i] = g
+	}
+	return o.list(w, "v1", "List", items)
+}
+
+// reports prints what is no object of the API for programs: a List of things that have a kind of their own.
+func (o *output) reports(w io.Writer, kind string, reports any) error {
+	raw, err := json.Marshal(reports)
+	if err != nil {
+		return err
+	}
+	var all []map[string]any
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return err
+	}
+	items := make([]runtime.Object, len(all))
+	for i, fields := range all {
+		fields["apiVersion"], fields["kind"] = reportsVersion, kind
+		items[i] = &unstructured.Unstructured{Object: fields}
+	}
+	return o.list(w, reportsVersion, kind+"List", items)
+}
+
+// reportsVersion is the version of what commands print for programs.
+const reportsVersion = "cli.gating.toolkit.fluxcd.io/v1alpha1"
+
+func toMap(obj runtime.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object, nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// Colors by what they mean.
+const (
+	green  = "32"
+	red    = "31"
+	yellow = "33"
+	bold   = "1"
+	faint  = "2"
+)
+
+// paint returns a text in a color, if colors are wanted.
+func (s *session) paint(color, text string) string {
+	if !s.colorful() || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+func (s *session) colorful() bool {
+	switch s.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(s.Out)
+}
+
+// isTerminal returns whether somebody reads what is written.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// widthOf returns how many columns a terminal has, 0 if it is none.
+func widthOf(w io.Writer) int {
+	file, ok := w.(interface{ Fd() uintptr })
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// say prints a line for people.
+func (s *session) say(format string, args ...any) { fmt.Fprintf(s.Out, format+"\n", args...) }
+
+// warn prints a line on standard error.
+func (s *session) warn(format string, args ...any) {
+	fmt.Fprintf(s.ErrOut, "warning: "+format+"\n", args...)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const waitPoll = 200 * time.Millisecond
+
+// wait waits until all Gates are as they were asked to be, and their targets as well. It shows how far they are.
+func (s *session) wait(ctx context.Context, c *cluster, timeout time.Duration, results []result) error {
+	bar := &progressBar{session: s}
+	defer bar.clear()
+	deadline := s.clock.Now().Add(timeout)
+	for {
+		left, sum, total := 0, int64(0), int64(0)
+		for i := range results {
+			r := &results[i]
+			if r.request == nil || r.err != nil {
+				continue
+			}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
+				return asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
+			}
+			done, of, settled := progressOf(r.gate, r.request, s.clock.Now())
+			sum, total = sum+done, total+of
+			if !settled {
+				left++
+			}
+		}
+		if left == 0 {
+			break
+		}
+		bar.show(sum, total)
+		if s.clock.Now().After(deadline) {
+			bar.clear()
+			fmt.Fprintf(s.ErrOut, "error: after %s, %d of %d targets are as the gates want them; it goes on without you\n", timeout, sum, total)
+			return exitCode(exitTimeout)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.clock.After(waitPoll):
+		}
+	}
+	bar.clear()
+	return s.settled(results)
+}
+
+// progressOf returns how many targets of a Gate are as it wants them, of how many, and whether that is all.
+func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64, settled bool) {
+	counts := g.Status.Targets
+	if counts == nil {
+		return 0, 0, false
+	}
+	total = counts.Total
+	done = total - counts.Held - counts.Pending
+	if stateOf(g) == string(v1alpha1.StateClosed) {
+		done = total - counts.Pending
+	}
+	busy := apimeta.IsStatusConditionTrue(g.Status.Conditions, meta.ReconcilingCondition)
+	paced := g.Status.Release != nil && g.Status.Release.NextAt != nil
+	due := r.planned && now.Before(r.at)
+	return max(0, done), total, g.Generation == g.Status.ObservedGeneration && counts.Pending == 0 && !busy && !paced && !due
+}
+
+// settled says what became of the targets.
+func (s *session) settled(results []result) error {
+	failed := int64(0)
+	for _, r := range results {
+		if r.request == nil || r.err != nil {
+			continue
+		}
+		counts := r.gate.Status.Targets
+		s.say("%s: all done, %d of %d targets held, %d foreign, %d failed", nameOfGate(r.gate), counts.Held, counts.Total, counts.Foreign, counts.Failed)
+		for _, f := range r.gate.Status.Failures {
+			s.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
+		}
+		failed += counts.Failed
+	}
+	if failed > 0 {
+		return exitCode(exitIncomplete)
+	}
+	return nil
+}
+
+// progressBar shows on standard error how far something is, in a terminal alone.
+type progressBar struct {
+	*session
+	shown bool
+}
+
+const barWidth = 30
+
+func (b *progressBar) show(done, total int64) {
+	if !isTerminal(b.ErrOut) || total == 0 {
+		return
+	}
+	n := int(done * barWidth / total)
+	fmt.Fprintf(b.ErrOut, "\r[%s%s] %d/%d targets", strings.Repeat("#", n), strings.Repeat(".", barWidth-n), done, total)
+	b.shown = true
+}
+
+// clear removes the bar.
+func (b *progressBar) clear() {
+	if b.shown {
+		fmt.Fprint(b.ErrOut, "\r\x1b[K")
+		b.shown = false
+	}
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+// zone returns the time zone that the user wants.
+func (s *session) zone() (*time.Location, error) {
+	if s.timeZone == "" {
+		return time.Local, nil
+	}
+	zone, err := tz.Load(s.timeZone)
+	if err != nil {
+		return time.UTC, fmt.Errorf("--timezone: %w, name one of the IANA database, such as Europe/Oslo", err)
+	}
+	return zone, nil
+}
+
+const timeForms = "write 17:30, tomorrow 08:00, monday 08:00, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
+
+// errUnknownTime is what is wrong with a text that is no time.
+var errUnknownTime = errors.New("is no time: " + timeForms)
+
+var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
+
+// parseWhen returns the instant that a person means, later than now. The zone is that of now. A time of day alone is the next one.
+func parseWhen(text string, now time.Time) (time.Time, error) {
+	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	at, err := readWhen(text, now)
+	if err == nil && !at.After(now) {
+		err = fmt.Errorf("is in the past: it is %s now", formatTime(now))
+	}
+	return at, err
+}
+
+func readWhen(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
+		return at.In(now.Location()), nil
+	}
+	if d, err := parseDuration(strings.TrimPrefix(text, "in ")); err == nil {
+		return now.Add(d), nil
+	}
+	for _, layout := range layouts {
+		if wall, err := time.Parse(layout, strings.ToUpper(text)); err == nil {
+			return resolve(wall, now.Location()), nil
+		}
+	}
+	day, clock, _ := strings.Cut(text, " ")
+	if clock == "" {
+		day, clock = "", text
+	}
+	wall, err := time.Parse("15:04", clock)
+	if err != nil {
+		return time.Time{}, errUnknownTime
+	}
+	on := func(days int) time.Time {
+		return resolve(time.Date(now.Year(), now.Month(), now.Day()+days, wall.Hour(), wall.Minute(), 0, 0, time.UTC), now.Location())
+	}
+	switch weekday := slices.Index(weekdays, day); {
+	case day == "today":
+		return on(0), nil
+	case day == "tomorrow":
+		return on(1), nil
+	case weekday >= 0:
+		days := (weekday - int(now.Weekday()) + 7) % 7
+		if days == 0 && !on(0).After(now) {
+			days = 7
+		}
+		return on(days), nil
+	case day == "" && on(0).After(now):
+		return on(0), nil
+	case day == "":
+		return on(1), nil
+	}
+	return time.Time{}, errUnknownTime
+}
+
+var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+
+// resolve returns the instant of a wall-clock time, which is given in UTC, by the rules of RFC 5545 section 3.3.5: the first of two, and
+// with the offset before the gap if there is none.
+func resolve(wall time.Time, zone *time.Location) time.Time {
+	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
+	_, after := wall.Add(24 * time.Hour).In(zone).Zone()
+	for _, offset := range []int{before, after} {
+		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, is := at.Zone(); is == offset {
+			return at
+		}
+	}
+	return wall.Add(-time.Duration(before) * time.Second).In(zone)
+}
+
+var days = regexp.MustCompile(`^([0-9]{1,5})d(.*)$`)
+
+// parseDuration reads a duration of Go that can begin with days of 24 hours.
+func parseDuration(text string) (time.Duration, error) {
+	whole := time.Duration(0)
+	if found := days.FindStringSubmatch(text); found != nil {
+		n, _ := strconv.Atoi(found[1])
+		if whole, text = time.Duration(n)*24*time.Hour, found[2]; text == "" {
+			return whole, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is no duration: write 30m, 2h or 3d", text)
+	}
+	return whole + d, nil
+}
+
+// formatTime is how people read an instant, in its zone, with seconds if there are some.
+func formatTime(at time.Time) string {
+	if at.Second() != 0 {
+		return at.Format("2006-01-02 15:04:05 MST")
+	}
+	return at.Format("2006-01-02 15:04 MST")
+}
+
+// formatUntil is an instant as people read it, and how far away it is.
+func formatUntil(at, now time.Time) string {
+	at = at.In(now.Location())
+	return fmt.Sprintf("%s (%s)", at.Format("2006-01-02 15:04"), formatDistance(at.Sub(now)))
+}
+
+// formatDistance says how far away an instant is: in 3h, or 2d ago. It is cut off, never rounded up.
+func formatDistance(d time.Duration) string {
+	if d < 0 {
+		return formatDuration(-d) + " ago"
+	}
+	return "in " + formatDuration(d)
+}
+
+func formatDuration(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}

@@ -1,0 +1,69 @@
+package gate
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// maxRefused bounds in bytes what the history says about a refused request.
+const maxRefused = 512
+
+// RecordHistory notes in the status of a Gate what has happened at an instant: its state has changed, and what was requested. A request
+// that has changed the state at once is in the same entry.
+func RecordHistory(g *v1alpha1.Gate, d Decision, handled []Request, now time.Time, changed bool) {
+	at := metav1.NewTime(now)
+	for _, r := range handled {
+		if !changed || r.Err != nil || !r.is(d.Request) {
+			g.Status.History = append([]v1alpha1.HistoryEntry{requestEntry(g, r, at)}, g.Status.History...)
+		}
+	}
+	if changed {
+		g.Status.History = append([]v1alpha1.HistoryEntry{stateEntry(d, at)}, g.Status.History...)
+	}
+	g.Status.History = bounded(g.Status.History)
+}
+
+// is returns whether two requests are the same one.
+func (r Request) is(other *Request) bool {
+	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)
+}
+
+func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
+	e := v1alpha1.HistoryEntry{At: at, State: d.State, Reason: d.Reason, By: d.By}
+	if d.Next != nil {
+		e.Until = d.Next.At.DeepCopy()
+	}
+	if r := d.Request; r != nil {
+		e.Action, e.RequestedAt, e.RequestedBy, e.RequestReason = r.Action, &metav1.MicroTime{Time: r.At}, r.By, r.Reason
+	}
+	return e
+}
+
+func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryEntry {
+	e := v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.RequestAcceptedReason, Action: r.Action, RequestedBy: r.By, RequestReason: r.Reason}
+	if !r.At.IsZero() {
+		e.RequestedAt = &metav1.MicroTime{Time: r.At}
+	}
+	if r.Err != nil {
+		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, oneLine(r.Err.Error(), maxRefused)
+	} else if end := windowEnd(r.At, g.Spec.Window, r.Window); !end.IsZero() {
+		e.Until = &metav1.Time{Time: end}
+	}
+	return e
+}
+
+// bounded returns as much of a history as is kept.
+func bounded(history []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	size := 0
+	for i, e := range history {
+		size += len(e.By) + len(e.RequestedBy) + len(e.RequestReason) + len(e.Refused)
+		if i == v1alpha1.MaxHistory || size > v1alpha1.MaxHistoryBytes {
+			return slices.Clip(history[:i])
+		}
+	}
+	return history
+}

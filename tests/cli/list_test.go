@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// scene is a namespace with Gates as the docs have them: production is closed outside its windows and holds apps, staging is open.
+func (w *world) scene() {
+	w.Helper()
+	w.Create(w.Kustomization("apps"))
+	everyNight, at, until := []v1alpha1.Period{{Name: "nights"}}, "22:00", "05:00"
+	everyNight[0].Start, everyNight[0].End = &at, &until
+	from, end := metav1.Now(), metav1.NewTime(metav1.Now().AddDate(0, 0, 20))
+	w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Windows: everyNight, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &end}}},
+	})
+	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.Decided(w.ReadGate("staging"))
+	w.Decided(w.ReadGate("production"))
+}
+
+func TestListShowsWhatGatesAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scene()
+	w.shows("list")
+}
+
+func TestListIsAListForPrograms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scene()
+	for _, tc := range []struct{ args, want string }{
+		{"list -o jsonpath={.kind}/{.items[*].metadata.name}", "List/production staging"},
+		{"list staging -o jsonpath={.kind}/{.items[*].metadata.name}", "List/staging"},
+		{"list -o name", "gate.gating.toolkit.fluxcd.io/production\ngate.gating.toolkit.fluxcd.io/staging\n"},
+		{"list --status-selector opened=true -o name", "gate.gating.toolkit.fluxcd.io/staging\n"},
+	} {
+		if got := w.gate(strings.Fields(tc.args)...); got.out != tc.want || got.code != 0 {
+			t.Errorf("%s: %+v, want %q", tc.args, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// Package cli runs kubectl-gate as a process on a real API server, with the real controller, kustomize-controller and source-controller.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// The parts that all tests share.
+var (
+	cluster   *harness.ControlPlane
+	artifacts *harness.ArtifactServer
+	gating    *harness.Process
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
+}
+
+func setup(ctx context.Context) (stop func() error, err error) {
+	artifacts = harness.StartArtifactServer()
+	var running []*harness.Process
+	stop = func() error {
+		for _, process := range running {
+			err = errors.Join(err, process.Stop())
+		}
+		artifacts.Stop()
+		return err
+	}
+	if err := cluster.Install(ctx); err != nil {
+		return stop, err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", program(), "./cmd/kubectl-gate")
+	build.Dir, build.Env = harness.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return stop, fmt.Errorf("building kubectl-gate: %w: %s", err, out)
+	}
+	for _, start := range []func(context.Context) (*harness.Process, error){
+		cluster.StartKustomizeController, cluster.StartSourceController,
+		func(ctx context.Context) (*harness.Process, error) { return cluster.StartGatingController(ctx) },
+	} {
+		process, err := start(ctx)
+		if err != nil {
+			return stop, err
+		}
+		running = append(running, process)
+		gating = process
+	}
+	return stop, nil
+}
+
+// program is the path of the plug-in.
+func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }
+
+// world is a namespace in which somebody uses kubectl gate.
+type world struct {
+	*harness.World
+	kubeconfig string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{World: harness.NewWorld(t, cluster)}
+	w.ShowLogs(func() []*harness.Process { return []*harness.Process{gating} })
+	w.kubeconfig = w.inNamespace(cluster.Kubeconfig)
+	return w
+}
+
+// as returns the same world for another person.
+func (w *world) as(name string, groups ...string) *world {
+	w.Helper()
+	return &world{World: w.World, kubeconfig: w.inNamespace(w.Person(name, groups...).Kubeconfig)}
+}
+
+// inNamespace returns a copy of a kubeconfig whose namespace is that of the world.
+func (w *world) inNamespace(path string) string {
+	w.Helper()
+	config, err := clientcmd.LoadFromFile(path)
+	w.Must(err)
+	for _, c := range config.Contexts {
+		c.Namespace = w.Namespace
+	}
+	file := filepath.Join(w.TempDir(), "kubeconfig")
+	w.Must(clientcmd.WriteToFile(*config, file))
+	return file
+}
+
+// said is what a command prints, and its exit code.
+type said struct {
+	out, errOut string
+	code        int
+}
+
+// gate runs kubectl gate with arguments.
+func (w *world) gate(args ...string) said {
+	w.Helper()
+	return w.run(exec.CommandContext(w.Context(), program(), args...)) //nolint:gosec // the arguments are those of tests
+}
+
+// run runs a command as somebody who uses the cluster.
+func (w *world) run(cmd *exec.Cmd) said {
+	w.Helper()
+	var out, errOut limited
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TZ=UTC", "NO_COLOR=", "TERM=xterm", "HOME="+cluster.Dir(),
+		"PATH="+cluster.Dir()+":"+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr = &out, &errOut
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.Fatal(err)
+	}
+	return said{string(out), string(errOut), cmd.ProcessState.ExitCode()}
+}
+
+// limited is the output of a command.
+type limited []byte
+
+func (l *limited) Write(p []byte) (int, error) {
+	*l = append(*l, p...)
+	return len(p), nil
+}
