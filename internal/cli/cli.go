@@ -97,6 +97,8 @@ var commands = []func(*session) *cobra.Command{
 	(*session).listCommand,
 	(*session).openCommand,
 	(*session).closeCommand,
+	(*session).approveCommand,
+	(*session).exceptCommand,
 	(*session).previewCommand,
 }
 

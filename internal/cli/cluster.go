@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -179,19 +180,23 @@ func (c *cluster) gate(ctx context.Context, name string) (*v1alpha1.Gate, error)
 
 // unknownGate says that a Gate does not exist, and which one may be meant.
 func (c *cluster) unknownGate(ctx context.Context, key client.ObjectKey) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
 	text := fmt.Sprintf("there is no gate %q in namespace %q", key.Name, key.Namespace)
-	if err := c.List(ctx, list, client.InNamespace(key.Namespace)); err == nil {
-		var names []string
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
-		}
-		if near := nearest(key.Name, names); near != "" {
-			return fmt.Errorf("%s; did you mean %q?", text, near)
-		}
+	names, err := c.names(ctx, key.Namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	if near := nearest(key.Name, names); err == nil && near != "" {
+		return fmt.Errorf("%s; did you mean %q?", text, near)
 	}
 	return errors.New(text + "; kubectl gate list -A shows all")
+}
+
+// names returns the names of the objects of a kind in a namespace.
+func (c *cluster) names(ctx context.Context, namespace string, kind schema.GroupVersionKind) (names []string, err error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	err = c.List(ctx, list, client.InNamespace(namespace))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, err
 }
 
 // nearest returns the name that somebody may mean, empty if none is near.

@@ -69,9 +69,16 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{World: harness.NewWorld(t, cluster)}
+	w := newWorldOn(t, cluster)
 	w.ShowLogs(func() []*harness.Process { return []*harness.Process{gating} })
-	w.kubeconfig = w.inNamespace(cluster.Kubeconfig)
+	return w
+}
+
+// newWorldOn is a world on another control plane.
+func newWorldOn(t *testing.T, c *harness.ControlPlane) *world {
+	t.Helper()
+	w := &world{World: harness.NewWorld(t, c)}
+	w.kubeconfig = w.inNamespace(c.Kubeconfig)
 	return w
 }
 
@@ -104,6 +111,12 @@ type said struct {
 func (w *world) gate(args ...string) said {
 	w.Helper()
 	return w.run(exec.CommandContext(w.Context(), program(), args...)) //nolint:gosec // the arguments are those of tests
+}
+
+// shell runs a command line.
+func (w *world) shell(command string) said {
+	w.Helper()
+	return w.run(exec.CommandContext(w.Context(), "bash", "-c", command))
 }
 
 // run runs a command as somebody who uses the cluster.

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// approveFlags are those of approve.
+type approveFlags struct {
+	generation int64
+	dryRun     string
+}
+
+func (s *session) approveCommand() *cobra.Command {
+	f := &approveFlags{}
+	cmd := &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Approve a GateException that somebody else wrote",
+		Long: `Approve a GateException that somebody else wrote.
+
+It prints the exception and approves what it has printed: if somebody edits the exception in the meantime, the approval is
+refused. To read it first, use --dry-run=server, and then approve the generation that you have read. Needs config/policies and
+the ClusterRole gate-exception-approver.`,
+		Example: `  # See what it is, and whether you may approve it
+  kubectl gate approve hotfix --dry-run=server
+
+  # Approve that, and nothing that it became since
+  kubectl gate approve hotfix --generation 1`,
+		Args: oneName("a gateexception"),
+	}
+	cmd.Flags().Int64Var(&f.generation, "generation", 0, "Approve this generation alone. Defaults to the present one.")
+	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the approval, and nothing is changed.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkDryRun(f.dryRun); err != nil {
+			return err
+		}
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		c, err := s.cluster()
+		if err != nil {
+			return err
+		}
+		return s.approve(cmd.Context(), c, args[0], f, now)
+	}
+	return cmd
+}
+
+// oneName returns a check that there is one argument.
+func oneName(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return errors.New("name " + what)
+		case len(args) > 1:
+			return fmt.Errorf("name %s, not %d", what, len(args))
+		}
+		return nil
+	}
+}
+
+func checkDryRun(value string) error {
+	if !slices.Contains([]string{"none", "server"}, value) {
+		return fmt.Errorf("--dry-run=%s: use none or server", value)
+	}
+	return nil
+}
+
+// approve shows an exception, approves it and says what it is then.
+func (s *session) approve(ctx context.Context, c *cluster, name string, f *approveFlags, now time.Time) error {
+	e, err := c.exception(ctx, name)
+	if err != nil {
+		return err
+	}
+	g, err := c.gate(ctx, e.Namespace+"/"+e.Spec.GateRef.Name)
+	if err != nil {
+		g = nil // an approver may be allowed to read exceptions alone
+	}
+	s.say("%s, generation %d", nameOfException(e), e.Generation)
+	for _, line := range s.describeException(e, g, now) {
+		s.say("  %-10s %s", line[0], line[1])
+	}
+	if err := mayApprove(e, c.whoAmI(ctx), f.generation, now); err != nil {
+		return err
+	}
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
+	if f.dryRun == "server" {
+		opts = append(opts, client.DryRunAll)
+	}
+	err = c.Patch(ctx, e.DeepCopy(), client.RawPatch(types.MergePatchType, approval(e, now)), opts...)
+	if err != nil {
+		return refusedApproval(e, err)
+	}
+	if f.dryRun == "server" {
+		s.say("the API server would accept this (dry run); to approve it: %s approve -n %s %s --generation %d", s.name, e.Namespace, e.Name, e.Generation)
+		return nil
+	}
+	return s.approved(ctx, c, e, g, now)
+}
+
+// approval is the patch that approves an exception as it was read.
+func approval(e *v1alpha1.GateException, now time.Time) []byte {
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now),
+	}}})
+	if err != nil {
+		panic(err) // strings
+	}
+	return raw
+}
+
+// mayApprove returns why somebody cannot approve an exception, as far as the exception shows it. The API server has the last word.
+func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time.Time) error {
+	authors := authorsOf(e)
+	switch {
+	case generation != 0 && generation != e.Generation:
+		return fmt.Errorf("generation %d is not the present one, which is %d: read it again, and approve what you have read", generation, e.Generation)
+	case e.ExpiredBy(now):
+		return fmt.Errorf("it is over since %s: an approval would change nothing", formatTime(e.Spec.ValidUntil.In(now.Location())))
+	case len(authors) == 0:
+		return errors.New("nobody knows who wrote it, because it was created without config/policies, so nobody can approve it: delete it and create it again")
+	case slices.Contains(authors, me):
+		return fmt.Errorf("you, %s, wrote it: somebody else has to approve it", me)
+	case me != "" && slices.Contains(approversOf(e), me):
+		return fmt.Errorf("you, %s, have approved generation %d already", me, e.Generation)
+	}
+	return nil
+}
+
+// denied finds what an admission policy says.
+var denied = regexp.MustCompile(`(?s)^.*denied request: (user \S+)?`)
+
+// refusedApproval says why the API server has refused an approval.
+func refusedApproval(e *v1alpha1.GateException, err error) error {
+	a := asked{"patch", "gateexceptions", e.Namespace, e.Name, "gate-exception-approver"}
+	if !apierrors.IsForbidden(err) || !isPolicy(err) {
+		return a.explain(err)
+	}
+	text := refusalOf(err)
+	switch text, _, stale := strings.Cut(text, "; read it again"); {
+	case strings.Contains(text, "needs the verb approve"):
+		return fmt.Errorf("you may not approve gateexceptions in namespace %q: that needs the verb %q, which the ClusterRole %s has", e.Namespace, "approve", a.role)
+	case stale:
+		return fmt.Errorf("it was edited since you have read it: %s; run the command again to see what it is now", text)
+	}
+	return errors.New("refused: " + text)
+}
+
+// refusalOf returns what an admission policy says to a person.
+func refusalOf(err error) string {
+	text := err.Error()
+	if found := denied.FindStringSubmatchIndex(text); found != nil && found[2] >= 0 {
+		return "you" + text[found[1]:]
+	}
+	return strings.TrimSpace(denied.ReplaceAllString(text, ""))
+}
+
+// approved waits for the answer of the controller, and says how many approvals there are of how many.
+func (s *session) approved(ctx context.Context, c *cluster, e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) error {
+	me, generation := c.whoAmI(ctx), e.Generation
+	err := s.poll(ctx, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
+		}
+		if e.Generation != generation {
+			return false, fmt.Errorf("approved, but generation %d has come since, and the approval does not count for that", e.Generation)
+		}
+		if why := doesNotCount(e); why != "" {
+			return false, errors.New("the controller does not count this: " + why)
+		}
+		return slices.Contains(approversOf(e), me), nil
+	})
+	if err != nil {
+		return err
+	}
+	s.say("%s: approved by %s, %s", nameOfException(e), me, describeApprovals(e, g, now))
+	return nil
+}
+
+// doesNotCount returns why the controller does not count the approvals of an exception, empty if it does not say so.
+func doesNotCount(e *v1alpha1.GateException) string {
+	for part := range strings.SplitSeq(conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Message, "; ") {
+		if strings.Contains(part, "do not count") {
+			return part
+		}
+	}
+	return ""
+}
+
+// askedFor finds how many approvals a Gate asks for in the condition Active.
+var askedFor = regexp.MustCompile(`asks for ([0-9]+)`)
+
+// describeApprovals says how many approvals an exception has, of how many, and what it is with them. The Gate is nil if it could not be
+// read.
+func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) string {
+	has, wants := len(approversOf(e)), -1
+	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
+	switch found := askedFor.FindStringSubmatch(active.Message); {
+	case g != nil && g.Spec.Exceptions == nil:
+		wants = 0
+	case g != nil:
+		wants = int(g.Spec.Exceptions.Approvals)
+	case found != nil && active.Reason == v1alpha1.WaitingApprovalReason:
+		wants, _ = strconv.Atoi(found[1])
+	}
+	text := fmt.Sprintf("%d of %d approvals", has, wants)
+	switch {
+	case wants == 0:
+		text = "which its gate does not ask for"
+	case wants < 0 && has == 1:
+		text = "1 approval"
+	case wants < 0:
+		text = fmt.Sprintf("%d approvals", has)
+	}
+	if has < wants {
+		return text + fmt.Sprintf(", waits for %d more", wants-has)
+	}
+	return text + ", " + describeValidity(e, now)
+}
+
+// describeValidity says what an exception is at present.
+func describeValidity(e *v1alpha1.GateException, now time.Time) string {
+	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
+	from, until := formatUntil(e.Spec.ValidFrom.Time, now), formatUntil(e.Spec.ValidUntil.Time, now)
+	switch active.Reason {
+	case v1alpha1.InForceReason:
+		return "in force until " + until
+	case v1alpha1.PendingReason, v1alpha1.WaitingApprovalReason: // the condition follows the approvals
+		if e.Spec.ValidFrom.After(now) {
+			return "applies from " + from + " until " + until
+		}
+		return "applies until " + until
+	}
+	return active.Message
+}

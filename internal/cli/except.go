@@ -1,0 +1,345 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubeprinters "k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// exceptFlags are those of except.
+type exceptFlags struct {
+	of, from, until, lasts, reason, name string
+	lead, ttl                            string
+	windows                              []string
+	closes, apply                        bool
+	dryRun                               string
+}
+
+func (s *session) exceptCommand() *cobra.Command {
+	f := &exceptFlags{}
+	cmd := &cobra.Command{
+		Use:   "except GATE",
+		Short: "Write a GateException that opens or closes a Gate for a while",
+		Long: `Write a GateException that opens or closes a Gate for a while, for Git or with --apply for the cluster.
+
+Without --type it opens the Gate, and with --close it closes it: by the type extend or suspend, depending on the default of the
+Gate. Without --window it does so from --from until --until. With --window it does so in these times alone, on each day from
+--from until --until, in the time zone of the Gate. The Gate is read from the cluster to find the type and to say what keeps the
+exception from having its effect; with --type it works without a cluster, too.`,
+		Example: `  # A hotfix in a freeze
+  kubectl gate except production --from 14:00 --until 16:00 --reason "hotfix 1234" --apply
+
+  # For Git: no deployments in the nights of the migration
+  kubectl gate except production --close --from 2027-03-01 --until 2027-03-08 --window "22:00-05:00" > migration.yaml
+
+  # Another schedule over the holidays
+  kubectl gate except production --type replace --from 2027-12-24 --until 2028-01-02 --window "mon-fri 10:00-12:00" > holidays.yaml`,
+		Args: oneName("a gate"),
+	}
+	out := newOutput(cmd)
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		c, err := s.cluster()
+		if err != nil {
+			return err
+		}
+		return s.except(cmd.Context(), c, args[0], f, out, now)
+	}
+	return cmd
+}
+
+func (f *exceptFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.of, "type", "", "extend, suspend or replace. Defaults to what opens the Gate, or closes it with --close.")
+	flags.BoolVar(&f.closes, "close", false, "Close the Gate instead of opening it.")
+	flags.StringVar(&f.from, "from", "", "When the exception begins to count, such as 14:00 or \"monday 08:00\". Defaults to now.")
+	flags.StringVar(&f.until, "until", "", "When it stops counting, such as 16:00, the next one after --from. At most 90 days after --from.")
+	flags.StringVar(&f.lasts, "for", "", "How long it counts, instead of --until, such as 2h or 3d.")
+	flags.StringArrayVar(&f.windows, "window", nil, "The times of day in which it has its effect, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
+	flags.StringVar(&f.lead, "lead-time", "", "With the type suspend: how long before its windows nothing starts, such as 1h.")
+	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes it, such as 30d. Leave it out for Git.")
+	flags.StringVar(&f.reason, "reason", "", "Why: it is in the annotation kubernetes.io/description.")
+	flags.StringVar(&f.name, "name", "", "The name. Defaults to that of the Gate and the time of --from in UTC.")
+	flags.BoolVar(&f.apply, "apply", false, "Create it in the cluster, and wait for what the controller says of it. Never changes an exception that is there.")
+	flags.StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the exception, and nothing is created.")
+}
+
+// check refuses flags that do not go together.
+func (f *exceptFlags) check() error {
+	switch {
+	case f.until == "" && f.lasts == "":
+		return errors.New("say when it ends, with --until or --for")
+	case f.until != "" && f.lasts != "":
+		return errors.New("--for and --until say the same: use one of them")
+	case f.of != "" && f.closes:
+		return errors.New("--close chooses the type: use it or --type")
+	case f.of != "" && !slices.Contains(exceptionTypes, f.of):
+		return fmt.Errorf("--type=%s: use %s", f.of, strings.Join(exceptionTypes, ", "))
+	}
+	return checkDryRun(f.dryRun)
+}
+
+var exceptionTypes = []string{string(v1alpha1.ExceptionExtend), string(v1alpha1.ExceptionSuspend), string(v1alpha1.ExceptionReplace)}
+
+// except writes an exception, and with --apply creates it.
+func (s *session) except(ctx context.Context, c *cluster, name string, f *exceptFlags, out *output, now time.Time) error {
+	key := keyOf(name, c.namespace)
+	g, err := c.gate(ctx, name)
+	switch {
+	case err == nil:
+	case f.of == "":
+		return fmt.Errorf("%w; only with --type an exception is written without reading its gate", err)
+	case f.apply:
+		return err
+	default:
+		g = nil
+		s.warn("written without a look at the gate: %s", oneLine(err.Error()))
+	}
+	e, err := f.exception(key, g, now)
+	if err != nil {
+		return err
+	}
+	if errs := gate.ValidateException(e); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	if g != nil {
+		if err := s.tryOut(ctx, c, g, e, now); err != nil {
+			return err
+		}
+	}
+	if f.apply || f.dryRun == "server" {
+		if err := create(ctx, c, e.DeepCopy(), f.dryRun == "server"); err != nil {
+			return err
+		}
+	}
+	if !f.apply || !out.isTable() {
+		if err := out.manifest(s, e); err != nil {
+			return err
+		}
+	}
+	if !f.apply {
+		return nil
+	}
+	return s.excepted(ctx, c, e, f.dryRun == "server", now)
+}
+
+// keyOf reads name or namespace/name.
+func keyOf(name, namespace string) client.ObjectKey {
+	if namespace, short, ok := strings.Cut(strings.TrimPrefix(name, "gate/"), "/"); ok {
+		return client.ObjectKey{Namespace: namespace, Name: short}
+	}
+	return client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "gate/")}
+}
+
+// manifest prints an exception: as YAML unless another format is wanted.
+func (o *output) manifest(s *session, e *v1alpha1.GateException) error {
+	if o.isTable() {
+		return new(kubeprinters.YAMLPrinter).PrintObj(manifestOf(e), s.Out)
+	}
+	printer, err := o.ToPrinter()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(manifestOf(e), s.Out)
+}
+
+// manifestOf returns what a person would write of an exception.
+func manifestOf(e *v1alpha1.GateException) runtime.Object {
+	e = e.DeepCopy()
+	e.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind))
+	return e
+}
+
+// create creates an exception. One of the same name is left as it is.
+func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun bool) error {
+	opts := []client.CreateOption{client.FieldOwner("kubectl-gate-except"), client.FieldValidation(metav1.FieldValidationStrict)}
+	if dryRun {
+		opts = append(opts, client.DryRunAll)
+	}
+	err := c.Create(ctx, e, opts...)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("there is a %s already: choose another name with --name", nameOfException(e))
+	case apierrors.IsForbidden(err) && isPolicy(err):
+		return errors.New("refused: " + refusalOf(err))
+	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces"):
+		return fmt.Errorf("there is no namespace %q", e.Namespace)
+	}
+	return asked{"create", "gateexceptions", e.Namespace, "", "gate-exception-editor"}.explain(err)
+}
+
+// tryOut says what keeps an exception from having its effect on a Gate.
+func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) error {
+	others, err := c.exceptionsOf(ctx, g)
+	if err != nil {
+		s.warn("written without a look at the other exceptions: %s", oneLine(err.Error()))
+	}
+	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
+	if err := leadOf(g, e, others, now); err != nil {
+		return err
+	}
+	for _, doubt := range doubtsOf(g, e, others, now) {
+		s.warn("%s", doubt)
+	}
+	if n := approvalsOf(g); n > 0 {
+		s.warn("the gate asks for %d approvals, and until then the exception does not count; others give them by %s approve -n %s %s", n, s.name, e.Namespace, e.Name)
+	}
+	return nil
+}
+
+func approvalsOf(g *v1alpha1.Gate) int {
+	if g.Spec.Exceptions == nil {
+		return 0
+	}
+	return int(g.Spec.Exceptions.Approvals)
+}
+
+// leadOf refuses a lead time that the Gate cannot have.
+func leadOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.GateException, now time.Time) error {
+	return gate.ValidateLead(e, approved(g), append(slices.Clone(others), e), now).ToAggregate()
+}
+
+// excepted waits for what the controller says of an exception.
+func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun bool, now time.Time) error {
+	if dryRun {
+		s.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
+		return nil
+	}
+	err := s.poll(ctx, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
+		}
+		return e.Status.ObservedGeneration == e.Generation && conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Status != "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s is created; %w", nameOfException(e), err)
+	}
+	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
+	text := describeValidity(e, now)
+	if active.Reason == v1alpha1.WaitingApprovalReason {
+		text = "waits for approval by others: " + s.name + " approve -n " + e.Namespace + " " + e.Name
+	}
+	s.errLine("%s is created, %s", nameOfException(e), text)
+	if ready := conditionOf(e.Status.Conditions, "Ready"); ready.Status == metav1.ConditionFalse {
+		return errors.New(ready.Message)
+	}
+	return nil
+}
+
+// errLine prints a line for people beside what programs read.
+func (s *session) errLine(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
+
+// exception makes the exception that the flags mean. The Gate is nil if it is unknown.
+func (f *exceptFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time.Time) (*v1alpha1.GateException, error) {
+	from, until, err := f.validity(now)
+	if err != nil {
+		return nil, err
+	}
+	e := &v1alpha1.GateException{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GateExceptionKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: cmp.Or(f.name, nameFor(key.Name, from)),
+		},
+		Spec: v1alpha1.GateExceptionSpec{
+			GateRef: v1alpha1.GateReference{Name: key.Name}, Type: v1alpha1.ExceptionType(f.of),
+			ValidFrom: metav1.NewTime(from.UTC()), ValidUntil: metav1.NewTime(until.UTC()),
+		},
+	}
+	if f.reason != "" {
+		e.Annotations = map[string]string{descriptionAnnotation: f.reason}
+	}
+	if f.of == "" {
+		e.Spec.Type = typeThat(f.closes, g.Spec.Default)
+	}
+	if e.Spec.Windows, err = readWindows(f.windows); err != nil {
+		return nil, err
+	}
+	if len(f.windows) == 0 && e.Spec.Type != v1alpha1.ExceptionReplace {
+		e.Spec.Windows = []v1alpha1.Period{{Name: "all", From: &e.Spec.ValidFrom, Until: &e.Spec.ValidUntil}}
+	}
+	for _, d := range []struct {
+		flag, value string
+		into        **metav1.Duration
+	}{{"--lead-time", f.lead, &e.Spec.LeadTime}, {"--ttl", f.ttl, &e.Spec.TTLAfterExpired}} {
+		if d.value == "" {
+			continue
+		}
+		length, err := parseDuration(d.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.flag, err)
+		}
+		*d.into = &metav1.Duration{Duration: length}
+	}
+	return e, nil
+}
+
+// validity reads from when until when the exception counts, in whole seconds.
+func (f *exceptFlags) validity(now time.Time) (from, until time.Time, err error) {
+	from = now.Truncate(time.Second)
+	if f.from != "" {
+		if from, err = parseWhen(f.from, now); err != nil {
+			return from, until, fmt.Errorf("--from %q: %w", f.from, err)
+		}
+		from = from.Truncate(time.Second)
+	}
+	if f.lasts != "" {
+		length, err := parseDuration(f.lasts)
+		if err != nil {
+			return from, until, fmt.Errorf("--for: %w", err)
+		}
+		return from, from.Add(length), nil
+	}
+	if until, err = readUntil(f.until, from, now); err != nil {
+		return from, until, fmt.Errorf("--until %q: %w", f.until, err)
+	}
+	if !until.After(from) {
+		return from, until, fmt.Errorf("--until %q is %s, which is not later than --from, %s", f.until, formatTime(until), formatTime(from))
+	}
+	return from, until.Truncate(time.Second), nil
+}
+
+// readUntil reads when something ends that begins at an instant: 16:00 is the next one after that. Today and tomorrow are those of now.
+func readUntil(text string, from, now time.Time) (time.Time, error) {
+	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	if strings.HasPrefix(text, "to") {
+		return readWhen(text, now)
+	}
+	return readWhen(text, from)
+}
+
+// typeThat returns the type that opens or closes a Gate in the windows of an exception.
+func typeThat(closes bool, byDefault v1alpha1.State) v1alpha1.ExceptionType {
+	if closes == (byDefault == v1alpha1.StateOpened) {
+		return v1alpha1.ExceptionExtend
+	}
+	return v1alpha1.ExceptionSuspend
+}
+
+const longestName = 253
+
+// nameFor returns a name for an exception that has that of its Gate and when it begins.
+func nameFor(gateName string, from time.Time) string {
+	suffix := from.UTC().Format("-20060102-150405")
+	return strings.TrimRight(gateName[:min(len(gateName), longestName-len(suffix))], "-.") + suffix
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// frozen is a Gate that is closed by default, with a close period of a day from now.
+func frozen(mode v1alpha1.ManualOpen) *v1alpha1.Gate {
+	from, until := metav1.NewTime(now), metav1.NewTime(now.AddDate(0, 0, 1))
+	return &v1alpha1.Gate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "production"},
+		Spec: v1alpha1.GateSpec{
+			Default:      v1alpha1.StateClosed,
+			ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, ManualOpen: mode}},
+		},
+	}
+}
+
+func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
+			g := frozen(v1alpha1.ManualOpenAllow)
+			if g.Spec.Default = byDefault; closes {
+				g.Spec.ClosePeriods = nil
+			}
+			f := &exceptFlags{closes: closes, lasts: "1h"}
+			e, err := f.exception(client.ObjectKeyFromObject(g), g, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errs := gate.ValidateException(e); len(errs) > 0 {
+				t.Errorf("invalid: %v", errs)
+			}
+			if doubts := doubtsOf(g, e, nil, now); len(doubts) > 0 {
+				t.Errorf("closes %t, a gate that is %s by default, %s: %q", closes, byDefault, e.Spec.Type, doubts)
+			}
+			e.CreationTimestamp = created
+			want := "opened"
+			if closes {
+				want = "closed"
+			}
+			if d := gate.Decide(g, now.Add(time.Minute), e); string(d.State) != want {
+				t.Errorf("the gate is %s by default, %s brings %s, want %s", byDefault, e.Spec.Type, d.State, want)
+			}
+		}
+	}
+}
+
+func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.Gate)
+		others []*v1alpha1.GateException
+		want   []string
+	}{
+		"nothing does": {func(*v1alpha1.Gate) {}, nil, nil},
+		"a hard freeze": {
+			func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny }, nil,
+			[]string{"the gate is closed all the same from 2026-"},
+		},
+		"a suspended gate": {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, nil, []string{"the gate is suspended"}},
+		"an invalid gate":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Mars" }, nil, []string{"the spec of the gate is invalid"}},
+		"another exception at that time": {
+			func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(30 * time.Minute))}, []string{"it overlaps with gateexception flux-system/hotfix"},
+		},
+		"not one that begins when it ends": {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(time.Hour))}, nil},
+		"notAfter": {
+			func(g *v1alpha1.Gate) { g.Spec.NotAfter = &metav1.Time{Time: now.Add(30 * time.Minute)} }, nil,
+			[]string{"the gate is closed all the same from 2026-"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := frozen(v1alpha1.ManualOpenAllow)
+			tc.change(g)
+			e, err := (&exceptFlags{lasts: "1h", name: "new"}).exception(client.ObjectKeyFromObject(g), g, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := doubtsOf(g, e, tc.others, now)
+			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWindowsAreReadAsPeopleWriteThem(t *testing.T) {
+	for text, want := range map[string]string{
+		"22:00-05:00":                 "window-1: daily from 22:00 to 05:00",
+		"mon-fri 10:00-12:00":         "window-1: Monday, Tuesday, Wednesday, Thursday, Friday from 10:00 to 12:00",
+		"sun,SAT 08:00-24:00":         "window-1: Saturday, Sunday from 08:00 to 24:00",
+		"friday-monday 08:00-09:00":   "window-1: Monday, Friday, Saturday, Sunday from 08:00 to 09:00",
+		"mon,wed-thu 08:00-09:00":     "window-1: Monday, Wednesday, Thursday from 08:00 to 09:00",
+		"daily 08:00-09:00":           `"daily" is no day`,
+		"mo 08:00-09:00":              `"mo" is no day`,
+		"":                            "write 22:00-05:00",
+		"22:00":                       "write 22:00-05:00",
+		"monday from 8 to 9 in Paris": "write 22:00-05:00",
+	} {
+		windows, err := readWindows([]string{text})
+		got := ""
+		if err != nil {
+			got = strings.TrimPrefix(err.Error(), `--window "`+text+`": `)
+		} else {
+			got = describePeriod(&windows[0], time.UTC)
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTheNameOfAnExceptionIsOneOfKubernetes(t *testing.T) {
+	at := time.Date(2026, 11, 26, 15, 4, 5, 0, time.FixedZone("here", 3600))
+	if got := nameFor("production", at); got != "production-20261126-140405" {
+		t.Error(got)
+	}
+	if got := nameFor(strings.Repeat("a.", 126)+"b", at); len(got) > longestName || strings.Contains(got, ".-") {
+		t.Errorf("%d: %s", len(got), got)
+	}
+}
+
+func TestFlagsOfExceptThatDoNotGoTogetherAreRefused(t *testing.T) {
+	for _, tc := range []struct{ args, want string }{
+		{"except", "error: name a gate"},
+		{"except a b", "error: name a gate, not 2"},
+		{"except a", "error: say when it ends, with --until or --for"},
+		{"except a --until 2h --for 2h", "error: --for and --until say the same: use one of them"},
+		{"except a --for 2h --type extend --close", "error: --close chooses the type: use it or --type"},
+		{"except a --for 2h --type open", "error: --type=open: use extend, suspend, replace"},
+		{"except a --for 2h --dry-run=client", "error: --dry-run=client: use none or server"},
+		{"except a --for soon --type extend", `error: --for: "soon" is no duration: write 30m, 2h or 3d`},
+		{"except a --from yesterday --until 2h --type extend", `error: --from "yesterday": is no time: ` + timeForms},
+		{"except a --from 2027-01-02 --until 2027-01-01 --type extend", `error: --until "2027-01-01" is 2027-01-01 00:00 `},
+		{"except a --from 3h --until tomorrow --type extend", `error: --until "tomorrow": is no time: ` + timeForms},
+		{"except a --for 2h --type extend --window 8-9", `error: [spec.windows[0].start: Invalid value: "8"`},
+		{"except a --for 91d --type extend", "error: spec.validUntil: Invalid value"},
+		{"except a --for 2h --type extend --lead-time 1h", "error: spec.leadTime: Invalid value"},
+		{"except a --for 2h --type suspend --lead-time x", `error: --lead-time: "x" is no duration`},
+		{"except a --for 2h", "error: no cluster: "},
+		{"approve", "error: name a gateexception"},
+		{"approve a --dry-run=client", "error: --dry-run=client: use none or server"},
+	} {
+		t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+		var out, errOut strings.Builder
+		code := run(strings.Fields(tc.args), nil, &out, &errOut, now)
+		lines := strings.Split(strings.TrimSpace(errOut.String()), "\n")
+		if last := lines[len(lines)-1]; code != exitError || !strings.HasPrefix(last, tc.want) || out.String() != "" {
+			t.Errorf("%s: exit %d: %s%s, want %q", tc.args, code, out.String(), errOut.String(), tc.want)
+		}
+	}
+}
+
+func TestAnExceptionEndsAfterItBegins(t *testing.T) {
+	for _, tc := range []struct{ from, until, want string }{
+		{"14:00", "16:00", "11-21 14:00 to 11-21 16:00"},
+		{"11:00", "13:00", "11-22 11:00 to 11-22 13:00"},
+		{"23:00", "01:00", "11-21 23:00 to 11-22 01:00"},
+		{"friday 22:00", "monday 05:00", "11-27 22:00 to 11-30 05:00"},
+		{"22:00", "tomorrow 23:00", "11-21 22:00 to 11-22 23:00"},
+		{"", "2h", "11-21 12:00 to 11-21 14:00"},
+		{"13:00", "2h", "11-21 13:00 to 11-21 15:00"},
+		{"2026-12-24", "2026-12-31 12:00", "12-24 00:00 to 12-31 12:00"},
+	} {
+		from, until, err := (&exceptFlags{from: tc.from, until: tc.until}).validity(now)
+		if got := from.Format("01-02 15:04") + " to " + until.Format("01-02 15:04"); err != nil || got != tc.want {
+			t.Errorf("from %s until %s: %s, %v, want %s", tc.from, tc.until, got, err, tc.want)
+		}
+	}
+}

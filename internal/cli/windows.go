@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// readWindows reads times of day on days of the week, such as mon-fri 22:00-05:00. Whether the times are some is left to
+// gate.ValidateException.
+func readWindows(texts []string) (windows []v1alpha1.Period, err error) {
+	for i, text := range texts {
+		fields := strings.Fields(strings.ToLower(text))
+		if len(fields) == 0 || len(fields) > 2 {
+			return nil, fmt.Errorf("--window %q: %s", text, windowForms)
+		}
+		start, end, ok := strings.Cut(fields[len(fields)-1], "-")
+		if !ok {
+			return nil, fmt.Errorf("--window %q: %s", text, windowForms)
+		}
+		period := v1alpha1.Period{Name: fmt.Sprintf("window-%d", i+1), Start: &start, End: &end}
+		if len(fields) == 2 {
+			if period.DaysOfWeek, err = readDays(fields[0]); err != nil {
+				return nil, fmt.Errorf("--window %q: %w", text, err)
+			}
+		}
+		windows = append(windows, period)
+	}
+	return windows, nil
+}
+
+const windowForms = `write 22:00-05:00, "mon-fri 10:00-12:00" or "sat,sun 08:00-24:00"`
+
+// readDays reads days such as mon-fri or sat,sun. They are in the order of the week, which begins on Monday.
+func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
+	var on [7]bool
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, until := dayOf(first), dayOf(last)
+		if from < 0 || until < 0 {
+			return nil, fmt.Errorf("%q is no day: %s", part, windowForms)
+		}
+		for d := from; ; d = (d + 1) % 7 {
+			on[d] = true
+			if d == until {
+				break
+			}
+		}
+	}
+	for i := range 7 {
+		if d := (i + 1) % 7; on[d] {
+			days = append(days, v1alpha1.DayOfWeek(time.Weekday(d).String()))
+		}
+	}
+	return days, nil
+}
+
+// dayOf returns the number of a day by its name or the beginning of it, -1 if it is none.
+func dayOf(text string) int {
+	if len(text) < 3 {
+		return -1
+	}
+	return slices.IndexFunc(weekdays, func(day string) bool { return strings.HasPrefix(day, text) })
+}
+
+// doubtsOf returns what keeps an exception from having its effect on a Gate.
+func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.GateException, now time.Time) (doubts []string) {
+	in := func(at time.Time) string { return formatTime(at.In(now.Location())) }
+	for _, o := range others {
+		if !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
+			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which counts from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
+				nameOfException(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
+		}
+	}
+	if g.Spec.Suspend {
+		doubts = append(doubts, "the gate is suspended, and no exception changes that")
+	}
+	e = e.DeepCopy()
+	e.CreationTimestamp = created
+	wanted, ok := wantedOf(e.Spec.Type, g.Spec.Default)
+	intervals, errs := gate.Intervals(approved(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
+	switch {
+	case len(errs) > 0:
+		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error())
+	case !ok || !isWhole(e):
+		return doubts
+	}
+	for i := range intervals {
+		if state := v1alpha1.State(i.State.String()); state != wanted {
+			doubts = append(doubts, fmt.Sprintf("the gate is %s all the same from %s until %s: %s", state, in(i.From), in(i.Until), words(string(i.Reason), i.By)))
+		}
+	}
+	return doubts
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// wantedOf returns the state that an exception brings in its windows.
+func wantedOf(of v1alpha1.ExceptionType, byDefault v1alpha1.State) (v1alpha1.State, bool) {
+	other := v1alpha1.StateOpened
+	if byDefault == v1alpha1.StateOpened {
+		other = v1alpha1.StateClosed
+	}
+	switch of {
+	case v1alpha1.ExceptionExtend:
+		return other, true
+	case v1alpha1.ExceptionSuspend:
+		return byDefault, true
+	case v1alpha1.ExceptionReplace:
+	}
+	return "", false
+}
+
+// isWhole returns whether the window of an exception is the whole time in which it counts.
+func isWhole(e *v1alpha1.GateException) bool {
+	return len(e.Spec.Windows) == 1 && e.Spec.Windows[0].From != nil &&
+		e.Spec.Windows[0].From.Equal(&e.Spec.ValidFrom) && e.Spec.Windows[0].Until.Equal(&e.Spec.ValidUntil)
+}
