@@ -99,6 +99,8 @@ var commands = []func(*session) *cobra.Command{
 	(*session).closeCommand,
 	(*session).approveCommand,
 	(*session).exceptCommand,
+	(*session).checkCommand,
+	(*session).versionCommand,
 	(*session).previewCommand,
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // guarded starts a control plane of its own with config/policies, which would change what other tests see.
-func guarded(t *testing.T) *harness.ControlPlane {
+func guarded(t *testing.T, args ...string) *harness.ControlPlane {
 	t.Helper()
 	c, err := harness.StartControlPlane(harness.CRDs...)
 	if err != nil {
@@ -22,7 +22,7 @@ func guarded(t *testing.T) *harness.ControlPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controller, err := c.StartGatingController(t.Context())
+	controller, err := c.StartGatingController(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}

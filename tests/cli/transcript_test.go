@@ -42,10 +42,12 @@ func (w *world) shows(name string) {
 var (
 	instants  = regexp.MustCompile(`\b[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+( ?[A-Z]{1,4}\b)?)?`)
 	distances = regexp.MustCompile(`\b[0-9]+[smhd]( ago)?\b`)
+	versions  = regexp.MustCompile(`\(devel\)|\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9a-z]*|\b20[0-9]{2}[a-z]\b`)
 	blanks    = regexp.MustCompile(` {2,}|-{3,}`)
 )
 
-// stable returns a text without what differs each time: times, and the width of columns, which depends on them.
+// stable returns a text without what differs each time: times, versions, and the width of columns, which depends on them.
 func stable(text string) string {
+	text = versions.ReplaceAllString(text, "<version>")
 	return blanks.ReplaceAllString(distances.ReplaceAllString(instants.ReplaceAllString(text, "<time>"), "<distance>"), "  ")
 }

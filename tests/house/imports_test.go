@@ -39,7 +39,8 @@ var mayImport = map[string][]string{
 		"internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":        {"api/v1alpha1", "internal/gate", "internal/expression"},
 	"internal/app":     {"controllers", "receivers", "api/v1alpha1", "internal/tz", "internal/version"},
-	"internal/cli":     {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/verdict", "internal/tz", "internal/version"},
+	"internal/check":   {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/verdict"},
+	"internal/cli":     {"api/v1alpha1", "internal/check", "internal/schedule", "internal/gate", "internal/target", "internal/verdict", "internal/tz", "internal/version"},
 	"cmd/kubectl-gate": {"internal/cli"},
 	".":                {"internal/app", "internal/version"},
 }
@@ -53,6 +54,7 @@ var mayImportOthers = map[string][]string{
 	"internal/gate":       {"k8s.io/apimachinery/"},
 	"internal/target":     {"k8s.io/apimachinery/"},
 	"internal/verdict":    {"k8s.io/apimachinery/", "k8s.io/utils/ptr"},
+	"internal/check":      {"k8s.io/apimachinery/"},
 	"internal/tally":      {"k8s.io/apimachinery/"},
 	"internal/queue":      {},
 	"internal/lock":       {},

@@ -1,0 +1,121 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// ahead is how far a contradiction is looked for.
+const ahead = 30 * 24 * time.Hour
+
+// pair are two Gates, in the order of their names.
+type pair struct{ a, b *v1alpha1.Gate }
+
+// Contradictions finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
+// each of them opens.
+func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, objects []*unstructured.Unstructured, now time.Time) (findings []Finding) {
+	shared := map[pair][]string{}
+	index := newIndex(gates)
+	for _, obj := range objects {
+		governs := index.of(obj)
+		for i, a := range governs {
+			for _, b := range governs[i+1:] {
+				shared[pair{a, b}] = append(shared[pair{a, b}], nameOf(obj))
+			}
+		}
+	}
+	open := map[*v1alpha1.Gate][]schedule.Interval{}
+	of := func(g *v1alpha1.Gate) []schedule.Interval {
+		if _, ok := open[g]; !ok {
+			open[g] = openIn(g, exceptions, now)
+		}
+		return open[g]
+	}
+	for p, names := range shared {
+		if a, b := of(p.a), of(p.b); len(a) > 0 && len(b) > 0 && !overlap(a, b) {
+			slices.Sort(names)
+			findings = append(findings, Finding{
+				Error, gateName(p.a), fmt.Sprintf("it and %s govern %s, and are never open at the same time in the next 30 days: that never moves", gateName(p.b), some(names)),
+				"change the schedule of one of them, or take the object out of one",
+			})
+		}
+	}
+	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Object+a.Message, b.Object+b.Message) })
+	return findings
+}
+
+// index finds the Gates that may govern an object by the namespaces of their targets.
+type index struct {
+	byNamespace map[string][]*v1alpha1.Gate
+	byName      map[string]*v1alpha1.Gate
+}
+
+func newIndex(gates []v1alpha1.Gate) index {
+	in := index{map[string][]*v1alpha1.Gate{}, map[string]*v1alpha1.Gate{}}
+	for i := range gates {
+		g := &gates[i]
+		in.byName[g.Namespace+"/"+g.Name] = g
+		for _, ref := range g.Spec.Targets {
+			namespace := cmp.Or(ref.Namespace, g.Namespace)
+			if !slices.Contains(in.byNamespace[namespace], g) {
+				in.byNamespace[namespace] = append(in.byNamespace[namespace], g)
+			}
+		}
+	}
+	return in
+}
+
+// of returns the Gates that govern an object, by their names.
+func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
+	candidates := slices.Clone(in.byNamespace[obj.GetNamespace()])
+	for _, name := range verdict.NamedBy(obj) {
+		if g := in.byName[name]; g != nil && !slices.Contains(candidates, g) {
+			candidates = append(candidates, g)
+		}
+	}
+	for _, g := range candidates {
+		if verdict.Governs(g, obj) {
+			found = append(found, g)
+		}
+	}
+	slices.SortFunc(found, func(a, b *v1alpha1.Gate) int { return cmp.Compare(gateName(a), gateName(b)) })
+	return found
+}
+
+// openIn returns when a Gate is open in the days ahead. One with an invalid spec never is.
+func openIn(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) (open []schedule.Interval) {
+	intervals, errs := gate.Intervals(g, now, now.Add(ahead), exceptions...)
+	if len(errs) > 0 {
+		return nil
+	}
+	for i := range intervals {
+		if i.State == schedule.Opened {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// overlap returns whether two lists of intervals have an instant in common. Both are in the order of time.
+func overlap(a, b []schedule.Interval) bool {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].From.Before(b[0].Until) && b[0].From.Before(a[0].Until) {
+			return true
+		}
+		if a[0].Until.Before(b[0].Until) {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return false
+}

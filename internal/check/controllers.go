@@ -1,0 +1,92 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Controller is a Deployment of the controller.
+type Controller struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Image     string `json:"image"`
+	// Version is the tag of the image, empty if it has none.
+	Version  string `json:"version,omitempty"`
+	Ready    int64  `json:"ready"`
+	Replicas int64  `json:"replicas"`
+	// account is the user of its service account.
+	account string
+	elects  bool
+	labels  map[string]string
+}
+
+// ControllerLabel is the label of all that belongs to the controller.
+const ControllerLabel = "app.kubernetes.io/name=gating-controller"
+
+// ControllerOf reads a Deployment.
+func ControllerOf(d *unstructured.Unstructured) Controller {
+	c := Controller{Namespace: d.GetNamespace(), Name: d.GetName(), Replicas: 1, labels: d.GetLabels()}
+	if n, ok, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); ok {
+		c.Replicas = n
+	}
+	c.Ready, _, _ = unstructured.NestedInt64(d.Object, "status", "readyReplicas")
+	account, _, _ := unstructured.NestedString(d.Object, "spec", "template", "spec", "serviceAccountName")
+	if account == "" {
+		account = "default"
+	}
+	c.account = "system:serviceaccount:" + c.Namespace + ":" + account
+	containers, _, _ := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "containers")
+	for _, item := range containers {
+		container, _ := item.(map[string]any)
+		image, _, _ := unstructured.NestedString(container, "image")
+		args, _, _ := unstructured.NestedStringSlice(container, "args")
+		if !strings.Contains(image, "gating-controller") && len(containers) > 1 {
+			continue
+		}
+		c.Image, c.Version = image, tagOf(image)
+		c.elects = slices.ContainsFunc(args, func(arg string) bool {
+			return arg == "--enable-leader-election" || arg == "--enable-leader-election=true"
+		})
+	}
+	return c
+}
+
+// String returns what it is.
+func (c Controller) String() string { return "Deployment " + c.Namespace + "/" + c.Name }
+
+// tagOf returns the tag of an image, empty if it has none.
+func tagOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		return image[i+1:]
+	}
+	return ""
+}
+
+var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
+
+// Controllers finds controllers that do not run, and those of another release than this plug-in.
+func Controllers(all []Controller, version string) (findings []Finding) {
+	if len(all) == 0 {
+		return []Finding{{Error, "Deployment gating-controller", "there is no Deployment with the label " + ControllerLabel + " in any namespace: nobody opens and closes Gates", installIt}}
+	}
+	for _, c := range all {
+		logs := fmt.Sprintf("kubectl -n %s describe deployment %s; kubectl -n %s logs deployment/%s", c.Namespace, c.Name, c.Namespace, c.Name)
+		switch {
+		case c.Replicas == 0:
+			findings = append(findings, Finding{Error, c.String(), "it is scaled to 0: what is held stays held, and nothing else is", fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=1", c.Namespace, c.Name)})
+		case c.Ready == 0:
+			findings = append(findings, Finding{Error, c.String(), fmt.Sprintf("no replica of %d is ready: nobody opens and closes Gates", c.Replicas), logs})
+		case c.Ready < c.Replicas:
+			findings = append(findings, Finding{Warning, c.String(), fmt.Sprintf("%d of %d replicas are ready", c.Ready, c.Replicas), logs})
+		}
+		if isRelease.MatchString(version) && isRelease.MatchString(c.Version) && version != c.Version {
+			findings = append(findings, Finding{Warning, c.String(), fmt.Sprintf("it is %s, and this plug-in is %s", c.Version, version), "use a plug-in of the release of the controller"})
+		}
+	}
+	return findings
+}

@@ -1,0 +1,34 @@
+package check
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Gates finds Gates that are not ready, suspended, or not looked at.
+func Gates(gates []v1alpha1.Gate) (findings []Finding) {
+	for i := range gates {
+		g := &gates[i]
+		ready := meta.FindStatusCondition(g.Status.Conditions, "Ready")
+		stalled := meta.FindStatusCondition(g.Status.Conditions, "Stalled")
+		switch {
+		case g.Spec.Suspend:
+			findings = append(findings, Finding{Warning, gateName(g), "it is suspended: it stays as it is, and what it holds stays held", patch(g, `{"spec":{"suspend":false}}`)})
+		case stalled != nil && stalled.Status == metav1.ConditionTrue:
+			findings = append(findings, Finding{Error, gateName(g), "it is stalled: " + stalled.Message, "correct its spec"})
+		case g.Status.ObservedGeneration != g.Generation:
+			findings = append(findings, Finding{Warning, gateName(g), fmt.Sprintf("the controller has not looked at generation %d of it, the last one was %d", g.Generation, g.Status.ObservedGeneration), "see whether a controller runs that watches this namespace"})
+		case ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason != v1alpha1.TimeUnknownReason:
+			findings = append(findings, Finding{Error, gateName(g), "it is not ready: " + ready.Message, fmt.Sprintf("kubectl gate status -n %s %s", g.Namespace, g.Name)})
+		}
+	}
+	return findings
+}
+
+func patch(g *v1alpha1.Gate, content string) string {
+	return fmt.Sprintf("kubectl -n %s patch gate/%s --type=merge -p '%s'", g.Namespace, g.Name, content)
+}

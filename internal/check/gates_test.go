@@ -1,0 +1,137 @@
+package check_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
+)
+
+func with(kind string, status metav1.ConditionStatus, reason, message string) v1alpha1.Gate {
+	g := gate("production")
+	g.Status.Conditions = []metav1.Condition{{Type: kind, Status: status, Reason: reason, Message: message}}
+	return g
+}
+
+func TestAGateThatIsNotAsItsSpecSaysIsFound(t *testing.T) {
+	suspended, newer := gate("production"), gate("production")
+	suspended.Spec.Suspend, newer.Generation = true, 2
+	for name, tc := range map[string]struct {
+		gate v1alpha1.Gate
+		want []string
+	}{
+		"a gate that is ready":       {with("Ready", metav1.ConditionTrue, "Succeeded", "ok"), nil},
+		"one that is not":            {with("Ready", metav1.ConditionFalse, "TargetsFailed", "1 failed"), []string{"error Gate flux-system/production: it is not ready: 1 failed"}},
+		"one with an invalid spec":   {with("Stalled", metav1.ConditionTrue, "InvalidSpec", "never fires"), []string{"error Gate flux-system/production: it is stalled: never fires"}},
+		"one that is suspended":      {suspended, []string{"warning Gate flux-system/production: it is suspended"}},
+		"one that nobody looks at":   {newer, []string{"warning Gate flux-system/production: the controller has not looked at generation 2"}},
+		"one whose time is not said": {with("Ready", metav1.ConditionFalse, v1alpha1.TimeUnknownReason, "no time"), nil},
+	} {
+		t.Run(name, func(t *testing.T) { finds(t, check.Gates([]v1alpha1.Gate{tc.gate}), tc.want...) })
+	}
+}
+
+func TestAGateThatMatchesNothingIsFound(t *testing.T) {
+	none, some, unnamed, unknown := gate("none", "apps"), gate("some", "apps"), gate("unnamed"), gate("unknown", "apps")
+	none.Status.Targets, unnamed.Status.Targets = &v1alpha1.TargetCounts{}, &v1alpha1.TargetCounts{}
+	some.Status.Targets = &v1alpha1.TargetCounts{Total: 1}
+	finds(t, check.Targets([]v1alpha1.Gate{none, some, unnamed, unknown}), "warning Gate flux-system/none: none of its targets exists")
+}
+
+func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
+	labels := map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+	source := v1alpha1.TargetReference{Kind: "GitRepository", Name: "repo", Namespace: "sources"}
+	known := check.Known{
+		{Kind: "Kustomization", Namespace: "flux-system", Name: "gates"}: kustomization(t, "gates", ", labels: {tier: platform}}\nspec: {sourceRef: {kind: GitRepository, name: repo, namespace: sources}}"),
+	}
+	for name, tc := range map[string]struct {
+		labels  map[string]string
+		targets []v1alpha1.TargetReference
+		known   check.Known
+		want    []string
+	}{
+		"another Kustomization":          {labels, gate("", "apps").Spec.Targets, known, nil},
+		"the Kustomization":              {labels, gate("", "gates").Spec.Targets, known, []string{"error Gate flux-system/production: it holds its own source Kustomization flux-system/gates"}},
+		"all of them":                    {labels, gate("", "*").Spec.Targets, known, []string{"error Gate flux-system/production: it holds its own source Kustomization flux-system/gates"}},
+		"all, which nobody could read":   {labels, gate("", "*").Spec.Targets, nil, []string{"error Gate flux-system/production: it holds its own source Kustomization flux-system/gates"}},
+		"those with its label":           {labels, []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"tier": "platform"}}}, known, []string{"error Gate flux-system/production: it holds its own source"}},
+		"those with another label":       {labels, []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"tier": "apps"}}}, known, nil},
+		"the repository":                 {labels, []v1alpha1.TargetReference{source}, known, []string{"error Gate flux-system/production: it holds its own source GitRepository sources/repo"}},
+		"a Gate that no Flux applies":    {nil, gate("", "gates").Spec.Targets, known, nil},
+		"a Gate of another installation": {map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "elsewhere"}, gate("", "gates").Spec.Targets, known, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gate("production")
+			g.Labels, g.Spec.Targets = tc.labels, tc.targets
+			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil), tc.want...)
+		})
+	}
+	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, check.Appliers(labels)),
+		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
+}
+
+func TestGatesThatContradictAreFound(t *testing.T) {
+	apps, web := kustomization(t, "apps", "}"), kustomization(t, "web", ", annotations: {gating.toolkit.fluxcd.io/gates: nights}}")
+	mornings, nights := daily(gate("mornings", "apps"), "06:00", "09:00"), daily(gate("nights", "apps"), "22:00", "05:00")
+	early, byHand := daily(gate("early", "apps"), "04:00", "05:00"), gate("by-hand", "apps")
+	frozen := daily(gate("frozen", "apps"), "06:00", "09:00")
+	from, until := metav1.NewTime(noon.AddDate(0, 0, -1)), metav1.NewTime(noon.AddDate(0, 0, 40))
+	frozen.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
+	invalid := daily(gate("invalid", "apps"), "06:00", "09:00")
+	invalid.Spec.TimeZone = "Mars"
+	extends := &v1alpha1.GateException{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "extra"},
+		Spec: v1alpha1.GateExceptionSpec{
+			GateRef: v1alpha1.GateReference{Name: "mornings"}, Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until,
+			Windows: []v1alpha1.Period{{Name: "all", From: &from, Until: &until}},
+		},
+	}
+	both := "error Gate flux-system/mornings: it and Gate flux-system/nights govern Kustomization flux-system/"
+	for name, tc := range map[string]struct {
+		gates      []v1alpha1.Gate
+		exceptions []*v1alpha1.GateException
+		objects    []*unstructured.Unstructured
+		want       []string
+	}{
+		"never open together":                       {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps, and are never open at the same time"}},
+		"open together for an hour":                 {[]v1alpha1.Gate{nights, early}, nil, []*unstructured.Unstructured{apps}, nil},
+		"together by an exception":                  {[]v1alpha1.Gate{nights, mornings}, []*v1alpha1.GateException{extends}, []*unstructured.Unstructured{apps}, nil},
+		"one opens by hand":                         {[]v1alpha1.Gate{nights, byHand}, nil, []*unstructured.Unstructured{apps}, nil},
+		"one is frozen for longer":                  {[]v1alpha1.Gate{nights, frozen}, nil, []*unstructured.Unstructured{apps}, nil},
+		"one is invalid":                            {[]v1alpha1.Gate{nights, invalid}, nil, []*unstructured.Unstructured{apps}, nil},
+		"no object in common":                       {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{web}, nil},
+		"an object that names one itself":           {[]v1alpha1.Gate{nights, daily(gate("mornings", "web"), "06:00", "09:00")}, nil, []*unstructured.Unstructured{web}, []string{both + "web"}},
+		"several objects are one finding":           {[]v1alpha1.Gate{nights, daily(gate("mornings", "*"), "06:00", "09:00")}, nil, []*unstructured.Unstructured{web, apps}, []string{both + "apps, Kustomization flux-system/web"}},
+		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			finds(t, check.Contradictions(tc.gates, tc.exceptions, tc.objects, noon), tc.want...)
+		})
+	}
+}
+
+func TestClocksThatAreApartAreFound(t *testing.T) {
+	differ := with(v1alpha1.OpenedCondition, metav1.ConditionFalse, "OutsideWindows", "Gate closed, the clocks of the controller and of the API server differ")
+	for name, tc := range map[string]struct {
+		before, after time.Duration
+		gates         []v1alpha1.Gate
+		want          []string
+	}{
+		"the same time":                     {0, 0, nil, nil},
+		"within the second that is cut off": {999 * time.Millisecond, time.Second, nil, nil},
+		"a slow answer":                     {-5 * time.Second, time.Second, nil, nil},
+		"ahead":                             {time.Minute, time.Minute, nil, []string{"warning clocks: the clock of this machine is 59s ahead of"}},
+		"behind":                            {-time.Minute, -time.Minute, nil, []string{"warning clocks: the clock of this machine is 1m0s behind"}},
+		"that of a controller":              {0, 0, []v1alpha1.Gate{differ}, []string{"warning Gate flux-system/production: it stays closed for longer"}},
+		"nobody says what time it is":       {0, 0, []v1alpha1.Gate{with("Ready", metav1.ConditionFalse, v1alpha1.TimeUnknownReason, "")}, []string{"error Gate flux-system/production: it stays closed, because the API server"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			finds(t, check.Clocks(check.Asked{Before: noon.Add(tc.before), Said: noon, After: noon.Add(tc.after)}, tc.gates), tc.want...)
+		})
+	}
+	finds(t, check.Clocks(check.Asked{Before: noon, After: noon}, nil), "warning clocks: the API server does not say what time it is")
+}

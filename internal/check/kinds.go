@@ -1,0 +1,27 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Kinds says which of the kinds that Gates hold are installed. The argument has them as Kind.group.
+func Kinds(installed []string) []Finding {
+	var has, hasNot []string
+	for _, a := range target.All() {
+		if slices.Contains(installed, a.GroupKind().String()) {
+			has = append(has, a.GroupKind().Kind)
+		} else {
+			hasNot = append(hasNot, a.GroupKind().Kind)
+		}
+	}
+	switch {
+	case len(has) == 0:
+		return []Finding{{Warning, "kinds", "none of the kinds that Gates hold is installed", "install Flux or cert-manager"}}
+	case len(hasNot) == 0:
+		return []Finding{{Note, "kinds", "all kinds that Gates hold are installed", ""}}
+	}
+	return []Finding{{Note, "kinds", "Gates hold " + strings.Join(has, ", ") + "; not installed: " + strings.Join(hasNot, ", "), ""}}
+}

@@ -1,0 +1,64 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const leasePrefix = v1alpha1.FieldManager + "-leader-election"
+
+// Leases finds controllers that elect a leader and have none. The leases are those of their namespaces.
+func Leases(controllers []Controller, leases []unstructured.Unstructured, now time.Time) (findings []Finding) {
+	var namespaces []string
+	for _, c := range controllers {
+		if c.elects && c.Replicas > 0 && !slices.Contains(namespaces, c.Namespace) {
+			namespaces = append(namespaces, c.Namespace)
+		}
+	}
+	for _, namespace := range namespaces {
+		wanted, held := 0, 0
+		for _, c := range controllers {
+			if c.elects && c.Replicas > 0 && c.Namespace == namespace {
+				wanted++
+			}
+		}
+		object, state := "Lease "+namespace+"/"+leasePrefix, "it does not exist"
+		for i := range leases {
+			l := &leases[i]
+			if l.GetNamespace() != namespace || !strings.HasPrefix(l.GetName(), leasePrefix) {
+				continue
+			}
+			is, ok := stateOf(l, now)
+			if ok {
+				held++
+				continue
+			}
+			object, state = "Lease "+namespace+"/"+l.GetName(), is
+		}
+		if held < wanted {
+			findings = append(findings, Finding{Error, object, state + ": no controller leads, and nobody opens and closes Gates", "kubectl -n " + namespace + " logs -l " + ControllerLabel})
+		}
+	}
+	return findings
+}
+
+// stateOf says whether somebody holds a lease, and if not why.
+func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bool) {
+	holder, _, _ := unstructured.NestedString(l.Object, "spec", "holderIdentity")
+	text, _, _ := unstructured.NestedString(l.Object, "spec", "renewTime")
+	seconds, _, _ := unstructured.NestedInt64(l.Object, "spec", "leaseDurationSeconds")
+	renewed, err := time.Parse(time.RFC3339, text)
+	switch {
+	case holder == "" || err != nil:
+		return "nobody holds it", false
+	case now.Sub(renewed) > 2*time.Duration(seconds)*time.Second: // clocks are not the same
+		return fmt.Sprintf("%s renewed it last at %s", holder, renewed.UTC().Format(time.RFC3339)), false
+	}
+	return "", true
+}

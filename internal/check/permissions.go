@@ -1,0 +1,49 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Right is a permission that a command needs.
+type Right struct{ Command, Verb, Group, Resource, Role string }
+
+const group = "gating.toolkit.fluxcd.io"
+
+// Rights are the permissions that the commands need, for the namespace that a person works in.
+var Rights = []Right{
+	{"list", "list", group, "gates", "gate-viewer"},
+	{"list", "get", group, "gates", "gate-viewer"},
+	{"open", "patch", group, "gates", "gate-opener"},
+	{"open", "open", group, "gates", "gate-opener"},
+	{"close", "patch", group, "gates", "gate-opener"},
+	{"close", "close", group, "gates", "gate-opener"},
+	{"except", "create", group, "gateexceptions", "gate-exception-editor"},
+	{"approve", "patch", group, "gateexceptions", "gate-exception-approver"},
+	{"approve", "approve", group, "gateexceptions", "gate-exception-approver"},
+}
+
+// Permissions says which commands a person may not use in a namespace.
+func Permissions(denied []Right, namespace string) (findings []Finding) {
+	var commands []string
+	for _, r := range denied {
+		if !slices.Contains(commands, r.Command) {
+			commands = append(commands, r.Command)
+		}
+	}
+	for _, command := range commands {
+		var verbs []string
+		var last Right
+		for _, r := range denied {
+			if r.Command == command {
+				verbs, last = append(verbs, r.Verb), r
+			}
+		}
+		findings = append(findings, Finding{
+			Note, "you", fmt.Sprintf("you may not %s %s in namespace %q, which kubectl gate %s needs", strings.Join(verbs, " and "), last.Resource, namespace, command),
+			"if you shall: the ClusterRole " + last.Role,
+		})
+	}
+	return findings
+}

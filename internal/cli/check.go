@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/version"
+)
+
+func (s *session) checkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Find what is wrong with the installation, and say what to do about it",
+		Long: `Find what is wrong with the installation, and say what to do about it.
+
+It looks at the definitions, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your
+permissions, the clocks, and at each Gate: whether it is ready, matches something, holds its own source, or contradicts another
+one. It changes nothing. What you may not read is a note, and is not checked.
+
+The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if nothing could be asked.`,
+		Example: `  # What is wrong?
+  kubectl gate check
+
+  # Only the errors, for a program
+  kubectl gate check -o jsonpath='{.items[?(@.severity=="error")].message}'`,
+		Args: cobra.NoArgs,
+	}
+	out := newOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		c, err := s.cluster()
+		if err != nil {
+			return err
+		}
+		r := &reading{cluster: c, clock: s.clock, now: now}
+		findings, err := r.findings(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if err := s.printFindings(out, findings); err != nil {
+			return err
+		}
+		if countOf(findings, check.Error) > 0 {
+			return exitCode(exitDiffers)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// findings reads the cluster and returns what is wrong with it, the worst first.
+func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
+	asked, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	document, err := r.document(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := check.Definitions(document)
+	if controllers, ok := r.controllers(ctx); ok {
+		r.deployed = controllers
+		found = append(found, check.Controllers(controllers, version.Release())...)
+		found = append(found, check.Leases(controllers, r.leases(ctx, controllers), r.now)...)
+	}
+	gates := r.gates(ctx, len(document) > 0)
+	if admission, ok := r.admission(ctx); ok {
+		found = append(found, check.Policies(admission, r.deployed, gates)...)
+		found = append(found, check.Lock(admission, r.installed["GateLock.gating.toolkit.fluxcd.io"] != nil)...)
+	}
+	found = append(found, check.Kinds(r.kinds())...)
+	found = append(found, check.Clocks(asked, gates)...)
+	found = append(found, check.Gates(gates)...)
+	found = append(found, check.Targets(gates)...)
+	if len(gates) > 0 {
+		installs := check.ControllerAppliers(r.deployed)
+		objects := r.objects(ctx)
+		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs)...)
+		found = append(found, check.Contradictions(gates, r.exceptions(ctx), objects, r.now)...)
+	}
+	found = append(found, check.Permissions(r.denied(ctx), r.namespace)...)
+	found = append(found, r.unreadFindings()...)
+	check.Sort(found)
+	return found, nil
+}
+
+var severityColors = map[check.Severity]string{check.Error: red, check.Warning: yellow, check.Note: faint}
+
+// printFindings prints findings: two lines each for people.
+func (s *session) printFindings(out *output, findings []check.Finding) error {
+	if !out.isTable() {
+		if findings == nil {
+			findings = []check.Finding{}
+		}
+		return out.reports(s.Out, "Finding", findings)
+	}
+	for _, f := range findings {
+		s.say("%s %s: %s", s.paint(severityColors[f.Severity], fmt.Sprintf("%-8s", f.Severity)), s.paint(bold, f.Object), oneLine(f.Message))
+		if f.Action != "" {
+			s.say("         -> %s", f.Action)
+		}
+	}
+	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)
+	summary := s.paint(green, "The installation is sound")
+	if errors > 0 {
+		summary = s.paint(red, "The installation is not sound")
+	}
+	s.say("%s: %s, %s, %s.", summary, count(errors, "error"), count(warnings, "warning"), count(notes, "note"))
+	return nil
+}
+
+func countOf(findings []check.Finding, severity check.Severity) (n int) {
+	for _, f := range findings {
+		if f.Severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+// count says how many there are of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

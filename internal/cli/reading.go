@@ -1,0 +1,307 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// reading reads for check what is in a cluster. It remembers what it could not read, and goes on.
+type reading struct {
+	*cluster
+	clock     clock.PassiveClock
+	now       time.Time
+	discovery *discovery.DiscoveryClient
+	// installed are the kinds of the cluster as Kind.group.
+	installed map[string]*schema.GroupVersionKind
+	deployed  []check.Controller
+	// all is whether the person may read the Gates of all namespaces.
+	all    bool
+	unread []unread
+}
+
+// unread is what a person may not read.
+type unread struct{ verb, resource, why string }
+
+// connect asks the cluster for its version, what kinds it has, and what time it is.
+func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
+	config := rest.CopyConfig(r.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			before := r.clock.Now()
+			response, err := next.RoundTrip(req)
+			if err == nil && asked.Before.IsZero() {
+				asked.Before, asked.After = before, r.clock.Now()
+				asked.Said, _ = http.ParseTime(response.Header.Get("Date"))
+			}
+			return response, err
+		})
+	})
+	if r.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
+		return asked, noCluster(err)
+	}
+	if _, err := r.discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+		return asked, discovering("get", "/version").explain(err)
+	}
+	_, lists, err := r.discovery.ServerGroupsAndResources() //nolint:contextcheck // it takes none
+	if err != nil && len(lists) == 0 {
+		return asked, discovering("get", "/apis").explain(err)
+	}
+	r.installed = map[string]*schema.GroupVersionKind{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			gvk := gv.WithKind(resource.Kind)
+			if key := gvk.GroupKind().String(); r.installed[key] == nil && !strings.Contains(resource.Name, "/") {
+				r.installed[key] = &gvk
+			}
+		}
+	}
+	return asked, nil
+}
+
+func discovering(verb, resource string) asked {
+	return asked{verb: verb, resource: resource, name: resource, role: "system:discovery"}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// document returns what the API server publishes of our version, empty if it does not serve that.
+func (r *reading) document(ctx context.Context) ([]byte, error) {
+	raw, err := r.discovery.RESTClient().Get().AbsPath("/openapi/v3/apis/" + v1alpha1.GroupVersion.String()).DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return raw, discovering("get", "/openapi/v3").explain(err)
+}
+
+// may notes what could not be read, and returns whether it was.
+func (r *reading) may(verb, resource string, err error) bool {
+	if err == nil {
+		return true
+	}
+	why := ""
+	if !apierrors.IsForbidden(err) {
+		why = oneLine(err.Error())
+	}
+	if u := (unread{verb, resource, why}); !slices.Contains(r.unread, u) {
+		r.unread = append(r.unread, u)
+	}
+	return false
+}
+
+// list lists objects of a kind in a namespace, all if it is empty.
+func (r *reading) list(ctx context.Context, gvk schema.GroupVersionKind, resource string, opts ...client.ListOption) ([]unstructured.Unstructured, bool) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
+	err := r.List(ctx, list, opts...)
+	return list.Items, r.may("list", resource, err)
+}
+
+// controllers returns the Deployments of the controller.
+func (c *cluster) controllers(ctx context.Context) (found []check.Controller, err error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	err = c.List(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: check.ControllerLabel}})
+	for i := range list.Items {
+		found = append(found, check.ControllerOf(&list.Items[i]))
+	}
+	return found, err
+}
+
+func (r *reading) controllers(ctx context.Context) ([]check.Controller, bool) {
+	found, err := r.cluster.controllers(ctx)
+	return found, r.may("list", "deployments.apps", err)
+}
+
+func (r *reading) leases(ctx context.Context, controllers []check.Controller) (leases []unstructured.Unstructured) {
+	var done []string
+	for _, c := range controllers {
+		if slices.Contains(done, c.Namespace) {
+			continue
+		}
+		done = append(done, c.Namespace)
+		items, _ := r.list(ctx, schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases.coordination.k8s.io", client.InNamespace(c.Namespace))
+		leases = append(leases, items...)
+	}
+	return leases
+}
+
+// admission returns the policies and their bindings.
+func (r *reading) admission(ctx context.Context) (check.Admission, bool) {
+	var all check.Admission
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
+		gvk := r.installed[kind+".admissionregistration.k8s.io"]
+		if gvk == nil {
+			continue
+		}
+		resource := strings.Replace(strings.ToLower(kind)+"s", "policys", "policies", 1) + ".admissionregistration.k8s.io"
+		items, ok := r.list(ctx, *gvk, resource)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, items...)
+	}
+	return all, true
+}
+
+// gates returns the Gates that the person may read: all, or those of the namespace.
+func (r *reading) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gate) {
+	if !defined {
+		return nil
+	}
+	for _, r.all = range []bool{true, false} {
+		gates = nil
+		err := r.eachGate(ctx, scope{all: r.all}, func(g *v1alpha1.Gate) { gates = append(gates, *g) })
+		if err == nil {
+			return gates
+		}
+		what := "gates.gating.toolkit.fluxcd.io"
+		if r.all {
+			what += " of all namespaces"
+		}
+		r.unread = append(r.unread, unread{verb: "list", resource: what})
+	}
+	return nil
+}
+
+// in is where to list what belongs to the Gates.
+func (r *reading) in() client.ListOption {
+	if r.all {
+		return client.InNamespace("")
+	}
+	return client.InNamespace(r.namespace)
+}
+
+func (r *reading) exceptions(ctx context.Context) (found []*v1alpha1.GateException) {
+	list := &v1alpha1.GateExceptionList{}
+	r.may("list", "gateexceptions.gating.toolkit.fluxcd.io", r.List(ctx, list, r.in()))
+	for i := range list.Items {
+		found = append(found, &list.Items[i])
+	}
+	return found
+}
+
+// kinds returns the kinds of the cluster.
+func (r *reading) kinds() (kinds []string) {
+	for kind := range r.installed {
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+// objects returns what Gates can hold: names, labels and annotations of it.
+func (r *reading) objects(ctx context.Context) (objects []*unstructured.Unstructured) {
+	for _, a := range target.All() {
+		gvk := r.installed[a.GroupKind().String()]
+		if gvk == nil {
+			continue
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(*gvk)
+		if !r.may("list", strings.ToLower(gvk.Kind)+"s."+gvk.Group, r.List(ctx, list, r.in())) {
+			continue
+		}
+		for i := range list.Items {
+			obj := &unstructured.Unstructured{}
+			obj.SetGroupVersionKind(*gvk)
+			obj.SetNamespace(list.Items[i].Namespace)
+			obj.SetName(list.Items[i].Name)
+			obj.SetLabels(list.Items[i].Labels)
+			obj.SetAnnotations(list.Items[i].Annotations)
+			objects = append(objects, obj)
+		}
+	}
+	return objects
+}
+
+// known returns objects by their names, those that apply Gates or the controller with their specs.
+func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []check.Reference) check.Known {
+	known := check.Known{}
+	for _, obj := range objects {
+		known[check.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
+	}
+	appliers := slices.Clone(installs)
+	for i := range gates {
+		appliers = append(appliers, check.Appliers(gates[i].Labels)...)
+	}
+	for i, a := range appliers {
+		adapter, err := target.For("", a.Kind)
+		if err != nil || slices.Contains(appliers[:i], a) || r.installed[adapter.GroupKind().String()] == nil {
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(*r.installed[adapter.GroupKind().String()])
+		err = r.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, obj)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if r.may("get", strings.ToLower(a.Kind)+"s."+adapter.GroupKind().Group, err) {
+			known[a] = obj
+		}
+	}
+	return known
+}
+
+// denied returns what commands need and the person may not do.
+func (r *reading) denied(ctx context.Context) (denied []check.Right) {
+	for _, right := range check.Rights {
+		review := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+			"spec": map[string]any{"resourceAttributes": map[string]any{
+				"namespace": r.namespace, "verb": right.Verb, "group": right.Group, "resource": right.Resource,
+			}},
+		}}
+		if !r.may("create", "selfsubjectaccessreviews.authorization.k8s.io", r.Create(ctx, review)) {
+			return nil
+		}
+		if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
+			denied = append(denied, right)
+		}
+	}
+	return denied
+}
+
+// unreadFindings says what was not checked, because it could not be read.
+func (r *reading) unreadFindings() (findings []check.Finding) {
+	for _, verb := range []string{"get", "list", "create"} {
+		var resources []string
+		for _, u := range r.unread {
+			switch {
+			case u.verb == verb && u.why == "":
+				resources = append(resources, u.resource)
+			case u.verb == verb:
+				findings = append(findings, check.Finding{Severity: check.Warning, Object: u.resource, Message: "it cannot be read, and what depends on it is not checked: " + u.why})
+			}
+		}
+		if len(resources) > 0 {
+			findings = append(findings, check.Finding{
+				Severity: check.Note, Object: "you", Message: fmt.Sprintf("you may not %s %s: what depends on that is not checked", verb, strings.Join(resources, ", ")),
+				Action: "to check all, ask somebody who may",
+			})
+		}
+	}
+	return findings
+}

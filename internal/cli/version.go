@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/tz"
+	"github.com/fluxcd/gating-controller/internal/version"
+)
+
+// versions is what version prints for programs. It is a public format.
+type versions struct {
+	Client      clientVersion      `json:"client"`
+	Controllers []check.Controller `json:"controllers"`
+}
+
+type clientVersion struct {
+	Version      string `json:"version"`
+	TimeZoneData string `json:"timeZoneData"`
+}
+
+func (s *session) versionCommand() *cobra.Command {
+	only := false
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this plug-in and of the controllers in the cluster",
+		Long: `Print the version of this plug-in and of the controllers in the cluster.
+
+Who may not list Deployments sees the version of the plug-in alone, and a warning.`,
+		Example: `  # Both
+  kubectl gate version
+
+  # Without a cluster
+  kubectl gate version --client`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&only, "client", false, "Only that of this plug-in. No cluster is asked.")
+	out := newOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		v := versions{Client: clientVersion{version.Release(), tz.Version()}, Controllers: []check.Controller{}}
+		if !only {
+			found, err := s.deployed(cmd.Context())
+			if err != nil {
+				s.warn("%s", oneLine(err.Error()))
+			}
+			v.Controllers = append(v.Controllers, found...)
+		}
+		if !out.isTable() {
+			return out.reports(s.Out, "Version", []versions{v})
+		}
+		rows := [][]string{{"plug-in", v.Client.Version, "-", "time zone data " + v.Client.TimeZoneData}}
+		for _, c := range v.Controllers {
+			rows = append(rows, []string{c.Namespace + "/" + c.Name, cmp.Or(c.Version, "unknown"), strconv.FormatInt(c.Ready, 10) + "/" + strconv.FormatInt(c.Replicas, 10), c.Image})
+		}
+		return out.table(s.Out).print([]string{"WHAT", "VERSION", "READY", "WITH"}, rows...)
+	}
+	return cmd
+}
+
+// deployed returns the controllers of the cluster.
+func (s *session) deployed(ctx context.Context) ([]check.Controller, error) {
+	c, err := s.cluster()
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.controllers(ctx)
+	if err != nil {
+		return nil, asked{"list", "deployments.apps", "", "all", "view"}.explain(err)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("there is no Deployment with the label %s in any namespace", check.ControllerLabel)
+	}
+	return found, nil
+}
