@@ -102,9 +102,9 @@ func (s *session) printFindings(out *output, findings []check.Finding) error {
 		return out.reports(s.Out, "Finding", findings)
 	}
 	for _, f := range findings {
-		s.say("%s %s: %s", s.paint(severityColors[f.Severity], fmt.Sprintf("%-8s", f.Severity)), s.paint(bold, f.Object), oneLine(f.Message))
+		s.say("%s %s: %s", s.paint(severityColors[f.Severity], fmt.Sprintf("%-8s", f.Severity)), s.paint(bold, f.Object), s.called(oneLine(f.Message)))
 		if f.Action != "" {
-			s.say("         -> %s", f.Action)
+			s.say("         -> %s", s.called(f.Action))
 		}
 	}
 	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)

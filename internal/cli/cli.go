@@ -55,23 +55,43 @@ func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTick
 	defer stop()
 	s := &session{IOStreams: streams, clock: clock, name: nameOf(args[0])}
 	root := s.root()
-	root.SetArgs(args[1:])
+	root.SetArgs(argsOf(args))
 	return s.codeOf(root.ExecuteContext(ctx))
 }
 
+// The names of the program besides kubectl-gate.
+const (
+	fluxGate = "flux-gate"
+	// completes is what kubectl runs to complete the arguments of kubectl gate.
+	completes = "kubectl_complete-gate"
+)
+
+// baseOf returns the name of a program without its folder.
+func baseOf(program string) string { return strings.TrimSuffix(filepath.Base(program), ".exe") }
+
 // nameOf returns how people call the program: as a plug-in of kubectl or of flux.
 func nameOf(program string) string {
-	base := strings.TrimSuffix(filepath.Base(program), ".exe")
-	if base == "flux-gate" {
+	if baseOf(program) == fluxGate {
 		return "flux gate"
 	}
-	return "kubectl gate"
+	return pluginName
+}
+
+// pluginName is how the help texts call the program.
+const pluginName = "kubectl gate"
+
+// argsOf returns the arguments of a command line. What kubectl asks to complete is asked of cobra.
+func argsOf(args []string) []string {
+	if baseOf(args[0]) == completes {
+		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)
+	}
+	return args[1:]
 }
 
 // root returns the command with all that it has.
 func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "kubectl-gate",
+		Use:           strings.ReplaceAll(s.name, " ", "-"),
 		Short:         "Ask Gates, open and close them, see why and what comes next",
 		Version:       version.String(),
 		SilenceUsage:  true,
@@ -89,8 +109,23 @@ func (s *session) root() *cobra.Command {
 	for _, add := range commands {
 		root.AddCommand(add(s))
 	}
+	s.complete(root)
+	s.rename(root)
 	return root
 }
+
+// rename has the help texts of a command and of those below it say how the program is called.
+func (s *session) rename(cmd *cobra.Command) {
+	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
+		*text = s.called(*text)
+	}
+	for _, sub := range cmd.Commands() {
+		s.rename(sub)
+	}
+}
+
+// called returns a text of ours with the name by which the program is called.
+func (s *session) called(text string) string { return strings.ReplaceAll(text, pluginName, s.name) }
 
 // commands are the commands in the order of the docs. Each is in the file of its name.
 var commands = []func(*session) *cobra.Command{
@@ -118,7 +153,7 @@ func (s *session) codeOf(err error) int {
 			fmt.Fprintln(s.ErrOut, fault)
 		}
 	default:
-		fmt.Fprintln(s.ErrOut, "error:", oneLine(err.Error()))
+		fmt.Fprintln(s.ErrOut, "error:", s.called(oneLine(err.Error())))
 	}
 	return exitError
 }

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+)
+
+// runAs executes a command line whose first word is the program, and returns what is on standard output.
+func runAs(t *testing.T, line string) (string, int) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	args := strings.Split(line, " ")
+	code := Run(args, genericiooptions.IOStreams{In: nil, Out: &out, ErrOut: &errOut}, testclock.NewFakeClock(now))
+	if code != 0 {
+		t.Logf("%s: %s", line, errOut.String())
+	}
+	return out.String(), code
+}
+
+func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for line, want := range map[string]string{
+		"kubectl-gate __complete except --type ":      "extend\nsuspend\nreplace\n:4\n",
+		"kubectl-gate __complete --color a":           "always\nauto\n:4\n",
+		"kubectl-gate __complete approve --dry-run s": "server\n:4\n",
+		"kubectl-gate __complete open ":               ":4\n",
+		"kubectl-gate __complete approve ":            ":4\n",
+		"kubectl-gate __complete check ":              ":4\n",
+		"kubectl-gate __complete -n ":                 ":4\n",
+		"kubectl-gate __complete preview ":            ":0\n",
+		"/bin/kubectl_complete-gate --color n":        "never\n:4\n",
+		"C:/kubectl_complete-gate.exe --color n":      "never\n:4\n",
+	} {
+		if got, code := runAs(t, line); got != want || code != 0 {
+			t.Errorf("%s: exit %d, %q, want %q", line, code, got, want)
+		}
+	}
+}
+
+func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, []byte("{apiVersion: v1, kind: Config, contexts: [{name: test, context: {}}, {name: prod, context: {}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := runAs(t, "kubectl-gate __complete --kubeconfig "+path+" --context "); got != "prod\ntest\n:4\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A cluster that takes connections and never answers.
+func TestCompletionDoesNotWaitForASlowCluster(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	began := time.Now()
+	got, code := runAs(t, "kubectl-gate __complete --server http://"+listener.Addr().String()+" open ")
+	if took := time.Since(began); got != ":4\n" || code != 0 || took > 2*time.Second {
+		t.Errorf("exit %d, %q after %s", code, got, took)
+	}
+}
+
+func TestKindsAreCompletedBeforeNames(t *testing.T) {
+	s := &session{}
+	got, directive := s.completeObject(nil, nil, "ku")
+	if !slices.Equal(got, []string{"kustomization/"}) || directive != 6 {
+		t.Errorf("%q, %d", got, directive)
+	}
+	if got, directive := s.completeObject(nil, []string{"kustomization/apps"}, ""); got != nil || directive != 4 {
+		t.Errorf("%q, %d", got, directive)
+	}
+}
+
+func TestAsAPlugInOfFluxTheTextsSaySo(t *testing.T) {
+	for _, line := range []string{"/home/me/.fluxcd/plugins/flux-gate", "flux-gate.exe"} {
+		for _, command := range []string{" --help", " open --help", " except --help", " check --help", " approve --help"} {
+			got, code := runAs(t, line+command)
+			if code != 0 || strings.Contains(got, "kubectl gate") || !strings.Contains(got, "flux gate") {
+				t.Errorf("%s: exit %d: %s", line+command, code, got)
+			}
+		}
+	}
+	if got, _ := runAs(t, "kubectl-gate open --help"); strings.Contains(got, "flux gate") || !strings.Contains(got, "kubectl gate open NAME...") {
+		t.Error(got)
+	}
+}
+
+// elsewhere are commands of k9s that another part of this change has. Remove them here as they come.
+var elsewhere = []string{"status", "history", "why"}
+
+func TestTheCommandsOfK9sExist(t *testing.T) {
+	raw, err := os.ReadFile("../../config/k9s/plugins.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Plugins map[string]struct {
+			ShortCut, Description, Command string
+			Scopes, Args                   []string
+			Confirm, Override, Background  bool
+		}
+	}
+	if err := yaml.UnmarshalStrict(raw, &file); err != nil || len(file.Plugins) < 5 {
+		t.Fatal(len(file.Plugins), err)
+	}
+	used := map[string]string{}
+	for name, plugin := range file.Plugins {
+		line := strings.Join(append([]string{plugin.Command}, plugin.Args...), " ")
+		words := strings.Fields(regexp.MustCompile(`kubectl gate ([^|]*?)( 2>&1|$)`).FindStringSubmatch(line)[1])
+		root := (&session{name: pluginName}).root()
+		cmd, _, err := root.Find(words)
+		if slices.Contains(elsewhere, words[0]) {
+			if err == nil && cmd != root {
+				t.Errorf("%s is there by now: remove it from elsewhere", words[0])
+			}
+			continue
+		}
+		if err != nil || cmd == root {
+			t.Errorf("%s: there is no command %s: %v", name, words[0], err)
+			continue
+		}
+		if err := cmd.ParseFlags(words[1:]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, scope := range plugin.Scopes {
+			if other := used[scope+plugin.ShortCut]; other != "" {
+				t.Errorf("%s and %s have the same shortcut", name, other)
+			}
+			used[scope+plugin.ShortCut] = name
+		}
+		if changes := slices.Contains([]string{"open", "close", "approve"}, words[0]); plugin.Confirm != changes || plugin.Description == "" || plugin.ShortCut == "" {
+			t.Errorf("%s: %+v", name, plugin)
+		}
+	}
+}

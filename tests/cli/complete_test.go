@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// TestKubectlCompletesGates has the real kubectl look for kubectl_complete-gate, as a link to the plug-in.
+func TestKubectlCompletesGates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scene()
+	folder := w.TempDir()
+	w.Must(os.Symlink(program(), filepath.Join(folder, "kubectl_complete-gate")))
+	for line, want := range map[string]string{
+		"kubectl __complete gate op":                                "open\tOpen Gates by hand\n:4\n",
+		"kubectl __complete gate open ''":                           "production\nstaging\n:4\n",
+		"kubectl __complete gate open production ''":                "staging\n:4\n",
+		"kubectl __complete gate open st":                           "staging\n:4\n",
+		"kubectl __complete gate except production ''":              ":4\n",
+		"kubectl __complete gate open -n " + w.Namespace[:7]:        "",
+		"kubectl-gate __complete list -n kube-sys":                  "kube-system\n:4\n",
+		"kubectl-gate __complete approve ''":                        ":4\n",
+		"kubectl-gate __complete list -n kube-system ''":            ":4\n",
+		"kubectl-gate __complete list --kubeconfig /none list ''":   ":4\n",
+		"kubectl-gate __complete list --as mallory ''":              ":4\n",
+		"kubectl-gate __complete list --server http://127.0.0.1 ''": ":4\n",
+	} {
+		got := w.shell("PATH=" + folder + ":$PATH " + line + " 2>/dev/null")
+		if got.code != 0 || want != "" && got.out != want || want == "" && !strings.Contains(got.out, w.Namespace+"\n") {
+			w.Errorf("%s: %+v, want %q", line, got, want)
+		}
+	}
+}
+
+// TestTheProgramIsAPlugInOfFlux calls it as flux does.
+func TestTheProgramIsAPlugInOfFlux(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Decided(w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
+	flux := filepath.Join(w.TempDir(), "flux-gate")
+	w.Must(os.Symlink(program(), flux))
+	w.expect(w.shell(flux+" list"), 0, "staging   opened", "")
+	w.expect(w.shell(flux+" list stagin"), exitError, "", `did you mean "staging"?`)
+	w.expect(w.shell(flux+" list other"), exitError, "", "flux gate list -A shows all")
+	w.expect(w.shell(flux+" __complete list ''"), 0, "staging\n:4\n", "")
+}
