@@ -26,7 +26,7 @@ const (
 )
 
 // noAddOns are the folders of config that add nothing to config/default, and reducedPolicies, which is in the place of policies.
-var noAddOns = []string{"chart", "crd", "default", "manager", reducedPolicies, "rbac", "samples"}
+var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", reducedPolicies, "rbac", "samples"}
 
 // reducedPolicies is for clusters that cannot have policies.
 const reducedPolicies = "policies-1.30"

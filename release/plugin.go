@@ -16,6 +16,13 @@ import (
 // plugin is the program of the kubectl plugin.
 const plugin = "kubectl-gate"
 
+// What else an archive has: what kubectl runs to complete the arguments of the plugin, which is a script of the shell, and the shortcuts
+// of k9s.
+const (
+	completion = "kubectl_complete-gate"
+	shortcuts  = "k9s.yaml"
+)
+
 // laptops are what the plugin is built for.
 var laptops = []v1.Platform{
 	{OS: "darwin", Architecture: "amd64"}, {OS: "darwin", Architecture: "arm64"}, {OS: "linux", Architecture: "amd64"},
@@ -35,9 +42,19 @@ type krewPlatform struct {
 // writePlugin builds the plugin for platforms, and writes an archive for each, its bill of materials, and the manifest for krew. It returns the
 // names of these files.
 func (s source) writePlugin(ctx context.Context, folder string, platforms []v1.Platform) ([]string, error) {
-	license, err := os.ReadFile(filepath.Join(s.root, "LICENSE"))
-	if err != nil {
-		return nil, err
+	besides := map[string]file{}
+	for name, from := range map[string]struct {
+		path string
+		mode int64
+	}{
+		"LICENSE": {"LICENSE", 0o644}, shortcuts: {filepath.Join("config", "k9s", "plugins.yaml"), 0o644},
+		completion: {filepath.Join("cmd", plugin, completion), 0o755},
+	} {
+		content, err := os.ReadFile(filepath.Join(s.root, from.path))
+		if err != nil {
+			return nil, err
+		}
+		besides[name] = file{from.mode, content}
 	}
 	var files []string
 	var all []krewPlatform
@@ -46,11 +63,12 @@ func (s source) writePlugin(ctx context.Context, folder string, platforms []v1.P
 		if err != nil {
 			return nil, err
 		}
-		bin, ending, pack := plugin, ".tar.gz", s.tarOf
+		bin, ending, pack, names := plugin, ".tar.gz", s.tarOf, []string{"LICENSE", shortcuts, plugin, completion}
 		if platform.OS == "windows" {
-			bin, ending, pack = plugin+".exe", ".zip", s.zipOf
+			bin, ending, pack, names = plugin+".exe", ".zip", s.zipOf, []string{"LICENSE", shortcuts, plugin + ".exe"}
 		}
-		packed, err := pack([]string{"LICENSE", bin}, map[string]file{"LICENSE": {0o644, license}, bin: {0o755, b.binary}})
+		besides[bin] = file{0o755, b.binary}
+		packed, err := pack(names, besides)
 		if err != nil {
 			return nil, err
 		}
@@ -79,8 +97,8 @@ func (s source) writeKrew(path string, platforms []krewPlatform) error {
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": "gate"},
 		"spec": map[string]any{
-			"version": s.version, "homepage": "https://" + module, "shortDescription": "Preview when a Gate is open",
-			"description": "Shows when Gates open and close, before they are in a cluster.\n", "platforms": platforms,
+			"version": s.version, "homepage": "https://" + module, "shortDescription": "Ask Gates of Flux, open and close them",
+			"description": "Lists Gates, opens and closes them, says why something does not move, writes and approves exceptions,\nand shows when Gates open and close before they are in a cluster.\n", "platforms": platforms,
 		},
 	})
 	if err != nil {

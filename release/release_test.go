@@ -139,7 +139,8 @@ func TestThePluginIsFoundByKrewAndRuns(t *testing.T) {
 		t.Errorf("krew finds %+v", manifest)
 	}
 	content := packed(t, filepath.Join(out, archive))
-	if len(content) != 2 || !strings.Contains(content["LICENSE"], "Apache License") {
+	if len(content) != 4 || !strings.Contains(content["LICENSE"], "Apache License") || !strings.Contains(content["k9s.yaml"], "gate-open:") ||
+		!strings.HasPrefix(content["kubectl_complete-gate"], "#!/bin/sh\n") {
 		t.Errorf("it has %d files", len(content))
 	}
 	program := filepath.Join(t.TempDir(), found.Bin)

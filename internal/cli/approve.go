@@ -24,6 +24,7 @@ import (
 type approveFlags struct {
 	generation int64
 	dryRun     string
+	out        *output
 }
 
 func (s *session) approveCommand() *cobra.Command {
@@ -43,6 +44,7 @@ the ClusterRole gate-exception-approver.`,
   kubectl gate approve hotfix --generation 1`,
 		Args: oneName("a gateexception"),
 	}
+	f.out = newOutput(cmd)
 	cmd.Flags().Int64Var(&f.generation, "generation", 0, "Approve this generation alone. Defaults to the present one.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the approval, and nothing is changed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -92,9 +94,13 @@ func (s *session) approve(ctx context.Context, c *cluster, name string, f *appro
 	if err != nil {
 		g = nil // an approver may be allowed to read exceptions alone
 	}
-	s.say("%s, generation %d", nameOfException(e), e.Generation)
+	tell := s.say
+	if !f.out.isTable() {
+		tell = s.errLine
+	}
+	tell("%s, generation %d", nameOfException(e), e.Generation)
 	for _, line := range s.describeException(e, g, now) {
-		s.say("  %-10s %s", line[0], line[1])
+		tell("  %-10s %s", line[0], line[1])
 	}
 	if err := mayApprove(e, c.whoAmI(ctx), f.generation, now); err != nil {
 		return err
@@ -108,10 +114,18 @@ func (s *session) approve(ctx context.Context, c *cluster, name string, f *appro
 		return refusedApproval(e, err)
 	}
 	if f.dryRun == "server" {
-		s.say("the API server would accept this (dry run); to approve it: %s approve -n %s %s --generation %d", s.name, e.Namespace, e.Name, e.Generation)
+		tell("the API server would accept this (dry run); to approve it: %s approve -n %s %s --generation %d", s.name, e.Namespace, e.Name, e.Generation)
+	} else {
+		me := c.whoAmI(ctx)
+		if err := s.approved(ctx, c, e, me); err != nil {
+			return s.incomplete(err)
+		}
+		tell("%s: approved by %s, %s", nameOfException(e), me, describeApprovals(e, g, now))
+	}
+	if f.out.isTable() {
 		return nil
 	}
-	return s.approved(ctx, c, e, g, now)
+	return f.out.manifest(s, e)
 }
 
 // approval is the patch that approves an exception as it was read.
@@ -171,10 +185,10 @@ func refusalOf(err error) string {
 	return strings.TrimSpace(denied.ReplaceAllString(text, ""))
 }
 
-// approved waits for the answer of the controller, and says how many approvals there are of how many.
-func (s *session) approved(ctx context.Context, c *cluster, e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) error {
-	me, generation := c.whoAmI(ctx), e.Generation
-	err := s.poll(ctx, func() (bool, error) {
+// approved waits until the controller has counted the approval of a person, or says why it does not.
+func (s *session) approved(ctx context.Context, c *cluster, e *v1alpha1.GateException, me string) error {
+	generation := e.Generation
+	return s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
 		}
@@ -186,11 +200,6 @@ func (s *session) approved(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 		}
 		return slices.Contains(approversOf(e), me), nil
 	})
-	if err != nil {
-		return err
-	}
-	s.say("%s: approved by %s, %s", nameOfException(e), me, describeApprovals(e, g, now))
-	return nil
 }
 
 // doesNotCount returns why the controller does not count the approvals of an exception, empty if it does not say so.

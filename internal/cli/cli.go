@@ -158,6 +158,12 @@ func (s *session) codeOf(err error) int {
 	return exitError
 }
 
+// incomplete says what has gone wrong after something was done.
+func (s *session) incomplete(err error) error {
+	fmt.Fprintln(s.ErrOut, "error:", s.called(oneLine(err.Error())))
+	return exitCode(exitIncomplete)
+}
+
 // oneLine returns a text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 

@@ -167,6 +167,7 @@ func (o *output) manifest(s *session, e *v1alpha1.GateException) error {
 // manifestOf returns what a person would write of an exception.
 func manifestOf(e *v1alpha1.GateException) runtime.Object {
 	e = e.DeepCopy()
+	e.ManagedFields = nil
 	e.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind))
 	return e
 }
@@ -233,7 +234,7 @@ func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 		return e.Status.ObservedGeneration == e.Generation && conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Status != "", nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s is created; %w", nameOfException(e), err)
+		return s.incomplete(fmt.Errorf("%s is created; %w", nameOfException(e), err))
 	}
 	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
 	text := describeValidity(e, now)
@@ -242,7 +243,7 @@ func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 	}
 	s.errLine("%s is created, %s", nameOfException(e), text)
 	if ready := conditionOf(e.Status.Conditions, "Ready"); ready.Status == metav1.ConditionFalse {
-		return errors.New(ready.Message)
+		return s.incomplete(errors.New(ready.Message))
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 	if _, err := r.discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
 		return asked, discovering("get", "/version").explain(err)
 	}
-	_, lists, err := r.discovery.ServerGroupsAndResources() //nolint:contextcheck // it takes none
+	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it takes none
 	if err != nil && len(lists) == 0 {
 		return asked, discovering("get", "/apis").explain(err)
 	}

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // exitError is the exit code of a command that has done nothing.
@@ -35,18 +40,61 @@ func (w *world) hasExactly(who string, rules ...rule) {
 	}
 }
 
+// documented returns the rights that docs/security.md says that a command needs.
+func (w *world) documented(command string) (rules []rule) {
+	w.Helper()
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
+	w.Must(err)
+	row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(command) + "` \\| ([^|]*) \\|").FindStringSubmatch(string(page))
+	if row == nil {
+		w.Fatalf("docs/security.md does not say what %s needs", command)
+	}
+	if row[1] == "nothing" {
+		return nil
+	}
+	for part := range strings.SplitSeq(row[1], "; ") {
+		verbs, resource, ok := strings.Cut(part, " on ")
+		if !ok {
+			w.Fatalf("docs/security.md: what is %q?", part)
+		}
+		rules = append(rules, rule{strings.NewReplacer("`", "", " ", "").Replace(verbs), resource + "." + v1alpha1.GroupVersion.Group})
+	}
+	return rules
+}
+
+// needs runs a command as somebody who has exactly the rights that are documented, and as others who lack one of them: each is told in
+// one line which verb on which resource they lack.
+func (w *world) needs(command string, run func(who *world) said) {
+	w.Helper()
+	rules := w.documented(command)
+	prefix := regexp.MustCompile("[^a-z]+").ReplaceAllString(command, "-")
+	w.hasExactly(prefix, rules...)
+	if got := run(w.as(prefix)); got.code != 0 {
+		w.Errorf("%s with all that is documented: %+v", command, got)
+	}
+	for i, r := range rules {
+		for verb := range strings.SplitSeq(r.verbs, ",") {
+			rest := append(append([]rule{}, rules[:i]...), rules[i+1:]...)
+			if others := strings.Trim(strings.ReplaceAll(","+r.verbs+",", ","+verb+",", ","), ","); others != "" {
+				rest = append(rest, rule{others, r.resources})
+			}
+			resource, _, _ := strings.Cut(r.resources, ".")
+			who := fmt.Sprintf("%s-no-%s-%s", prefix, verb, resource)
+			w.hasExactly(who, rest...)
+			got := run(w.as(who))
+			want := fmt.Sprintf("you may not %s %s in namespace %q: that needs the verb %q, which the ClusterRole ", verb, resource, w.Namespace, verb)
+			lines := strings.Split(strings.TrimSpace(got.errOut), "\n")
+			if last := lines[len(lines)-1]; got.code < exitError || !strings.HasPrefix(last, "error: ") || !strings.Contains(last, want) || strings.Contains(strings.Join(lines[:len(lines)-1], ""), "error") {
+				w.Errorf("%s without %s on %s: %+v", command, verb, resource, got)
+			}
+		}
+	}
+}
+
 // expect fails unless a command has ended and printed as wanted.
 func (w *world) expect(got said, code int, out, errOut string) {
 	w.Helper()
 	if got.code != code || !strings.Contains(got.out, out) || !strings.Contains(got.errOut, errOut) {
 		w.Errorf("exit %d\n%s%swant exit %d, %q on standard output and %q on standard error", got.code, got.out, got.errOut, code, out, errOut)
-	}
-}
-
-// refused fails unless a command was refused with this one line.
-func (w *world) refused(got said, line string) {
-	w.Helper()
-	if got.code != exitError || got.errOut != line+"\n" {
-		w.Errorf("exit %d\n%s%swant exit %d and the line %s", got.code, got.out, got.errOut, exitError, line)
 	}
 }
