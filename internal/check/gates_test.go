@@ -39,7 +39,9 @@ func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 	none, some, unnamed, unknown := gate("none", "apps"), gate("some", "apps"), gate("unnamed"), gate("unknown", "apps")
 	none.Status.Targets, unnamed.Status.Targets = &v1alpha1.TargetCounts{}, &v1alpha1.TargetCounts{}
 	some.Status.Targets = &v1alpha1.TargetCounts{Total: 1}
-	finds(t, check.Targets([]v1alpha1.Gate{none, some, unnamed, unknown}), "warning Gate flux-system/none: none of its targets exists")
+	suspended := gate("suspended", "apps")
+	suspended.Status.Targets, suspended.Spec.Suspend = &v1alpha1.TargetCounts{}, true
+	finds(t, check.Targets([]v1alpha1.Gate{none, some, unnamed, unknown, suspended}), "warning Gate flux-system/none: none of its targets exists")
 }
 
 func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
@@ -74,6 +76,26 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }
 
+func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) {
+	g := gate("production")
+	g.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team"}
+	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "OCIRepository", Name: "charts", Namespace: "team"}}
+	release := object(t, "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: team, name: gates}, spec: {chartRef: {kind: OCIRepository, name: charts}}}")
+	known := check.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
+	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
+}
+
+func TestSkewIsWhatIsCertainOfIt(t *testing.T) {
+	for _, tc := range []struct{ before, after, want time.Duration }{
+		{0, 0, 0}, {999 * time.Millisecond, time.Second, 0}, {-time.Second, 0, 0}, {-time.Minute, time.Minute, 0},
+		{3 * time.Second, 4 * time.Second, 2 * time.Second}, {-4 * time.Second, -3 * time.Second, -3 * time.Second},
+	} {
+		if got := (check.Asked{Before: noon.Add(tc.before), Said: noon, After: noon.Add(tc.after)}).Skew(); got != tc.want {
+			t.Errorf("from %s until %s: %s, want %s", tc.before, tc.after, got, tc.want)
+		}
+	}
+}
+
 func TestGatesThatContradictAreFound(t *testing.T) {
 	apps, web := kustomization(t, "apps", "}"), kustomization(t, "web", ", annotations: {gating.toolkit.fluxcd.io/gates: nights}}")
 	mornings, nights := daily(gate("mornings", "apps"), "06:00", "09:00"), daily(gate("nights", "apps"), "22:00", "05:00")
@@ -104,7 +126,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		"one is frozen for longer":                  {[]v1alpha1.Gate{nights, frozen}, nil, []*unstructured.Unstructured{apps}, nil},
 		"one is invalid":                            {[]v1alpha1.Gate{nights, invalid}, nil, []*unstructured.Unstructured{apps}, nil},
 		"no object in common":                       {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{web}, nil},
-		"an object that names one itself":           {[]v1alpha1.Gate{nights, daily(gate("mornings", "web"), "06:00", "09:00")}, nil, []*unstructured.Unstructured{web}, []string{both + "web"}},
+		"an object that names one itself":           {[]v1alpha1.Gate{daily(gate("nights"), "22:00", "05:00"), daily(gate("mornings", "web"), "06:00", "09:00")}, nil, []*unstructured.Unstructured{web}, []string{both + "web"}},
 		"several objects are one finding":           {[]v1alpha1.Gate{nights, daily(gate("mornings", "*"), "06:00", "09:00")}, nil, []*unstructured.Unstructured{web, apps}, []string{both + "apps, Kustomization flux-system/web"}},
 		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
 	} {

@@ -132,6 +132,11 @@ func TestAControllerThatDoesNotRunIsFound(t *testing.T) {
 			finds(t, check.Controllers([]check.Controller{deployment(t, tc.change)}, tc.version), tc.want...)
 		})
 	}
+	for image, want := range map[string]string{"": "v0.1.0", ":v0.1.0@ -> @": "", "registry:5000/gating-controller:v0.1.0@sha256:1 -> registry:5000/gating-controller": ""} {
+		if c := deployment(t, image); c.Version != want || c.Replicas != 2 {
+			t.Errorf("%s: %+v", image, c)
+		}
+	}
 	finds(t, check.Controllers(nil, "v0.1.0"), "error Deployment gating-controller: there is no Deployment")
 }
 
@@ -199,7 +204,9 @@ func TestPoliciesThatDoNotDoTheirWorkAreFound(t *testing.T) {
 	asks.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2}
 	elsewhere := check.ControllerOf(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: flux-system, name: ours}, spec: {template: {spec: {serviceAccountName: gating-controller}}}}"))
 	finds(t, check.Policies(nil, nil, nil), "warning policies: they are not installed")
-	finds(t, check.Policies(nil, nil, []v1alpha1.Gate{asks, gate("other")}), "warning policies: they are not installed", "error Gate flux-system/production: it asks for 2 approvals")
+	none := gate("other")
+	none.Spec.Exceptions = &v1alpha1.ExceptionPolicy{}
+	finds(t, check.Policies(nil, nil, []v1alpha1.Gate{asks, none, gate("another")}), "warning policies: they are not installed", "error Gate flux-system/production: it asks for 2 approvals")
 	finds(t, check.Policies(installed(t, "policies"), nil, []v1alpha1.Gate{asks}))
 	found := check.Policies(installed(t, "policies"), []check.Controller{elsewhere}, nil)
 	if len(found) == 0 || !strings.Contains(found[0].Message, "it does not name system:serviceaccount:flux-system:gating-controller, the user of Deployment flux-system/ours") {

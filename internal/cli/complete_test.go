@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -59,7 +60,24 @@ func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
 }
 
 // A cluster that takes connections and never answers.
-func TestCompletionDoesNotWaitForASlowCluster(t *testing.T) {
+func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	began := time.Now()
+	s := &session{clock: testclock.NewFakeClock(now), name: pluginName}
+	root := s.root()
+	root.SetContext(t.Context())
+	address := "http://" + listener.Addr().String()
+	s.config.APIServer, s.config.CacheDir = &address, ptr.To(t.TempDir())
+	if got, _ := s.completeObject(root, nil, "kustomization/"); len(got) > 0 || time.Since(began) > 2*time.Second {
+		t.Errorf("%q after %s", got, time.Since(began))
+	}
+}
+
+func TestCompletionDoesNotWaitForAClusterWithoutAnswers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -66,6 +66,9 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 			func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny }, nil,
 			[]string{"the gate is closed all the same from 2026-"},
 		},
+		"not that it waits for approvals, which is said otherwise": {
+			func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} }, nil, nil,
+		},
 		"a suspended gate": {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, nil, []string{"the gate is suspended"}},
 		"an invalid gate":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Mars" }, nil, []string{"the spec of the gate is invalid"}},
 		"another exception at that time": {
