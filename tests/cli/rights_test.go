@@ -16,6 +16,9 @@ import (
 // exitError is the exit code of a command that has done nothing.
 const exitError = 2
 
+// exitIncomplete is that of one that has done something, but not all.
+const exitIncomplete = 3
+
 // frozen is a Gate that is closed by default, and in a close period for 20 days.
 func frozen() v1alpha1.GateSpec {
 	from, until := metav1.Now(), metav1.NewTime(metav1.Now().AddDate(0, 0, 20))

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fluxcd/gating-controller/internal/check"
+)
+
+func TestFindingsAreInColorsByHowBadTheyAre(t *testing.T) {
+	findings := []check.Finding{{Severity: check.Error, Object: "Gate a/b", Message: "it is\nwrong", Action: "kubectl gate status b"}, {Severity: check.Note, Object: "you", Message: "m"}}
+	for color, want := range map[string]string{
+		"always": "\x1b[31merror   \x1b[0m \x1b[1mGate a/b\x1b[0m: it is wrong\n         -> flux gate status b\n\x1b[2mnote    \x1b[0m \x1b[1myou\x1b[0m: m\n" +
+			"\x1b[31mThe installation is not sound\x1b[0m: 1 error, 0 warnings, 1 note.\n",
+		"never": "error    Gate a/b: it is wrong\n         -> flux gate status b\nnote     you: m\nThe installation is not sound: 1 error, 0 warnings, 1 note.\n",
+	} {
+		var out strings.Builder
+		s := &session{IOStreams: genericiooptions.IOStreams{Out: &out}, name: "flux gate", color: color}
+		if err := s.printFindings(newOutput(&cobra.Command{}), findings); err != nil || out.String() != want {
+			t.Errorf("%s: %v\ngot  %q\nwant %q", color, err, out.String(), want)
+		}
+	}
+}
