@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
@@ -98,19 +99,20 @@ var commands = []func(*session) *cobra.Command{
 	(*session).openCommand,
 	(*session).closeCommand,
 	(*session).previewCommand,
+	(*session).diffCommand,
 }
 
 // codeOf says what went wrong, if anything did, and returns the exit code for it.
 func (s *session) codeOf(err error) int {
 	var code exitCode
-	var invalid *invalidManifestError
+	var invalid *preview.InvalidError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &invalid):
-		for _, fault := range invalid.faults {
+		for _, fault := range invalid.Faults {
 			fmt.Fprintln(s.ErrOut, fault)
 		}
 	default:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
 func (s *session) listCommand() *cobra.Command {
@@ -25,19 +26,32 @@ func (s *session) listCommand() *cobra.Command {
   kubectl gate list -n flux-system
 
   # All that are not ready, in all namespaces
-  kubectl gate list -A --status-selector ready=false`,
+  kubectl gate list -A --status-selector ready=false
+
+  # The next two weeks as a picture
+  kubectl gate list --timeline --days 14`,
 	}
 	scopeFlags(cmd, &sc)
 	out := newOutput(cmd)
+	days := &timelineFlags{}
+	days.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.names = args
 		now, err := s.now()
 		if err != nil {
 			return err
 		}
+		if err := days.check(cmd, out); err != nil {
+			return err
+		}
 		c, err := s.cluster()
 		if err != nil {
 			return err
+		}
+		if days.wanted {
+			if printed, err := s.timeline(cmd.Context(), c, sc, timelineRange(now, days.days), out); printed || err != nil {
+				return err
+			}
 		}
 		if !out.isTable() {
 			gates, err := c.gates(cmd.Context(), sc)
@@ -163,29 +177,7 @@ func reasonOf(g *v1alpha1.Gate) string {
 }
 
 // words puts a reason of the condition Opened, and what decided, into words.
-func words(reason, by string) string {
-	text, ok := reasonWords[reason]
-	if !ok {
-		text = reason
-	}
-	return strings.TrimSpace(text + " " + by)
-}
-
-var reasonWords = map[string]string{
-	v1alpha1.InvalidSpecReason:         "invalid spec",
-	v1alpha1.CloseRequestedReason:      "close request",
-	v1alpha1.ClosePeriodReason:         "close period",
-	v1alpha1.DependencyNotReadyReason:  "dependency not ready",
-	v1alpha1.OpenRequestedReason:       "open request",
-	v1alpha1.NotYetActiveReason:        "before notBefore",
-	v1alpha1.ExpiredReason:             "after notAfter",
-	v1alpha1.ExceptionAppliesReason:    "exception",
-	v1alpha1.WindowOpenReason:          "window",
-	v1alpha1.OutsideWindowsReason:      "outside windows",
-	v1alpha1.OutsideClosePeriodsReason: "outside close periods",
-	v1alpha1.DefaultReason:             "default",
-	v1alpha1.TimeUnknownReason:         "time unknown",
-}
+func words(reason, by string) string { return preview.Words(reason, by) }
 
 // heldOf says how many targets of a Gate are held, of how many.
 func heldOf(g *v1alpha1.Gate) string {

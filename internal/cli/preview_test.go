@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -98,7 +99,7 @@ func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *test
 	manifest := strings.ReplaceAll(nights, "production", "zulu") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + nights +
 		"---\n- op: remove\n  path: /spec\n---\n\n---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateList\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"
 	code, out, errOut := execute(t, manifest, "-o", "json", "--namespace", "apps")
-	var said report
+	var said preview.Report
 	if err := json.Unmarshal([]byte(out), &said); err != nil || code != 0 {
 		t.Fatalf("exit %d: %v: %s%s", code, err, out, errOut)
 	}
@@ -106,7 +107,7 @@ func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *test
 	if len(got) != 3 || got[0].Gate != "flux-system/zulu" || got[1].Gate != "flux-system/production" || got[2].Gate != "apps/listed" {
 		t.Errorf("got %+v", got)
 	}
-	if i := got[2].Intervals; len(i) != 1 || i[0].From != "2026-11-21T12:00:00Z" || i[0].Until != "2026-12-21T12:00:00Z" || i[0].State != "opened" || i[0].Reason != "Default" {
+	if i := got[2].Intervals; len(i) != 1 || !i[0].From.Time.Equal(now) || !i[0].Until.Time.Equal(now.AddDate(0, 0, 30)) || i[0].State != "opened" || i[0].Reason != "Default" {
 		t.Errorf("the default range is from now for 30 days, got %+v", i)
 	}
 }
