@@ -65,21 +65,31 @@ func (r Range) Axis(columns int) string {
 		if column < free || column >= columns {
 			continue
 		}
-		axis[column], free = '|', column+1
-		for _, layout := range []string{"Mon 01-02", "01-02"} {
-			if label := []rune(day.Format(layout)); column+1+len(label) <= columns && r.roomFor(len(label)+2, columns) {
-				copy(axis[column+1:], label)
-				free = column + 2 + len(label)
-				break
-			}
+		label := r.label(day, column, columns)
+		if label == "" && r.perDay(columns) < tightDay {
+			continue
 		}
+		copy(axis[column:], []rune("|"+label))
+		free = column + 2 + len(label)
 	}
 	return strings.TrimRight(string(axis), " ")
 }
 
-// roomFor returns whether a day has a number of columns, or has so few that only some days get a date.
-func (r Range) roomFor(label, columns int) bool {
-	return float64(columns)/r.days() >= float64(label) || label <= 7
+// tightDay is how many columns a day needs for a date. If there are fewer, only some days are on the axis.
+const tightDay = 7
+
+// perDay returns how many columns a day has.
+func (r Range) perDay(columns int) float64 { return float64(columns) / r.days() }
+
+// label returns the date for a day that begins in a column, empty if there is no room.
+func (r Range) label(day time.Time, column, columns int) string {
+	for _, label := range []string{day.Format("Mon 01-02"), day.Format("01-02")} {
+		fits := len(label) <= tightDay-2 || r.perDay(columns) >= float64(len(label)+2)
+		if fits && column+1+len(label) <= columns {
+			return label
+		}
+	}
+	return ""
 }
 
 // midnights returns the begins of the days in a range, in its zone. If there are more than a number, it leaves out as many in between.

@@ -65,6 +65,9 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 		if i < 0 {
 			changes.Gates = append(changes.Gates, Change{t.Gate, Added, []Stretch{}})
 		} else if stretches := differing(old[i].Intervals, t.Intervals); len(stretches) > 0 {
+			for k := range stretches {
+				stretches[k].explain(t.Gate, before, after, r)
+			}
 			changes.Gates = append(changes.Gates, Change{t.Gate, Changed, stretches})
 		}
 	}
@@ -75,6 +78,16 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 	}
 	slices.SortFunc(changes.Gates, func(a, b Change) int { return strings.Compare(a.Gate, b.Gate) })
 	return changes, doubts, nil
+}
+
+// explain has a stretch say what decides when it begins.
+func (s *Stretch) explain(gate string, before, after *Set, r Range) {
+	if cause, ok := before.causeAt(gate, r, s.From.Time); ok && cause.State == s.Before.State {
+		s.Before = cause
+	}
+	if cause, ok := after.causeAt(gate, r, s.From.Time); ok && cause.State == s.After.State {
+		s.After = cause
+	}
 }
 
 // differing returns when two lists of intervals of the same range have different states.

@@ -51,7 +51,7 @@ func (s *Set) doubtsOf(e *v1alpha1.GateException, from time.Time) (doubts []Faul
 		if e.ExpiredBy(from) {
 			return nil
 		}
-		return []Fault{s.fault(e, "", fmt.Sprintf("exception waits for approval, %d are missing, the preview does not count it", n))}
+		return []Fault{s.fault(e, "", fmt.Sprintf("the exception lacks %d of %d approvals, the preview does not count it", n, g.Spec.Exceptions.Approvals))}
 	}
 	counting := s.counting(g)
 	own := counting[slices.IndexFunc(counting, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })]

@@ -2,12 +2,14 @@ package preview
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/schedule"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -99,12 +101,28 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) 
 		return t, refused // Read has noted those of a manifest
 	}
 	for i := range intervals {
-		t.Intervals = append(t.Intervals, Interval{
-			From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until),
-			Cause: Cause{State: i.State.String(), Reason: string(i.Reason), By: i.By},
-		})
+		t.Intervals = append(t.Intervals, Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)})
 	}
 	return t, refused
+}
+
+func causeOf(i schedule.Interval) Cause {
+	return Cause{State: i.State.String(), Reason: string(i.Reason), By: i.By}
+}
+
+// causeAt returns why a Gate has its state at an instant within a range. An interval has the reason of its begin, which may be over.
+func (s *Set) causeAt(name string, r Range, at time.Time) (Cause, bool) {
+	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return nameOf(g) == name })
+	g := s.gates[i].DeepCopy()
+	gate.HandleRequests(g, r.From)
+	intervals, errs := gate.Intervals(approved(g), at, r.Until, s.counting(g)...)
+	if len(errs) > 0 {
+		return Cause{}, false
+	}
+	for i := range intervals {
+		return causeOf(i), true
+	}
+	return Cause{}, false
 }
 
 // invalid returns what a Gate does whose spec is invalid: it closes when it is due to, and never opens.

@@ -24,7 +24,7 @@ const (
 // style has the colors for a light and for a dark background. Open and closed also differ by pattern, so that nobody needs colors.
 const style = `<style>
   text { font: 12px system-ui, sans-serif; fill: #1f2328 }
-  .background { fill: #ffffff } .opened { fill: #2da44e } .closed { fill: #eaeef2 } .lines { stroke: #57606a; stroke-width: 2 }
+  .background { fill: #ffffff } .opened { fill: #1a7f37 } .closed { fill: #eaeef2 } .lines { stroke: #57606a; stroke-width: 2 }
   .bar { stroke: #57606a } .day { stroke: #d0d7de } .word { fill: #ffffff; font-weight: bold } .patch { fill: #eaeef2 }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 }

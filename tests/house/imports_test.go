@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 		"internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":              {"api/v1alpha1", "internal/gate", "internal/expression"},
 	"internal/app":           {"controllers", "receivers", "api/v1alpha1", "internal/tz", "internal/version"},
-	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/tz"},
+	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/schedule", "internal/tz"},
 	"internal/preview/files": {"internal/preview"},
 	"internal/cli":           {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/tz", "internal/version"},
 	"cmd/kubectl-gate":       {"internal/cli"},
