@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// Read reads manifests, which are from a file of that name. Objects of kinds that it does not know are passed over. The error is that
+// Read reads manifests, which are from a file of that name; it must have one. Objects of other kinds are passed over. The error is that
 // they cannot be read; Err has what is wrong with them.
 func (s *Set) Read(file string, in io.Reader) error {
 	reader := yaml.NewYAMLReader(bufio.NewReader(in))

@@ -68,7 +68,7 @@ func (s *Set) Err() error {
 	return &InvalidError{Faults: s.faults}
 }
 
-// Applied returns what a cluster has once manifests are applied to it. Gates keep their requests and status. An exception that is the
+// Applied returns what a cluster has once manifests are applied to it. The set is one of FromCluster. Gates keep their requests and status. An exception that is the
 // same as in the cluster keeps its approvals, any other one of a manifest is taken for approved.
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
