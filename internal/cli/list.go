@@ -33,15 +33,11 @@ func (s *session) listCommand() *cobra.Command {
 	}
 	scopeFlags(cmd, &sc)
 	out := newOutput(cmd)
-	days := &timelineFlags{}
-	days.add(cmd)
+	days := newTimelineFlags(cmd, out)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.names = args
 		now, err := s.now()
 		if err != nil {
-			return err
-		}
-		if err := days.check(cmd, out); err != nil {
 			return err
 		}
 		c, err := s.cluster()

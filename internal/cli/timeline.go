@@ -28,9 +28,13 @@ type timelineFlags struct {
 	days   int
 }
 
-func (f *timelineFlags) add(cmd *cobra.Command) {
+// newTimelineFlags adds them to a command, which refuses those that do not go together before it runs.
+func newTimelineFlags(cmd *cobra.Command, out *output) *timelineFlags {
+	f := &timelineFlags{}
 	cmd.Flags().BoolVar(&f.wanted, "timeline", false, "Print the next days as a bar for each gate, with the exceptions.")
 	cmd.Flags().IntVar(&f.days, "days", 7, "With --timeline: how many days, from 1 to 366.")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.check(cmd, out) }
+	return f
 }
 
 // check refuses flags that do not go together.

@@ -65,13 +65,21 @@ func TestARequestIsOnBothSidesOfADiff(t *testing.T) {
 	if got := w.gate("open", "production", "--for", "4d"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	file := filepath.Join(t.TempDir(), "gate.yaml")
-	manifest := kindGate + "metadata: {name: production}\nspec: {default: opened}\n"
-	w.Must(os.WriteFile(file, []byte(manifest), 0o600))
-	if got := w.gate("diff", "-f", file, "--days", "1"); got.code != 0 || !strings.HasPrefix(got.out, "No gate changes its state ") {
-		t.Errorf("while the request is in force: %+v", got)
+	folder := t.TempDir()
+	for _, state := range []string{"opened", "closed"} {
+		w.Must(os.WriteFile(filepath.Join(folder, state+".yaml"), []byte(kindGate+"metadata: {name: production}\nspec: {default: "+state+"}\n"), 0o600))
 	}
-	if got := w.gate("diff", "-f", file, "--days", "5"); got.code != 1 || strings.Count(got.out, "closed   opened   default, was default\n") != 1 {
-		t.Errorf("after it: %+v", got)
+	for _, flags := range []string{"", "--prune"} {
+		diff := func(state, days string) said {
+			return w.gate(strings.Fields("diff -f " + filepath.Join(folder, state+".yaml") + " --days " + days + " " + flags)...)
+		}
+		for _, state := range []string{"opened", "closed"} {
+			if got := diff(state, "1"); got.code != 0 || !strings.HasPrefix(got.out, "No gate changes its state ") {
+				t.Errorf("%s while the request is in force: %+v", state, got)
+			}
+		}
+		if got := diff("opened", "5"); got.code != 1 || strings.Count(got.out, "closed   opened   default, was default\n") != 1 {
+			t.Errorf("after it: %+v", got)
+		}
 	}
 }
