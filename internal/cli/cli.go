@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -86,6 +87,12 @@ func (s *session) root() *cobra.Command {
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&s.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
 	root.PersistentFlags().StringVar(&s.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !slices.Contains([]string{"always", "never", "auto"}, s.color) {
+			return fmt.Errorf("--color=%s: use always, never or auto", s.color)
+		}
+		return nil
+	}
 	for _, add := range commands {
 		root.AddCommand(add(s))
 	}
@@ -97,6 +104,10 @@ var commands = []func(*session) *cobra.Command{
 	(*session).listCommand,
 	(*session).openCommand,
 	(*session).closeCommand,
+	(*session).resetCommand,
+	(*session).freezeCommand,
+	(*session).thawCommand,
+	(*session).historyCommand,
 	(*session).previewCommand,
 }
 
