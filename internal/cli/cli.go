@@ -60,6 +60,21 @@ func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTick
 	return s.codeOf(root.ExecuteContext(ctx))
 }
 
+// Command returns the command with all that it has, for those who describe it.
+func Command() *cobra.Command {
+	return (&session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: "kubectl gate"}).root()
+}
+
+// ExitCodes says what the exit codes mean, in a table of Markdown.
+const ExitCodes = `| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | diff has found a difference, check has found an error |
+| 2 | nothing was done: the command is wrong or not allowed, or there is no cluster |
+| 3 | not everything was done: one of several Gates has refused, or a target has failed |
+| 124 | with --wait: it was not done in time, and goes on |
+`
+
 // nameOf returns how people call the program: as a plug-in of kubectl or of flux.
 func nameOf(program string) string {
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
