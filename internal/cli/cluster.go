@@ -106,7 +106,7 @@ func (a asked) explain(err error) error {
 }
 
 // isPolicy returns whether an admission policy has refused, which says why.
-func isPolicy(err error) bool { return strings.Contains(err.Error(), "denied request:") }
+func isPolicy(err error) bool { return err != nil && strings.Contains(err.Error(), "denied request:") }
 
 func isUnknownResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")

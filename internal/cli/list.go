@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ func (s *session) listCommand() *cobra.Command {
   kubectl gate list -A --status-selector ready=false`,
 	}
 	scopeFlags(cmd, &sc)
+	var watch bool
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print the row of a Gate again each time that it changes.")
 	out := newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.names = args
@@ -38,6 +41,9 @@ func (s *session) listCommand() *cobra.Command {
 		c, err := s.cluster()
 		if err != nil {
 			return err
+		}
+		if watch && !out.isTable() {
+			return errors.New("--watch prints a table: leave -o out")
 		}
 		if !out.isTable() {
 			gates, err := c.gates(cmd.Context(), sc)
@@ -61,10 +67,16 @@ func (s *session) listCommand() *cobra.Command {
 		}
 		if len(rows) == 0 {
 			fmt.Fprintln(s.ErrOut, noGates(c.namespace, sc.all))
-			return nil
 		}
 		slices.SortFunc(rows, slices.Compare[[]string])
-		return out.table(s.Out).print(gateHeaders(sc.all, out.isWide()), rows...)
+		table := out.table(s.Out)
+		if len(rows) > 0 || watch {
+			err = table.print(gateHeaders(sc.all, out.isWide()), rows...)
+		}
+		if err != nil || !watch {
+			return err
+		}
+		return s.watchGates(cmd.Context(), c, sc, table, rows)
 	}
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -233,7 +234,11 @@ func (s *session) ask(ctx context.Context, c *cluster, g *v1alpha1.Gate, f *requ
 	if f.dryRun == "server" {
 		opts = append(opts, client.DryRunAll)
 	}
-	err := c.Patch(ctx, g, client.RawPatch(types.MergePatchType, r.patch(by)), append(opts, client.FieldOwner("kubectl-gate"))...)
+	opts = append(opts, client.FieldOwner("kubectl-gate"))
+	err := c.Patch(ctx, g, client.RawPatch(types.MergePatchType, r.patch(by)), opts...)
+	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
+		err = c.Patch(ctx, g, client.RawPatch(types.MergePatchType, r.patch("")), opts...)
+	}
 	return result{g, r, asked{"patch", "gates", g.Namespace, g.Name, "gate-opener"}.explain(err)}
 }
 
