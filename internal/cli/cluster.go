@@ -39,7 +39,7 @@ func (s *session) cluster() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	config.QPS, config.Burst = 50, 100 // as for kubectl
+	config.QPS, config.Burst = -1, -1 // the API server shares itself out fairly; an emergency does not wait here
 	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	mapper, err := s.config.ToRESTMapper()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -188,10 +189,17 @@ func (s *session) request(ctx context.Context, f *requestFlags, ask asking) erro
 		return errors.New("no gate has these labels")
 	}
 	results := make([]result, len(gates))
-	by := c.whoAmI(ctx)
 	for i, g := range gates {
-		results[i] = s.ask(ctx, c, g, f, by, ask)
+		r, why := ask(g)
+		results[i] = result{gate: g}
+		if r == nil {
+			s.say("%s: %s", nameOfGate(g), why)
+			continue
+		}
+		results[i].request = r.of(g)
+		s.say("%s: %s%s", nameOfGate(g), results[i].request, r.limited(g))
 	}
+	c.askAll(ctx, results, f.dryRun == "server")
 	return s.conclude(ctx, c, f, results)
 }
 
@@ -221,25 +229,36 @@ type result struct {
 	err     error
 }
 
-// ask asks one Gate.
-func (s *session) ask(ctx context.Context, c *cluster, g *v1alpha1.Gate, f *requestFlags, by string, ask asking) result {
-	r, why := ask(g)
-	if r == nil {
-		s.say("%s: %s", nameOfGate(g), why)
-		return result{gate: g}
-	}
-	r = r.of(g)
-	s.say("%s: %s%s", nameOfGate(g), r, r.limited(g))
-	var opts []client.PatchOption
-	if f.dryRun == "server" {
+// asksAtOnce is how many Gates are asked at the same time: in an emergency there may be thousands.
+const asksAtOnce = 16
+
+// askAll asks all Gates, and notes what went wrong.
+func (c *cluster) askAll(ctx context.Context, results []result, dryRun bool) {
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
+	if dryRun {
 		opts = append(opts, client.DryRunAll)
 	}
-	opts = append(opts, client.FieldOwner("kubectl-gate"))
-	err := c.Patch(ctx, g, client.RawPatch(types.MergePatchType, r.patch(by)), opts...)
-	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
-		err = c.Patch(ctx, g, client.RawPatch(types.MergePatchType, r.patch("")), opts...)
+	by := c.whoAmI(ctx)
+	var group errgroup.Group
+	group.SetLimit(asksAtOnce)
+	for i := range results {
+		if r := &results[i]; r.request != nil {
+			group.Go(func() error {
+				r.err = c.ask(ctx, r, by, opts)
+				return nil
+			})
+		}
 	}
-	return result{g, r, asked{"patch", "gates", g.Namespace, g.Name, "gate-opener"}.explain(err)}
+	_ = group.Wait() // the results have the errors
+}
+
+// ask asks one Gate.
+func (c *cluster) ask(ctx context.Context, r *result, by string, opts []client.PatchOption) error {
+	err := c.Patch(ctx, r.gate, client.RawPatch(types.MergePatchType, r.request.patch(by)), opts...)
+	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
+		err = c.Patch(ctx, r.gate, client.RawPatch(types.MergePatchType, r.request.patch("")), opts...)
+	}
+	return asked{"patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener"}.explain(err)
 }
 
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
