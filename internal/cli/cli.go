@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -60,6 +61,21 @@ func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTick
 	return s.codeOf(root.ExecuteContext(ctx))
 }
 
+// Command returns the command with all that it has, for those who describe it.
+func Command() *cobra.Command {
+	return (&session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: "kubectl gate"}).root()
+}
+
+// ExitCodes says what the exit codes mean, in a table of Markdown.
+const ExitCodes = `| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | diff has found a difference, check has found an error |
+| 2 | nothing was done: the command is wrong or not allowed, or there is no cluster |
+| 3 | not everything was done: one of several Gates has refused, or a target has failed |
+| 124 | with --wait: it was not done in time, and goes on |
+`
+
 // nameOf returns how people call the program: as a plug-in of kubectl or of flux.
 func nameOf(program string) string {
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
@@ -87,6 +103,12 @@ func (s *session) root() *cobra.Command {
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&s.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
 	root.PersistentFlags().StringVar(&s.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !slices.Contains([]string{"always", "never", "auto"}, s.color) {
+			return fmt.Errorf("--color=%s: use always, never or auto", s.color)
+		}
+		return nil
+	}
 	for _, add := range commands {
 		root.AddCommand(add(s))
 	}
@@ -98,6 +120,10 @@ var commands = []func(*session) *cobra.Command{
 	(*session).listCommand,
 	(*session).openCommand,
 	(*session).closeCommand,
+	(*session).resetCommand,
+	(*session).freezeCommand,
+	(*session).thawCommand,
+	(*session).historyCommand,
 	(*session).previewCommand,
 	(*session).diffCommand,
 }

@@ -39,7 +39,7 @@ func (s *session) cluster() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	config.QPS, config.Burst = 50, 100 // as for kubectl
+	config.QPS, config.Burst = -1, -1 // the API server shares itself out fairly; an emergency does not wait here
 	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	mapper, err := s.config.ToRESTMapper()
 	if err != nil {
@@ -106,7 +106,7 @@ func (a asked) explain(err error) error {
 }
 
 // isPolicy returns whether an admission policy has refused, which says why.
-func isPolicy(err error) bool { return strings.Contains(err.Error(), "denied request:") }
+func isPolicy(err error) bool { return err != nil && strings.Contains(err.Error(), "denied request:") }
 
 func isUnknownResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +34,8 @@ func (s *session) listCommand() *cobra.Command {
   kubectl gate list --timeline --days 14`,
 	}
 	scopeFlags(cmd, &sc)
+	var watch bool
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print the row of a Gate again each time that it changes.")
 	out := newOutput(cmd)
 	days := newTimelineFlags(cmd, out)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -43,6 +47,9 @@ func (s *session) listCommand() *cobra.Command {
 		c, err := s.cluster()
 		if err != nil {
 			return err
+		}
+		if watch && !out.isTable() {
+			return errors.New("--watch prints a table: leave -o out")
 		}
 		if days.wanted {
 			if printed, err := s.timeline(cmd.Context(), c, sc, timelineRange(now, days.days), out); printed || err != nil {
@@ -56,27 +63,39 @@ func (s *session) listCommand() *cobra.Command {
 			}
 			return out.gates(s.Out, gates)
 		}
-		var rows [][]string
-		add := func(g *v1alpha1.Gate) { rows = append(rows, s.gateRow(g, now, sc.all, out.isWide())) }
-		if len(args) > 0 {
-			gates, err := c.gates(cmd.Context(), sc)
-			if err != nil {
-				return err
-			}
-			for _, g := range gates {
-				add(g)
-			}
-		} else if err := c.eachGate(cmd.Context(), sc, add); err != nil {
+		rows, err := s.gateRows(cmd.Context(), c, sc, now, out.isWide())
+		if err != nil {
 			return err
 		}
 		if len(rows) == 0 {
 			fmt.Fprintln(s.ErrOut, noGates(c.namespace, sc.all))
-			return nil
 		}
-		slices.SortFunc(rows, slices.Compare[[]string])
-		return out.table(s.Out).print(gateHeaders(sc.all, out.isWide()), rows...)
+		table := out.table(s.Out)
+		if len(rows) > 0 || watch {
+			err = table.print(gateHeaders(sc.all, out.isWide()), rows...)
+		}
+		if err != nil || !watch {
+			return err
+		}
+		return s.watchGates(cmd.Context(), c, sc, table, rows)
 	}
 	return cmd
+}
+
+// gateRows returns the rows of the Gates of a scope, in their order.
+func (s *session) gateRows(ctx context.Context, c *cluster, sc scope, now time.Time, wide bool) (rows [][]string, err error) {
+	add := func(g *v1alpha1.Gate) { rows = append(rows, s.gateRow(g, now, sc.all, wide)) }
+	if len(sc.names) == 0 {
+		err = c.eachGate(ctx, sc, add)
+	} else {
+		var gates []*v1alpha1.Gate
+		gates, err = c.gates(ctx, sc)
+		for _, g := range gates {
+			add(g)
+		}
+	}
+	slices.SortFunc(rows, slices.Compare[[]string])
+	return rows, err
 }
 
 // scopeFlags adds the flags that choose Gates.

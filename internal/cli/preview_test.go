@@ -155,7 +155,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 		{"refused request", "namespace: flux-system}", "namespace: flux-system, annotations: {close.gate.fluxcd.io/requestedAt: yesterday}}",
 			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be a time in RFC 3339"},
 		{"request with a window of nothing", "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z/0s"}}`,
-			head + "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must have a duration from 1s to 8784h (366 days) after the slash"},
+			head + "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, what is taken back is taken back at once: its time must not be in the future"},
 		{"other version", "v1alpha1", "v9", head + "apiVersion: gating.toolkit.fluxcd.io/v9 is not supported"},
 		{"no name", "name: production, ", "", "gates.yaml: flux-system/: metadata.name: a gate needs a name"},
 		{"a namespace that YAML takes for false", "namespace: flux-system", "namespace: n", "gates.yaml: default/production: metadata.namespace: must be a string"},

@@ -44,6 +44,8 @@ func (f *timelineFlags) check(cmd *cobra.Command, out *output) error {
 		return errors.New("--days needs --timeline")
 	case f.wanted && *out.OutputFormat != "":
 		return fmt.Errorf("--timeline is not for -o %s: kubectl gate preview -o json has the same for programs", *out.OutputFormat)
+	case f.wanted && cmd.Flags().Changed("watch"):
+		return errors.New("--watch prints a table: leave --timeline out")
 	case f.days < 1 || f.days > 366:
 		return fmt.Errorf("--days %d: use a number from 1 to 366", f.days)
 	}

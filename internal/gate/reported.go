@@ -46,3 +46,17 @@ func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 	}
 	return courseAt(g, now).deciding(schedule.Reason(opened.Reason))
 }
+
+// RequestsAt returns the accepted requests of a Gate that are in force at an instant, and those that are planned then.
+func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
+	c := courseAt(g, now)
+	if c.open != nil && c.open.lasts(now) {
+		inForce = append(inForce, c.open.AcceptedRequest)
+	}
+	for _, s := range c.closes {
+		if s.lasts(now) {
+			inForce = append(inForce, s.AcceptedRequest)
+		}
+	}
+	return inForce, c.planned
+}

@@ -2,41 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
-
-// inTerminal runs a command of kubectl gate in a terminal with a number of columns, and returns all that the terminal shows.
-func (w *world) inTerminal(columns uint16, args ...string) string {
-	w.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	w.Must(err)
-	defer master.Close() //nolint:errcheck // nobody writes to it any more
-	w.Must(unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	w.Must(err)
-	w.Must(unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}))
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	w.Must(err)
-	shown := make(chan string)
-	go func() {
-		content, _ := io.ReadAll(master) // it ends with an error when nobody has the terminal any more
-		shown <- string(content)
-	}()
-	cmd := exec.CommandContext(w.Context(), program(), args...)
-	cmd.Stdout, cmd.Stderr = terminal, terminal
-	w.run(cmd)
-	w.Must(terminal.Close())
-	return strings.ReplaceAll(<-shown, "\r\n", "\n")
-}
 
 func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
 	t.Parallel()
@@ -48,19 +20,22 @@ func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
 	rows := func(name, state, character string, columns int) string {
 		return fmt.Sprintf("%-10s   %s   %s\n", name, state, strings.Repeat(character, columns))
 	}
+	lines := func(columns uint16, args ...string) string {
+		return strings.ReplaceAll(w.inTerminalOf(columns, nil, args...), "\r\n", "\n")
+	}
 	legend := "█ opened   ░ closed   ▒ both   | midnight UTC\n"
 	if got, want := w.gate("list", "--timeline", "--no-headers"), rows("production", "closed", "░", 77)+rows("web", "opened", "█", 77); got != (said{out: want}) {
 		t.Errorf("%+v\nwant\n%s", got, want)
 	}
-	got := w.inTerminal(80, "list", "--timeline", "--color", "never")
+	got := lines(80, "list", "--timeline", "--color", "never")
 	header, rest, _ := strings.Cut(got, "\n")
 	if want := rows("production", "closed", "░", 57) + rows("web", "opened", "█", 57) + legend; rest != want || !strings.HasPrefix(header, "NAME         STATE    ") || strings.Count(header, "|") != 7 {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := w.inTerminal(80, "list", "web", "--timeline"); !strings.Contains(got, "\x1b[32m"+strings.Repeat("█", 63)+"\x1b[0m\n") {
+	if got := lines(80, "list", "web", "--timeline"); !strings.Contains(got, "\x1b[32m"+strings.Repeat("█", 63)+"\x1b[0m\n") {
 		t.Errorf("without its color: %q", got)
 	}
-	narrow := w.inTerminal(50, "list", "--timeline", "--color", "never")
+	narrow := lines(50, "list", "--timeline", "--color", "never")
 	first, rest, _ := strings.Cut(narrow, "\n")
 	if first != "warning: the terminal has 50 columns and a timeline needs 60, this is the table" || !strings.HasPrefix(rest, "NAME ") || strings.Contains(rest, "█") || !strings.Contains(rest, "ASKED BY") {
 		t.Errorf("%s", narrow)
@@ -87,6 +62,7 @@ func TestATimelineRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 	w := newWorld(t)
 	for args, want := range map[string]string{
 		"--days 3":                "error: --days needs --timeline\n",
+		"--timeline --watch":      "error: --watch prints a table: leave --timeline out\n",
 		"--timeline -o json":      "error: --timeline is not for -o json: kubectl gate preview -o json has the same for programs\n",
 		"--timeline --days 0":     "error: --days 0: use a number from 1 to 366\n",
 		"--timeline --days 10000": "error: --days 10000: use a number from 1 to 366\n",
