@@ -21,6 +21,8 @@ func (k Known) summarize(e *Explanation, r verdict.Ruling) {
 		e.Summary = fmt.Sprintf("%s was resumed by hand. %s.", subject, respect(e.names(closed)))
 	case e.State == Exempt:
 		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exemptions[r.Plan.Exempt])
+	case e.State.IsHeld() && e.Becomes != "" && len(governed) > 0 && len(e.names(closed)) == 0:
+		e.Summary = fmt.Sprintf("%s is still held, although %s.", subject, areOpen(governed))
 	case e.State.IsHeld() && len(holders) == 0:
 		e.Summary = subject + " is held by no gate that is still there."
 	case e.State.IsHeld():
