@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,13 +26,21 @@ func (s *session) pendingCommand() *cobra.Command {
 
 A revision waits if the source of an object has another one than the object has applied. A held source is not fetched, so nobody knows
 what would come. Of a held Certificate the renewal waits once it is due. Held objects for which nothing new waits are listed with --all
-only.`,
+only. Kinds that you may not list are named on standard error, and the exit code is 3.
+
+With -o json, the items are PendingTargets: target, gates, revision (in effect), reason (NewRevision, NotFetched, NothingNew, RenewalDue
+or SourceUnknown), waits (the revision that waits), since and source. With -o name they are the objects, for kubectl.`,
 		Example: `  # What waits in a namespace
   kubectl gate pending -n flux-system
 
   # In the whole cluster, with all that is held
   kubectl gate pending -A --all`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New("pending takes no names: it lists all that waits in a namespace, or with -A everywhere")
+			}
+			return nil
+		},
 	}
 	cmd.Flags().BoolVarP(&f.namespaces, "all-namespaces", "A", false, "Of all namespaces.")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "Of objects that have these labels, such as team=payments,tier!=test.")
@@ -77,7 +86,7 @@ func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
 		return err
 	}
 	if refusal := o.refusal(); refusal != "" && o.read == 0 {
-		return fmt.Errorf("%s", refusal)
+		return errors.New(refusal)
 	} else if refusal != "" {
 		s.warn("%s; the rest is shown", refusal)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,12 +24,20 @@ func (s *session) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status NAME",
 		Short: "Show everything about one Gate on one screen",
+		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
+requests, exceptions, what became of its targets and which revision waits, failures, what it watches, and its last three entries of
+history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted.`,
 		Example: `  # What it is and why, what comes next, and what it holds
   kubectl gate status production -n flux-system
 
   # The Gate itself, for programs
   kubectl gate status production -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one gate; kubectl gate list shows all")
+			}
+			return nil
+		},
 	}
 	out := newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

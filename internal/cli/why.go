@@ -27,7 +27,14 @@ func (s *session) whyCommand() *cobra.Command {
 		Short: "Say why an object is held or not, and what would change that",
 		Long: `Say why an object is held or not, and what would change that.
 
-It names each Gate that governs the object, by which rule, since when and until when it is what it is, and who asked for that.`,
+It names each Gate that governs the object, by which rule, since when and until when it is what it is, and who asked for that. The
+object is free, held, foreign (somebody else has suspended it), resumed (somebody has resumed it, and its Gates respect that), exempt (a
+Certificate that is not held although a Gate is closed), or overridden (held by the lock after somebody has resumed it). What would
+change that is a command: whether a request opens a closed Gate is tried in memory.
+
+With -o json, the only item is a TargetExplanation: target, state, becomes (what it is in a moment), summary, notes, gates (gate, state,
+rules, holds, reason, by, since, until, requestedBy, requestReason, message, suspended, hidden), owners (manager, at), remedies (command,
+effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates.`,
 		Example: `  # Short names work as well
   kubectl gate why ks/apps -n flux-system
 
@@ -106,7 +113,12 @@ func (s *session) why(ctx context.Context, kind, name string, now time.Time) (*e
 // known reads the Gates that may govern an object: all, or those of its namespace and those that it names, if the user may not see more.
 func (s *session) known(ctx context.Context, c *cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Known, error) {
 	k := &explain.Known{Now: now, Command: s.name}
-	add := func(g *v1alpha1.Gate) { k.Gates = append(k.Gates, g.DeepCopy()) }
+	names := verdict.NamesOn(obj)
+	add := func(g *v1alpha1.Gate) {
+		if verdict.Governs(g, obj) || slices.Contains(names, nameOfGate(g)) {
+			k.Gates = append(k.Gates, g.DeepCopy()) // of ten thousand, the others are not kept
+		}
+	}
 	err := c.eachGate(ctx, scope{all: true}, add)
 	if apierrors.IsForbidden(err) {
 		k.Gates = nil

@@ -175,6 +175,29 @@ func TestAGateOfAnotherNamespaceGovernsUnlessTheControllerDeniesIt(t *testing.T)
 	}
 }
 
+func TestAGateOfAnotherNamespaceThatAnObjectMustNotNameHoldsIt(t *testing.T) {
+	g := opened("qa", targets())
+	g.Namespace = "ops"
+	obj := kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa"), approved("False", v1alpha1.AccessDeniedReason))
+	if e := explain.Explain(obj, in(g)); e.State != explain.Held || e.Becomes != "" || e.Gates[0].State != explain.Denied {
+		t.Errorf("%+v", e)
+	}
+	approved("False", v1alpha1.GateClosedReason)(obj)
+	if e := explain.Explain(obj, in(g)); e.Becomes != explain.Free || e.Gates[0].State != explain.Opened {
+		t.Errorf("if it may: %+v", e)
+	}
+}
+
+func TestNothingChangesTheObject(t *testing.T) {
+	obj := kustomization(heldBy("shop/production"), annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), owns("kubectl", "Apply", `{"f:spec":{"f:path":{}}}`))
+	before := obj.DeepCopy()
+	explain.Explain(obj, in(closed("production")))
+	explain.Wait(obj, nil, noon)
+	if !explain.IsHeld(obj) || !reflect.DeepEqual(before, obj) {
+		t.Errorf("it was %v\nand is %v", before, obj)
+	}
+}
+
 func TestMachinesAreHeldWhileAGateIsClosed(t *testing.T) {
 	machine := newObject("cluster.x-k8s.io/v1beta1", "Machine", "m1")
 	all := targets(v1alpha1.TargetReference{Kind: "Machine", Name: "*"})

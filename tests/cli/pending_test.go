@@ -136,12 +136,10 @@ func (w *world) dueCertificate(name string) *unstructured.Unstructured {
 	c.Object["spec"] = map[string]any{"secretName": name, "dnsNames": []any{"example.com"}, "issuerRef": map[string]any{"name": "ca"}}
 	w.Create(c)
 	expires := time.Now().Add(20 * 24 * time.Hour).UTC()
-	before := c.DeepCopy()
-	c.Object["status"] = map[string]any{
+	w.sets(c, map[string]any{
 		"notBefore": expires.Add(-90 * 24 * time.Hour).Format(time.RFC3339), "notAfter": expires.Format(time.RFC3339),
 		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Ready", "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}},
-	}
-	w.Must(w.Client.Status().Patch(w.Context(), c, client.MergeFrom(before)))
+	})
 	w.ClosedGate("certificates", v1alpha1.TargetReference{Kind: "Certificate", Name: "*"})
 	w.isHeldBy(c, "certificates")
 	return c
@@ -160,9 +158,45 @@ func TestPendingChoosesByLabelsAndPrintsNamesForKubectl(t *testing.T) {
 	if got := w.gate("pending", "-A", "-l", "team=payments", "-o", "jsonpath={.kind}/{.items[0].kind}/{.items[0].metadata.name}"); got.out != "PendingTargetList/PendingTarget/apps" {
 		t.Errorf("%+v", got)
 	}
+	if got := w.gate("pending", "apps"); got.code != 2 || !strings.Contains(got.errOut, "takes no names") {
+		t.Errorf("%+v", got)
+	}
 	if got := w.gate("pending", "-l", "a in b"); got.code != 2 || got.out != "" || strings.Count(got.errOut, "\n") != 1 {
 		t.Errorf("%+v", got)
 	}
+}
+
+func TestPendingKnowsTheChartOfAHelmRelease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	chart := harness.Object("source.toolkit.fluxcd.io/v1", "HelmChart", w.Key(w.Namespace+"-shop"))
+	chart.Object["spec"] = map[string]any{"chart": "shop", "version": "6.x", "interval": "1h", "suspend": true, "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"}}
+	w.Create(chart)
+	w.sets(chart, map[string]any{"artifact": map[string]any{
+		"revision": "6.1.0", "lastUpdateTime": time.Now().UTC().Format(time.RFC3339), "url": "http://localhost/a", "path": "a", "digest": "sha256:" + strings.Repeat("0", 64),
+	}})
+	release := harness.Object("helm.toolkit.fluxcd.io/v2", "HelmRelease", w.Key("shop"))
+	release.Object["spec"] = map[string]any{"interval": "1h", "chart": map[string]any{"spec": map[string]any{
+		"chart": "shop", "version": "6.x", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"},
+	}}}
+	w.Create(release)
+	w.sets(release, map[string]any{"history": []any{map[string]any{
+		"chartName": "shop", "chartVersion": "6.0.0", "configDigest": "a", "digest": "a", "firstDeployed": "2026-01-01T00:00:00Z", "lastDeployed": "2026-01-01T00:00:00Z",
+		"name": "shop", "namespace": w.Namespace, "status": "deployed", "version": int64(1),
+	}}})
+	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "HelmRelease", Name: "*"})
+	w.isHeldBy(release, "production")
+	if all := w.waits(); len(all) != 1 || all[0].Reason != explain.NewRevision || all[0].Revision != "6.0.0" || all[0].Waits != "6.1.0" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// sets writes the status of an object, as its controller does.
+func (w *world) sets(obj *unstructured.Unstructured, status map[string]any) {
+	w.Helper()
+	before := obj.DeepCopy()
+	obj.Object["status"] = status
+	w.Must(w.Client.Status().Patch(w.Context(), obj, client.MergeFrom(before)))
 }
 
 func TestPendingPrintsThis(t *testing.T) {

@@ -90,6 +90,9 @@ func TestStatusIsTheGateItselfForPrograms(t *testing.T) {
 	if got := w.gate("status", "production", "-o", "name"); got != (said{"gate.gating.toolkit.fluxcd.io/production\n", "", 0}) {
 		t.Errorf("%+v", got)
 	}
+	if got := w.gate("status"); got.code != 2 || got.errOut != "error: name one gate; kubectl gate list shows all\n" {
+		t.Errorf("%+v", got)
+	}
 	if got := w.gate("status", "prodution"); got.code != 2 || !strings.Contains(got.errOut, `did you mean "production"?`) {
 		t.Errorf("%+v", got)
 	}
