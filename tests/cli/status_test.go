@@ -69,6 +69,37 @@ func TestStatusListsTenTargetsAndCountsTheRest(t *testing.T) {
 	}
 }
 
+func TestStatusLooksAheadWithTheExceptionsOfTheCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ClosedGate("production")
+	period := days("day", 1, 2)
+	w.Create(&v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: v1alpha1.GateExceptionSpec{
+		GateRef: v1alpha1.GateReference{Name: "production"}, Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{period},
+		ValidFrom: metav1.NewTime(period.From.Truncate(time.Second)), ValidUntil: metav1.NewTime(period.Until.Truncate(time.Second)),
+	}})
+	w.Decided(w.ReadGate("production"))
+	got := w.gate("status", "production")
+	if !strings.Contains(got.out, "opened   exception hotfix\n") || !strings.Contains(got.out, "closed   default\n") || got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestStatusListsNothingThatTheGateDoesNotGovern(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"apps", "other"} {
+		k := w.Kustomization(name)
+		w.Create(k)
+		w.Must(w.Flux(k, `{"spec":{"suspend":true}}`))
+	}
+	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
+	w.Decided(w.ReadGate("production"))
+	if got := w.gate("status", "production"); !strings.Contains(got.out, "Kustomization/apps   foreign") || strings.Contains(got.out, "Kustomization/other") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestStatusShowsWhatAGateWatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
