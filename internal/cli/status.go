@@ -89,6 +89,8 @@ type screen struct {
 type targetLine struct {
 	explain.Waiting
 	state explain.State
+	// owners are those who have suspended it, if they are not Gates.
+	owners []explain.Owner
 }
 
 // screen reads what status shows. What the user may not read is left out, and said on standard error.
@@ -143,7 +145,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 			held = append(held, obj.DeepCopy())
 		case e.State != explain.Free || e.Becomes != "":
 			w := explain.Wait(obj, nil, now)
-			others = append(others, targetLine{w, e.State})
+			others = append(others, targetLine{w, e.State, e.Owners})
 		}
 	}
 	for _, namespace := range namespaces {
@@ -159,7 +161,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 	}
 	lines := make([]targetLine, 0, len(all)+len(others))
 	for _, w := range all {
-		lines = append(lines, targetLine{w, explain.Held})
+		lines = append(lines, targetLine{w, explain.Held, nil})
 	}
 	slices.SortStableFunc(lines, func(a, b targetLine) int { return fresh(&b.Waiting) - fresh(&a.Waiting) })
 	slices.SortFunc(others, func(a, b targetLine) int { return a.Compare(&b.Waiting) })

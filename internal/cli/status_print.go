@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
 const (
@@ -125,8 +126,11 @@ func (sc *screen) targetSection(wide bool) section {
 			name += " in " + t.Target.Namespace
 		}
 		row := []string{name, string(t.state), shortRevision(t.Revision, wide), "-", "-"}
-		if t.state.IsHeld() {
+		switch {
+		case t.state.IsHeld():
 			row[3], row[4] = sc.paintWaits(&t.Waiting, wide), sinceWhen(&t.Waiting, sc.now)
+		case t.state == explain.Foreign && len(t.owners) > 0:
+			row[3], row[4] = "suspended by "+t.owners[0].Manager, whenOf(t.owners[0].At, sc.now)
 		}
 		part.rows = append(part.rows, row)
 	}

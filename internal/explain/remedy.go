@@ -20,15 +20,13 @@ func (k Known) remedy(e *Explanation, r verdict.Ruling) {
 	switch {
 	case e.Becomes != "":
 		return // it changes by itself
-	case e.State.IsHeld() || e.State == Exempt && r.Plan.Exempt == target.Activates:
+	case e.State.IsHeld() || e.State == Foreign || e.State == Exempt && r.Plan.Exempt == target.Activates:
 		for _, g := range r.Verdict.Holders {
 			e.Remedies = append(e.Remedies, k.lift(g, r.Object, e.Target.Kind == target.Machine.Kind)...)
 		}
-		if len(e.Owners) > 0 && e.State != Exempt {
+		if e.State == Foreign || len(e.Owners) > 0 && e.State.IsHeld() && e.Target.Kind != target.Machine.Kind {
 			e.Remedies = append(e.Remedies, e.resume())
 		}
-	case e.State == Foreign:
-		e.Remedies = append(e.Remedies, e.resume())
 	case e.State == Resumed:
 		e.Remedies = append(e.Remedies, Remedy{fluxCommand("suspend", e.Target), "suspends it in your name, also when the gates open"})
 	case e.State == Free:

@@ -60,7 +60,8 @@ func TestTheRemedyIsThatOfTheState(t *testing.T) {
 		gate *v1alpha1.Gate
 		want string
 	}{
-		{"foreign", kustomization(suspendedBy("flux")), closed("production"), "flux resume kustomization apps -n shop\n"},
+		{"foreign", kustomization(suspendedBy("flux")), closed("production"), opens + "flux resume kustomization apps -n shop\n"},
+		{"foreign, and its gate is open", kustomization(suspendedBy("flux")), opened("production"), "flux resume kustomization apps -n shop\n"},
 		{"held and suspended", kustomization(heldBy("shop/production"), suspendedBy("alice")), closed("production"), opens + "flux resume kustomization apps -n shop\n"},
 		{"resumed", kustomization(named("shop/production", ""), approved("True", v1alpha1.ResumedReason)), closed("production", respecting), "flux suspend kustomization apps -n shop\n"},
 		{"free", kustomization(), opened("production"), "kubectl gate close production -n shop --for 1h\n"},
