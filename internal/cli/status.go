@@ -136,7 +136,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 	var held []*unstructured.Unstructured
 	var others []targetLine
 	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Now: now}
-	sort := func(obj *unstructured.Unstructured) {
+	look := func(obj *unstructured.Unstructured) {
 		if !verdict.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
 			return
 		}
@@ -150,7 +150,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 	}
 	for _, namespace := range namespaces {
 		for _, kind := range kinds {
-			if err := o.each(ctx, kind, namespace, "", sort); err != nil {
+			if err := o.each(ctx, kind, namespace, "", look); err != nil {
 				return nil, err
 			}
 		}

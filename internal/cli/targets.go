@@ -101,12 +101,12 @@ func (o *objects) refusal() string {
 // find returns the kind that somebody means by a kind, a resource or a short name, such as ks.
 func (o *objects) find(name string) (*meta.RESTMapping, error) {
 	versioned, resource := schema.ParseResourceArg(strings.ToLower(name))
-	asked := []schema.GroupVersionResource{resource.WithVersion("")}
+	wanted := []schema.GroupVersionResource{resource.WithVersion("")}
 	if versioned != nil {
-		asked = append(asked, *versioned)
+		wanted = append(wanted, *versioned)
 	}
 	var other schema.GroupVersionKind
-	for _, gvr := range asked {
+	for _, gvr := range wanted {
 		kinds, err := o.mapper.KindsFor(gvr)
 		if err != nil && !meta.IsNoMatchError(err) {
 			return nil, noCluster(err)
