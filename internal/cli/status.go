@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -204,35 +202,21 @@ func (sc *screen) next() [][]string {
 // requests returns the requests that are in force, and the planned ones.
 func (sc *screen) requests() [][]string {
 	var rows [][]string
-	for i := range sc.gate.Status.Requests {
-		r := &sc.gate.Status.Requests[i]
-		end := sc.endOf(r)
-		if r.EndedAt != nil || !end.IsZero() && !sc.now.Before(end) {
-			continue
+	add := func(r v1alpha1.AcceptedRequest, state string) {
+		until := "-"
+		if r.Until != nil {
+			until = formatUntil(r.Until.Time, sc.now)
 		}
-		state, until := "in force", "-"
-		if r.Planned {
-			state = "planned"
-		}
-		if !end.IsZero() {
-			until = formatUntil(end, sc.now)
-		}
-		rows = append(rows, []string{string(r.Action), state, formatUntil(r.RequestedAt.Time, sc.now), until, cmp.Or(r.By, "-"), cmp.Or(r.Reason, "-")})
+		rows = append(rows, []string{string(r.Action), state, formatUntil(r.RequestedAt.Time, sc.now), until, orDash(r.By), orDash(r.Reason)})
+	}
+	inForce, planned := gate.RequestsAt(sc.gate, sc.now)
+	for _, r := range inForce {
+		add(r, "in force")
+	}
+	for _, r := range planned {
+		add(r, "planned")
 	}
 	return rows
-}
-
-// endOf returns when a request ends by itself, zero if it does not.
-func (sc *screen) endOf(r *v1alpha1.AcceptedRequest) (end time.Time) {
-	if r.Until != nil {
-		end = r.Until.Time
-	}
-	for _, window := range []*metav1.Duration{r.Window, sc.gate.Spec.Window} {
-		if window != nil && (end.IsZero() || r.RequestedAt.Add(window.Duration).Before(end)) {
-			end = r.RequestedAt.Add(window.Duration)
-		}
-	}
-	return end
 }
 
 // counts says how many targets there are, by what became of them.

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -38,7 +36,7 @@ func (sc *screen) print(out *output) error {
 		sc.targetSection(out.isWide()),
 		{"Failures", []string{"KIND/NAME", "REASON", "SINCE", "MESSAGE"}, sc.failureRows(), ""},
 		{"Watch", []string{"KIND/NAME", "READY", "SINCE", "MESSAGE"}, sc.watchRows(), ""},
-		{"History", []string{"AT", "WHAT", "WHY", "BY", "REASON"}, sc.historyRows(), ""},
+		{"History", historyHeaders, sc.historyRows(), ""},
 	} {
 		if len(part.rows) == 0 && part.after == "" {
 			continue
@@ -167,23 +165,7 @@ func (sc *screen) watchRows() [][]string {
 func (sc *screen) historyRows() [][]string {
 	var rows [][]string
 	for _, e := range sc.gate.Status.History[:min(maxHistoryLines, len(sc.gate.Status.History))] {
-		rows = append(rows, sc.recentRow(e, sc.now))
+		rows = append(rows, sc.historyRow(e, sc.now))
 	}
 	return rows
-}
-
-// recentRow says what has happened to a Gate.
-func (s *session) recentRow(e v1alpha1.HistoryEntry, now time.Time) []string {
-	what := s.paintState(string(e.State))
-	if e.State == "" {
-		what = string(e.Action) + " requested"
-	}
-	why := words(e.Reason, e.By)
-	switch {
-	case e.Refused != "":
-		why = "refused: " + e.Refused
-	case e.Reason == v1alpha1.RequestAcceptedReason:
-		why = "accepted"
-	}
-	return []string{formatUntil(e.At.Time, now), what, why, cmp.Or(e.RequestedBy, "-"), cmp.Or(e.RequestReason, "-")}
 }
