@@ -118,6 +118,9 @@ func (s *session) root() *cobra.Command {
 // commands are the commands in the order of the docs. Each is in the file of its name.
 var commands = []func(*session) *cobra.Command{
 	(*session).listCommand,
+	(*session).statusCommand,
+	(*session).whyCommand,
+	(*session).pendingCommand,
 	(*session).openCommand,
 	(*session).closeCommand,
 	(*session).resetCommand,

@@ -82,6 +82,14 @@ type asked struct {
 	role string
 }
 
+// worded is an error of the API server in other words.
+type worded struct {
+	error
+	cause error
+}
+
+func (w worded) Unwrap() error { return w.cause }
+
 // explain says what an error of the API server means for who has asked.
 func (a asked) explain(err error) error {
 	var network net.Error
@@ -94,7 +102,7 @@ func (a asked) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err) && !isPolicy(err):
-		return fmt.Errorf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", a.verb, a.resource, in, a.verb, a.role)
+		return worded{fmt.Errorf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", a.verb, a.resource, in, a.verb, a.role), err}
 	case apierrors.IsUnauthorized(err):
 		return errors.New("the API server does not know you: log in again")
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", isUnknownResource(err):

@@ -9,13 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -116,21 +112,26 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, gates []*v1alp
 	if f.all {
 		namespace = ""
 	}
+	o, err := s.objects(c)
+	if err != nil {
+		return err
+	}
+	kinds, err := o.installed()
+	if err != nil {
+		return err
+	}
 	var names []string
-	for _, adapter := range target.All() {
-		found, err := c.metadata(ctx, adapter, namespace)
-		if meta.IsNoMatchError(err) {
-			continue // the kind is not installed
-		}
-		if err != nil {
-			s.warn("nobody knows which objects of kind %s go on: %s", adapter.GroupKind().Kind, oneLine(err.Error()))
-			continue
-		}
-		for _, obj := range found {
+	for _, kind := range kinds {
+		if err := o.each(ctx, kind, namespace, "", func(obj *unstructured.Unstructured) {
 			if !slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool { return reaches(g, obj) && verdict.Governs(g, obj) }) {
 				names = append(names, fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName()))
 			}
+		}); err != nil {
+			return err
 		}
+	}
+	if refusal := o.refusal(); refusal != "" {
+		s.warn("%s; nobody here knows which of these go on", refusal)
 	}
 	if len(names) == 0 {
 		s.say("Nothing goes on: these gates govern every object that a gate can hold.")
@@ -144,31 +145,6 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, gates []*v1alp
 		s.say("  and %d more", more)
 	}
 	return nil
-}
-
-// metadata lists the objects of a kind, with no more than their metadata.
-func (c *cluster) metadata(ctx context.Context, adapter target.Adapter, namespace string) ([]*unstructured.Unstructured, error) {
-	kind := adapter.GroupKind()
-	mapping, err := c.RESTMapper().RESTMapping(kind)
-	if err != nil {
-		return nil, err
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, asked{"list", mapping.Resource.Resource, namespace, "", "view"}.explain(err)
-	}
-	all := make([]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		obj := &unstructured.Unstructured{}
-		obj.SetGroupVersionKind(mapping.GroupVersionKind)
-		obj.SetNamespace(list.Items[i].Namespace)
-		obj.SetName(list.Items[i].Name)
-		obj.SetLabels(list.Items[i].Labels)
-		obj.SetAnnotations(list.Items[i].Annotations)
-		all[i] = obj
-	}
-	return all, nil
 }
 
 // reaches returns whether a Gate may govern an object in a namespace: its status says where the controller does not let it.

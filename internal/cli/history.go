@@ -107,27 +107,40 @@ func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem 
 	return items
 }
 
+var historyHeaders = []string{"WHEN", "WHAT", "WHY", "UNTIL", "ASKED BY", "REASON"}
+
 func (s *session) historyTable(out *output, items []historyItem, named bool, now time.Time) error {
-	headers := []string{"WHEN", "WHAT", "WHY", "UNTIL", "ASKED BY", "REASON"}
+	headers := historyHeaders
 	if named {
-		headers = slices.Insert(headers, 1, "GATE")
+		headers = slices.Insert(slices.Clone(headers), 1, "GATE")
 	}
 	rows := make([][]string, len(items))
 	for i, item := range items {
-		until := "-"
-		if item.Until != nil {
-			until = item.Until.In(now.Location()).Format("2006-01-02 15:04:05")
-		}
-		who, reason := item.RequestedBy, item.RequestReason
-		if item.Refused != "" {
-			reason = item.Refused
-		}
-		rows[i] = []string{item.At.In(now.Location()).Format("2006-01-02 15:04:05"), s.what(item), why(item), until, orDash(who), orDash(reason)}
-		if named {
+		if rows[i] = s.historyRow(item.HistoryEntry, now); named {
 			rows[i] = slices.Insert(rows[i], 1, item.Namespace+"/"+item.Gate)
 		}
 	}
 	return out.table(s.Out).print(headers, rows...)
+}
+
+// historyRow says what has happened, in the columns of historyHeaders.
+func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
+	const precise = "2006-01-02 15:04:05"
+	what, why, until := s.paintState(string(e.State)), words(e.Reason, e.By), "-"
+	if e.Until != nil {
+		until = e.Until.In(now.Location()).Format(precise)
+	}
+	if e.State == "" {
+		what, why = string(e.Action)+" requested", "-"
+	}
+	reason := e.RequestReason
+	switch {
+	case e.Refused != "":
+		what, reason = s.paint(yellow, string(e.Action)+" refused"), e.Refused
+	case e.Reason == v1alpha1.RequestTakenBackReason:
+		what = "reset"
+	}
+	return []string{e.At.In(now.Location()).Format(precise), what, why, until, orDash(e.RequestedBy), orDash(reason)}
 }
 
 func orDash(text string) string {
@@ -135,26 +148,6 @@ func orDash(text string) string {
 		return "-"
 	}
 	return text
-}
-
-// what says in a word what has happened.
-func (s *session) what(item historyItem) string {
-	switch {
-	case item.State != "":
-		return s.paintState(string(item.State))
-	case item.Refused != "":
-		return s.paint(yellow, string(item.Action)+" refused")
-	case item.Reason == v1alpha1.RequestTakenBackReason:
-		return "reset"
-	}
-	return string(item.Action) + " asked"
-}
-
-func why(item historyItem) string {
-	if item.State == "" {
-		return "-"
-	}
-	return words(item.Reason, item.By)
 }
 
 // writeCSV writes entries as RFC 4180 has it. Times are in UTC.
