@@ -62,7 +62,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 		}
 	}
 	var gates []verdict.Gate
-	for _, name := range namesOn(obj) {
+	for _, name := range verdict.NamesOn(&obj.Unstructured) {
 		if found[name] != nil {
 			continue
 		}
@@ -78,11 +78,11 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 			gates = append(gates, absent)
 		}
 	}
-	for name, g := range found {
+	for _, g := range found {
 		if g == nil {
 			continue
 		}
-		if stand, ok := i.stand(name, g, obj, now); ok {
+		if stand, ok := verdict.About(g, &obj.Unstructured, i.reaches, now); ok {
 			stand.Behind = i.memory.behind(g)
 			if stand.Behind && stand.Stand == verdict.Open && g.DeletionTimestamp.IsZero() {
 				stand.Stand = verdict.Undecided // the cache gets what was decided in a moment
@@ -132,24 +132,16 @@ func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target
 			g = cached
 		}
 		known[name] = true
-		if stand, ok := i.stand(name, g, obj, now); ok {
+		if stand, ok := verdict.About(g, &obj.Unstructured, i.reaches, now); ok {
 			gates = append(gates, stand)
 		}
 	}
-	for _, name := range namesOn(obj) {
+	for _, name := range verdict.NamesOn(&obj.Unstructured) {
 		if !known[name] {
 			gates = append(gates, i.without(name, obj))
 		}
 	}
 	return gates
-}
-
-// namesOn returns the Gates whose names a target has, because they hold it or because it names them
-// itself, each once.
-func namesOn(obj *target.Object) []string {
-	names := slices.Concat(verdict.NamedBy(&obj.Unstructured), verdict.HeldBy(&obj.Unstructured))
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // get returns a Gate, nil if the cache has none.
@@ -162,26 +154,6 @@ func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha
 		return nil, client.IgnoreNotFound(err)
 	}
 	return g, nil
-}
-
-// stand returns what a Gate says about a target, and whether it has to do with it.
-func (i *GateIndex) stand(name string, g *v1alpha1.Gate, obj *target.Object, now time.Time) (verdict.Gate, bool) {
-	named := namedOn(&obj.Unstructured, name)
-	switch {
-	case named && !i.reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
-		return verdict.Gate{Name: name, Stand: verdict.Suspended}, true // nobody reconciles it
-	case named && !i.reaches(obj.GetNamespace(), g.Namespace):
-		return verdict.Gate{Name: name, Stand: verdict.Denied}, true
-	case named && !g.DeletionTimestamp.IsZero():
-		return verdict.Gate{Name: name, Stand: verdict.Missing}, true
-	case verdict.Governs(g, &obj.Unstructured) && i.reaches(g.Namespace, obj.GetNamespace()):
-		return verdict.Governing(name, g, now), true
-	case !slices.Contains(verdict.HeldBy(&obj.Unstructured), name):
-		return verdict.Gate{}, false
-	case verdict.Governs(g, &obj.Unstructured):
-		return verdict.OutOfReach(name, g, now), true
-	}
-	return verdict.Leaving(name, g, now), true
 }
 
 // absent returns what follows for a target from the name of a Gate that the cache lacks.

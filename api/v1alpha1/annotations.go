@@ -4,7 +4,9 @@ const (
 	// OpenRequestedAtAnnotation asks a Gate to open at a time in RFC 3339, at most
 	// 366 days away. A time in the future plans a release. With a slash and a
 	// duration after the time, as in 2026-12-19T12:00:00Z/30m, the request lasts
-	// that long, but not longer than spec.window.
+	// that long, but not longer than spec.window. With 0s it opens nothing: it
+	// takes back the close requests in force, and the planned ones of the same
+	// person.
 	OpenRequestedAtAnnotation = "open.gate.fluxcd.io/requestedAt"
 
 	// OpenReasonAnnotation is free text that says why the Gate is asked to open.
@@ -23,6 +25,7 @@ const (
 
 	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339, at
 	// most 366 days away. It can have a duration, like OpenRequestedAtAnnotation.
+	// With 0s it closes nothing: it takes back the open requests.
 	CloseRequestedAtAnnotation = "close.gate.fluxcd.io/requestedAt"
 
 	// CloseReasonAnnotation is free text that says why the Gate is asked to

@@ -128,6 +128,10 @@ const RequestAcceptedReason = "RequestAccepted"
 // annotation has an unusable value, and on the targets that it holds then.
 const RequestRefusedReason = "RequestRefused"
 
+// RequestTakenBackReason is the reason in status.history of a request that lasts
+// no time: it only ends those for the opposite action.
+const RequestTakenBackReason = "RequestTakenBack"
+
 // Reasons in status.failures.
 const (
 	// UnsupportedKindReason means that the controller has no way to hold this kind.

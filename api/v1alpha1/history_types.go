@@ -23,7 +23,8 @@ type HistoryEntry struct {
 	State State `json:"state,omitempty"`
 
 	// Reason of that state, as of the condition Opened, such as WindowOpen.
-	// RequestAccepted or RequestRefused if the entry is about a request alone.
+	// RequestAccepted, RequestTakenBack or RequestRefused if the entry is about a
+	// request alone.
 	Reason string `json:"reason"`
 
 	// By is the name of the period or GateException that decided. Missing if none

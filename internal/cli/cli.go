@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
@@ -69,6 +71,21 @@ const (
 // baseOf returns the name of a program without its folder.
 func baseOf(program string) string { return strings.TrimSuffix(filepath.Base(program), ".exe") }
 
+// Command returns the command with all that it has, for those who describe it.
+func Command() *cobra.Command {
+	return (&session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: clock.RealClock{}, name: "kubectl gate"}).root()
+}
+
+// ExitCodes says what the exit codes mean, in a table of Markdown.
+const ExitCodes = `| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | diff has found a difference, check has found an error |
+| 2 | nothing was done: the command is wrong or not allowed, or there is no cluster |
+| 3 | not everything was done: one of several Gates has refused, or a target has failed |
+| 124 | with --wait: it was not done in time, and goes on |
+`
+
 // nameOf returns how people call the program: as a plug-in of kubectl or of flux.
 func nameOf(program string) string {
 	if baseOf(program) == fluxGate {
@@ -106,6 +123,12 @@ func (s *session) root() *cobra.Command {
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&s.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
 	root.PersistentFlags().StringVar(&s.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !slices.Contains([]string{"always", "never", "auto"}, s.color) {
+			return fmt.Errorf("--color=%s: use always, never or auto", s.color)
+		}
+		return nil
+	}
 	for _, add := range commands {
 		root.AddCommand(add(s))
 	}
@@ -130,26 +153,34 @@ func (s *session) called(text string) string { return strings.ReplaceAll(text, p
 // commands are the commands in the order of the docs. Each is in the file of its name.
 var commands = []func(*session) *cobra.Command{
 	(*session).listCommand,
+	(*session).statusCommand,
+	(*session).whyCommand,
+	(*session).pendingCommand,
 	(*session).openCommand,
 	(*session).closeCommand,
 	(*session).approveCommand,
 	(*session).exceptCommand,
 	(*session).checkCommand,
 	(*session).versionCommand,
+	(*session).resetCommand,
+	(*session).freezeCommand,
+	(*session).thawCommand,
+	(*session).historyCommand,
 	(*session).previewCommand,
+	(*session).diffCommand,
 }
 
 // codeOf says what went wrong, if anything did, and returns the exit code for it.
 func (s *session) codeOf(err error) int {
 	var code exitCode
-	var invalid *invalidManifestError
+	var invalid *preview.InvalidError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &invalid):
-		for _, fault := range invalid.faults {
+		for _, fault := range invalid.Faults {
 			fmt.Fprintln(s.ErrOut, fault)
 		}
 	default:

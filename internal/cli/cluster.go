@@ -40,7 +40,7 @@ func (s *session) cluster() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	config.QPS, config.Burst = 50, 100 // as for kubectl
+	config.QPS, config.Burst = -1, -1 // the API server shares itself out fairly; an emergency does not wait here
 	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	mapper, err := s.config.ToRESTMapper()
 	if err != nil {
@@ -88,6 +88,14 @@ type asked struct {
 	role string
 }
 
+// worded is an error of the API server in other words.
+type worded struct {
+	error
+	cause error
+}
+
+func (w worded) Unwrap() error { return w.cause }
+
 // explain says what an error of the API server means for who has asked.
 func (a asked) explain(err error) error {
 	var network net.Error
@@ -100,7 +108,7 @@ func (a asked) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err) && !isPolicy(err):
-		return fmt.Errorf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", a.verb, a.resource, in, a.verb, a.role)
+		return worded{fmt.Errorf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", a.verb, a.resource, in, a.verb, a.role), err}
 	case apierrors.IsUnauthorized(err):
 		return errors.New("the API server does not know you: log in again")
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", isUnknownResource(err):
@@ -112,7 +120,7 @@ func (a asked) explain(err error) error {
 }
 
 // isPolicy returns whether an admission policy has refused, which says why.
-func isPolicy(err error) bool { return strings.Contains(err.Error(), "denied request:") }
+func isPolicy(err error) bool { return err != nil && strings.Contains(err.Error(), "denied request:") }
 
 func isUnknownResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
@@ -171,16 +179,21 @@ func (c *cluster) gates(ctx context.Context, sc scope) (gates []*v1alpha1.Gate, 
 
 // gate returns a Gate by its name, or namespace/name.
 func (c *cluster) gate(ctx context.Context, name string) (*v1alpha1.Gate, error) {
-	key := client.ObjectKey{Namespace: c.namespace, Name: strings.TrimPrefix(name, "gate/")}
-	if namespace, short, ok := strings.Cut(key.Name, "/"); ok {
-		key = client.ObjectKey{Namespace: namespace, Name: short}
-	}
+	key := parseKey(name, c.namespace)
 	g := &v1alpha1.Gate{}
 	err := c.Get(ctx, key, g)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
 		return nil, c.unknownGate(ctx, key)
 	}
 	return g, asked{"get", "gates", key.Namespace, key.Name, "gate-viewer"}.explain(err)
+}
+
+// parseKey reads name or namespace/name.
+func parseKey(name, namespace string) client.ObjectKey {
+	if namespace, short, ok := strings.Cut(strings.TrimPrefix(name, "gate/"), "/"); ok {
+		return client.ObjectKey{Namespace: namespace, Name: short}
+	}
+	return client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "gate/")}
 }
 
 // unknownGate says that a Gate does not exist, and which one may be meant.

@@ -115,9 +115,6 @@ func TestAsAPlugInOfFluxTheTextsSaySo(t *testing.T) {
 	}
 }
 
-// elsewhere are commands of k9s that another part of this change has. Remove them here as they come.
-var elsewhere = []string{"status", "history", "why"}
-
 func TestTheCommandsOfK9sExist(t *testing.T) {
 	raw, err := os.ReadFile("../../config/k9s/plugins.yaml")
 	if err != nil {
@@ -139,12 +136,6 @@ func TestTheCommandsOfK9sExist(t *testing.T) {
 		words := strings.Fields(regexp.MustCompile(`kubectl gate ([^|]*?)( 2>&1|$)`).FindStringSubmatch(line)[1])
 		root := (&session{name: pluginName}).root()
 		cmd, _, err := root.Find(words)
-		if slices.Contains(elsewhere, words[0]) {
-			if err == nil && cmd != root {
-				t.Errorf("%s is there by now: remove it from elsewhere", words[0])
-			}
-			continue
-		}
 		if err != nil || cmd == root {
 			t.Errorf("%s: there is no command %s: %v", name, words[0], err)
 			continue

@@ -22,14 +22,18 @@ func TestThePageOnExceptionsShowsWhatPreviewPrints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	shown := regexp.MustCompile("(?s)\nkubectl gate (preview [^\n]*)\n```\n\n```(?:console|json)\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(shown) < 2 {
-		t.Fatalf("%d previews on the page", len(shown))
+	shown := regexp.MustCompile("(?s)\nkubectl gate ((?:preview|diff) [^\n]*)\n```\n\n```(?:console|json)\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(shown) < 3 {
+		t.Fatalf("%d previews and diffs on the page", len(shown))
 	}
 	for _, s := range shown {
 		var out, errOut bytes.Buffer
 		code := run(strings.Fields(string(s[1])), nil, &out, &errOut, now)
-		if code != 0 || errOut.Len() > 0 || out.String() != string(s[2]) {
+		want := 0
+		if strings.HasPrefix(string(s[1]), "diff ") {
+			want = exitDiffers
+		}
+		if code != want || errOut.Len() > 0 || out.String() != string(s[2]) {
 			t.Errorf("%s: exit %d: %s\nprints: %s\npage: %s", s[1], code, errOut.String(), out.String(), s[2])
 		}
 	}

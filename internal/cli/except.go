@@ -18,6 +18,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
 // exceptFlags are those of except.
@@ -104,7 +105,7 @@ var exceptionTypes = []string{string(v1alpha1.ExceptionExtend), string(v1alpha1.
 
 // except writes an exception, and with --apply creates it.
 func (s *session) except(ctx context.Context, c *cluster, name string, f *exceptFlags, out *output, now time.Time) error {
-	key := keyOf(name, c.namespace)
+	key := parseKey(name, c.namespace)
 	g, err := c.gate(ctx, name)
 	switch {
 	case err == nil:
@@ -142,14 +143,6 @@ func (s *session) except(ctx context.Context, c *cluster, name string, f *except
 		return nil
 	}
 	return s.excepted(ctx, c, e, f.dryRun == "server", now)
-}
-
-// keyOf reads name or namespace/name.
-func keyOf(name, namespace string) client.ObjectKey {
-	if namespace, short, ok := strings.Cut(strings.TrimPrefix(name, "gate/"), "/"); ok {
-		return client.ObjectKey{Namespace: namespace, Name: short}
-	}
-	return client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "gate/")}
 }
 
 // manifest prints an exception: as YAML unless another format is wanted.
@@ -218,7 +211,7 @@ func approvalsOf(g *v1alpha1.Gate) int {
 
 // leadOf refuses a lead time that the Gate cannot have.
 func leadOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.GateException, now time.Time) error {
-	return gate.ValidateLead(e, approved(g), append(slices.Clone(others), e), now).ToAggregate()
+	return gate.ValidateLead(e, preview.WithoutApprovals(g), append(slices.Clone(others), e), now).ToAggregate()
 }
 
 // excepted waits for what the controller says of an exception.

@@ -11,10 +11,11 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// frozen is a Gate that is closed by default, with a close period of a day from now.
-func frozen(mode v1alpha1.ManualOpen) *v1alpha1.Gate {
+// freezing is a Gate that is closed by default, with a close period of a day from now.
+func freezing(mode v1alpha1.ManualOpen) *v1alpha1.Gate {
 	from, until := metav1.NewTime(now), metav1.NewTime(now.AddDate(0, 0, 1))
 	return &v1alpha1.Gate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "production"},
@@ -28,7 +29,7 @@ func frozen(mode v1alpha1.ManualOpen) *v1alpha1.Gate {
 func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
-			g := frozen(v1alpha1.ManualOpenAllow)
+			g := freezing(v1alpha1.ManualOpenAllow)
 			if g.Spec.Default = byDefault; closes {
 				g.Spec.ClosePeriods = nil
 			}
@@ -43,7 +44,7 @@ func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
 			if doubts := doubtsOf(g, e, nil, now); len(doubts) > 0 {
 				t.Errorf("closes %t, a gate that is %s by default, %s: %q", closes, byDefault, e.Spec.Type, doubts)
 			}
-			e.CreationTimestamp = created
+			e.CreationTimestamp = preview.NotCreated
 			want := "opened"
 			if closes {
 				want = "closed"
@@ -81,7 +82,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := frozen(v1alpha1.ManualOpenAllow)
+			g := freezing(v1alpha1.ManualOpenAllow)
 			tc.change(g)
 			e, err := (&exceptFlags{lasts: "1h", name: "new"}).exception(client.ObjectKeyFromObject(g), g, now)
 			if err != nil {

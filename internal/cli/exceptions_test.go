@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
 // hotfix extends the gate of nights on Tuesday noon.
@@ -31,17 +33,17 @@ var tuesday = []string{"-o", "json", "--from", "2026-11-24T00:00:00Z", "--until"
 // opens returns when and why a gate is open, as "from-until Reason by".
 func opens(t *testing.T, out, gate string) (open []string) {
 	t.Helper()
-	var said report
+	var said preview.Report
 	if err := json.Unmarshal([]byte(out), &said); err != nil {
 		t.Fatalf("stdout has more than JSON: %v: %s", err, out)
 	}
-	i := slices.IndexFunc(said.Gates, func(l timeline) bool { return l.Gate == gate })
+	i := slices.IndexFunc(said.Gates, func(l preview.Timeline) bool { return l.Gate == gate })
 	if i < 0 {
 		t.Fatalf("no gate %s in %s", gate, out)
 	}
 	for _, i := range said.Gates[i].Intervals {
 		if i.State == "opened" {
-			open = append(open, fmt.Sprintf("%s-%s %s %s", i.From[11:16], i.Until[11:16], i.Reason, i.By))
+			open = append(open, fmt.Sprintf("%s-%s %s %s", i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.Reason, i.By))
 		}
 	}
 	return open

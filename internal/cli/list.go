@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
 func (s *session) listCommand() *cobra.Command {
@@ -25,10 +28,16 @@ func (s *session) listCommand() *cobra.Command {
   kubectl gate list -n flux-system
 
   # All that are not ready, in all namespaces
-  kubectl gate list -A --status-selector ready=false`,
+  kubectl gate list -A --status-selector ready=false
+
+  # The next two weeks as a picture
+  kubectl gate list --timeline --days 14`,
 	}
 	scopeFlags(cmd, &sc)
+	var watch bool
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print the row of a Gate again each time that it changes.")
 	out := newOutput(cmd)
+	days := newTimelineFlags(cmd, out)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.names = args
 		now, err := s.now()
@@ -39,6 +48,14 @@ func (s *session) listCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if watch && !out.isTable() {
+			return errors.New("--watch prints a table: leave -o out")
+		}
+		if days.wanted {
+			if printed, err := s.timeline(cmd.Context(), c, sc, timelineRange(now, days.days), out); printed || err != nil {
+				return err
+			}
+		}
 		if !out.isTable() {
 			gates, err := c.gates(cmd.Context(), sc)
 			if err != nil {
@@ -46,27 +63,39 @@ func (s *session) listCommand() *cobra.Command {
 			}
 			return out.gates(s.Out, gates)
 		}
-		var rows [][]string
-		add := func(g *v1alpha1.Gate) { rows = append(rows, s.gateRow(g, now, sc.all, out.isWide())) }
-		if len(args) > 0 {
-			gates, err := c.gates(cmd.Context(), sc)
-			if err != nil {
-				return err
-			}
-			for _, g := range gates {
-				add(g)
-			}
-		} else if err := c.eachGate(cmd.Context(), sc, add); err != nil {
+		rows, err := s.gateRows(cmd.Context(), c, sc, now, out.isWide())
+		if err != nil {
 			return err
 		}
 		if len(rows) == 0 {
 			fmt.Fprintln(s.ErrOut, noGates(c.namespace, sc.all))
-			return nil
 		}
-		slices.SortFunc(rows, slices.Compare[[]string])
-		return out.table(s.Out).print(gateHeaders(sc.all, out.isWide()), rows...)
+		table := out.table(s.Out)
+		if len(rows) > 0 || watch {
+			err = table.print(gateHeaders(sc.all, out.isWide()), rows...)
+		}
+		if err != nil || !watch {
+			return err
+		}
+		return s.watchGates(cmd.Context(), c, sc, table, rows)
 	}
 	return cmd
+}
+
+// gateRows returns the rows of the Gates of a scope, in their order.
+func (s *session) gateRows(ctx context.Context, c *cluster, sc scope, now time.Time, wide bool) (rows [][]string, err error) {
+	add := func(g *v1alpha1.Gate) { rows = append(rows, s.gateRow(g, now, sc.all, wide)) }
+	if len(sc.names) == 0 {
+		err = c.eachGate(ctx, sc, add)
+	} else {
+		var gates []*v1alpha1.Gate
+		gates, err = c.gates(ctx, sc)
+		for _, g := range gates {
+			add(g)
+		}
+	}
+	slices.SortFunc(rows, slices.Compare[[]string])
+	return rows, err
 }
 
 // scopeFlags adds the flags that choose Gates.
@@ -163,29 +192,7 @@ func reasonOf(g *v1alpha1.Gate) string {
 }
 
 // words puts a reason of the condition Opened, and what decided, into words.
-func words(reason, by string) string {
-	text, ok := reasonWords[reason]
-	if !ok {
-		text = reason
-	}
-	return strings.TrimSpace(text + " " + by)
-}
-
-var reasonWords = map[string]string{
-	v1alpha1.InvalidSpecReason:         "invalid spec",
-	v1alpha1.CloseRequestedReason:      "close request",
-	v1alpha1.ClosePeriodReason:         "close period",
-	v1alpha1.DependencyNotReadyReason:  "dependency not ready",
-	v1alpha1.OpenRequestedReason:       "open request",
-	v1alpha1.NotYetActiveReason:        "before notBefore",
-	v1alpha1.ExpiredReason:             "after notAfter",
-	v1alpha1.ExceptionAppliesReason:    "exception",
-	v1alpha1.WindowOpenReason:          "window",
-	v1alpha1.OutsideWindowsReason:      "outside windows",
-	v1alpha1.OutsideClosePeriodsReason: "outside close periods",
-	v1alpha1.DefaultReason:             "default",
-	v1alpha1.TimeUnknownReason:         "time unknown",
-}
+func words(reason, by string) string { return preview.Words(reason, by) }
 
 // heldOf says how many targets of a Gate are held, of how many.
 func heldOf(g *v1alpha1.Gate) string {

@@ -2,54 +2,35 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
-	"time"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
-	"github.com/fluxcd/gating-controller/internal/tz"
+	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/preview/files"
 )
 
-// defaultPreview is how far a preview looks if --until is not given.
-const defaultPreview = 30 * 24 * time.Hour
-
-// report is what a preview says of all Gates. Its JSON is a public format.
-type report struct {
-	TimeZoneData string     `json:"timeZoneData"`
-	Gates        []timeline `json:"gates"`
-}
-
-// timeline is the preview of one Gate.
-type timeline struct {
-	Gate      string     `json:"gate"`
-	Intervals []interval `json:"intervals"`
-}
-
-type interval struct {
-	From   string `json:"from"`
-	Until  string `json:"until"`
-	State  string `json:"state"`
-	Reason string `json:"reason"`
-	By     string `json:"by"`
+// previewFlags are those of preview.
+type previewFlags struct {
+	scope
+	files                      []string
+	from, until, output, state string
 }
 
 func (s *session) previewCommand() *cobra.Command {
-	var files []string
-	var from, until, output string
+	f := &previewFlags{}
 	cmd := &cobra.Command{
-		Use:   "preview -f FILE...",
-		Short: "Print when Gates in manifests will be open and closed, without a cluster",
-		Long: `Print when Gates in manifests will be open and closed, without a cluster.
+		Use:   "preview (-f FILE... | [NAME...])",
+		Short: "Print when Gates will be open and closed: those in manifests, without a cluster, or those of a cluster",
+		Long: `Print when Gates will be open and closed: those in manifests, without a cluster, or those of a cluster.
 
-GateExceptions count in all files of the manifests, as if they were approved.
-What is doubtful about them is said on standard error.`,
+With -f, GateExceptions count in all files of the manifests, as if they were approved. A folder is read with all in it; a folder with a
+kustomization is built, without a network and without plug-ins. Without -f, the requests and approvals of the cluster count.
+What is doubtful is said on standard error.`,
 		Example: `  # What the gates of a pull request do in December
   kubectl gate preview -f gates.yaml --from 2026-12-01T00:00:00Z --until 2027-01-01T00:00:00Z
 
@@ -57,141 +38,105 @@ What is doubtful about them is said on standard error.`,
   kubectl gate preview -f gates.yaml -o json
 
   # What an exception changes
-  kubectl gate preview -f gates.yaml -f exceptions.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			print, ok := printers[output]
-			if !ok {
-				return fmt.Errorf("unknown output %q, use table or json", output)
-			}
-			start, end, err := parseRange(from, until, s.clock.Now())
-			if err != nil {
-				return err
-			}
-			namespace := cmp.Or(*s.config.Namespace, "default")
-			timelines, warnings, err := preview(append(files, args...), cmd.InOrStdin(), namespace, start, end)
-			if err != nil {
-				return err
-			}
-			for _, warning := range warnings {
-				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
-			}
-			return print(cmd.OutOrStdout(), timelines)
-		},
+  kubectl gate preview -f gates.yaml -f exceptions.yaml
+
+  # What a gate of the cluster does in the next week, as a picture
+  kubectl gate preview production --until 7d -o svg > production.svg`,
+		RunE: func(cmd *cobra.Command, args []string) error { return s.preview(cmd.Context(), f, args) },
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "A file with manifests, - for standard input. Can be repeated; further files can follow as arguments.")
-	cmd.Flags().StringVar(&from, "from", "", "The first instant of the preview in RFC 3339. Defaults to now.")
-	cmd.Flags().StringVar(&until, "until", "", "The end of the preview in RFC 3339. Defaults to 30 days after --from.")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "The format: table or json.")
+	scopeFlags(cmd, &f.scope)
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
+	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
+	cmd.Flags().StringVar(&f.until, "until", "", "The end of the preview, in RFC 3339, such as \"friday 17:00\", or 7d, all from --from on. Defaults to 30 days after --from.")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "The format: table, json, ics for calendars, or svg for a picture.")
+	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
 	return cmd
 }
 
-func parseRange(from, until string, now time.Time) (start, end time.Time, err error) {
-	start = now.UTC().Truncate(time.Second)
-	if from != "" {
-		if start, err = time.Parse(time.RFC3339, from); err != nil {
-			return start, end, fmt.Errorf("--from must be a time in RFC 3339: %w", err)
-		}
+func (s *session) preview(ctx context.Context, f *previewFlags, args []string) error {
+	printer, err := f.printer()
+	if err != nil {
+		return err
 	}
-	end = start.Add(defaultPreview)
-	if until != "" {
-		if end, err = time.Parse(time.RFC3339, until); err != nil {
-			return start, end, fmt.Errorf("--until must be a time in RFC 3339: %w", err)
-		}
+	r, err := s.parseRange(f.from, f.until)
+	if err != nil {
+		return err
 	}
-	if !start.Before(end) {
-		return start, end, errors.New("--until must be later than --from")
+	set, err := s.previewed(ctx, f, args)
+	if err != nil {
+		return err
 	}
-	return start, end, nil
+	report, doubts, err := set.Preview(r)
+	if err != nil {
+		return err
+	}
+	s.warnAll(doubts)
+	return printer(s.Out, report, r)
 }
 
-// created is when an exception is created that no cluster has seen yet: later than
-// all that are there.
-var created = metav1.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
-
-// preview returns the timelines of the Gates in files, in their order there, and what
-// is doubtful about them.
-func preview(files []string, in io.Reader, namespace string, from, until time.Time) (timelines []timeline, warnings []fault, err error) {
-	if len(files) == 0 {
-		return nil, nil, errors.New("no files: name them with -f")
+// printer returns how a report is printed.
+func (f *previewFlags) printer() (func(io.Writer, *preview.Report, preview.Range) error, error) {
+	switch {
+	case f.state != "" && f.output != "ics":
+		return nil, fmt.Errorf("--state is for -o ics")
+	case !slices.Contains([]string{"", "opened", "closed"}, f.state):
+		return nil, fmt.Errorf("unknown state %q, use opened or closed", f.state)
 	}
-	l := &loader{namespace: namespace, seen: map[key]string{}}
-	for _, file := range files {
-		if err := l.load(file, in); err != nil {
-			return nil, nil, err
-		}
+	switch f.output {
+	case "table":
+		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w) }, nil
+	case "json":
+		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.JSON(w) }, nil
+	case "svg":
+		return func(w io.Writer, report *preview.Report, r preview.Range) error { return report.SVG(w, r) }, nil
+	case "ics":
+		return func(w io.Writer, report *preview.Report, r preview.Range) error { return report.ICS(w, r, f.state) }, nil
 	}
-	for _, e := range l.exceptions {
-		if e.CreationTimestamp.IsZero() {
-			e.CreationTimestamp = created
-		}
-	}
-	timelines = make([]timeline, 0, len(l.gates))
-	for _, g := range l.gates {
-		timelines = append(timelines, l.timeline(g, from, until))
-		l.leads(g, from)
-	}
-	if len(l.faults) > 0 {
-		return nil, nil, &invalidManifestError{faults: l.faults}
-	}
-	return timelines, l.doubts(from), nil
+	return nil, fmt.Errorf("unknown output %q, use table, json, ics or svg", f.output)
 }
 
-// leads notes the exceptions of a Gate whose lead cannot be had.
-func (l *loader) leads(g *v1alpha1.Gate, from time.Time) {
-	g = approved(g)
-	for _, e := range l.exceptions {
-		if !gate.IsOf(g, e) {
-			continue
+// previewed returns what is previewed: manifests if there are files, or else what a cluster has.
+func (s *session) previewed(ctx context.Context, f *previewFlags, args []string) (*preview.Set, error) {
+	if len(f.files) > 0 {
+		if f.all || f.selector != "" || f.statusOfReady != "" {
+			return nil, fmt.Errorf("-A, -l and --status-selector choose gates of a cluster, they are not for -f")
 		}
-		for _, err := range gate.ValidateLead(e, g, l.exceptions, from) {
-			l.faults = append(l.faults, l.doubt(v1alpha1.GateExceptionKind, e.Namespace, e.Name, err.Field, err.ErrorBody()))
-		}
+		return s.manifests(append(f.files, args...), cmp.Or(*s.config.Namespace, "default"))
 	}
-}
-
-// timeline previews a Gate as if it and its exceptions were applied at from.
-func (l *loader) timeline(g *v1alpha1.Gate, from, until time.Time) timeline {
-	name := g.Namespace + "/" + g.Name
-	t := timeline{Gate: name, Intervals: []interval{}}
-	for _, request := range gate.HandleRequests(g, from) {
-		if request.Err != nil {
-			l.faults = append(l.faults, fault{
-				file: l.seen[key{v1alpha1.GateKind, name}], object: name,
-				field: fmt.Sprintf("metadata.annotations[%s]", request.Annotation), cause: request.Err.Error(),
-			})
+	for _, arg := range args {
+		if arg == "-" || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
+			return nil, fmt.Errorf("%q is no name of a gate: files are named with -f", arg)
 		}
 	}
-	intervals, errs := gate.Intervals(approved(g), from, until, l.exceptions...)
-	if len(errs) > 0 {
-		return t // gate.Validate has noted them
+	c, err := s.cluster()
+	if err != nil {
+		return nil, err
 	}
-	for i := range intervals {
-		t.Intervals = append(t.Intervals, interval{
-			From: i.From.Format(time.RFC3339), Until: i.Until.Format(time.RFC3339),
-			State: i.State.String(), Reason: string(i.Reason), By: i.By,
-		})
+	f.names = args
+	gates, err := c.gates(ctx, f.scope)
+	if err != nil {
+		return nil, err
 	}
-	return t
+	if len(gates) == 0 {
+		fmt.Fprintln(s.ErrOut, noGates(c.namespace, f.all))
+	}
+	return s.setOf(ctx, c, gates), nil
 }
 
-var printers = map[string]func(io.Writer, []timeline) error{
-	"json":  printJSON,
-	"table": printTable,
-}
-
-func printJSON(w io.Writer, timelines []timeline) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(report{TimeZoneData: tz.Version(), Gates: timelines})
-}
-
-func printTable(w io.Writer, timelines []timeline) error {
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tBY")
-	for _, t := range timelines {
-		for _, i := range t.Intervals {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, i.From, i.Until, i.State, i.Reason, i.By)
+// manifests reads files and folders.
+func (s *session) manifests(paths []string, namespace string) (*preview.Set, error) {
+	set := preview.NewSet(namespace)
+	for _, path := range paths {
+		if err := files.Read(set, path, s.In); err != nil {
+			return nil, err
 		}
 	}
-	return table.Flush()
+	return set, nil
+}
+
+// warnAll says what is doubtful.
+func (s *session) warnAll(doubts []preview.Fault) {
+	for _, doubt := range doubts {
+		s.warn("%s", doubt)
+	}
 }

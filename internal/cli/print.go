@@ -44,12 +44,15 @@ func (o *output) isWide() bool { return *o.OutputFormat == "wide" }
 type table struct {
 	w         io.Writer
 	noHeaders bool
+	wide      bool
 	widths    []int
 	printed   bool
 }
 
 // table returns an empty table.
-func (o *output) table(w io.Writer) *table { return &table{w: w, noHeaders: o.noHeaders} }
+func (o *output) table(w io.Writer) *table {
+	return &table{w: w, noHeaders: o.noHeaders, wide: o.isWide()}
+}
 
 // print prints rows, and before the first ones the headers.
 func (t *table) print(headers []string, rows ...[]string) error {

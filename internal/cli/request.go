@@ -1,15 +1,16 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,8 @@ type requestFlags struct {
 	lasts, until, at, reason, dryRun string
 	wait                             bool
 	timeout                          time.Duration
+	// everything says that no names and no labels mean all Gates.
+	everything bool
 }
 
 // requestCommand returns a command that requests an action of Gates.
@@ -53,7 +56,7 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 // add adds the flags that all commands with requests have.
 func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "All Gates that have these labels, instead of names.")
-	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "With --selector: of all namespaces.")
+	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "Those of all namespaces, unless they are named.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or went on.")
@@ -67,6 +70,11 @@ type request struct {
 	at, until time.Time
 	planned   bool
 	reason    string
+	// lasts says that the person has said how long it lasts, not until when.
+	lasts bool
+	// takesBack says that it only ends the requests for the opposite action, which were words.
+	takesBack bool
+	words     string
 }
 
 // request reads the flags.
@@ -90,7 +98,7 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 		if err != nil {
 			return nil, fmt.Errorf("--for: %w", err)
 		}
-		r.until = r.at.Add(d)
+		r.until, r.lasts = r.at.Add(d), true
 	case f.until != "":
 		if r.until, err = parseWhen(f.until, now); err != nil {
 			return nil, fmt.Errorf("--until %q: %w", f.until, err)
@@ -99,11 +107,20 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 			return nil, fmt.Errorf("--until %q must be later than --at %q", f.until, f.at)
 		}
 	}
+	if r.at.Sub(now) > maxDistance || r.until.Sub(r.at) > maxDistance {
+		return nil, errors.New("a request begins and lasts at most 366 days from now")
+	}
 	return r, nil
 }
 
+// maxDistance is how far away the time of a request may be, and how long it may last; the controller refuses more.
+const maxDistance = 366 * 24 * time.Hour
+
 // value returns the value of the annotation.
 func (r *request) value() string {
+	if r.takesBack {
+		return gate.FormatRequest(r.at, &metav1.Duration{})
+	}
 	if r.until.IsZero() {
 		return gate.FormatRequest(r.at, nil)
 	}
@@ -122,13 +139,16 @@ func (r *request) of(g *v1alpha1.Gate) *request {
 	}
 	whole := *r
 	whole.at = second
+	if r.lasts {
+		whole.until = r.until.Add(second.Sub(r.at))
+	}
 	return &whole
 }
 
 // limited says that a Gate does not stay as long in a state as is asked, empty if it does.
 func (r *request) limited(g *v1alpha1.Gate) string {
 	window := g.Spec.Window
-	if window == nil || !r.until.IsZero() && r.until.Sub(r.at) <= window.Duration+time.Second {
+	if window == nil || r.takesBack || !r.until.IsZero() && r.until.Sub(r.at) <= window.Duration+time.Second {
 		return ""
 	}
 	return fmt.Sprintf(", which ends at %s: its spec.window is %s", formatTime(r.at.Add(window.Duration)), formatDuration(window.Duration))
@@ -136,7 +156,10 @@ func (r *request) limited(g *v1alpha1.Gate) string {
 
 // String says what is asked, with absolute times.
 func (r *request) String() string {
-	text := string(r.action)
+	if r.takesBack {
+		return "taking back " + r.words
+	}
+	text := "asking to " + string(r.action)
 	if r.planned {
 		text += " at " + formatTime(r.at)
 	}
@@ -166,28 +189,36 @@ func (s *session) request(ctx context.Context, f *requestFlags, ask asking) erro
 		return errors.New("no gate has these labels")
 	}
 	results := make([]result, len(gates))
-	by := c.whoAmI(ctx)
 	for i, g := range gates {
-		results[i] = s.ask(ctx, c, g, f, by, ask)
+		r, why := ask(g)
+		results[i] = result{gate: g}
+		if r == nil {
+			s.say("%s: %s", nameOfGate(g), why)
+			continue
+		}
+		results[i].request = r.of(g)
+		s.say("%s: %s%s", nameOfGate(g), results[i].request, r.limited(g))
 	}
+	c.askAll(ctx, results, f.dryRun == "server")
 	return s.conclude(ctx, c, f, results)
 }
 
 // check refuses flags that do not go together.
 func (f *requestFlags) check() error {
+	named, selected := len(f.names) > 0, f.selector != ""
 	switch {
-	case len(f.names) == 0 && f.selector == "":
-		return errors.New("name the gates, or choose them with --selector")
-	case len(f.names) > 0 && f.selector != "":
-		return errors.New("name the gates or choose them with --selector, not both")
-	case f.all && f.selector == "":
-		return errors.New("--all-namespaces needs --selector")
 	case !slices.Contains([]string{"none", "server"}, f.dryRun):
 		return fmt.Errorf("--dry-run=%s: use none or server", f.dryRun)
 	case f.wait && f.dryRun == "server":
 		return errors.New("--wait has nothing to wait for with --dry-run")
+	case named && selected:
+		return errors.New("name the gates or choose them with --selector, not both")
+	case named && f.all:
+		return errors.New("--all-namespaces is for --selector: write namespace/name for a gate of another namespace")
+	case f.everything, named, selected:
+		return nil
 	}
-	return nil
+	return errors.New("name the gates, or choose them with --selector")
 }
 
 // result is what became of a request.
@@ -198,21 +229,36 @@ type result struct {
 	err     error
 }
 
-// ask asks one Gate.
-func (s *session) ask(ctx context.Context, c *cluster, g *v1alpha1.Gate, f *requestFlags, by string, ask asking) result {
-	r, why := ask(g)
-	if r == nil {
-		s.say("%s: %s", nameOfGate(g), why)
-		return result{gate: g}
-	}
-	r = r.of(g)
-	s.say("%s: %s%s", nameOfGate(g), r, r.limited(g))
-	var opts []client.PatchOption
-	if f.dryRun == "server" {
+// asksAtOnce is how many Gates are asked at the same time: in an emergency there may be thousands.
+const asksAtOnce = 16
+
+// askAll asks all Gates, and notes what went wrong.
+func (c *cluster) askAll(ctx context.Context, results []result, dryRun bool) {
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
+	if dryRun {
 		opts = append(opts, client.DryRunAll)
 	}
-	err := c.Patch(ctx, g, client.RawPatch(types.MergePatchType, r.patch(by)), append(opts, client.FieldOwner("kubectl-gate"))...)
-	return result{g, r, asked{"patch", "gates", g.Namespace, g.Name, "gate-opener"}.explain(err)}
+	by := c.whoAmI(ctx)
+	var group errgroup.Group
+	group.SetLimit(asksAtOnce)
+	for i := range results {
+		if r := &results[i]; r.request != nil {
+			group.Go(func() error {
+				r.err = c.ask(ctx, r, by, opts)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // the results have the errors
+}
+
+// ask asks one Gate.
+func (c *cluster) ask(ctx context.Context, r *result, by string, opts []client.PatchOption) error {
+	err := c.Patch(ctx, r.gate, client.RawPatch(types.MergePatchType, r.request.patch(by)), opts...)
+	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
+		err = c.Patch(ctx, r.gate, client.RawPatch(types.MergePatchType, r.request.patch("")), opts...)
+	}
+	return asked{"patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener"}.explain(err)
 }
 
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
@@ -296,7 +342,7 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
 			return asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
 		}
-		if isHandled(r.gate, r.request) && !opensInAMoment(r, s.clock.Now()) {
+		if isHandled(r.gate, r.request) && !changesInAMoment(r, s.clock.Now()) {
 			break
 		}
 		if s.clock.Now().After(deadline) {
@@ -326,26 +372,32 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 	})
 }
 
-// opensInAMoment returns whether a Gate opens at the next whole second, as it was asked to.
-func opensInAMoment(r *result, now time.Time) bool {
-	next := r.gate.Status.NextTransition
-	return r.request.action == v1alpha1.RequestOpen && !r.request.planned && stateOf(r.gate) == string(v1alpha1.StateClosed) &&
+// changesInAMoment returns whether what was asked shows only at the next whole second: a Gate does not open before it, and what is taken
+// back counts until then.
+func changesInAMoment(r *result, now time.Time) bool {
+	g := r.gate
+	if r.request.takesBack {
+		return gate.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
+	}
+	next := g.Status.NextTransition
+	return r.request.action == v1alpha1.RequestOpen && !r.request.planned && stateOf(g) == string(v1alpha1.StateClosed) &&
 		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
 }
 
 // describe says in a line what a Gate is, why and until when.
 func (s *session) describe(g *v1alpha1.Gate, now time.Time) string {
-	text := fmt.Sprintf("is %s, %s", s.paintState(stateOf(g)), reasonOf(g))
+	text := fmt.Sprintf("%s, %s", s.paintState(stateOf(g)), reasonOf(g))
 	if next := g.Status.NextTransition; next != nil {
 		text += ", until " + formatTime(next.At.In(now.Location())) + " (" + formatDistance(next.At.Sub(now)) + ")"
 	}
-	return text + "; " + cmp.Or(heldOf(g), "-") + " held"
+	return text
 }
 
 // refusedWhy returns why the controller has refused a request, empty if it has not.
 func refusedWhy(g *v1alpha1.Gate, r *request) string {
 	for _, e := range g.Status.History {
-		if e.Action == r.action && e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at) {
+		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))
+		if e.Action == r.action && (unreadable || e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)) {
 			return e.Refused
 		}
 	}

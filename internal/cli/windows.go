@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
 // readWindows reads times of day on days of the week, such as mon-fri 22:00-05:00. Whether the times are some is left to
@@ -83,9 +84,9 @@ func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.Ga
 		doubts = append(doubts, "the gate is suspended, and no exception changes that")
 	}
 	e = e.DeepCopy()
-	e.CreationTimestamp = created
+	e.CreationTimestamp = preview.NotCreated
 	wanted, ok := wantedOf(e.Spec.Type, g.Spec.Default)
-	intervals, errs := gate.Intervals(approved(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
+	intervals, errs := gate.Intervals(preview.WithoutApprovals(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
 	switch {
 	case len(errs) > 0:
 		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error())

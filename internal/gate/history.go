@@ -48,9 +48,12 @@ func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryE
 	if !r.At.IsZero() {
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
-	if r.Err != nil {
+	switch end := windowEnd(r.At, g.Spec.Window, r.Window); {
+	case r.Err != nil:
 		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, oneLine(r.Err.Error(), maxRefused)
-	} else if end := windowEnd(r.At, g.Spec.Window, r.Window); !end.IsZero() {
+	case takesBack(r.Window):
+		e.Reason = v1alpha1.RequestTakenBackReason
+	case !end.IsZero():
 		e.Until = &metav1.Time{Time: end}
 	}
 	return e

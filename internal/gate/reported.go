@@ -46,3 +46,24 @@ func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 	}
 	return courseAt(g, now).deciding(schedule.Reason(opened.Reason))
 }
+
+// RequestsAt returns the accepted requests of a Gate that are in force at an instant, and those that are planned then. Their until is when
+// they end unless somebody ends them.
+func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
+	c := courseAt(g, now)
+	spans := c.closes
+	if c.open != nil {
+		spans = append(spans, c.open)
+	}
+	for _, s := range spans {
+		if s.lasts(now) {
+			keepEnd(&s.AcceptedRequest, s.end)
+			inForce = append(inForce, s.AcceptedRequest)
+		}
+	}
+	for _, r := range c.planned {
+		keepEnd(&r, c.endOf(&r))
+		planned = append(planned, r)
+	}
+	return inForce, planned
+}

@@ -57,7 +57,10 @@ type Request struct {
 // String says what is requested, when, by whom and why.
 func (r Request) String() string {
 	text := fmt.Sprintf("%s requested at %s", r.Action, rfc3339(r.At))
-	if r.Window != nil {
+	switch {
+	case takesBack(r.Window):
+		text = fmt.Sprintf("%s requests taken back at %s", opposite(r.Action), rfc3339(r.At))
+	case r.Window != nil:
 		text += " for " + r.Window.Duration.String()
 	}
 	if r.By != "" {
@@ -223,7 +226,14 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.Mi
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, AcceptedAt: at,
 		By: r.By, Reason: r.Reason, Source: r.source,
 	}
-	if r.At.After(now) && r.source != v1alpha1.SourceWebhook {
+	switch {
+	case takesBack(r.Window):
+		if err := c.takeBack(accepted, now); err != nil {
+			return err
+		}
+		memory.RequestedAt, memory.Window, memory.By = &accepted.RequestedAt, r.Window, r.By
+		return nil
+	case r.At.After(now) && r.source != v1alpha1.SourceWebhook:
 		return c.plan(accepted)
 	}
 	end := windowEnd(r.At, c.limit, r.Window)
@@ -283,7 +293,7 @@ func parseRequest(value string, memory *v1alpha1.RequestMemory, now time.Time) (
 	var window *metav1.Duration
 	if limited {
 		d, err := time.ParseDuration(duration)
-		if err != nil || d < minWindow || d > maxWindow {
+		if err != nil || d != 0 && d < minWindow || d > maxWindow {
 			return time.Time{}, nil, fmt.Errorf("must have a duration from 1s to 8784h (366 days) after the slash, as in %s/30m", rfc3339(now))
 		}
 		window = &metav1.Duration{Duration: d}

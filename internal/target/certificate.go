@@ -124,7 +124,7 @@ func observe(obj *Object) observed {
 // at the deadline.
 func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) Plan {
 	o := observe(obj)
-	held := state.held()
+	held := state.IsHeld()
 	plan := Plan{Lever: Lever(obj)}
 	lifetime := o.notAfter.Sub(o.notBefore)
 	deadline := o.notAfter.Add(-min(terms.Margin, lifetime/marginPart)).Truncate(time.Minute)

@@ -31,8 +31,8 @@ const (
 	Foreign
 )
 
-// held returns whether an object is held by us, or by the lock for us.
-func (s State) held() bool { return s == Held || s == Locked || s == Overridden }
+// IsHeld returns whether an object is held by us, or by the lock for us.
+func (s State) IsHeld() bool { return s == Held || s == Locked || s == Overridden }
 
 // Adapter is the way to hold objects of one kind.
 type Adapter interface {

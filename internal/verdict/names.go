@@ -28,12 +28,12 @@ func NamedBy(obj *unstructured.Unstructured) []string {
 // Gate.
 func Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return slices.Contains(NamedBy(obj), g.Namespace+"/"+g.Name) || slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
-		return names(ref, g.Namespace, obj)
+		return Names(ref, g.Namespace, obj)
 	})
 }
 
-// names returns whether a reference of a Gate in a namespace names an object.
-func names(ref v1alpha1.TargetReference, namespace string, obj *unstructured.Unstructured) bool {
+// Names returns whether a reference of a Gate in a namespace names an object.
+func Names(ref v1alpha1.TargetReference, namespace string, obj *unstructured.Unstructured) bool {
 	if cmp.Or(ref.Namespace, namespace) != obj.GetNamespace() || ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName() {
 		return false
 	}

@@ -25,12 +25,6 @@ type shown struct {
 }
 
 var allShown = []shown{
-	{"README.md", v1alpha1.GateKind, "production", `{default: closed}`, `
-conditions:
-- {type: Opened, status: "True", reason: OpenRequested, message: Gate open by request, lastTransitionTime: "2026-11-21T16:41:57Z"}
-- {type: Ready, status: "True", reason: Succeeded, message: 0 of 1 targets held, lastTransitionTime: "2026-11-21T16:41:57Z"}
-nextTransition: {at: "2026-11-21T17:41:57Z", state: closed, reason: OutsideWindows}
-targets: {total: 1, held: 0, foreign: 0, failed: 0}`, []string{"STATUS MESSAGE", "0 of 1 targets held Gate open by request"}},
 	{"docs/spec/v1alpha1/gates.md", v1alpha1.GateKind, "production", `{default: closed}`, `
 conditions:
 - {type: Opened, status: "False", reason: OutsideWindows, message: Gate closed, lastTransitionTime: "2026-11-23T16:41:57Z"}

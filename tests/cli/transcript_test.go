@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 var update = flag.Bool("update", false, "write what commands print into testdata, from where docs/cli.md has it")
@@ -18,8 +21,21 @@ func (w *world) shows(name string) {
 	path := filepath.Join("testdata", name+".txt")
 	want, err := os.ReadFile(path)
 	w.Must(err)
+	got := w.transcript(string(want))
+	if *update {
+		w.Must(os.WriteFile(path, []byte(got), 0o600))
+		return
+	}
+	if stable(got) != stable(string(want)) {
+		w.Errorf("%s: the commands print\n%s\nand the file has\n%s", path, got, want)
+	}
+}
+
+// transcript runs the commands of a text, each in a line that begins with "$ ", and returns them with what they print.
+func (w *world) transcript(text string) string {
+	w.Helper()
 	var got strings.Builder
-	for line := range strings.Lines(string(want)) {
+	for line := range strings.Lines(text) {
 		command, ok := strings.CutPrefix(line, "$ ")
 		if !ok {
 			continue
@@ -30,12 +46,32 @@ func (w *world) shows(name string) {
 		w.run(shell)
 		got.WriteString(line + strings.ReplaceAll(string(both), w.Namespace, "flux-system"))
 	}
-	if *update {
-		w.Must(os.WriteFile(path, []byte(got.String()), 0o600))
-		return
+	return got.String()
+}
+
+// page returns the blocks of a page of the docs in a language.
+func (w *world) page(path, language string) []string {
+	w.Helper()
+	page, err := os.ReadFile(filepath.Join(harness.Root(), path))
+	w.Must(err)
+	var blocks []string
+	for _, block := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		blocks = append(blocks, block[1])
 	}
-	if stable(got.String()) != stable(string(want)) {
-		w.Errorf("%s: the commands print\n%s\nand the file has\n%s", path, got.String(), want)
+	return blocks
+}
+
+func TestTheReadmeShowsHowToOpenAGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "gate.yaml")
+	w.Must(os.WriteFile(file, []byte(strings.ReplaceAll(w.page("README.md", "yaml")[0], "flux-system", w.Namespace)), 0o600))
+	_, err := w.Kubectl(w.Context(), "apply", "-f", file)
+	w.Must(err)
+	w.Decided(w.ReadGate("production"))
+	want := w.page("README.md", "console")[0]
+	if got := w.transcript(want); stable(got) != stable(want) {
+		t.Errorf("the commands print\n%s\nand the page has\n%s", got, want)
 	}
 }
 

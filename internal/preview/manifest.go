@@ -1,4 +1,4 @@
-package cli
+package preview
 
 import (
 	"bufio"
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -22,57 +21,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// fault is what is wrong in a manifest.
-type fault struct {
-	file, object, field, cause string
-}
-
-// String is the fault on one line.
-func (f fault) String() string {
-	s := f.file
-	for _, part := range []string{f.object, f.field, f.cause} {
-		if part != "" {
-			s += ": " + part
-		}
-	}
-	return s
-}
-
-// invalidManifestError has every fault of all files.
-type invalidManifestError struct {
-	faults []fault
-}
-
-func (e *invalidManifestError) Error() string {
-	return fmt.Sprintf("%d faults in the manifests", len(e.faults))
-}
-
-// loader collects Gates, their exceptions and faults from files.
-type loader struct {
-	namespace  string
-	gates      []*v1alpha1.Gate
-	exceptions []*v1alpha1.GateException
-	faults     []fault
-	// seen has the file of each object.
-	seen map[key]string
-}
-
-// key names an object of a kind.
-type key struct {
-	kind, name string
-}
-
-// load reads a file, or in if it is named "-". Objects of kinds that it does not
-// know are passed over. The error is that the file cannot be read.
-func (l *loader) load(file string, in io.Reader) error {
-	if file != "-" {
-		f, err := os.Open(file) //nolint:gosec // the user names the file
-		if err != nil {
-			return err
-		}
-		defer f.Close() //nolint:errcheck // it is only read
-		in = f
-	}
+// Read reads manifests, which are from a file of that name; it must have one. Objects of other kinds are passed over. The error is that
+// they cannot be read; Err has what is wrong with them.
+func (s *Set) Read(file string, in io.Reader) error {
 	reader := yaml.NewYAMLReader(bufio.NewReader(in))
 	for {
 		document, err := reader.Read()
@@ -83,15 +34,15 @@ func (l *loader) load(file string, in io.Reader) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		if len(bytes.TrimSpace(document)) > 0 {
-			l.document(file, document)
+			s.document(file, document)
 		}
 	}
 }
 
-func (l *loader) document(file string, document []byte) {
+func (s *Set) document(file string, document []byte) {
 	var decoded any
 	if err := sigsyaml.UnmarshalStrict(document, &decoded); err != nil {
-		l.faults = append(l.faults, fault{file: file, cause: strings.ReplaceAll(err.Error(), "\n", " ")})
+		s.faults = append(s.faults, Fault{File: file, Cause: strings.ReplaceAll(err.Error(), "\n", " ")})
 		return
 	}
 	content, ok := decoded.(map[string]any)
@@ -102,15 +53,15 @@ func (l *loader) document(file string, document []byte) {
 	if items, ok := content["items"].([]any); ok && strings.HasSuffix(obj.GetKind(), "List") {
 		for _, item := range items {
 			if fields, ok := item.(map[string]any); ok {
-				l.object(file, &unstructured.Unstructured{Object: fields})
+				s.object(file, &unstructured.Unstructured{Object: fields})
 			}
 		}
 		return
 	}
-	l.object(file, obj)
+	s.object(file, obj)
 }
 
-func (l *loader) object(file string, obj *unstructured.Unstructured) {
+func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	gvk := obj.GroupVersionKind()
 	kind, known := kinds[gvk.Kind]
 	if gvk.Group != v1alpha1.GroupVersion.Group || !known {
@@ -118,13 +69,13 @@ func (l *loader) object(file string, obj *unstructured.Unstructured) {
 	}
 	_, _, namespaceErr := unstructured.NestedString(obj.Object, "metadata", "namespace")
 	if obj.GetNamespace() == "" {
-		obj.SetNamespace(l.namespace)
+		obj.SetNamespace(s.namespace)
 	}
 	name := obj.GetNamespace() + "/" + obj.GetName()
 	fail := func(field, cause string) {
-		l.faults = append(l.faults, fault{file: file, object: name, field: field, cause: cause})
+		s.faults = append(s.faults, Fault{File: file, Object: name, Field: field, Cause: cause})
 	}
-	switch other, ok := l.seen[key{gvk.Kind, name}]; {
+	switch other, ok := s.seen[key{gvk.Kind, name}]; {
 	case gvk.Version != v1alpha1.GroupVersion.Version:
 		fail("apiVersion", fmt.Sprintf("%s is not supported, use %s", obj.GetAPIVersion(), v1alpha1.GroupVersion))
 		return
@@ -138,14 +89,14 @@ func (l *loader) object(file string, obj *unstructured.Unstructured) {
 		fail("metadata.name", "is in "+other+" already")
 		return
 	}
-	l.seen[key{gvk.Kind, name}] = file
+	s.seen[key{gvk.Kind, name}] = file
 
 	data, err := json.Marshal(obj.Object)
 	if err != nil {
 		fail("", err.Error())
 		return
 	}
-	if !kind.read(l, data, fail) {
+	if !kind.read(s, data, fail) {
 		undecodable(kind, obj.Object, fail)
 	}
 }
@@ -153,25 +104,25 @@ func (l *loader) object(file string, obj *unstructured.Unstructured) {
 // kind is how the objects of a kind are read.
 type kind struct {
 	noun string
-	// read adds an object to the loader and reports what is wrong with it. It returns
+	// read adds an object to the set and reports what is wrong with it. It returns
 	// false if the object cannot be decoded.
-	read func(l *loader, data []byte, fail func(field, cause string)) bool
+	read func(s *Set, data []byte, fail func(field, cause string)) bool
 	// decodes returns why an object cannot be decoded.
 	decodes func(data []byte) error
 }
 
 var kinds = map[string]kind{
 	v1alpha1.GateKind: kindOf("a gate", gate.Validate,
-		func(l *loader) *[]*v1alpha1.Gate { return &l.gates }),
+		func(s *Set) *[]*v1alpha1.Gate { return &s.gates }),
 	v1alpha1.GateExceptionKind: kindOf("an exception", gate.ValidateException,
-		func(l *loader) *[]*v1alpha1.GateException { return &l.exceptions }),
+		func(s *Set) *[]*v1alpha1.GateException { return &s.exceptions }),
 }
 
 // kindOf returns how objects of a type are validated and where they are kept.
-func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*loader) *[]*T) kind {
+func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*Set) *[]*T) kind {
 	return kind{
 		noun: noun,
-		read: func(l *loader, data []byte, fail func(field, cause string)) bool {
+		read: func(s *Set, data []byte, fail func(field, cause string)) bool {
 			obj := new(T)
 			unknown, err := kjson.UnmarshalStrict(data, obj)
 			if err != nil {
@@ -183,7 +134,7 @@ func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*lo
 			for _, err := range validate(obj) {
 				fail(err.Field, err.ErrorBody())
 			}
-			list := kept(l)
+			list := kept(s)
 			*list = append(*list, obj)
 			return true
 		},

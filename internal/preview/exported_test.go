@@ -1,4 +1,4 @@
-package cli
+package preview
 
 import (
 	"strings"
@@ -31,11 +31,15 @@ spec:
   windows: [{name: all, start: "00:00", end: "24:00"}]
 `
 	from := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
-	timelines, warnings, err := preview([]string{"-"}, strings.NewReader(manifests), "default", from, from.Add(time.Hour))
+	set := NewSet("default")
+	if err := set.Read("-", strings.NewReader(manifests)); err != nil {
+		t.Fatal(err)
+	}
+	report, doubts, err := set.Preview(Range{from, from.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state := timelines[0].Intervals[0].State; state != "opened" {
-		t.Errorf("preview says %s, warnings %v", state, warnings)
+	if state := report.Gates[0].Intervals[0].State; state != "opened" {
+		t.Errorf("preview says %s, doubts %v", state, doubts)
 	}
 }

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// diffFlags are those of diff.
+type diffFlags struct {
+	files, old             []string
+	from, output, selector string
+	days                   int
+	prune                  bool
+}
+
+func (s *session) diffCommand() *cobra.Command {
+	f := &diffFlags{}
+	cmd := &cobra.Command{
+		Use:   "diff -f FILE...",
+		Short: "Print what a change of manifests changes in the schedule of Gates",
+		Long: `Print what a change of manifests changes in the schedule of Gates: against the cluster, or with --old against other manifests, without a
+cluster.
+
+Against the cluster, Gates that no manifest has stay as they are, and all keep their requests. An exception that is the same in
+the cluster keeps its approvals, any other one of a manifest counts as if it were approved. What is doubtful is said on standard error.
+
+The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an error.`,
+		Example: `  # What a folder changes in the cluster in the next 30 days
+  kubectl gate diff -f clusters/production
+
+  # What a pull request changes, without a cluster
+  git worktree add ../main main
+  kubectl gate diff --old ../main/clusters/production -f clusters/production`,
+		RunE: func(cmd *cobra.Command, args []string) error { return s.diff(cmd.Context(), f, args) },
+	}
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
+	cmd.Flags().StringArrayVar(&f.old, "old", nil, "A file or folder with the manifests before the change, instead of the cluster. Can be repeated.")
+	cmd.Flags().StringVar(&f.from, "from", "", "The first instant that is compared, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
+	cmd.Flags().IntVar(&f.days, "days", 30, "How many days are compared, from 1 to 3660.")
+	cmd.Flags().BoolVar(&f.prune, "prune", false, "Take what no manifest has for deleted: in the namespaces of the manifests, as when Flux prunes it.")
+	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only what has these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "The format: table or json.")
+	return cmd
+}
+
+func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
+	r, err := s.diffRange(f)
+	if err != nil {
+		return err
+	}
+	before, after, err := s.diffed(ctx, f, args)
+	if err != nil {
+		return err
+	}
+	changes, doubts, err := preview.Diff(before, after, r)
+	if err != nil {
+		return err
+	}
+	s.warnAll(doubts)
+	print := changes.Table
+	if f.output == "json" {
+		print = changes.JSON
+	}
+	if err := print(s.Out); err != nil {
+		return err
+	}
+	if len(changes.Gates) > 0 {
+		return exitCode(exitDiffers)
+	}
+	return nil
+}
+
+// diffRange reads the flags that need nothing else, and returns what is compared.
+func (s *session) diffRange(f *diffFlags) (preview.Range, error) {
+	r, err := s.parseRange(f.from, "")
+	switch {
+	case err != nil:
+		return r, err
+	case !slices.Contains([]string{"table", "json"}, f.output):
+		return r, fmt.Errorf("unknown output %q, use table or json", f.output)
+	case len(f.files) == 0:
+		return r, errors.New("no files: name them with -f")
+	case f.days < 1 || f.days > 3660:
+		return r, fmt.Errorf("--days %d: use a number from 1 to 3660", f.days)
+	case f.prune && len(f.old) > 0:
+		return r, errors.New("--prune is for a cluster: with --old, what only the old manifests have is deleted anyway")
+	case f.selector != "" && !f.prune:
+		return r, errors.New("--selector needs --prune")
+	}
+	r.Until = r.From.Add(time.Duration(f.days) * 24 * time.Hour)
+	return r, nil
+}
+
+// diffed returns what is compared.
+func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (before, after *preview.Set, err error) {
+	paths := slices.Concat(f.files, args)
+	if len(f.old) > 0 {
+		namespace := cmp.Or(*s.config.Namespace, "default")
+		if before, err = s.manifests(f.old, namespace); err == nil {
+			after, err = s.manifests(paths, namespace)
+		}
+		return before, after, err
+	}
+	gone, err := f.gone()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := s.cluster()
+	if err != nil {
+		return nil, nil, err
+	}
+	manifests, err := s.manifests(paths, c.namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := manifests.Err(); err != nil {
+		return nil, nil, err
+	}
+	if before, err = c.comparedWith(ctx, manifests, gone); err != nil {
+		return nil, nil, err
+	}
+	return before, before.Without(func(obj metav1.Object) bool { return gone(obj) && !manifests.Has(obj) }).Applied(manifests), nil
+}
+
+// gone returns which objects of a cluster are deleted if no manifest has them.
+func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
+	selector, err := labels.Parse(f.selector)
+	if err != nil {
+		return nil, fmt.Errorf("--selector: %w", err)
+	}
+	return func(obj metav1.Object) bool { return f.prune && selector.Matches(labels.Set(obj.GetLabels())) }, nil
+}
+
+// comparedWith returns what a cluster has of the Gates in manifests, and of those that are deleted with them.
+func (c *cluster) comparedWith(ctx context.Context, manifests *preview.Set, gone func(metav1.Object) bool) (*preview.Set, error) {
+	names := manifests.Gates()
+	var namespaces []string
+	for _, name := range names {
+		namespace, _, _ := strings.Cut(name, "/")
+		namespaces = append(namespaces, namespace)
+	}
+	slices.Sort(namespaces)
+	namespaces = slices.Compact(namespaces)
+	exceptions, err := c.exceptions(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	compared := map[string]bool{}
+	for _, e := range exceptions {
+		if gone(e) && !manifests.Has(e) {
+			compared[e.Namespace+"/"+e.Spec.GateRef.Name] = true
+		}
+	}
+	var gates []*v1alpha1.Gate
+	for _, namespace := range namespaces {
+		in := *c
+		in.namespace = namespace
+		err := in.eachGate(ctx, scope{}, func(g *v1alpha1.Gate) {
+			if compared[nameOfGate(g)] || gone(g) || slices.Contains(names, nameOfGate(g)) {
+				compared[nameOfGate(g)] = true
+				gates = append(gates, g.DeepCopy())
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	exceptions = slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return !compared[e.Namespace+"/"+e.Spec.GateRef.Name] })
+	return preview.FromCluster(gates, exceptions), nil
+}

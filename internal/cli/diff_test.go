@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sides writes two files and returns their paths.
+func sides(t *testing.T, before, after string) (old, changed string) {
+	t.Helper()
+	dir := t.TempDir()
+	old, changed = filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")
+	for path, content := range map[string]string{old: before, changed: after} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return old, changed
+}
+
+func TestDiffOfManifestsNeedsNoCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	old, changed := sides(t, nights, strings.Replace(nights, "22:00", "23:00", 1))
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		out  string
+	}{
+		"a change": {[]string{"--old", old, "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER    BY
+flux-system/production   2026-11-21T21:00:00Z   2026-11-21T22:00:00Z   opened   closed   outside windows, was window nights
+`},
+		"no change": {[]string{"--old", old, "-f", old}, 0, "No gate changes its state from 2026-11-21T12:00:00Z until 2026-11-22T12:00:00Z.\n"},
+		"a gate that goes": {[]string{"--old", old, "-f", "-"}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER     BY
+flux-system/production   2026-11-21T12:00:00Z   2026-11-22T12:00:00Z   gate     no gate   -
+`},
+		"a gate that comes": {[]string{"--old", "-", "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE    AFTER      BY
+flux-system/production   2026-11-21T12:00:00Z   2026-11-22T12:00:00Z   no gate   new gate   -
+`},
+	} {
+		var out, errOut bytes.Buffer
+		code := run(append([]string{"diff", "--days", "1"}, tc.args...), strings.NewReader(""), &out, &errOut, now)
+		if code != tc.code || out.String() != tc.out || errOut.Len() > 0 {
+			t.Errorf("%s: exit %d: %s\n%s", name, code, out.String(), errOut.String())
+		}
+	}
+}
+
+func TestDiffRefusesWrongArguments(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	old, broken := sides(t, nights, strings.Replace(nights, "Europe/Oslo", "Nowhere", 1))
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no files":              {nil, "error: no files: name them with -f"},
+		"an unknown output":     {[]string{"-f", old, "-o", "yaml"}, `error: unknown output "yaml", use table or json`},
+		"no days":               {[]string{"-f", old, "--days", "0"}, "error: --days 0: use a number from 1 to 3660"},
+		"a from that is none":   {[]string{"-f", old, "--from", "soon"}, `error: --from must be a time, and "soon" is no time`},
+		"prune without cluster": {[]string{"-f", old, "--old", old, "--prune"}, "error: --prune is for a cluster"},
+		"labels without prune":  {[]string{"-f", old, "-l", "a=b"}, "error: --selector needs --prune"},
+		"labels that are none":  {[]string{"-f", old, "--prune", "-l", "a b"}, "error: --selector: "},
+		"a fault":               {[]string{"--old", old, "-f", broken}, broken + ": flux-system/production: spec.timeZone: "},
+		"a fault before":        {[]string{"--old", broken, "-f", old}, broken + ": flux-system/production: spec.timeZone: "},
+		"a file that is none":   {[]string{"--old", old, "-f", "missing"}, "error: stat missing: no such file or directory"},
+		"no cluster":            {[]string{"-f", old}, "error: no cluster: "},
+	} {
+		var out, errOut bytes.Buffer
+		code := run(append([]string{"diff"}, tc.args...), strings.NewReader(""), &out, &errOut, now)
+		if code != exitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), tc.want) || strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d: %s%s", name, code, out.String(), errOut.String())
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// historyItem is an entry of the history of a Gate. Its JSON is a public format.
+type historyItem struct {
+	// Namespace and Gate are where it happened.
+	Namespace string `json:"namespace"`
+	Gate      string `json:"gate"`
+
+	v1alpha1.HistoryEntry `json:",inline"`
+}
+
+func (s *session) historyCommand() *cobra.Command {
+	var sc scope
+	var since string
+	cmd := &cobra.Command{
+		Use:   "history [NAME...]",
+		Short: "Show who opened and closed Gates, when and why",
+		Long: `Show who opened and closed Gates, when and why, newest first.
+
+A Gate keeps its last 50 changes and requests. docs/history.md says how to keep them for years.`,
+		Example: `  # Of one Gate
+  kubectl gate history production
+
+  # For an auditor: all Gates, 30 days, as a table for other programs
+  kubectl gate history -A --since 30d -o csv`,
+	}
+	scopeFlags(cmd, &sc)
+	cmd.Flags().StringVar(&since, "since", "", "Only what happened since then: a duration such as 12h or 30d, or a time in RFC 3339.")
+	out := newOutput(cmd)
+	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, csv, json, yaml or another one of kubectl."
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		sc.names = args
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		from, err := parseSince(since, now)
+		if err != nil {
+			return err
+		}
+		c, err := s.cluster()
+		if err != nil {
+			return err
+		}
+		gates, err := c.gates(cmd.Context(), sc)
+		if err != nil {
+			return err
+		}
+		items := s.history(gates, from)
+		switch {
+		case *out.OutputFormat == "csv":
+			return writeCSV(s.Out, items, out.noHeaders)
+		case !out.isTable():
+			return out.reports(s.Out, "GateHistoryEntry", items)
+		case len(items) == 0:
+			fmt.Fprintln(s.ErrOut, "Nothing has happened.")
+			return nil
+		}
+		return s.historyTable(out, items, sc.all || len(gates) > 1, now)
+	}
+	return cmd
+}
+
+// parseSince returns the instant of --since, zero for the beginning.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := parseDuration(text); err == nil {
+		return now.Add(-d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("--since %q: write 12h, 30d or a time in RFC 3339", text)
+	}
+	return at, nil
+}
+
+// history returns what has happened to Gates since an instant, newest first, and warns of those that do not know.
+func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem {
+	items := []historyItem{}
+	for _, g := range gates {
+		entries := g.Status.History
+		for _, e := range entries {
+			if !e.At.Time.Before(from) {
+				items = append(items, historyItem{g.Namespace, g.Name, e})
+			}
+		}
+		if n := len(entries); !from.IsZero() && n > 0 && entries[n-1].At.After(from) && g.CreationTimestamp.Time.Before(from) {
+			s.warn("%s knows nothing from before %s: a gate keeps its last %d entries, see docs/history.md",
+				nameOfGate(g), entries[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxHistory)
+		}
+	}
+	slices.SortStableFunc(items, func(a, b historyItem) int { return b.At.Compare(a.At.Time) })
+	return items
+}
+
+var historyHeaders = []string{"WHEN", "WHAT", "WHY", "UNTIL", "ASKED BY", "REASON"}
+
+func (s *session) historyTable(out *output, items []historyItem, named bool, now time.Time) error {
+	headers := historyHeaders
+	if named {
+		headers = slices.Insert(slices.Clone(headers), 1, "GATE")
+	}
+	rows := make([][]string, len(items))
+	for i, item := range items {
+		if rows[i] = s.historyRow(item.HistoryEntry, now); named {
+			rows[i] = slices.Insert(rows[i], 1, item.Namespace+"/"+item.Gate)
+		}
+	}
+	return out.table(s.Out).print(headers, rows...)
+}
+
+// historyRow says what has happened, in the columns of historyHeaders.
+func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
+	const precise = "2006-01-02 15:04:05"
+	what, why, until := s.paintState(string(e.State)), words(e.Reason, e.By), "-"
+	if e.Until != nil {
+		until = e.Until.In(now.Location()).Format(precise)
+	}
+	if e.State == "" {
+		what, why = string(e.Action)+" requested", "-"
+	}
+	reason := e.RequestReason
+	switch {
+	case e.Refused != "":
+		what, reason = s.paint(yellow, string(e.Action)+" refused"), e.Refused
+	case e.Reason == v1alpha1.RequestTakenBackReason:
+		what = "reset"
+	}
+	return []string{e.At.In(now.Location()).Format(precise), what, why, until, orDash(e.RequestedBy), orDash(reason)}
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// writeCSV writes entries as RFC 4180 has it. Times are in UTC.
+func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
+	table := csv.NewWriter(w)
+	if !noHeaders {
+		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "by", "until", "action", "requestedAt", "requestedBy", "requestReason", "refused"})
+	}
+	for _, i := range items {
+		until, requestedAt := "", ""
+		if i.Until != nil {
+			until = i.Until.UTC().Format(time.RFC3339)
+		}
+		if i.RequestedAt != nil {
+			requestedAt = i.RequestedAt.UTC().Format(time.RFC3339Nano)
+		}
+		_ = table.Write([]string{
+			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.By, until,
+			string(i.Action), requestedAt, i.RequestedBy, i.RequestReason, i.Refused,
+		})
+	}
+	table.Flush()
+	return table.Error()
+}

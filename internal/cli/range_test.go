@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	testclock "k8s.io/utils/clock/testing"
+)
+
+func TestARangeIsReadAsPeopleWriteIt(t *testing.T) {
+	// It is Saturday, 13:00 in Oslo.
+	for _, tc := range []struct{ from, until, want string }{
+		{"", "", "2026-11-21T13:00:00+01:00 2026-12-21T13:00:00+01:00"},
+		{"2026-11-01T00:00:00Z", "", "2026-11-01T01:00:00+01:00 2026-12-01T01:00:00+01:00"},
+		{"2026-11-01T00:00:00z", "2026-11-02T00:00:00+02:00", "2026-11-01T01:00:00+01:00 2026-11-01T23:00:00+01:00"},
+		{"", "7d", "2026-11-21T13:00:00+01:00 2026-11-28T13:00:00+01:00"},
+		{"2026-12-24", "7d", "2026-12-24T00:00:00+01:00 2026-12-31T00:00:00+01:00"},
+		{"monday 08:00", "friday 17:00", "2026-11-23T08:00:00+01:00 2026-11-27T17:00:00+01:00"},
+		{"", "tomorrow 08:00", "2026-11-21T13:00:00+01:00 2026-11-22T08:00:00+01:00"},
+		{"2026-12-24", "tomorrow 08:00", "--until must be a time: with --from, "},
+		{"now", "", "--from must be a time, and \"now\" is no time"},
+		{"", "never", "--until must be a time, and \"never\" is no time"},
+		{"2026-12-24", "2026-12-24", "--until must be later than --from"},
+	} {
+		s := &session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: testclock.NewFakeClock(now), timeZone: "Europe/Oslo"}
+		r, err := s.parseRange(tc.from, tc.until)
+		got := r.From.Format(time.RFC3339) + " " + r.Until.Format(time.RFC3339)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%q until %q: %s, want %s", tc.from, tc.until, got, tc.want)
+		}
+	}
+}
+
+func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	for _, tc := range []struct{ args, want string }{
+		{"-o json --state opened", "error: --state is for -o ics"},
+		{"-o ics --state ajar", `error: unknown state "ajar", use opened or closed`},
+		{"-f - -A", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
+		{"-f - -l a=b", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
+		{"gates.yaml", `error: "gates.yaml" is no name of a gate: files are named with -f`},
+		{"production", "error: no cluster: "},
+	} {
+		var out, errOut bytes.Buffer
+		code := run(append([]string{"preview"}, strings.Fields(tc.args)...), strings.NewReader(nights), &out, &errOut, now)
+		if code != exitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), tc.want) || strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("%s: exit %d: %s%s", tc.args, code, out.String(), errOut.String())
+		}
+	}
+}
+
+func TestEveryFormatOfAPreviewHasTheGate(t *testing.T) {
+	for format, want := range map[string]string{
+		"table": "flux-system/production   2026-11-21T21:00:00Z", "json": `"gate": "flux-system/production"`,
+		"ics": "SUMMARY:production: opened (window nights)\r\n", "svg": "<title>flux-system/production is opened from Sat 2026-11-21 22:00 CET until ",
+	} {
+		code, out, errOut := execute(t, nights, "-o", format, "--timezone", "Europe/Oslo")
+		if code != 0 || errOut != "" || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d: %s%s", format, code, out, errOut)
+		}
+	}
+}

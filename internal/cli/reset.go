@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func (s *session) resetCommand() *cobra.Command {
+	f := &requestFlags{}
+	cmd := &cobra.Command{
+		Use:   "reset NAME...",
+		Short: "Take back what was requested of Gates, so that their schedule decides again",
+		Long: `Take back what was requested of Gates, so that their schedule decides again.
+
+What is in force is taken back, whoever asked for it: an open request by a request to close that lasts no time, close requests by one to
+open. So you need the permission for that. If nothing is in force, what is planned is taken back: an open request, or your own close
+requests.`,
+		Example: `  # The hotfix is out
+  kubectl gate reset production --reason "hotfix 1234 is out"`,
+	}
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.names = args
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		return s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, string) {
+			r := takeBack(g, now, f.reason)
+			if r == nil {
+				return nil, "has no request to take back"
+			}
+			return r, ""
+		})
+	}
+	return cmd
+}
+
+// takeBack returns the request that takes back what was requested of a Gate: what is in force, or else what is planned. It is nil if
+// there is nothing.
+func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
+	inForce, planned := gate.RequestsAt(g, now)
+	all, noun := inForce, "request"
+	if len(all) == 0 {
+		all, noun = planned, "planned request"
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	r := &request{action: v1alpha1.RequestClose, at: now.Truncate(time.Microsecond), reason: reason, takesBack: true}
+	if all[0].Action == v1alpha1.RequestClose {
+		r.action = v1alpha1.RequestOpen
+	}
+	var words []string
+	for _, a := range all {
+		if a.Action != all[0].Action {
+			continue
+		}
+		text := fmt.Sprintf("the %s %s of %s", a.Action, noun, cmp.Or(a.By, "somebody"))
+		if a.Reason != "" {
+			text += fmt.Sprintf(" (%s)", a.Reason)
+		}
+		words = append(words, text)
+	}
+	r.words = strings.Join(words, " and ")
+	return r
+}

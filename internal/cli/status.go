@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+func (s *session) statusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status NAME",
+		Short: "Show everything about one Gate on one screen",
+		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
+requests, exceptions, what became of its targets and which revision waits, failures, what it watches, and its last three entries of
+history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted.`,
+		Example: `  # What it is and why, what comes next, and what it holds
+  kubectl gate status production -n flux-system
+
+  # The Gate itself, for programs
+  kubectl gate status production -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one gate; kubectl gate list shows all")
+			}
+			return nil
+		},
+	}
+	out := newOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		c, err := s.cluster()
+		if err != nil {
+			return err
+		}
+		g, err := c.gate(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if !out.isTable() {
+			return out.gate(s, g)
+		}
+		screen, err := s.screen(cmd.Context(), c, g, now)
+		if err != nil {
+			return err
+		}
+		return screen.print(out)
+	}
+	return cmd
+}
+
+// gate prints a Gate itself for programs.
+func (o *output) gate(s *session, g *v1alpha1.Gate) error {
+	printer, err := o.ToPrinter()
+	if err != nil {
+		return err
+	}
+	g.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	g.ManagedFields = nil
+	return printer.PrintObj(g, s.Out)
+}
+
+// screen is all that status shows of a Gate.
+type screen struct {
+	*session
+	gate       *v1alpha1.Gate
+	exceptions []*v1alpha1.GateException
+	targets    []targetLine
+	now        time.Time
+}
+
+// targetLine is one target of a Gate.
+type targetLine struct {
+	explain.Waiting
+	state explain.State
+	// owners are those who have suspended it, if they are not Gates.
+	owners []explain.Owner
+}
+
+// screen reads what status shows. What the user may not read is left out, and said on standard error.
+func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
+	sc := &screen{session: s, gate: g, now: now}
+	list := &v1alpha1.GateExceptionList{}
+	if err := c.List(ctx, list, client.InNamespace(g.Namespace)); err != nil {
+		if err = (asked{"list", "gateexceptions", g.Namespace, "", "gate-viewer"}).explain(err); !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		s.warn("%s; the transitions are those without exceptions", err)
+	}
+	for i := range list.Items {
+		if gate.IsOf(g, &list.Items[i]) {
+			sc.exceptions = append(sc.exceptions, &list.Items[i])
+		}
+	}
+	o, err := s.objects(c)
+	if err != nil {
+		return nil, err
+	}
+	if sc.targets, err = o.targetsOf(ctx, g, now); err != nil {
+		return nil, err
+	}
+	if refusal := o.refusal(); refusal != "" {
+		s.warn("%s; targets of these kinds are only counted", refusal)
+	}
+	return sc, nil
+}
+
+// targetsOf returns the targets of a Gate that are not simply free: held ones first.
+func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time) ([]targetLine, error) {
+	kinds, err := o.installed()
+	if err != nil {
+		return nil, err
+	}
+	namespaces := []string{g.Namespace}
+	for _, ref := range g.Spec.Targets {
+		if ref.Namespace != "" && !slices.Contains(namespaces, ref.Namespace) {
+			namespaces = append(namespaces, ref.Namespace)
+		}
+	}
+	var held []*unstructured.Unstructured
+	var others []targetLine
+	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Now: now}
+	look := func(obj *unstructured.Unstructured) {
+		if !verdict.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
+			return
+		}
+		switch e := explain.Explain(obj, known); {
+		case e.State.IsHeld() && explain.IsHeld(obj):
+			held = append(held, obj.DeepCopy())
+		case e.State != explain.Free || e.Becomes != "":
+			w := explain.Wait(obj, nil, now)
+			others = append(others, targetLine{w, e.State, e.Owners})
+		}
+	}
+	for _, namespace := range namespaces {
+		for _, kind := range kinds {
+			if err := o.each(ctx, kind, namespace, "", look); err != nil {
+				return nil, err
+			}
+		}
+	}
+	all, err := o.waiting(ctx, held, false, now)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]targetLine, 0, len(all)+len(others))
+	for _, w := range all {
+		lines = append(lines, targetLine{w, explain.Held, nil})
+	}
+	slices.SortStableFunc(lines, func(a, b targetLine) int { return fresh(&b.Waiting) - fresh(&a.Waiting) })
+	slices.SortFunc(others, func(a, b targetLine) int { return a.Compare(&b.Waiting) })
+	return append(lines, others...), nil
+}
+
+// fresh is 1 if something new waits, so that this is listed first.
+func fresh(w *explain.Waiting) int {
+	if w.Reason == explain.NewRevision || w.Reason == explain.RenewalDue {
+		return 1
+	}
+	return 0
+}
+
+// transitions are the next changes of the state of a Gate.
+const transitions = 5
+
+// sightOfStatus is how far status looks ahead.
+const sightOfStatus = 366 * 24 * time.Hour
+
+// next returns the next transitions of the Gate, none if its spec is invalid.
+func (sc *screen) next() [][]string {
+	intervals, errs := gate.Intervals(sc.gate, sc.now, sc.now.Add(sightOfStatus), sc.exceptions...)
+	if len(errs) > 0 {
+		return nil
+	}
+	var rows [][]string
+	first := true
+	for i := range intervals {
+		if !first {
+			rows = append(rows, []string{formatUntil(i.From, sc.now), sc.paintState(i.State.String()), words(string(i.Reason), i.By)})
+		}
+		if first = false; len(rows) == transitions {
+			break
+		}
+	}
+	return rows
+}
+
+// requests returns the requests that are in force, and the planned ones.
+func (sc *screen) requests() [][]string {
+	var rows [][]string
+	add := func(r v1alpha1.AcceptedRequest, state string) {
+		until := "-"
+		if r.Until != nil {
+			until = formatUntil(r.Until.Time, sc.now)
+		}
+		rows = append(rows, []string{string(r.Action), state, formatUntil(r.RequestedAt.Time, sc.now), until, orDash(r.By), orDash(r.Reason)})
+	}
+	inForce, planned := gate.RequestsAt(sc.gate, sc.now)
+	for _, r := range inForce {
+		add(r, "in force")
+	}
+	for _, r := range planned {
+		add(r, "planned")
+	}
+	return rows
+}
+
+// counts says how many targets there are, by what became of them.
+func (sc *screen) counts() string {
+	t := sc.gate.Status.Targets
+	if t == nil {
+		return "not counted yet"
+	}
+	return fmt.Sprintf("%d in all: %d held, %d foreign, %d exempt, %d pending, %d failed", t.Total, t.Held, t.Foreign, t.Exempt, t.Pending, t.Failed)
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+)
+
+const (
+	// maxTargetLines is how many targets status lists.
+	maxTargetLines = 10
+	// maxHistoryLines is how many entries of the history status lists.
+	maxHistoryLines = 3
+)
+
+// section is a part of the screen: a title and a table. It is left out if it is empty.
+type section struct {
+	title   string
+	headers []string
+	rows    [][]string
+	// after is a line that follows the table.
+	after string
+}
+
+// print prints the screen.
+func (sc *screen) print(out *output) error {
+	sc.head()
+	for _, part := range []section{
+		{"Next", []string{"AT", "STATE", "WHY"}, sc.next(), sc.ifReady()},
+		{"Requests", []string{"ACTION", "STATE", "FROM", "UNTIL", "BY", "REASON"}, sc.requests(), ""},
+		{"Exceptions", []string{"NAME", "TYPE", "STATE", "FROM", "UNTIL"}, sc.exceptionRows(), ""},
+		sc.targetSection(out.isWide()),
+		{"Failures", []string{"KIND/NAME", "REASON", "SINCE", "MESSAGE"}, sc.failureRows(), ""},
+		{"Watch", []string{"KIND/NAME", "READY", "SINCE", "MESSAGE"}, sc.watchRows(), ""},
+		{"History", historyHeaders, sc.historyRows(), ""},
+	} {
+		if len(part.rows) == 0 && part.after == "" {
+			continue
+		}
+		sc.say("")
+		sc.say("%s", sc.paint(bold, part.title))
+		if len(part.rows) > 0 {
+			if err := out.table(sc.Out).print(part.headers, part.rows...); err != nil {
+				return err
+			}
+		}
+		if part.after != "" {
+			sc.say("%s", part.after)
+		}
+	}
+	return nil
+}
+
+// head says what the Gate is, and why.
+func (sc *screen) head() {
+	g := sc.gate
+	text := fmt.Sprintf("%s is %s", sc.paint(bold, "Gate "+nameOfGate(g)), sc.paintState(stateOf(g)))
+	if last := g.Status.LastTransition; last != nil {
+		text += " since " + formatUntil(last.At.Time, sc.now)
+	}
+	sc.say("%s: %s.", text, reasonOf(g))
+	if opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); opened != nil {
+		sc.say("%s.", strings.TrimSuffix(opened.Message, "."))
+	}
+	if ready := meta.FindStatusCondition(g.Status.Conditions, "Ready"); ready != nil && ready.Status != "True" {
+		sc.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
+	}
+	if g.Spec.Suspend {
+		sc.say("It has spec.suspend: nobody looks at it, and what it holds stays held.")
+	}
+	if r := g.Status.Release; r != nil && r.NextAt != nil {
+		sc.say("It releases its targets at a pace: %d of %d are released.", r.Released, r.Total)
+	}
+	if m := g.Status.Machines; m != nil {
+		sc.machines(m)
+	}
+}
+
+// machines says how far the refresh of the certificates of Machines has come.
+func (sc *screen) machines(m *v1alpha1.MachineStatus) {
+	switch {
+	case m.Stopped != nil:
+		sc.say("The refresh of Machines has stopped at %s: %s.", m.Stopped.Machine, strings.TrimSuffix(m.Stopped.Message, "."))
+	case m.Refreshing != "":
+		sc.say("The certificates of Machine %s are being refreshed, %d are due.", m.Refreshing, m.Due)
+	case m.Due > 0:
+		sc.say("%d Machines need new certificates.", m.Due)
+	}
+}
+
+// ifReady says on what the next transitions depend.
+func (sc *screen) ifReady() string {
+	if len(sc.gate.Spec.Watch) > 0 {
+		return "As long as all that it watches is ready."
+	}
+	return ""
+}
+
+func (sc *screen) exceptionRows() [][]string {
+	var rows [][]string
+	for _, e := range sc.gate.Status.Exceptions {
+		if e.State == v1alpha1.ExceptionExpired {
+			continue
+		}
+		rows = append(rows, []string{e.Name, string(e.Type), strings.ToLower(string(e.State)), formatUntil(e.ValidFrom.Time, sc.now), formatUntil(e.ValidUntil.Time, sc.now)})
+	}
+	return rows
+}
+
+func (sc *screen) targetSection(wide bool) section {
+	part := section{title: "Targets: " + sc.counts(), headers: []string{"KIND/NAME", "STATE", "REVISION", "WAITS", "SINCE"}}
+	for i := range sc.targets {
+		if i == maxTargetLines {
+			part.after = fmt.Sprintf("and %d more", len(sc.targets)-maxTargetLines)
+			break
+		}
+		t := &sc.targets[i]
+		name := t.Target.Kind + "/" + t.Target.Name
+		if t.Target.Namespace != sc.gate.Namespace {
+			name += " in " + t.Target.Namespace
+		}
+		row := []string{name, string(t.state), shortRevision(t.Revision, wide), "-", "-"}
+		switch {
+		case t.state.IsHeld():
+			row[3], row[4] = sc.paintWaits(&t.Waiting, wide), sinceWhen(&t.Waiting, sc.now)
+		case t.state == explain.Foreign && len(t.owners) > 0:
+			row[3], row[4] = "suspended by "+t.owners[0].Manager, whenOf(t.owners[0].At, sc.now)
+		}
+		part.rows = append(part.rows, row)
+	}
+	switch counts := sc.gate.Status.Targets; {
+	case len(part.rows) > 0:
+	case counts == nil || counts.Held == 0:
+		part.after = "None is held."
+	default:
+		part.after = "You may not see which."
+	}
+	return part
+}
+
+func (sc *screen) failureRows() [][]string {
+	var rows [][]string
+	for _, f := range sc.gate.Status.Failures {
+		rows = append(rows, []string{f.Kind + "/" + f.Name, f.Reason, formatUntil(f.At.Time, sc.now), f.Message})
+	}
+	return rows
+}
+
+func (sc *screen) watchRows() [][]string {
+	var rows [][]string
+	for _, w := range sc.gate.Status.Watch {
+		ready := sc.paint(green, "yes")
+		if !w.Ready {
+			ready = sc.paint(red, "no")
+		}
+		rows = append(rows, []string{w.Kind + "/" + w.Name, ready, formatUntil(w.Since.Time, sc.now), w.Message})
+	}
+	return rows
+}
+
+func (sc *screen) historyRows() [][]string {
+	var rows [][]string
+	for _, e := range sc.gate.Status.History[:min(maxHistoryLines, len(sc.gate.Status.History))] {
+		rows = append(rows, sc.historyRow(e, sc.now))
+	}
+	return rows
+}

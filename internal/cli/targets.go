@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// objects reads objects of kinds that Gates can hold. What somebody may not read is left out, and said once.
+type objects struct {
+	*cluster
+	mapper meta.RESTMapper
+	// refused are the resources that may not be listed, by namespace.
+	refused map[string][]string
+	// read is how many lists were read.
+	read int
+}
+
+// objects returns what reads objects of a cluster.
+func (s *session) objects(c *cluster) (*objects, error) {
+	mapper, err := s.config.ToRESTMapper()
+	if err != nil {
+		return nil, noCluster(err)
+	}
+	return &objects{cluster: c, mapper: mapper, refused: map[string][]string{}}, nil
+}
+
+// installed returns the kinds that Gates can hold and that the cluster has.
+func (o *objects) installed() ([]*meta.RESTMapping, error) {
+	var kinds []*meta.RESTMapping
+	for _, adapter := range target.All() {
+		mapping, err := o.mapper.RESTMapping(adapter.GroupKind())
+		switch {
+		case meta.IsNoMatchError(err):
+		case err != nil:
+			return nil, asked{"list", "API groups", "", "", "system:discovery"}.explain(err)
+		default:
+			kinds = append(kinds, mapping)
+		}
+	}
+	return kinds, nil
+}
+
+// each calls a function with each object of a kind in a namespace, a page at a time.
+func (o *objects) each(ctx context.Context, kind *meta.RESTMapping, namespace, selector string, do func(*unstructured.Unstructured)) error {
+	list := &unstructured.UnstructuredList{}
+	opts := &client.ListOptions{Namespace: namespace, Limit: 500, Raw: &metav1.ListOptions{LabelSelector: selector}}
+	for {
+		list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
+		err := o.List(ctx, list, opts)
+		resource := kind.Resource.GroupResource().String()
+		switch {
+		case apierrors.IsForbidden(err):
+			if !slices.Contains(o.refused[namespace], resource) {
+				o.refused[namespace] = append(o.refused[namespace], resource)
+			}
+			return nil
+		case meta.IsNoMatchError(err), isUnknownResource(err): // it was there when discovery was cached
+			return nil
+		case err != nil:
+			return asked{"list", resource, namespace, "", "view"}.explain(err)
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			o.read++
+			return nil
+		}
+		list = &unstructured.UnstructuredList{}
+	}
+}
+
+// refusal says in a line what may not be listed, empty if all may be.
+func (o *objects) refusal() string {
+	var parts []string
+	for namespace, resources := range o.refused {
+		where := fmt.Sprintf("in namespace %q", namespace)
+		if namespace == "" {
+			where = "in all namespaces"
+		}
+		parts = append(parts, strings.Join(resources, ", ")+" "+where)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return fmt.Sprintf("you may not list %s: that needs the verb \"list\", which the ClusterRole view has", strings.Join(parts, " and "))
+}
+
+// find returns the kind that somebody means by a kind, a resource or a short name, such as ks.
+func (o *objects) find(name string) (*meta.RESTMapping, error) {
+	versioned, resource := schema.ParseResourceArg(strings.ToLower(name))
+	wanted := []schema.GroupVersionResource{resource.WithVersion("")}
+	if versioned != nil {
+		wanted = append(wanted, *versioned)
+	}
+	var other schema.GroupVersionKind
+	for _, gvr := range wanted {
+		kinds, err := o.mapper.KindsFor(gvr)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, noCluster(err)
+		}
+		for _, gvk := range kinds {
+			if isGateable(gvk.GroupKind()) {
+				return o.mapper.RESTMapping(gvk.GroupKind())
+			}
+			other = gvk
+		}
+	}
+	if !other.Empty() {
+		return nil, fmt.Errorf("gates do not hold objects of kind %s, only of %s", other.Kind, gateable())
+	}
+	return nil, o.unknownKind(name)
+}
+
+func isGateable(kind schema.GroupKind) bool {
+	_, err := target.For(kind.WithVersion("v1").GroupVersion().String(), kind.Kind)
+	return err == nil
+}
+
+// gateable names the kinds that Gates can hold.
+func gateable() string { return strings.Join(kindNames(), ", ") }
+
+func kindNames() []string {
+	var names []string
+	for _, adapter := range target.All() {
+		names = append(names, adapter.GroupKind().Kind)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// unknownKind says that the cluster has no kind, and which one may be meant.
+func (o *objects) unknownKind(name string) error {
+	lower := strings.TrimSuffix(strings.ToLower(name), "s")
+	byLower := map[string]string{}
+	var names []string
+	for _, kind := range kindNames() {
+		byLower[strings.ToLower(kind)] = kind
+		names = append(names, strings.ToLower(kind))
+	}
+	if kind, ok := byLower[lower]; ok {
+		return fmt.Errorf("this cluster has no %s: its kind is not installed", kind)
+	}
+	if near := nearest(lower, names); near != "" {
+		return fmt.Errorf("this cluster has no kind %q; did you mean %q?", name, near)
+	}
+	return fmt.Errorf("this cluster has no kind %q; gates hold %s", name, gateable())
+}
+
+// get returns an object of a kind, with the nearest name in the error if there is none.
+func (o *objects) get(ctx context.Context, kind *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kind.GroupVersionKind)
+	err := o.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	if !apierrors.IsNotFound(err) || isUnknownResource(err) {
+		return obj, asked{"get", kind.Resource.GroupResource().String(), namespace, name, "view"}.explain(err)
+	}
+	text := fmt.Sprintf("there is no %s %q in namespace %q", kind.GroupVersionKind.Kind, name, namespace)
+	var names []string
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersionKind)
+	if err := o.List(ctx, list, client.InNamespace(namespace)); err == nil {
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	if near := nearest(name, names); near != "" {
+		return nil, fmt.Errorf("%s; did you mean %q?", text, near)
+	}
+	return nil, fmt.Errorf("%s; kubectl get %s -A shows all", text, kind.Resource.Resource)
+}

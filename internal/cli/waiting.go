@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/explain"
+)
+
+// heldIn returns the objects in a namespace that Gates hold, of all namespaces if it is empty. Each kind is listed once.
+func (o *objects) heldIn(ctx context.Context, namespace, selector string) ([]*unstructured.Unstructured, error) {
+	kinds, err := o.installed()
+	if err != nil {
+		return nil, err
+	}
+	var held []*unstructured.Unstructured
+	for _, kind := range kinds {
+		if err := o.each(ctx, kind, namespace, selector, func(obj *unstructured.Unstructured) {
+			if explain.IsHeld(obj) {
+				held = append(held, obj.DeepCopy())
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+// waiting returns what waits for each of some objects. Their sources are read with one list per kind and namespace, or with one per kind
+// if everywhere is true.
+func (o *objects) waiting(ctx context.Context, held []*unstructured.Unstructured, everywhere bool, now time.Time) ([]explain.Waiting, error) {
+	sources, err := o.sources(ctx, held, everywhere)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]explain.Waiting, 0, len(held))
+	for _, obj := range held {
+		var source *unstructured.Unstructured
+		if ref, ok := explain.SourceOf(obj); ok {
+			source = sources[keyOf(ref)]
+		}
+		all = append(all, explain.Wait(obj, source, now))
+	}
+	slices.SortFunc(all, func(a, b explain.Waiting) int { return a.Compare(&b) })
+	return all, nil
+}
+
+// keyOf returns a reference without the version.
+func keyOf(ref explain.Ref) explain.Ref {
+	ref.APIVersion = groupOf(ref)
+	return ref
+}
+
+func groupOf(ref explain.Ref) string {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return group
+}
+
+// sources returns the sources of objects by their keys.
+func (o *objects) sources(ctx context.Context, held []*unstructured.Unstructured, everywhere bool) (map[explain.Ref]*unstructured.Unstructured, error) {
+	type list struct {
+		kind      schema.GroupKind
+		namespace string
+	}
+	wanted, lists := map[explain.Ref]bool{}, []list{}
+	for _, obj := range held {
+		ref, ok := explain.SourceOf(obj)
+		if !ok {
+			continue
+		}
+		wanted[keyOf(ref)] = true
+		l := list{schema.GroupKind{Group: groupOf(ref), Kind: ref.Kind}, ref.Namespace}
+		if everywhere {
+			l.namespace = ""
+		}
+		if !slices.Contains(lists, l) {
+			lists = append(lists, l)
+		}
+	}
+	found := map[explain.Ref]*unstructured.Unstructured{}
+	for _, l := range lists {
+		mapping, err := o.mapper.RESTMapping(l.kind)
+		if meta.IsNoMatchError(err) {
+			continue
+		} else if err != nil {
+			return nil, noCluster(err)
+		}
+		if err := o.each(ctx, mapping, l.namespace, "", func(obj *unstructured.Unstructured) {
+			if key := keyOf(explain.RefOf(obj)); wanted[key] {
+				found[key] = obj.DeepCopy()
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// source returns the source of one object, nil if it has none, or if it does not exist or may not be read.
+func (o *objects) source(ctx context.Context, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	ref, ok := explain.SourceOf(obj)
+	if !ok {
+		return nil
+	}
+	mapping, err := o.mapper.RESTMapping(schema.GroupKind{Group: groupOf(ref), Kind: ref.Kind})
+	if err != nil {
+		return nil
+	}
+	source := &unstructured.Unstructured{}
+	source.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := o.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, source); err != nil {
+		return nil
+	}
+	return source
+}
+
+// waitsFor says what waits, in a column.
+func waitsFor(w *explain.Waiting, wide bool) string {
+	switch w.Reason {
+	case explain.NewRevision:
+		return shortRevision(w.Waits, wide)
+	case explain.NotFetched:
+		return "not fetched"
+	case explain.RenewalDue:
+		return "renewal"
+	case explain.SourceUnknown:
+		return "source unknown"
+	case explain.CertificatesExpire:
+		return "expiry"
+	case explain.NothingNew:
+	}
+	return "nothing new"
+}
+
+var digests = regexp.MustCompile(`\b((?:sha1|sha256|sha384|sha512|blake3):[0-9a-f]{8})[0-9a-f]+\b`)
+
+// shortRevision returns a revision as flux get shows it: with eight digits of a digest.
+func shortRevision(revision string, wide bool) string {
+	switch {
+	case revision == "":
+		return "-"
+	case wide:
+		return revision
+	}
+	return digests.ReplaceAllString(revision, "$1")
+}
+
+// sinceWhen says since when something waits, or when it will.
+func sinceWhen(w *explain.Waiting, now time.Time) string {
+	if w.Since == nil {
+		return "-"
+	}
+	return formatUntil(w.Since.Time, now)
+}
+
+// gatesOf names the Gates that hold an object as somebody in its namespace does.
+func gatesOf(w *explain.Waiting) string {
+	if len(w.Gates) == 0 {
+		return "-"
+	}
+	names := make([]string, len(w.Gates))
+	for i, g := range w.Gates {
+		names[i] = explain.Short(g, w.Target.Namespace)
+	}
+	return strings.Join(names, ",")
+}

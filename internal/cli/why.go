@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// targetExplanation is the kind of what why prints for programs.
+const targetExplanation = "TargetExplanation"
+
+func (s *session) whyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "why KIND/NAME",
+		Short: "Say why an object is held or not, and what would change that",
+		Long: `Say why an object is held or not, and what would change that.
+
+It names each Gate that governs the object, by which rule, since when and until when it is what it is, and who asked for that. The
+object is free, held, foreign (somebody else has suspended it), resumed (somebody has resumed it, and its Gates respect that), exempt (a
+Certificate that is not held although a Gate is closed), or overridden (held by the lock after somebody has resumed it). What would
+change that is a command: whether a request opens a closed Gate is tried in memory.
+
+With -o json, the only item is a TargetExplanation: target, state, becomes (what it is in a moment), summary, notes, gates (gate, state,
+rules, holds, reason, by, since, until, requestedBy, requestReason, message, suspended, hidden), owners (manager, at), remedies (command,
+effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates.`,
+		Example: `  # Short names work as well
+  kubectl gate why ks/apps -n flux-system
+
+  # A certificate, for programs
+  kubectl gate why certificate shop -o json`,
+		Args: cobra.ArbitraryArgs,
+	}
+	out := newOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		kind, name, err := kindAndName(args)
+		if err != nil {
+			return err
+		}
+		now, err := s.now()
+		if err != nil {
+			return err
+		}
+		e, err := s.why(cmd.Context(), kind, name, now)
+		if err != nil {
+			return err
+		}
+		switch {
+		case *out.OutputFormat == "name":
+			return out.list(s.Out, "v1", "List", []runtime.Object{nameOnly(e.Target)})
+		case !out.isTable():
+			return out.reports(s.Out, targetExplanation, []explain.Explanation{*e})
+		}
+		return s.printWhy(e, out, now)
+	}
+	return cmd
+}
+
+// kindAndName reads KIND/NAME, or KIND NAME.
+func kindAndName(args []string) (kind, name string, err error) {
+	if len(args) == 1 {
+		kind, name, _ = strings.Cut(args[0], "/")
+	} else if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+		kind, name = args[0], args[1]
+	}
+	if kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", errors.New("name one object, as KIND/NAME, such as kustomization/apps; its namespace is that of -n")
+	}
+	return kind, name, nil
+}
+
+// why explains an object. It says on standard error which Gates the user may not see.
+func (s *session) why(ctx context.Context, kind, name string, now time.Time) (*explain.Explanation, error) {
+	c, err := s.cluster()
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.objects(c)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := o.find(kind)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := o.get(ctx, mapping, c.namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	known, err := s.known(ctx, c, obj, now)
+	if err != nil {
+		return nil, err
+	}
+	e := explain.Explain(obj, *known)
+	if e.State.IsHeld() {
+		waits := explain.Wait(obj, o.source(ctx, obj), now)
+		e.Waiting = &waits
+	}
+	return &e, nil
+}
+
+// known reads the Gates that may govern an object: all, or those of its namespace and those that it names, if the user may not see more.
+func (s *session) known(ctx context.Context, c *cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Known, error) {
+	k := &explain.Known{Now: now, Command: s.name}
+	names := verdict.NamesOn(obj)
+	add := func(g *v1alpha1.Gate) {
+		if verdict.Governs(g, obj) || slices.Contains(names, nameOfGate(g)) {
+			k.Gates = append(k.Gates, g.DeepCopy()) // of ten thousand, the others are not kept
+		}
+	}
+	err := c.eachGate(ctx, scope{all: true}, add)
+	if apierrors.IsForbidden(err) {
+		k.Gates = nil
+		here := *c
+		here.namespace = obj.GetNamespace()
+		if err = here.eachGate(ctx, scope{}, add); err == nil {
+			k.Namespaces = []string{here.namespace}
+			err = c.named(ctx, obj, k)
+			s.warn("you may not list gates in all namespaces, only in %q: a gate of another namespace that governs the object is not shown", here.namespace)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// named reads the Gates of other namespaces whose names an object has.
+func (c *cluster) named(ctx context.Context, obj *unstructured.Unstructured, k *explain.Known) error {
+	for _, name := range verdict.NamesOn(obj) {
+		namespace, short, _ := strings.Cut(name, "/")
+		if slices.Contains(k.Namespaces, namespace) {
+			continue
+		}
+		g := &v1alpha1.Gate{}
+		switch err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: short}, g); {
+		case err == nil:
+			k.Gates = append(k.Gates, g)
+		case apierrors.IsNotFound(err):
+			k.Absent = append(k.Absent, name)
+		case !apierrors.IsForbidden(err):
+			return asked{"get", "gates", namespace, short, "gate-viewer"}.explain(err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/internal/explain"
+)
+
+// printWhy says for people why an object is what it is.
+func (s *session) printWhy(e *explain.Explanation, out *output, now time.Time) error {
+	s.say("%s", s.paintSummary(e))
+	for _, note := range e.Notes {
+		s.say("%s", note)
+	}
+	if line := waitingLine(e.Waiting, now); line != "" {
+		s.say("%s", line)
+	}
+	if len(e.Gates) > 0 {
+		s.say("")
+		headers := []string{"GATE", "STATE", "WHY", "SINCE", "UNTIL", "ASKED BY", "RULE"}
+		if out.isWide() {
+			headers = append(headers, "MESSAGE")
+		}
+		rows := make([][]string, len(e.Gates))
+		for i := range e.Gates {
+			rows[i] = s.whyRow(&e.Gates[i], e.Target.Namespace, now)
+			if out.isWide() {
+				rows[i] = append(rows[i], e.Gates[i].Message)
+			}
+		}
+		if err := out.table(s.Out).print(headers, rows...); err != nil {
+			return err
+		}
+	}
+	s.printRemedies(e)
+	return nil
+}
+
+// paintSummary returns the summary with the object in bold.
+func (s *session) paintSummary(e *explain.Explanation) string {
+	name := e.Target.String()
+	return strings.Replace(e.Summary, name, s.paint(bold, name), 1)
+}
+
+// waitingLine says what waits, empty if nothing is known to.
+func waitingLine(w *explain.Waiting, now time.Time) string {
+	if w == nil {
+		return ""
+	}
+	since := ""
+	if w.Since != nil {
+		since = " since " + formatUntil(w.Since.Time, now)
+	}
+	switch w.Reason {
+	case explain.NewRevision:
+		if w.Revision == "" {
+			return fmt.Sprintf("Revision %s waits%s. None is in effect.", shortRevision(w.Waits, false), since)
+		}
+		return fmt.Sprintf("Revision %s waits%s. Revision %s is in effect.", shortRevision(w.Waits, false), since, shortRevision(w.Revision, false))
+	case explain.NothingNew:
+		if w.Revision != "" && w.Source != nil {
+			return fmt.Sprintf("Nothing new waits: revision %s is in effect.", shortRevision(w.Revision, false))
+		}
+	case explain.NotFetched:
+		return "It is not fetched while it is held, so nobody knows what is new."
+	case explain.RenewalDue:
+		return fmt.Sprintf("Its renewal waits%s.", since)
+	case explain.CertificatesExpire:
+		return strings.Replace("They expire"+since+".", " since", " at", 1)
+	case explain.SourceUnknown:
+		return "Nobody knows what waits: its source does not exist, has no artifact, or you may not see it."
+	}
+	return ""
+}
+
+// whyRow says what a Gate is for an object, in the columns of printWhy.
+func (s *session) whyRow(g *explain.Gate, namespace string, now time.Time) []string {
+	row := []string{explain.Short(g.Gate, namespace), s.paintState(string(g.State)), "-", whenOf(g.Since, now), whenOf(g.Until, now), "-", "-"}
+	switch {
+	case g.Reason != "":
+		row[2] = words(g.Reason, g.By)
+	case g.State == explain.Missing:
+		row[2] = "does not exist"
+	case g.State == explain.Denied:
+		row[2] = "must not be named"
+	}
+	if g.Suspended {
+		row[2] += ", suspended"
+	}
+	if g.RequestedBy != "" {
+		row[5] = g.RequestedBy
+	}
+	if g.RequestReason != "" {
+		row[5] += ": " + g.RequestReason
+	}
+	switch {
+	case len(g.Rules) > 0:
+		row[6] = strings.Join(g.Rules, "; ")
+	case g.Holds:
+		row[6] = "no rule any more"
+	}
+	return row
+}
+
+// whenOf is an instant as people read it, if it is known.
+func whenOf(at *metav1.Time, now time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return formatUntil(at.Time, now)
+}
+
+// printRemedies prints the commands that would change what an object is, one per line, to be copied.
+func (s *session) printRemedies(e *explain.Explanation) {
+	if len(e.Remedies) == 0 {
+		return
+	}
+	s.say("")
+	switch {
+	case len(e.Remedies) > 1:
+		s.say("To change that, all of these:")
+	default:
+		s.say("To change that:")
+	}
+	for _, r := range e.Remedies {
+		s.say("  %s", s.paint(bold, r.Command))
+		s.say("      %s.", r.Effect)
+	}
+}

@@ -1,0 +1,246 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// Known is what somebody knows of a cluster.
+type Known struct {
+	// Gates that somebody may see.
+	Gates []*v1alpha1.Gate
+	// Namespaces are those whose Gates are all in Gates, nil if that is all namespaces.
+	Namespaces []string
+	// Absent are Gates of other namespaces that are known not to exist, as namespace/name.
+	Absent []string
+	// Now is the instant.
+	Now time.Time
+	// Command is how the plug-in is called, such as kubectl gate.
+	Command string
+}
+
+// State is what an object is.
+type State string
+
+// The states of an object.
+const (
+	// Free means that nothing keeps the object from being reconciled.
+	Free State = "free"
+	// Held means that Gates hold the object.
+	Held State = "held"
+	// Overridden means that Gates hold the object, that somebody has resumed it, and that the lock has put the hold back.
+	Overridden State = "overridden"
+	// Foreign means that somebody else has suspended the object. Gates leave it alone.
+	Foreign State = "foreign"
+	// Resumed means that somebody has resumed the object, and that its closed Gates respect that.
+	Resumed State = "resumed"
+	// Exempt means that the object is not held although a Gate is closed.
+	Exempt State = "exempt"
+)
+
+// IsHeld returns whether Gates hold the object.
+func (s State) IsHeld() bool { return s == Held || s == Overridden }
+
+// Ref names an object.
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+}
+
+// String returns the kind, the namespace and the name.
+func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+// RefOf returns the name of an object.
+func RefOf(obj *unstructured.Unstructured) Ref {
+	return Ref{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}
+}
+
+// Metadata has the name of the object that something is about, as every object of Kubernetes has it.
+type Metadata struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Explanation says what an object is, why, and what would change that.
+type Explanation struct {
+	Metadata Metadata `json:"metadata"`
+	Target   Ref      `json:"target"`
+	State    State    `json:"state"`
+	// Becomes is what the object is in a moment, or when its turn comes. Empty if it stays what it is.
+	Becomes State `json:"becomes,omitempty"`
+	// Summary says in a sentence what the object is. Notes say what else somebody should know.
+	Summary string   `json:"summary"`
+	Notes   []string `json:"notes,omitempty"`
+	// Gates are those that govern the object, and those whose names are on it, by name.
+	Gates []Gate `json:"gates"`
+	// Owners are the field managers of others who own what holds the object, with spec.suspend for example.
+	Owners []Owner `json:"owners,omitempty"`
+	// Remedies are what would change the state, each needed: a held object needs all of its Gates to open.
+	Remedies []Remedy `json:"remedies,omitempty"`
+	// Waiting is what waits while the object is held. Missing if nobody has asked.
+	Waiting *Waiting `json:"waiting,omitempty"`
+	// Incomplete says that Gates that govern the object may be missing, because somebody may not see the Gates of all namespaces.
+	Incomplete bool `json:"incomplete,omitempty"`
+}
+
+// Owner is a field manager that owns what holds an object.
+type Owner struct {
+	Manager string `json:"manager"`
+	// At is when the manager last wrote. Missing if unknown.
+	At *metav1.Time `json:"at,omitempty"`
+}
+
+// Remedy is a command that changes what an object is.
+type Remedy struct {
+	Command string `json:"command"`
+	// Effect says what the command does, and what else is needed.
+	Effect string `json:"effect"`
+}
+
+// Explain says why an object is what it is. The object is as the API server has it, with its managed fields.
+func Explain(obj *unstructured.Unstructured, k Known) Explanation {
+	t := &target.Object{Unstructured: *obj.DeepCopy()}
+	target.Trim(&t.Unstructured, verdict.Us)
+	gates := k.about(t)
+	r := verdict.Rule(t, gates, definitionOf(t), k.Now)
+	e := Explanation{
+		Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), State: stateOf(r), Gates: []Gate{}, Incomplete: k.Namespaces != nil,
+	}
+	for _, o := range target.OtherOwners(&t.Unstructured, verdict.Us) {
+		e.Owners = append(e.Owners, Owner{o.Manager, timeOf(o.At)})
+	}
+	if t.GroupVersionKind().GroupKind() == target.Machine {
+		e.State = machineState(gates)
+	} else {
+		e.Becomes = becomes(e.State, r)
+	}
+	for _, g := range gates {
+		holds := slices.ContainsFunc(r.Verdict.Holders, func(h verdict.Gate) bool { return h.Name == g.Name })
+		e.Gates = append(e.Gates, k.gate(g, t, holds && e.State != Foreign && e.State != Resumed))
+	}
+	k.summarize(&e, r)
+	k.remedy(&e, r)
+	return e
+}
+
+// about returns the Gates that have to do with an object, by name.
+func (k Known) about(t *target.Object) []verdict.Gate {
+	var gates []verdict.Gate
+	known := map[string]bool{}
+	for _, g := range k.Gates {
+		known[g.Namespace+"/"+g.Name] = true
+		if about, ok := verdict.About(g, &t.Unstructured, reachOf(g, t), k.Now); ok {
+			gates = append(gates, about)
+		}
+	}
+	for _, name := range verdict.NamesOn(&t.Unstructured) {
+		if !known[name] {
+			gates = append(gates, k.without(name, t))
+		}
+	}
+	slices.SortFunc(gates, func(a, b verdict.Gate) int { return strings.Compare(a.Name, b.Name) })
+	return gates
+}
+
+// without returns what follows from the name of a Gate that nobody has shown.
+func (k Known) without(name string, t *target.Object) verdict.Gate {
+	namespace, _, _ := strings.Cut(name, "/")
+	named := slices.Contains(verdict.NamedBy(&t.Unstructured), name)
+	switch {
+	case k.Namespaces != nil && !slices.Contains(k.Namespaces, namespace) && !slices.Contains(k.Absent, name):
+		return verdict.Gate{Name: name, Stand: verdict.Elsewhere}
+	case !named:
+		return verdict.Gate{Name: name, Stand: verdict.Open}
+	case namespace != t.GetNamespace() && isDenied(t):
+		return verdict.Gate{Name: name, Stand: verdict.Denied}
+	}
+	return verdict.Gate{Name: name, Stand: verdict.Missing}
+}
+
+// reachOf returns what may refer to what. Only the controller knows its flags: what it says about the object and in the status of
+// the Gate tells.
+func reachOf(g *v1alpha1.Gate, t *target.Object) verdict.Reaches {
+	return func(from, to string) bool {
+		switch {
+		case from == to:
+			return true
+		case from == t.GetNamespace():
+			return !isDenied(t)
+		}
+		return !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+			return f.Reason == v1alpha1.AccessDeniedReason && f.Namespace == to
+		})
+	}
+}
+
+func isDenied(t *target.Object) bool {
+	approved := verdict.ApprovedOf(t)
+	return approved != nil && approved.Reason == v1alpha1.AccessDeniedReason
+}
+
+// definitionOf returns what the conditions of a Certificate say about the release of cert-manager.
+func definitionOf(t *target.Object) target.Definition {
+	approved := verdict.ApprovedOf(t)
+	unsupported := approved != nil && approved.Reason == v1alpha1.UnsupportedVersionReason
+	return target.Definition{Spec: map[string]bool{"renewal": !unsupported}}
+}
+
+// stateOf returns what an object is at present.
+func stateOf(r verdict.Ruling) State {
+	switch r.Observed.State {
+	case target.Foreign:
+		return Foreign
+	case target.Overridden:
+		return Overridden
+	case target.Held, target.Locked:
+		return Held
+	case target.Free:
+	}
+	switch r.Step.Outcome {
+	case verdict.Resumed:
+		return Resumed
+	case verdict.Exempt:
+		return Exempt
+	case verdict.Free, verdict.Held, verdict.Foreign:
+	}
+	return Free
+}
+
+// machineState returns what a Machine is: its certificates are not refreshed while a Gate is closed.
+func machineState(gates []verdict.Gate) State {
+	if slices.ContainsFunc(gates, func(g verdict.Gate) bool { return g.Governs && !g.LetsActivate() }) {
+		return Held
+	}
+	return Free
+}
+
+// becomes returns what an object is after the step that follows.
+func becomes(is State, r verdict.Ruling) State {
+	switch {
+	case is.IsHeld() && r.Step.Outcome == verdict.Exempt:
+		return Exempt
+	case is.IsHeld() && r.LetsGo():
+		return Free
+	case is == Free && r.Step.Outcome == verdict.Held:
+		return Held
+	}
+	return ""
+}
+
+func timeOf(at time.Time) *metav1.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: at}
+}

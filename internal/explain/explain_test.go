@@ -1,0 +1,217 @@
+package explain_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+)
+
+func TestExplainSaysWhatAnObjectIs(t *testing.T) {
+	respecting := func(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyRespect }
+	deleting := func(g *v1alpha1.Gate) { g.DeletionTimestamp = &g.Status.LastTransition.At }
+	paced := func(g *v1alpha1.Gate) {
+		g.Status.Release = &v1alpha1.ReleaseStatus{Total: 10, Released: 3, NextAt: &g.Status.Requests[0].RequestedAt}
+	}
+	for _, tc := range []struct {
+		name    string
+		obj     *unstructured.Unstructured
+		known   explain.Known
+		state   explain.State
+		becomes explain.State
+		// says is all that is said.
+		says string
+	}{
+		{
+			"nothing governs it", kustomization(), in(closed("other", targets())), explain.Free, "",
+			"No gate governs Kustomization shop/apps.",
+		},
+		{
+			"a closed gate holds it", kustomization(heldBy("shop/production")), in(closed("production")), explain.Held, "",
+			"Kustomization shop/apps is held by gate production.",
+		},
+		{
+			"two closed gates hold it", kustomization(heldBy("shop/a,shop/b")), in(closed("b"), closed("a"), opened("c")), explain.Held, "",
+			"Kustomization shop/apps is held by gates a, b.",
+		},
+		{
+			"its gate is open", kustomization(), in(opened("production")), explain.Free, "",
+			"Kustomization shop/apps is not held: gate production is open.",
+		},
+		{
+			"its gate has just closed", kustomization(), in(closed("production")), explain.Free, explain.Held,
+			"Kustomization shop/apps is not held yet, although gate production is closed. The controller holds it in a moment. If it does not, it is not running.",
+		},
+		{
+			"its gate has just opened", kustomization(heldBy("shop/production")), in(opened("production")), explain.Held, explain.Free,
+			"Kustomization shop/apps is still held, although gate production is open. Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running.",
+		},
+		{
+			"its gate no longer governs it", kustomization(heldBy("shop/production")), in(closed("production", targets())), explain.Held, explain.Free,
+			"Kustomization shop/apps is held by no gate that is still there. Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running.",
+		},
+		{
+			"it waits for its turn", kustomization(heldBy("shop/production")), in(opened("production", requestedClose, because("Default", ""), paced)), explain.Held, explain.Free,
+			"Kustomization shop/apps is still held, although gate production is open. It is released when it has its turn: gate shop/production has released 3 of 10.",
+		},
+		{
+			"somebody has suspended it", kustomization(suspendedBy("flux")), in(opened("production")), explain.Foreign, "",
+			"Kustomization shop/apps is suspended by flux. Gates leave it alone.",
+		},
+		{
+			"somebody has suspended it and its gate is closed", kustomization(suspendedBy("flux")), in(closed("production")), explain.Foreign, "",
+			"Kustomization shop/apps is suspended by flux. Gates leave it alone. If it is resumed now, it is held: gate production is closed.",
+		},
+		{
+			"it is held and suspended", kustomization(heldBy("shop/production"), suspendedBy("kustomize-controller")), in(closed("production")), explain.Held, "",
+			"Kustomization shop/apps is held by gate production. It is also suspended by kustomize-controller, and stays so when the gates open.",
+		},
+		{
+			"somebody has resumed it and that is respected", kustomization(named("shop/production", ""), approved("True", v1alpha1.ResumedReason)), in(closed("production", respecting)), explain.Resumed, "",
+			"Kustomization shop/apps was resumed by hand. Gate production respects that until it closes again.",
+		},
+		{
+			"the lock has put the hold back", kustomization(set(true, "spec", "suspend"), named("shop/production", "")), in(closed("production")), explain.Overridden, "",
+			"Kustomization shop/apps is held by gate production. Somebody has resumed it, and the lock has put the hold back.",
+		},
+		{
+			"it names a gate that does not exist", kustomization(annotated(v1alpha1.GatesAnnotation, "qa"), heldBy("shop/qa")), in(), explain.Held, "",
+			"Kustomization shop/apps is held by gate qa. Held because gate 'shop/qa' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates.",
+		},
+		{
+			"it names a gate that is being deleted", kustomization(annotated(v1alpha1.GatesAnnotation, "qa"), heldBy("shop/qa")), in(closed("qa", deleting)), explain.Held, "",
+			"Kustomization shop/apps is held by gate qa. Held because gate 'shop/qa' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates.",
+		},
+		{
+			"it names a gate that it must not name", kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa"), approved("False", v1alpha1.AccessDeniedReason)), in(), explain.Held, "",
+			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' is in another namespace, which the controller must watch, with --allow-cross-namespace-refs. " +
+				"Remove it from the annotation gating.toolkit.fluxcd.io/gates.",
+		},
+		{
+			"its gate is suspended", kustomization(heldBy("shop/production")), in(closed("production", func(g *v1alpha1.Gate) { g.Spec.Suspend = true })), explain.Held, "",
+			"Kustomization shop/apps is held by gate production. Gate shop/production has spec.suspend: nobody looks at it, and what it holds stays held.",
+		},
+		{
+			"the controller has not decided", kustomization(), in(closed("production", func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} })), explain.Free, "",
+			"Kustomization shop/apps is not held: the controller has not decided on gate production.",
+		},
+		{
+			"a gate that nobody may see holds it", kustomization(heldBy("ops/qa")), explain.Known{Namespaces: []string{"shop"}, Now: noon}, explain.Held, "",
+			"Kustomization shop/apps is held by gate ops/qa. You may not see gate ops/qa, so nobody here knows what it is.",
+		},
+		{
+			"a gate of another namespace is known not to exist", kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa")),
+			explain.Known{Namespaces: []string{"shop"}, Absent: []string{"ops/qa"}, Now: noon}, explain.Held, "",
+			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' does not exist. Create it, or remove it from the annotation gating.toolkit.fluxcd.io/gates.",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := tc.obj.DeepCopy()
+			e := explain.Explain(tc.obj, tc.known)
+			if says := strings.Join(append([]string{e.Summary}, e.Notes...), " "); e.State != tc.state || e.Becomes != tc.becomes || says != tc.says {
+				t.Errorf("it is %s, becomes %q\nsays %s\nwant %s, becomes %q\nsays %s", e.State, e.Becomes, says, tc.state, tc.becomes, tc.says)
+			}
+			if !reflect.DeepEqual(before, tc.obj) {
+				t.Error("the object is changed")
+			}
+		})
+	}
+}
+
+func TestTheRuleIsWhereSomebodyWouldLookForIt(t *testing.T) {
+	g := closed("production", targets(
+		v1alpha1.TargetReference{Kind: "HelmRelease", Name: "*"},
+		v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"tier": "web", "app": "shop"}},
+		v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", Namespace: "shop"},
+		v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", Namespace: "ops"},
+	))
+	obj := kustomization(annotated(v1alpha1.GatesAnnotation, "production"), labelled("tier", "web"), labelled("app", "shop"))
+	want := []string{
+		"spec.targets[1]: Kustomization * with app=shop,tier=web", "spec.targets[2]: Kustomization apps in shop",
+		"annotation gating.toolkit.fluxcd.io/gates",
+	}
+	if got := explain.Explain(obj, in(g)).Gates[0].Rules; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestAGateSaysSinceWhenUntilWhenAndWhoAsked(t *testing.T) {
+	g := closed("production", requestedClose, func(g *v1alpha1.Gate) {
+		g.Status.NextTransition = &v1alpha1.Transition{At: g.Status.LastTransition.At, State: v1alpha1.StateOpened}
+		g.Status.NextTransition.At.Time = noon.Add(3600e9)
+	})
+	got := explain.Explain(kustomization(heldBy("shop/production")), in(g)).Gates[0]
+	if got.State != explain.Closed || !got.Holds || got.Reason != v1alpha1.CloseRequestedReason || got.RequestedBy != "alice" || got.RequestReason != "incident 77" ||
+		!got.Since.Time.Equal(noon.Add(-3600e9)) || !got.Until.Time.Equal(noon.Add(3600e9)) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAGateThatIsDueToCloseCountsAsClosed(t *testing.T) {
+	g := opened("production", func(g *v1alpha1.Gate) {
+		g.Status.NextTransition = &v1alpha1.Transition{State: v1alpha1.StateClosed}
+		g.Status.NextTransition.At.Time = noon
+	})
+	if e := explain.Explain(kustomization(), in(g)); e.Gates[0].State != explain.Closed || e.Becomes != explain.Held {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestAGateOfAnotherNamespaceGovernsUnlessTheControllerDeniesIt(t *testing.T) {
+	across := targets(v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", Namespace: "shop"})
+	g := closed("production", across)
+	g.Namespace = "ops"
+	if e := explain.Explain(kustomization(), in(g)); len(e.Gates) != 1 {
+		t.Errorf("allowed: %+v", e.Gates)
+	}
+	g.Status.Failures = []v1alpha1.TargetFailure{{Kind: "Kustomization", Namespace: "shop", Name: "apps", Reason: v1alpha1.AccessDeniedReason}}
+	if e := explain.Explain(kustomization(), in(g)); len(e.Gates) != 0 {
+		t.Errorf("denied: %+v", e.Gates)
+	}
+}
+
+func TestAGateOfAnotherNamespaceThatAnObjectMustNotNameHoldsIt(t *testing.T) {
+	g := opened("qa", targets())
+	g.Namespace = "ops"
+	obj := kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa"), approved("False", v1alpha1.AccessDeniedReason))
+	if e := explain.Explain(obj, in(g)); e.State != explain.Held || e.Becomes != "" || e.Gates[0].State != explain.Denied {
+		t.Errorf("%+v", e)
+	}
+	approved("False", v1alpha1.GateClosedReason)(obj)
+	if e := explain.Explain(obj, in(g)); e.Becomes != explain.Free || e.Gates[0].State != explain.Opened {
+		t.Errorf("if it may: %+v", e)
+	}
+}
+
+func TestNothingChangesTheObject(t *testing.T) {
+	obj := kustomization(heldBy("shop/production"), annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), owns("kubectl", "Apply", `{"f:spec":{"f:path":{}}}`))
+	before := obj.DeepCopy()
+	explain.Explain(obj, in(closed("production")))
+	explain.Wait(obj, nil, noon)
+	if !explain.IsHeld(obj) || !reflect.DeepEqual(before, obj) {
+		t.Errorf("it was %v\nand is %v", before, obj)
+	}
+}
+
+func TestMachinesAreHeldWhileAGateIsClosed(t *testing.T) {
+	machine := newObject("cluster.x-k8s.io/v1beta1", "Machine", "m1")
+	all := targets(v1alpha1.TargetReference{Kind: "Machine", Name: "*"})
+	for _, tc := range []struct {
+		gate  *v1alpha1.Gate
+		state explain.State
+		says  string
+	}{
+		{closed("production", all), explain.Held, "The certificates of Machine shop/m1 are not refreshed: gate production is closed."},
+		{opened("production", all), explain.Free, "The certificates of Machine shop/m1 are refreshed when they are due: gate production is open."},
+		{closed("production"), explain.Free, "No gate governs Machine shop/m1."},
+	} {
+		if e := explain.Explain(machine, in(tc.gate)); e.State != tc.state || e.Summary != tc.says {
+			t.Errorf("%s: %s", e.State, e.Summary)
+		}
+	}
+}

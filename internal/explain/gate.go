@@ -1,0 +1,127 @@
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// GateState is what a Gate is for an object.
+type GateState string
+
+// The states of a Gate.
+const (
+	Opened GateState = "opened"
+	Closed GateState = "closed"
+	// Unknown means that the controller has not decided, or that somebody may not see the Gate.
+	Unknown GateState = "unknown"
+	// Missing means that the object names a Gate that does not exist.
+	Missing GateState = "missing"
+	// Denied means that the object names a Gate that it must not refer to.
+	Denied GateState = "denied"
+)
+
+// Gate is a Gate that has to do with an object.
+type Gate struct {
+	// Gate is the name, as namespace/name.
+	Gate  string    `json:"gate"`
+	State GateState `json:"state"`
+	// Suspended says that nobody reconciles the Gate, because of its spec.suspend.
+	Suspended bool `json:"suspended,omitempty"`
+	// Rules are by what the Gate governs the object: entries of spec.targets, or the annotation of the object. Empty if the Gate only
+	// has its name on the object.
+	Rules []string `json:"rules"`
+	// Hidden says that somebody may not see the Gate.
+	Hidden bool `json:"hidden,omitempty"`
+	// Holds says that the Gate holds the object.
+	Holds bool `json:"holds"`
+	// Reason and Message are those of the condition Opened, and By names the period or the exception that decided.
+	Reason  string `json:"reason,omitempty"`
+	By      string `json:"by,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Since is when the Gate got its state, and Until when that ends. Missing if unknown.
+	Since *metav1.Time `json:"since,omitempty"`
+	Until *metav1.Time `json:"until,omitempty"`
+	// RequestedBy and RequestReason are those of the request that decided.
+	RequestedBy   string `json:"requestedBy,omitempty"`
+	RequestReason string `json:"requestReason,omitempty"`
+}
+
+// gate says what a Gate is for an object.
+func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
+	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: Rules(g.Name, g.Object, &t.Unstructured)}
+	switch g.Stand {
+	case verdict.Missing:
+		is.State = Missing
+	case verdict.Denied:
+		is.State = Denied
+	case verdict.Elsewhere:
+		is.Hidden = true
+	default:
+	}
+	if g.Object == nil {
+		return is
+	}
+	status := &g.Object.Status
+	is.Suspended = g.Object.Spec.Suspend
+	opened := meta.FindStatusCondition(status.Conditions, v1alpha1.OpenedCondition)
+	if opened == nil {
+		return is
+	}
+	is.State, is.Reason, is.Message = Closed, opened.Reason, opened.Message
+	if opened.Status == metav1.ConditionTrue && g.Stand != verdict.Closed {
+		is.State = Opened
+	}
+	if last := status.LastTransition; last != nil {
+		is.By, is.Since = last.By, last.At.DeepCopy()
+	}
+	if next := status.NextTransition; next != nil {
+		is.Until = next.At.DeepCopy()
+	}
+	if by := gate.DecidedBy(g.Object, k.Now); by != nil {
+		is.RequestedBy, is.RequestReason = by.By, by.Reason
+	}
+	return is
+}
+
+// Rules returns by what a Gate governs an object, as somebody would look for it: spec.targets[2]: Kustomization *. The Gate is nil if
+// it is unknown.
+func Rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
+	rules := []string{}
+	if g != nil {
+		for i, ref := range g.Spec.Targets {
+			if verdict.Names(ref, g.Namespace, obj) {
+				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, ruleOf(ref)))
+			}
+		}
+	}
+	if slices.Contains(verdict.NamedBy(obj), name) {
+		rules = append(rules, "annotation "+v1alpha1.GatesAnnotation)
+	}
+	return rules
+}
+
+func ruleOf(ref v1alpha1.TargetReference) string {
+	text := ref.Kind + " " + ref.Name
+	if ref.Namespace != "" {
+		text += " in " + ref.Namespace
+	}
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(ref.MatchLabels)) {
+		labels = append(labels, key+"="+ref.MatchLabels[key])
+	}
+	if len(labels) > 0 {
+		text += " with " + strings.Join(labels, ",")
+	}
+	return text
+}

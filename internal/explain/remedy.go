@@ -1,0 +1,164 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// openFor is how long the command opens a Gate that a remedy names.
+const openFor = time.Hour
+
+// remedy adds the commands that would change what an object is.
+func (k Known) remedy(e *Explanation, r verdict.Ruling) {
+	switch {
+	case e.Becomes != "":
+		return // it changes by itself
+	case e.State.IsHeld() || e.State == Foreign || e.State == Exempt && r.Plan.Exempt == target.Activates:
+		for _, g := range r.Verdict.Holders {
+			e.Remedies = append(e.Remedies, k.lift(g, r.Object, e.Target.Kind == target.Machine.Kind)...)
+		}
+		if e.State == Foreign || len(e.Owners) > 0 && e.State.IsHeld() && e.Target.Kind != target.Machine.Kind {
+			e.Remedies = append(e.Remedies, e.resume())
+		}
+	case e.State == Resumed:
+		e.Remedies = append(e.Remedies, Remedy{fluxCommand("suspend", e.Target), "suspends it in your name, also when the gates open"})
+	case e.State == Free:
+		for _, g := range r.Verdict.Opened {
+			if g.Governs {
+				e.Remedies = append(e.Remedies, Remedy{k.onGate("close", g.Object, "--for 1h"), "holds it for an hour, until then or until somebody opens the gate"})
+				return
+			}
+		}
+	}
+}
+
+// lift returns what ends the hold of one Gate.
+func (k Known) lift(g verdict.Gate, obj *target.Object, refreshes bool) []Remedy {
+	switch g.Stand {
+	case verdict.Missing, verdict.Denied:
+		return []Remedy{unname(g.Name, obj)}
+	case verdict.Suspended:
+		if g.Object == nil {
+			return nil
+		}
+		return []Remedy{{
+			fmt.Sprintf(`kubectl patch gate %s -n %s --type merge -p '{"spec":{"suspend":false}}'`, g.Object.Name, g.Object.Namespace),
+			"has the controller look at the gate again",
+		}}
+	case verdict.Closed:
+		done := "releases what the gate holds"
+		if refreshes {
+			done = "lets certificates be refreshed"
+		}
+		return k.open(g.Object, done)
+	default:
+		return nil
+	}
+}
+
+// open returns what opens a closed Gate. It tries in memory whether a request does.
+func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
+	d := k.requested(g)
+	if d.State == v1alpha1.StateOpened {
+		lasts := "for an hour"
+		if window := g.Spec.Window; window != nil && window.Duration < openFor {
+			lasts = "for " + window.Duration.String() + ", its spec.window"
+		}
+		return []Remedy{{k.onGate("open", g, "--for 1h"), done + " " + lasts}}
+	}
+	edit := fmt.Sprintf("kubectl edit gate %s -n %s", g.Name, g.Namespace)
+	switch d.Reason {
+	case v1alpha1.InvalidSpecReason:
+		return []Remedy{{edit, "lets you mend its spec, which is invalid: it opens for nothing until then"}}
+	case v1alpha1.ClosePeriodReason:
+		return []Remedy{{edit, fmt.Sprintf("lets you change its close period %s, which has manualOpen: Deny: neither a request nor an exception opens it before that is over", d.By)}}
+	case v1alpha1.DependencyNotReadyReason:
+		return mend(g)
+	}
+	return []Remedy{{k.onGate("status", g, ""), "says why a request does not open it: " + d.Message}}
+}
+
+// requested returns what a Gate would be if somebody asked it to open for an hour.
+func (k Known) requested(g *v1alpha1.Gate) gate.Decision {
+	g = g.DeepCopy()
+	if g.Annotations == nil {
+		g.Annotations = map[string]string{}
+	}
+	at := k.Now.Truncate(time.Second)
+	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = fmt.Sprintf("%s/%s", at.UTC().Format(time.RFC3339Nano), openFor)
+	gate.HandleRequests(g, k.Now)
+	return gate.Decide(g, k.Now) // a request wins over any exception
+}
+
+// mend returns where to look at the objects that keep a Gate closed.
+func mend(g *v1alpha1.Gate) []Remedy {
+	var all []Remedy
+	for _, w := range g.Status.Watch {
+		if !w.Ready {
+			effect := "shows why it is not ready: the gate watches it, and opens once it is"
+			if w.Message != "" {
+				effect += " (" + w.Message + ")"
+			}
+			all = append(all, Remedy{fmt.Sprintf("kubectl describe %s %s -n %s", strings.ToLower(w.Kind), w.Name, w.Namespace), effect})
+		}
+	}
+	return all
+}
+
+// unname returns what takes the name of a Gate out of the annotation of an object.
+func unname(name string, obj *target.Object) Remedy {
+	rest := slices.DeleteFunc(verdict.NamedBy(&obj.Unstructured), func(n string) bool { return n == name })
+	for i := range rest {
+		rest[i] = Short(rest[i], obj.GetNamespace())
+	}
+	value, overwrite := "-", ""
+	if len(rest) > 0 {
+		value, overwrite = "="+strings.Join(rest, ","), " --overwrite"
+	}
+	return Remedy{
+		fmt.Sprintf("kubectl annotate %s %s -n %s%s %s%s", resourceOf(obj.GetKind(), obj.GroupVersionKind().Group), obj.GetName(), obj.GetNamespace(),
+			overwrite, v1alpha1.GatesAnnotation, value),
+		"removes it from the annotation. If the annotation is in Git, change it there",
+	}
+}
+
+// onGate returns a command of the plug-in for a Gate.
+func (k Known) onGate(action string, g *v1alpha1.Gate, flags string) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s -n %s %s", k.Command, action, g.Name, g.Namespace, flags))
+}
+
+// resume returns what ends the suspension of somebody else.
+func (e *Explanation) resume() Remedy {
+	effect := "ends the suspension of " + e.owners()
+	if slices.ContainsFunc(e.Owners, func(o Owner) bool { return o.Manager == "kustomize-controller" }) {
+		effect += ". Flux applies it again: remove spec.suspend from Git"
+	}
+	if e.Target.Kind == target.Certificate.Kind {
+		return Remedy{fmt.Sprintf("kubectl edit certificate %s -n %s", e.Target.Name, e.Target.Namespace), "lets you remove spec.renewal, which " + e.owners() + " has set"}
+	}
+	return Remedy{fluxCommand("resume", e.Target), effect}
+}
+
+// fluxKinds are how the CLI of Flux calls kinds.
+var fluxKinds = map[string]string{
+	"GitRepository": "source git", "OCIRepository": "source oci", "Bucket": "source bucket", "HelmRepository": "source helm",
+	"HelmChart": "source chart", "ImageRepository": "image repository", "ImagePolicy": "image policy", "ImageUpdateAutomation": "image update",
+}
+
+// fluxCommand returns a command of the CLI of Flux for an object.
+func fluxCommand(action string, ref Ref) string {
+	kind, ok := fluxKinds[ref.Kind]
+	if !ok {
+		kind = strings.ToLower(ref.Kind)
+	}
+	return fmt.Sprintf("flux %s %s %s -n %s", action, kind, ref.Name, ref.Namespace)
+}
+
+func resourceOf(kind, group string) string { return strings.ToLower(kind) + "." + group }

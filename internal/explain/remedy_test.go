@@ -1,0 +1,86 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+)
+
+const opens = "kubectl gate open production -n shop --for 1h\n"
+
+func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
+	held := kustomization(heldBy("shop/production"))
+	for _, tc := range []struct {
+		name string
+		gate *v1alpha1.Gate
+		want string
+		// effect is a part of the effect.
+		effect string
+	}{
+		{"it is closed by default", closed("production"), opens, "for an hour"},
+		{"spec.window is shorter", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &metav1.Duration{Duration: 20 * time.Minute} }), opens, "for 20m0s, its spec.window"},
+		{"somebody has closed it", opened("production", requestedClose, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), opens, "releases"},
+		{"a close period allows requests", closed("production", freeze("")), opens, "releases"},
+		{"a close period denies requests", closed("production", freeze(v1alpha1.ManualOpenDeny)), "kubectl edit gate production -n shop\n", "close period freeze, which has manualOpen: Deny"},
+		{"somebody has closed it in a hard freeze", closed("production", freeze(v1alpha1.ManualOpenDeny), requestedClose), "kubectl edit gate production -n shop\n", "manualOpen: Deny"},
+		{"what it watches is not ready", opened("production", watching, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), "kubectl describe kustomization staging -n shop\n", "Ready is False"},
+		{
+			"its spec is invalid",
+			closed("production", because(v1alpha1.InvalidSpecReason, ""), func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Europe/Atlantis" }), "kubectl edit gate production -n shop\n", "mend its spec",
+		},
+		{
+			"nobody looks at it", closed("production", func(g *v1alpha1.Gate) { g.Spec.Suspend = true }),
+			`kubectl patch gate production -n shop --type merge -p '{"spec":{"suspend":false}}'` + "\n", "look at the gate again",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := tc.gate.DeepCopy()
+			e := explain.Explain(held, in(tc.gate))
+			if got := commands(e); got != tc.want || !strings.Contains(e.Remedies[0].Effect, tc.effect) {
+				t.Errorf("%s%+v\nwant %s, %s", got, e.Remedies, tc.want, tc.effect)
+			}
+			if len(before.Annotations) != len(tc.gate.Annotations) || len(before.Status.Requests) != len(tc.gate.Status.Requests) {
+				t.Error("the gate is changed")
+			}
+		})
+	}
+}
+
+func TestTheRemedyIsThatOfTheState(t *testing.T) {
+	respecting := func(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyRespect }
+	for _, tc := range []struct {
+		name string
+		obj  *unstructured.Unstructured
+		gate *v1alpha1.Gate
+		want string
+	}{
+		{"foreign", kustomization(suspendedBy("flux")), closed("production"), opens + "flux resume kustomization apps -n shop\n"},
+		{"foreign, and its gate is open", kustomization(suspendedBy("flux")), opened("production"), "flux resume kustomization apps -n shop\n"},
+		{"held and suspended", kustomization(heldBy("shop/production"), suspendedBy("alice")), closed("production"), opens + "flux resume kustomization apps -n shop\n"},
+		{"resumed", kustomization(named("shop/production", ""), approved("True", v1alpha1.ResumedReason)), closed("production", respecting), "flux suspend kustomization apps -n shop\n"},
+		{"free", kustomization(), opened("production"), "kubectl gate close production -n shop --for 1h\n"},
+		{"not governed", kustomization(), opened("production", targets()), ""},
+		{"about to be held", kustomization(), closed("production"), ""},
+		{
+			"it names one gate that does not exist", kustomization(annotated(v1alpha1.GatesAnnotation, "qa"), heldBy("shop/qa")), opened("production"),
+			"kubectl annotate kustomization.kustomize.toolkit.fluxcd.io apps -n shop gating.toolkit.fluxcd.io/gates-\n",
+		},
+		{
+			"it names a gate that does not exist and another", kustomization(annotated(v1alpha1.GatesAnnotation, "qa, production"), heldBy("shop/qa")), opened("production"),
+			"kubectl annotate kustomization.kustomize.toolkit.fluxcd.io apps -n shop --overwrite gating.toolkit.fluxcd.io/gates=production\n",
+		},
+		{"a foreign source", newObject("source.toolkit.fluxcd.io/v1", "GitRepository", "apps", suspendedBy("flux")), closed("production"), "flux resume source git apps -n shop\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := commands(explain.Explain(tc.obj, in(tc.gate))); got != tc.want {
+				t.Errorf("%swant %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// summarize says in sentences what an object is.
+func (k Known) summarize(e *Explanation, r verdict.Ruling) {
+	subject := e.Target.String()
+	governed, holders := e.names(governs), e.names(func(g Gate) bool { return g.Holds })
+	switch {
+	case e.Target.Kind == target.Machine.Kind:
+		e.summarizeMachine(governed)
+	case e.State == Foreign:
+		e.Summary = fmt.Sprintf("%s is suspended by %s. Gates leave it alone.", subject, e.owners())
+	case e.State == Resumed:
+		e.Summary = fmt.Sprintf("%s was resumed by hand. %s.", subject, respect(e.names(closed)))
+	case e.State == Exempt:
+		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exemptions[r.Plan.Exempt])
+	case e.State.IsHeld() && e.Becomes != "" && len(governed) > 0 && len(e.names(closed)) == 0:
+		e.Summary = fmt.Sprintf("%s is still held, although %s.", subject, areOpen(governed))
+	case e.State.IsHeld() && len(holders) == 0:
+		e.Summary = subject + " is held by no gate that is still there."
+	case e.State.IsHeld():
+		e.Summary = fmt.Sprintf("%s is held by %s.", subject, gatesNamed(holders))
+	case len(governed) == 0:
+		e.Summary = fmt.Sprintf("No gate governs %s.", subject)
+	case e.Becomes == Held:
+		e.Summary = fmt.Sprintf("%s is not held yet, although %s.", subject, areClosed(holders))
+	case len(e.names(func(g Gate) bool { return g.Hidden })) > 0:
+		e.Summary = subject + " is not held."
+	case len(e.names(undecided)) > 0:
+		e.Summary = fmt.Sprintf("%s is not held: the controller has not decided on %s.", subject, gatesNamed(e.names(undecided)))
+	case len(e.names(closed)) > 0:
+		e.Summary = fmt.Sprintf("%s is not held, although %s.", subject, areClosed(e.names(closed)))
+	default:
+		e.Summary = fmt.Sprintf("%s is not held: %s.", subject, areOpen(governed))
+	}
+	e.note(r)
+}
+
+// note says what else somebody should know.
+func (e *Explanation) note(r verdict.Ruling) {
+	add := func(format string, args ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, args...)) }
+	if _, refusal := verdict.Refusal(r.Verdict.Holders); refusal != "" {
+		add("%s", refusal)
+	}
+	if e.State == Overridden {
+		add("Somebody has resumed it, and the lock has put the hold back.")
+	}
+	if e.State.IsHeld() && len(e.Owners) > 0 && e.Target.Kind != target.Machine.Kind {
+		add("It is also suspended by %s, and stays so when the gates open.", e.owners())
+	}
+	if closed := e.names(closed); e.State == Foreign && len(closed) > 0 {
+		add("If it is resumed now, it is held: %s.", areClosed(closed))
+	}
+	for _, g := range e.Gates {
+		if g.Hidden {
+			add("You may not see gate %s, so nobody here knows what it is.", g.Gate)
+		}
+		if g.Suspended {
+			add("Gate %s has spec.suspend: nobody looks at it, and what it holds stays held.", g.Gate)
+		}
+	}
+	switch e.Becomes {
+	case Held:
+		add("The controller holds it in a moment. If it does not, it is not running.")
+	case Free, Exempt:
+		add("%s", releaseNote(r))
+	default:
+	}
+}
+
+// releaseNote says when an object is released that nothing keeps any more.
+func releaseNote(r verdict.Ruling) string {
+	for _, g := range r.Verdict.Opened {
+		if release := g.Object.Status.Release; release != nil && release.NextAt != nil {
+			return fmt.Sprintf("It is released when it has its turn: gate %s has released %d of %d.", g.Name, release.Released, release.Total)
+		}
+	}
+	return "Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running."
+}
+
+// summarizeMachine says what a Machine is.
+func (e *Explanation) summarizeMachine(governed []string) {
+	switch {
+	case len(governed) == 0:
+		e.Summary = fmt.Sprintf("No gate governs %s.", e.Target)
+	case e.State == Held:
+		e.Summary = fmt.Sprintf("The certificates of %s are not refreshed: %s.", e.Target, areClosed(e.names(closed)))
+	default:
+		e.Summary = fmt.Sprintf("The certificates of %s are refreshed when they are due: %s.", e.Target, areOpen(governed))
+	}
+	if len(e.Owners) > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s has asked for a refresh. Gates leave that alone.", e.owners()))
+	}
+}
+
+// exemptions says why an object is not held.
+var exemptions = map[target.Exemption]string{
+	target.NotReady:    "there is no certificate yet, or it is being issued",
+	target.Activates:   "gates govern when its certificate is put to use, not its renewal",
+	target.Imminent:    "its certificate is about to expire",
+	target.Needless:    "its renewal is due only when gates let it go anyway",
+	target.Unsupported: "this release of cert-manager gives no way to hold it",
+}
+
+func governs(g Gate) bool { return len(g.Rules) > 0 }
+
+func undecided(g Gate) bool { return governs(g) && g.State == Unknown }
+
+func closed(g Gate) bool {
+	return governs(g) && (g.State == Closed || g.State == Missing || g.State == Denied)
+}
+
+// names returns the names of some of the Gates, without the namespace if that is the one of the object.
+func (e *Explanation) names(which func(Gate) bool) []string {
+	var names []string
+	for _, g := range e.Gates {
+		if which(g) {
+			names = append(names, Short(g.Gate, e.Target.Namespace))
+		}
+	}
+	return names
+}
+
+// Short returns the name of a Gate as somebody in a namespace writes it.
+func Short(gate, namespace string) string { return strings.TrimPrefix(gate, namespace+"/") }
+
+func (e *Explanation) owners() string {
+	if len(e.Owners) == 0 {
+		return "somebody unknown"
+	}
+	names := make([]string, len(e.Owners))
+	for i, o := range e.Owners {
+		names[i] = o.Manager
+	}
+	return strings.Join(names, " and ")
+}
+
+func gatesNamed(names []string) string {
+	if len(names) == 1 {
+		return "gate " + names[0]
+	}
+	return "gates " + strings.Join(names, ", ")
+}
+
+func are(names []string, what string) string {
+	if len(names) == 1 {
+		return gatesNamed(names) + " is " + what
+	}
+	return gatesNamed(names) + " are " + what
+}
+
+func areClosed(names []string) string { return are(names, "closed") }
+
+func areOpen(names []string) string { return are(names, "open") }
+
+func respect(names []string) string {
+	if len(names) == 1 {
+		return "Gate " + names[0] + " respects that until it closes again"
+	}
+	return "Gates " + strings.Join(names, ", ") + " respect that until one of them closes again"
+}

@@ -1,0 +1,172 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// Reason says what waits while an object is held.
+type Reason string
+
+// What waits.
+const (
+	// NewRevision means that the source of the object has another revision than the one that is applied.
+	NewRevision Reason = "NewRevision"
+	// NothingNew means that the revision in effect is that of the source, or that no renewal is due.
+	NothingNew Reason = "NothingNew"
+	// NotFetched means that the object is a source, or makes revisions itself: nobody knows what there would be.
+	NotFetched Reason = "NotFetched"
+	// RenewalDue means that cert-manager would have renewed the certificate.
+	RenewalDue Reason = "RenewalDue"
+	// CertificatesExpire means that the certificates of a Machine are not refreshed, and when they expire.
+	CertificatesExpire Reason = "CertificatesExpire"
+	// SourceUnknown means that the source does not exist, has no artifact, or may not be seen.
+	SourceUnknown Reason = "SourceUnknown"
+)
+
+// Waiting says what waits while an object is held.
+type Waiting struct {
+	Metadata Metadata `json:"metadata"`
+	Target   Ref      `json:"target"`
+	// Gates hold the object, as namespace/name. Empty if its annotations have no room for their names.
+	Gates []string `json:"gates"`
+	// Revision is in effect. Empty if none is.
+	Revision string `json:"revision,omitempty"`
+	Reason   Reason `json:"reason"`
+	// Waits is the revision that waits. Empty unless a revision does.
+	Waits string `json:"waits,omitempty"`
+	// Since is when it began to wait, when a renewal that is not due will be, or when certificates expire. Missing if unknown.
+	Since *metav1.Time `json:"since,omitempty"`
+	// Source is the object whose revision waits.
+	Source *Ref `json:"source,omitempty"`
+}
+
+// IsNew returns whether something may wait, as far as anybody knows.
+func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
+
+// IsHeld returns whether Gates hold an object at present. The object is as the API server has it, with its managed fields.
+func IsHeld(obj *unstructured.Unstructured) bool {
+	adapter := target.Of(obj)
+	if adapter == nil || adapter.GroupKind() == target.Machine || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
+		return false
+	}
+	return observe(obj).IsHeld()
+}
+
+func observe(obj *unstructured.Unstructured) target.State {
+	t := &target.Object{Unstructured: *obj.DeepCopy()}
+	target.Trim(&t.Unstructured, verdict.Us)
+	return target.Of(&t.Unstructured).Observe(t, verdict.Us)
+}
+
+// Wait says at an instant what waits while an object is held. The source is that of SourceOf, nil if it does not exist or is unknown.
+func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
+	w := Waiting{Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), Gates: verdict.HeldBy(obj), Revision: inEffect(obj), Reason: NotFetched}
+	if w.Gates == nil {
+		w.Gates = []string{}
+	}
+	if ref, ok := SourceOf(obj); ok {
+		w.Source = &ref
+		w.compare(obj, source)
+		return w
+	}
+	switch target.Of(obj).GroupKind() {
+	case target.Certificate:
+		w.renewal(obj, now)
+	case target.Machine:
+		w.Reason = CertificatesExpire
+		at, _ := time.Parse(time.RFC3339, obj.GetAnnotations()[target.CertificatesExpiryAnnotation]) // unknown if it is none
+		w.Since = timeOf(at)
+	}
+	return w
+}
+
+// inEffect returns the revision that is applied, or that a source has.
+func inEffect(obj *unstructured.Unstructured) string {
+	switch obj.GetKind() {
+	case "Kustomization":
+		return text(obj, "status", "lastAppliedRevision")
+	case "HelmRelease":
+		history, _, _ := unstructured.NestedSlice(obj.Object, "status", "history")
+		for _, item := range history {
+			release, _ := item.(map[string]any)
+			if version, ok := release["chartVersion"].(string); ok {
+				return version
+			}
+		}
+		return text(obj, "status", "lastAppliedRevision")
+	}
+	return target.Revision(&target.Object{Unstructured: *obj})
+}
+
+// compare compares the revision in effect with that of the source.
+func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
+	w.Reason = SourceUnknown
+	if source == nil {
+		return
+	}
+	revision := text(source, "status", "artifact", "revision")
+	if wanted := newerChart(obj, source); wanted != "" {
+		w.Reason, w.Waits = NewRevision, wanted
+		return
+	}
+	if revision == "" {
+		return
+	}
+	w.Reason = NothingNew
+	if isApplied(obj, w.Revision, revision) {
+		return
+	}
+	w.Reason, w.Waits = NewRevision, revision
+	if at, err := time.Parse(time.RFC3339, text(source, "status", "artifact", "lastUpdateTime")); err == nil {
+		w.Since = timeOf(at)
+	}
+}
+
+// newerChart returns the version of a chart that a HelmRelease asks for, if helm-controller has not told its HelmChart yet: it does
+// not while the HelmRelease is held.
+func newerChart(obj, source *unstructured.Unstructured) string {
+	if obj.GetKind() != "HelmRelease" || source.GetKind() != "HelmChart" {
+		return ""
+	}
+	wanted := cmp.Or(text(obj, "spec", "chart", "spec", "version"), "*")
+	if _, made, _ := unstructured.NestedMap(obj.Object, "spec", "chart"); !made || wanted == cmp.Or(text(source, "spec", "version"), "*") {
+		return ""
+	}
+	return wanted
+}
+
+// isApplied returns whether an object has applied a revision. A HelmRelease whose chart is no HelmChart has another version than
+// the artifact: it notes the digest.
+func isApplied(obj *unstructured.Unstructured, applied, revision string) bool {
+	if digest := text(obj, "status", "lastAttemptedRevisionDigest"); obj.GetKind() == "HelmRelease" && digest != "" && strings.Contains(revision, ":") {
+		return strings.HasSuffix(revision, digest)
+	}
+	return applied == revision
+}
+
+// renewal says whether a renewal is due.
+func (w *Waiting) renewal(obj *unstructured.Unstructured, now time.Time) {
+	t := &target.Object{Unstructured: *obj.DeepCopy()}
+	target.Trim(&t.Unstructured, verdict.Us)
+	due := target.RenewalDue(t, observe(obj))
+	w.Since, w.Reason = timeOf(due), NothingNew
+	if !due.IsZero() && !due.After(now) {
+		w.Reason = RenewalDue
+	}
+}
+
+// Compare orders what waits by namespace, kind and name.
+func (w *Waiting) Compare(other *Waiting) int {
+	return cmp.Or(strings.Compare(w.Target.Namespace, other.Target.Namespace), strings.Compare(w.Target.Kind, other.Target.Kind),
+		strings.Compare(w.Target.Name, other.Target.Name), slices.Compare(w.Gates, other.Gates))
+}

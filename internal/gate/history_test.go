@@ -1,0 +1,82 @@
+package gate_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// passes has a Gate decided at an instant as the controller does, with its history.
+func passes(g *v1alpha1.Gate, now time.Time) {
+	handled := handle(g, now)
+	d := gate.Decide(g, now)
+	changed := g.Status.LastTransition == nil || g.Status.LastTransition.State != d.State
+	gate.RecordTransition(g, d, now, changed)
+	gate.RecordHistory(g, d, handled, now, changed)
+}
+
+func TestTheHistoryHasChangesAndRequests(t *testing.T) {
+	at := func(hour int) time.Time { return time.Date(2026, 11, 23, hour, 0, 0, 0, time.UTC) }
+	g := closed(func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{weekly("noon", "12:00", "14:00")} })
+	passes(g, at(9))
+	annotate(g, v1alpha1.RequestOpen, "2026-11-23T10:00:00Z/1h")
+	by(g, v1alpha1.RequestOpen, "alice", "hotfix")
+	passes(g, at(10))
+	passes(g, at(11))
+	passes(g, at(12))
+	annotate(g, v1alpha1.RequestOpen, "2026-11-23T13:00:00Z/2h")
+	by(g, v1alpha1.RequestOpen, "bob", "")
+	passes(g, at(13))
+	annotate(g, v1alpha1.RequestClose, "yesterday")
+	passes(g, at(13))
+	stampOf := func(hour int) *metav1.MicroTime { return &metav1.MicroTime{Time: at(hour)} }
+	want := []v1alpha1.HistoryEntry{
+		{At: metav1.NewTime(at(13)), Reason: "RequestRefused", Action: "close", Refused: "must be a time in RFC 3339 such as 2026-11-23T13:00:00Z"},
+		{At: metav1.NewTime(at(13)), Reason: "RequestAccepted", Action: "open", Until: &metav1.Time{Time: at(15)}, RequestedAt: stampOf(13), RequestedBy: "bob"},
+		{At: metav1.NewTime(at(12)), State: "opened", Reason: "WindowOpen", By: "noon", Until: &metav1.Time{Time: at(14)}},
+		{At: metav1.NewTime(at(11)), State: "closed", Reason: "OutsideWindows", Until: &metav1.Time{Time: at(12)}},
+		{
+			At: metav1.NewTime(at(10)), State: "opened", Reason: "OpenRequested", Until: &metav1.Time{Time: at(11)},
+			Action: "open", RequestedAt: stampOf(10), RequestedBy: "alice", RequestReason: "hotfix",
+		},
+		{At: metav1.NewTime(at(9)), State: "closed", Reason: "OutsideWindows", Until: &metav1.Time{Time: at(12)}},
+	}
+	if !reflect.DeepEqual(g.Status.History, want) {
+		t.Errorf("got  %+v\nwant %+v", g.Status.History, want)
+	}
+	before := len(g.Status.History)
+	if passes(g, at(13)); len(g.Status.History) != before {
+		t.Error("a decision that changes nothing is in the history")
+	}
+}
+
+func TestTheHistoryIsBounded(t *testing.T) {
+	g := closed()
+	for n := range 60 {
+		annotate(g, v1alpha1.RequestOpen, stamp(noon.Add(time.Duration(n)*time.Minute)))
+		by(g, v1alpha1.RequestOpen, "alice", fmt.Sprintf("%d", n))
+		passes(g, noon.Add(time.Duration(n)*time.Minute))
+	}
+	if n := len(g.Status.History); n != v1alpha1.MaxHistory || g.Status.History[0].RequestReason != "59" {
+		t.Errorf("%d entries, the first of %q", n, g.Status.History[0].RequestReason)
+	}
+	for n := range 60 {
+		annotate(g, v1alpha1.RequestOpen, stamp(noon.Add(time.Duration(100+n)*time.Minute)))
+		by(g, v1alpha1.RequestOpen, strings.Repeat("b", 1000), strings.Repeat("r", 1000))
+		passes(g, noon.Add(time.Duration(100+n)*time.Minute))
+	}
+	size := 0
+	for _, e := range g.Status.History {
+		size += len(e.RequestedBy) + len(e.RequestReason)
+	}
+	if size > v1alpha1.MaxHistoryBytes || size < v1alpha1.MaxHistoryBytes-1000 {
+		t.Errorf("%d bytes", size)
+	}
+}

@@ -1,0 +1,108 @@
+package preview
+
+import (
+	"strings"
+	"time"
+)
+
+// Characters of a bar: what a Gate is all the time that one stands for.
+const (
+	BarOpened = '█'
+	BarClosed = '░'
+	BarBoth   = '▒'
+)
+
+// Bar draws a timeline with a number of characters, each for the same part of a range.
+func (t *Timeline) Bar(r Range, columns int) string {
+	var bar strings.Builder
+	next := 0
+	for column := range columns {
+		from, until := r.at(column, columns), r.at(column+1, columns)
+		opened, closed := false, false
+		for ; next < len(t.Intervals); next++ {
+			i := t.Intervals[next]
+			if i.From.Time.Before(until) && i.Until.After(from) {
+				opened, closed = opened || i.State == "opened", closed || i.State != "opened"
+			}
+			if i.Until.After(until) {
+				break // it goes on in the next column
+			}
+		}
+		switch {
+		case opened && closed:
+			bar.WriteRune(BarBoth)
+		case opened:
+			bar.WriteRune(BarOpened)
+		case closed:
+			bar.WriteRune(BarClosed)
+		default:
+			bar.WriteRune(' ')
+		}
+	}
+	return bar.String()
+}
+
+// at returns the instant at which a column begins.
+func (r Range) at(column, columns int) time.Time {
+	seconds := r.Until.Unix() - r.From.Unix()
+	return r.From.Add(time.Duration(seconds*int64(column)/int64(columns)) * time.Second)
+}
+
+// share returns how much of a range is over at an instant, from 0 to 1. A time.Duration does not hold all ranges.
+func (r Range) share(at time.Time) float64 {
+	return float64(at.Unix()-r.From.Unix()) / float64(r.Until.Unix()-r.From.Unix())
+}
+
+// days returns how many a range has.
+func (r Range) days() float64 { return float64(r.Until.Unix()-r.From.Unix()) / (24 * 60 * 60) }
+
+// Axis returns the days of a range for above a bar: | is midnight in its zone, with the date behind it where there is room.
+func (r Range) Axis(columns int) string {
+	axis := []rune(strings.Repeat(" ", columns))
+	free := 0
+	for _, day := range midnights(r, columns) {
+		column := int(r.share(day) * float64(columns))
+		if column < free || column >= columns {
+			continue
+		}
+		label := r.label(day, column, columns)
+		if label == "" && r.perDay(columns) < tightDay {
+			continue
+		}
+		copy(axis[column:], []rune("|"+label))
+		free = column + 2 + len(label)
+	}
+	return strings.TrimRight(string(axis), " ")
+}
+
+// tightDay is how many columns a day needs for a date. If there are fewer, only some days are on the axis.
+const tightDay = 7
+
+// perDay returns how many columns a day has.
+func (r Range) perDay(columns int) float64 { return float64(columns) / r.days() }
+
+// label returns the date for a day that begins in a column, empty if there is no room.
+func (r Range) label(day time.Time, column, columns int) string {
+	for _, label := range []string{day.Format("Mon 01-02"), day.Format("01-02")} {
+		fits := len(label) <= tightDay-2 || r.perDay(columns) >= float64(len(label)+2)
+		if fits && column+1+len(label) <= columns {
+			return label
+		}
+	}
+	return ""
+}
+
+// midnights returns the begins of the days in a range, in its zone. If there are more than a number, it leaves out as many in between.
+func midnights(r Range, most int) (days []time.Time) {
+	year, month, day := r.From.Date()
+	step := 1 + int(r.days())/max(1, most)
+	for n := 0; ; n += step {
+		at := time.Date(year, month, day+n, 0, 0, 0, 0, r.From.Location())
+		if !at.Before(r.Until) {
+			return days
+		}
+		if !at.Before(r.From) {
+			days = append(days, at)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package preview
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+// Changes is what differs between two sets in a range. Its JSON is a public format.
+type Changes struct {
+	TimeZoneData string      `json:"timeZoneData"`
+	From         metav1.Time `json:"from"`
+	Until        metav1.Time `json:"until"`
+	// Gates are those that differ, in the order of names.
+	Gates []Change `json:"gates"`
+}
+
+// Kinds of changes.
+const (
+	// Added is a Gate that only the second set has.
+	Added = "added"
+	// Removed is a Gate that only the first set has.
+	Removed = "removed"
+	// Changed is a Gate whose state differs at some time.
+	Changed = "changed"
+)
+
+// Change is how one Gate differs.
+type Change struct {
+	// Gate is its namespace and name.
+	Gate string `json:"gate"`
+	// Change is one of Added, Removed and Changed.
+	Change string `json:"change"`
+	// Stretches are when its state differs, in their order. They do not overlap, and there are none unless it is Changed.
+	Stretches []Stretch `json:"stretches"`
+}
+
+// Stretch is a time in which a Gate has another state than before.
+type Stretch struct {
+	From   metav1.Time `json:"from"`
+	Until  metav1.Time `json:"until"`
+	Before Cause       `json:"before"`
+	After  Cause       `json:"after"`
+}
+
+// Diff returns what differs between two sets, and what is doubtful about the second one. The error is an InvalidError.
+func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err error) {
+	old, _, err := before.timelines(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	next, doubts, err := after.timelines(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes = &Changes{TimeZoneData: tz.Version(), From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until), Gates: []Change{}}
+	for _, t := range next {
+		i := slices.IndexFunc(old, func(o Timeline) bool { return o.Gate == t.Gate })
+		if i < 0 {
+			changes.Gates = append(changes.Gates, Change{t.Gate, Added, []Stretch{}})
+		} else if stretches := differing(old[i].Intervals, t.Intervals); len(stretches) > 0 {
+			for k := range stretches {
+				stretches[k].explain(t.Gate, before, after, r)
+			}
+			changes.Gates = append(changes.Gates, Change{t.Gate, Changed, stretches})
+		}
+	}
+	for _, t := range old {
+		if !slices.ContainsFunc(next, func(n Timeline) bool { return n.Gate == t.Gate }) {
+			changes.Gates = append(changes.Gates, Change{t.Gate, Removed, []Stretch{}})
+		}
+	}
+	slices.SortFunc(changes.Gates, func(a, b Change) int { return strings.Compare(a.Gate, b.Gate) })
+	return changes, doubts, nil
+}
+
+// explain has a stretch say what decides when it begins.
+func (s *Stretch) explain(gate string, before, after *Set, r Range) {
+	if cause, ok := before.causeAt(gate, r, s.From.Time); ok && cause.State == s.Before.State {
+		s.Before = cause
+	}
+	if cause, ok := after.causeAt(gate, r, s.From.Time); ok && cause.State == s.After.State {
+		s.After = cause
+	}
+}
+
+// differing returns when two lists of intervals of the same range have different states.
+func differing(before, after []Interval) (stretches []Stretch) {
+	for i, j := 0, 0; i < len(before) && j < len(after); {
+		b, a := before[i], after[j]
+		from, until := b.From, b.Until
+		if from.Before(&a.From) {
+			from = a.From
+		}
+		if a.Until.Before(&until) {
+			until = a.Until
+		}
+		if b.State != a.State {
+			stretches = append(stretches, Stretch{from, until, b.Cause, a.Cause})
+		}
+		if !until.Before(&b.Until) {
+			i++
+		}
+		if !until.Before(&a.Until) {
+			j++
+		}
+	}
+	return stretches
+}
+
+// JSON writes changes for programs.
+func (c *Changes) JSON(w io.Writer) error { return writeJSON(w, c) }
+
+// Table writes changes for people: a stretch in each line, with times in RFC 3339 and UTC. A Gate that comes or goes has one line.
+func (c *Changes) Table(w io.Writer) error {
+	if len(c.Gates) == 0 {
+		_, err := fmt.Fprintf(w, "No gate changes its state from %s until %s.\n", utc(c.From), utc(c.Until))
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tBEFORE\tAFTER\tBY") //nolint:errcheck // Flush returns it
+	for _, change := range c.Gates {
+		for _, row := range change.rows(c) {
+			fmt.Fprintln(table, change.Gate+"\t"+strings.Join(row, "\t")) //nolint:errcheck // as above
+		}
+	}
+	return table.Flush()
+}
+
+func (c *Change) rows(all *Changes) (rows [][]string) {
+	switch c.Change {
+	case Added:
+		return [][]string{{utc(all.From), utc(all.Until), "no gate", "new gate", "-"}}
+	case Removed:
+		return [][]string{{utc(all.From), utc(all.Until), "gate", "no gate", "-"}}
+	}
+	for _, s := range c.Stretches {
+		rows = append(rows, []string{utc(s.From), utc(s.Until), s.Before.State, s.After.State, s.After.Words() + ", was " + s.Before.Words()})
+	}
+	return rows
+}

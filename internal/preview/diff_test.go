@@ -1,0 +1,111 @@
+package preview_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// changes returns what differs, a line each.
+func changes(t *testing.T, before, after *preview.Set) string {
+	t.Helper()
+	found, _, err := preview.Diff(before, after, day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, c := range found.Gates {
+		if len(c.Stretches) == 0 {
+			lines = append(lines, c.Gate+" "+c.Change)
+		}
+		for _, s := range c.Stretches {
+			lines = append(lines, fmt.Sprintf("%s %s %s-%s %s %s: %s, %s", c.Gate, c.Change, s.From.UTC().Format("15:04"), s.Until.UTC().Format("15:04"),
+				s.Before.State, s.After.State, s.Before.Words(), s.After.Words()))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestDiffHasTheStretchesInWhichTheStateDiffers(t *testing.T) {
+	web, evening := gate("web", "12:00"), exception("hotfix", "web")
+	for name, tc := range map[string]struct{ before, after, want string }{
+		"the same":            {web, web, ""},
+		"a comment":           {web, "# hello\n" + web, ""},
+		"a name of a window":  {web, strings.Replace(web, "name: day", "name: noon", 1), ""},
+		"a longer window":     {web, gate("web", "13:00"), "apps/web changed 12:00-13:00 closed opened: outside windows, window day"},
+		"a shorter window":    {web, gate("web", "11:00"), "apps/web changed 11:00-12:00 opened closed: window day, outside windows"},
+		"a window that moves": {web, strings.NewReplacer("10:00", "11:00", "12:00", "13:00").Replace(web), "apps/web changed 10:00-11:00 opened closed: window day, outside windows\napps/web changed 12:00-13:00 closed opened: outside windows, window day"},
+		"an exception":        {web, web + evening, "apps/web changed 20:00-21:00 closed opened: outside windows, exception hotfix"},
+		"one that goes":       {web + evening, web, "apps/web changed 20:00-21:00 opened closed: exception hotfix, outside windows"},
+		"a gate that comes":   {web, gate("a", "11:00") + web, "apps/a added"},
+		"a gate that goes":    {gate("z", "11:00") + web, web, "apps/z removed"},
+		"all at once":         {gate("z", "11:00") + web, gate("a", "11:00") + gate("web", "13:00"), "apps/a added\napps/web changed 12:00-13:00 closed opened: outside windows, window day\napps/z removed"},
+		"another order":       {gate("z", "11:00") + web, web + gate("z", "11:00"), ""},
+		"nothing to nothing":  {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := changes(t, manifests(t, tc.before), manifests(t, tc.after)); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// From the begin to 10:00 the gate is open by request on both sides, and then goes on by its window on one of them.
+func TestAStretchSaysWhatDecidesWhenItBegins(t *testing.T) {
+	asked := func(g *v1alpha1.Gate) {
+		g.Status.Requests = []v1alpha1.AcceptedRequest{{
+			Action: v1alpha1.RequestOpen, RequestedAt: metav1.NewMicroTime(day.From), Window: &metav1.Duration{Duration: 11 * time.Hour},
+		}}
+	}
+	before := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
+	want := "apps/web changed 11:00-12:00 opened closed: window day, outside windows"
+	if got := changes(t, before, before.Applied(manifests(t, gate("web", "10:30")))); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestDiffNamesAFaultOfEitherSide(t *testing.T) {
+	good, bad := manifests(t, gate("web", "12:00")), manifests(t, gate("web", "25:00"))
+	for name, sides := range map[string][2]*preview.Set{"before": {bad, good}, "after": {good, bad}} {
+		if _, _, err := preview.Diff(sides[0], sides[1], day); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestGatesThatNoManifestHasStayUnlessTheyArePruned(t *testing.T) {
+	before := preview.FromCluster([]*v1alpha1.Gate{known("web"), known("db")}, []*v1alpha1.GateException{extending("hotfix", "web")})
+	change := manifests(t, gate("web", "13:00"))
+	if got, want := changes(t, before, before.Applied(change)), "apps/web changed 12:00-13:00 closed opened: outside windows, window day"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	pruned := before.Without(func(obj metav1.Object) bool { return !change.Has(obj) }).Applied(change)
+	want := "apps/db removed\napps/web changed 12:00-13:00 closed opened: outside windows, window day\napps/web changed 20:00-21:00 opened closed: exception hotfix, outside windows"
+	if got := changes(t, before, pruned); got != want {
+		t.Errorf("pruned: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTheJSONOfADiffIsStable(t *testing.T) {
+	found, _, err := preview.Diff(manifests(t, gate("web", "12:00")), manifests(t, gate("web", "13:00"), gate("x", "11:00")), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found.TimeZoneData = "2026a"
+	got, err := json.Marshal(found)
+	want := `{"timeZoneData":"2026a","from":"2026-11-24T00:00:00Z","until":"2026-11-25T00:00:00Z","gates":[` +
+		`{"gate":"apps/web","change":"changed","stretches":[{"from":"2026-11-24T12:00:00Z","until":"2026-11-24T13:00:00Z",` +
+		`"before":{"state":"closed","reason":"OutsideWindows","by":""},"after":{"state":"opened","reason":"WindowOpen","by":"day"}}]},` +
+		`{"gate":"apps/x","change":"added","stretches":[]}]}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
+	}
+}

@@ -1,0 +1,67 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// doubts returns what a cluster may see otherwise than the preview.
+func (s *Set) doubts(from time.Time) (doubts []Fault) {
+	for _, g := range s.gates {
+		if n := len(g.Spec.Watch); n > 0 {
+			doubts = append(doubts, s.fault(g, "spec.watch",
+				fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
+		}
+		if g.Spec.Suspend && s.keepsStatus(g) {
+			doubts = append(doubts, s.fault(g, "spec.suspend", "nobody opens or closes the gate while it is suspended, the preview takes it for resumed"))
+		}
+		if g.Spec.Exceptions == nil || g.Spec.Exceptions.Approvals == 0 {
+			continue
+		}
+		if slices.ContainsFunc(s.exceptions, func(e *v1alpha1.GateException) bool { return gate.IsOf(g, e) && !s.isKnown(e) && !e.ExpiredBy(from) }) {
+			doubts = append(doubts, s.fault(g, "spec.exceptions.approvals",
+				fmt.Sprintf("the gate asks for %d approvals, the preview takes its exceptions for approved", g.Spec.Exceptions.Approvals)))
+		}
+	}
+	for _, e := range s.exceptions {
+		doubts = append(doubts, s.doubtsOf(e, from)...)
+	}
+	return doubts
+}
+
+// doubtsOf returns those of an exception.
+func (s *Set) doubtsOf(e *v1alpha1.GateException, from time.Time) (doubts []Fault) {
+	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return gate.IsOf(g, e) })
+	switch {
+	case i < 0 && s.isKnown(e):
+		return nil // a cluster says so itself
+	case i < 0:
+		where := "is in none of the files"
+		if s.ofCluster {
+			where += ", and not in the cluster"
+		}
+		return []Fault{s.fault(e, "spec.gateRef.name", fmt.Sprintf("gate '%s/%s' %s", e.Namespace, e.Spec.GateRef.Name, where))}
+	}
+	g := s.gates[i]
+	if n := gate.Missing(g, e); n > 0 && s.isKnown(e) {
+		if e.ExpiredBy(from) {
+			return nil
+		}
+		return []Fault{s.fault(e, "", fmt.Sprintf("the exception lacks %d of %d approvals, the preview does not count it", n, g.Spec.Exceptions.Approvals))}
+	}
+	counting := s.counting(g)
+	own := counting[slices.IndexFunc(counting, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })]
+	for _, winner := range gate.Overlapping(own, WithoutApprovals(g), counting, from) {
+		why := "which is newer and wins"
+		if winner.CreationTimestamp.Equal(&own.CreationTimestamp) {
+			why = "which is first by name and wins here, in a cluster the one that is created later does,"
+		}
+		doubts = append(doubts, s.fault(e, "", fmt.Sprintf("overlaps exception '%s', %s from %s until %s", winner.Name, why,
+			winner.Spec.ValidFrom.UTC().Format(time.RFC3339), winner.Spec.ValidUntil.UTC().Format(time.RFC3339))))
+	}
+	return doubts
+}

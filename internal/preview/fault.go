@@ -1,0 +1,36 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Fault is what is wrong with an object, or doubtful.
+type Fault struct {
+	// File is where the object is from, empty for one of a cluster.
+	File string
+	// Object is its namespace and name, Field the path of the field, both empty if it is none in particular.
+	Object, Field string
+	// Cause says what is wrong.
+	Cause string
+}
+
+// String is the fault on one line.
+func (f Fault) String() string {
+	var parts []string
+	for _, part := range []string{f.File, f.Object, f.Field, f.Cause} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// InvalidError has every fault of all manifests.
+type InvalidError struct {
+	Faults []Fault
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("%d faults in the manifests", len(e.Faults))
+}

@@ -1,0 +1,152 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+// Range is the time from an instant until another one, which is later.
+type Range struct {
+	From, Until time.Time
+}
+
+// Report is what a preview says of all Gates. Its JSON is a public format.
+type Report struct {
+	TimeZoneData string     `json:"timeZoneData"`
+	Gates        []Timeline `json:"gates"`
+}
+
+// Timeline is the preview of one Gate.
+type Timeline struct {
+	// Gate is its namespace and name.
+	Gate string `json:"gate"`
+	// Intervals follow one another without gaps.
+	Intervals []Interval `json:"intervals"`
+}
+
+// Interval is a stretch of time in which a Gate keeps a state.
+type Interval struct {
+	From  metav1.Time `json:"from"`
+	Until metav1.Time `json:"until"`
+	Cause
+}
+
+// Cause is a state and why a Gate has it.
+type Cause struct {
+	// State is opened or closed.
+	State string `json:"state"`
+	// Reason is that of the condition Opened.
+	Reason string `json:"reason"`
+	// By names the period or the exception that decides, empty if none does.
+	By string `json:"by"`
+}
+
+// Words says in two or three words why.
+func (c Cause) Words() string { return Words(c.Reason, c.By) }
+
+// Preview returns the timelines of all Gates of a set, in its order, and what is doubtful about them. The error is an InvalidError.
+func (s *Set) Preview(r Range) (report *Report, doubts []Fault, err error) {
+	report = &Report{TimeZoneData: tz.Version(), Gates: []Timeline{}}
+	timelines, doubts, err := s.timelines(r)
+	report.Gates = append(report.Gates, timelines...)
+	return report, doubts, err
+}
+
+func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err error) {
+	faults, refused := s.faults, []Fault(nil)
+	for _, g := range s.gates {
+		t, found := s.timeline(g, r)
+		timelines = append(timelines, t)
+		if s.keepsStatus(g) {
+			refused = append(refused, found...)
+		} else {
+			faults = append(faults, found...)
+		}
+		for _, fault := range s.leads(g, r.From) {
+			if fault.File == "" {
+				refused = append(refused, fault)
+			} else {
+				faults = append(faults, fault)
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return nil, nil, &InvalidError{Faults: faults}
+	}
+	return timelines, append(refused, s.doubts(r.From)...), nil
+}
+
+// timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused.
+func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) {
+	g = g.DeepCopy()
+	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
+	for _, request := range gate.HandleRequests(g, r.From) {
+		if request.Err != nil {
+			refused = append(refused, s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error()))
+		}
+	}
+	intervals, errs := gate.Intervals(WithoutApprovals(g), r.From, r.Until, s.counting(g)...)
+	if len(errs) > 0 {
+		if s.isKnown(g) {
+			t.Intervals = invalid(g, r)
+		}
+		return t, refused // Read has noted those of a manifest
+	}
+	for i := range intervals {
+		t.Intervals = append(t.Intervals, Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)})
+	}
+	return t, refused
+}
+
+func causeOf(i schedule.Interval) Cause {
+	return Cause{State: i.State.String(), Reason: string(i.Reason), By: i.By}
+}
+
+// causeAt returns why a Gate has its state at an instant within a range. An interval has the reason of its begin, which may be over.
+func (s *Set) causeAt(name string, r Range, at time.Time) (Cause, bool) {
+	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return nameOf(g) == name })
+	g := s.gates[i].DeepCopy()
+	gate.HandleRequests(g, r.From)
+	intervals, errs := gate.Intervals(WithoutApprovals(g), at, r.Until, s.counting(g)...)
+	if len(errs) > 0 {
+		return Cause{}, false
+	}
+	for i := range intervals {
+		return causeOf(i), true
+	}
+	return Cause{}, false
+}
+
+// invalid returns what a Gate does whose spec is invalid: it closes when it is due to, and never opens.
+func invalid(g *v1alpha1.Gate, r Range) []Interval {
+	d := gate.Decide(g, r.From)
+	first := Interval{
+		From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until),
+		Cause: Cause{State: string(d.State), Reason: d.Reason, By: d.By},
+	}
+	if d.Next == nil || !d.Next.At.Time.Before(r.Until) {
+		return []Interval{first}
+	}
+	next := Interval{From: d.Next.At, Until: first.Until, Cause: Cause{State: string(d.Next.State), Reason: d.Next.Reason, By: d.Next.By}}
+	first.Until = d.Next.At
+	return []Interval{first, next}
+}
+
+// leads returns the exceptions of a Gate whose lead cannot be had.
+func (s *Set) leads(g *v1alpha1.Gate, from time.Time) (faults []Fault) {
+	counting := s.counting(g)
+	for _, e := range counting {
+		for _, err := range gate.ValidateLead(e, WithoutApprovals(g), counting, from) {
+			faults = append(faults, s.fault(e, err.Field, err.ErrorBody()))
+		}
+	}
+	return faults
+}

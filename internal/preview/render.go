@@ -1,0 +1,34 @@
+package preview
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// JSON writes a report for programs.
+func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
+
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// Table writes a report for people, an interval in each line. Times are in RFC 3339 and UTC.
+func (r *Report) Table(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tBY") //nolint:errcheck // Flush returns it
+	for _, t := range r.Gates {
+		for _, i := range t.Intervals {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, utc(i.From), utc(i.Until), i.State, i.Reason, i.By) //nolint:errcheck // as above
+		}
+	}
+	return table.Flush()
+}
+
+func utc(at metav1.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -1,0 +1,170 @@
+package preview
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// Set is Gates with their GateExceptions, and what is wrong with them.
+type Set struct {
+	namespace  string
+	gates      []*v1alpha1.Gate
+	exceptions []*v1alpha1.GateException
+	faults     []Fault
+	// seen has the file of each object, empty for one of a cluster.
+	seen map[key]string
+	// ofCluster is whether it has what a cluster has. Of these Gates, kept are those with another spec.
+	ofCluster bool
+	kept      map[string]bool
+}
+
+// key names an object of a kind.
+type key struct {
+	kind, name string
+}
+
+// NewSet returns an empty set for manifests. Objects that name no namespace are in the given one.
+func NewSet(namespace string) *Set { return &Set{namespace: namespace, seen: map[key]string{}} }
+
+// FromCluster returns what a cluster has. Its requests are those in status, and its exceptions need the approvals that they have there.
+func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
+	s := NewSet("")
+	s.ofCluster, s.kept = true, map[string]bool{}
+	s.gates, s.exceptions = slices.Clone(gates), slices.Clone(exceptions)
+	for _, g := range gates {
+		s.seen[keyOf(g)] = ""
+	}
+	for _, e := range exceptions {
+		s.seen[keyOf(e)] = ""
+	}
+	return s
+}
+
+// Gates returns the names of all Gates that a set has or has exceptions of, as namespace/name, in the order of names.
+func (s *Set) Gates() []string {
+	var names []string
+	for _, g := range s.gates {
+		names = append(names, nameOf(g))
+	}
+	for _, e := range s.exceptions {
+		names = append(names, e.Namespace+"/"+e.Spec.GateRef.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Err returns an InvalidError with all faults that were found in manifests, nil if there are none.
+func (s *Set) Err() error {
+	if len(s.faults) == 0 {
+		return nil
+	}
+	return &InvalidError{Faults: s.faults}
+}
+
+// Applied returns what a cluster has once manifests are applied to it. The set is one of FromCluster. Gates keep their requests and status. An exception that is the
+// same as in the cluster keeps its approvals, any other one of a manifest is taken for approved.
+func (s *Set) Applied(manifests *Set) *Set {
+	after := FromCluster(s.gates, s.exceptions)
+	after.namespace, after.faults = manifests.namespace, manifests.faults
+	for _, g := range manifests.gates {
+		after.seen[keyOf(g)] = manifests.seen[keyOf(g)]
+		i := slices.IndexFunc(after.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })
+		if i < 0 {
+			after.gates = append(after.gates, g)
+			continue
+		}
+		applied := after.gates[i].DeepCopy()
+		applied.Spec = g.Spec
+		after.gates[i] = applied
+		after.kept[nameOf(g)] = true
+	}
+	for _, e := range manifests.exceptions {
+		i := slices.IndexFunc(after.exceptions, func(old *v1alpha1.GateException) bool { return nameOf(old) == nameOf(e) })
+		switch {
+		case i < 0:
+			after.exceptions = append(after.exceptions, e)
+		case equality.Semantic.DeepEqual(after.exceptions[i].Spec, e.Spec):
+			continue
+		default:
+			applied := after.exceptions[i].DeepCopy()
+			applied.Spec = e.Spec
+			after.exceptions[i] = applied
+		}
+		after.seen[keyOf(e)] = manifests.seen[keyOf(e)]
+	}
+	return after
+}
+
+// Without returns a set without some objects of a cluster.
+func (s *Set) Without(gone func(obj metav1.Object) bool) *Set {
+	rest := *s
+	rest.gates = slices.DeleteFunc(slices.Clone(s.gates), func(g *v1alpha1.Gate) bool { return gone(g) })
+	rest.exceptions = slices.DeleteFunc(slices.Clone(s.exceptions), func(e *v1alpha1.GateException) bool { return gone(e) })
+	return &rest
+}
+
+// Has returns whether a set has an object of a kind.
+func (s *Set) Has(obj metav1.Object) bool {
+	_, ok := s.seen[keyOf(obj)]
+	return ok
+}
+
+// isKnown returns whether an object is one of a cluster as it is there.
+func (s *Set) isKnown(obj metav1.Object) bool {
+	file, ok := s.seen[keyOf(obj)]
+	return ok && file == ""
+}
+
+// keepsStatus returns whether a Gate has the requests and the status of a cluster.
+func (s *Set) keepsStatus(g *v1alpha1.Gate) bool { return s.isKnown(g) || s.kept[nameOf(g)] }
+
+// NotCreated is when an exception is created that no cluster has seen yet: later than all that are there.
+var NotCreated = metav1.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+
+// counting returns the exceptions of a Gate, without those of a cluster that wait for approval.
+func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
+	for _, e := range s.exceptions {
+		if gate.IsOf(g, e) && (!s.isKnown(e) || gate.Missing(g, e) == 0) {
+			if e.CreationTimestamp.IsZero() {
+				e = e.DeepCopy()
+				e.CreationTimestamp = NotCreated
+			}
+			counting = append(counting, e)
+		}
+	}
+	return counting
+}
+
+// WithoutApprovals returns a copy of a Gate that asks for no approvals: who previews has looked at them, or takes them for given.
+func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
+	g = g.DeepCopy()
+	g.Spec.Exceptions = nil
+	return g
+}
+
+// fault is one of an object.
+func (s *Set) fault(obj metav1.Object, field, cause string) Fault {
+	return Fault{File: s.seen[keyOf(obj)], Object: nameOf(obj), Field: field, Cause: cause}
+}
+
+func nameOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+
+func keyOf(obj metav1.Object) key {
+	if _, ok := obj.(*v1alpha1.Gate); ok {
+		return key{v1alpha1.GateKind, nameOf(obj)}
+	}
+	return key{v1alpha1.GateExceptionKind, nameOf(obj)}
+}
+
+// shortName returns a name without its namespace.
+func shortName(name string) string {
+	_, short, _ := strings.Cut(name, "/")
+	return short
+}

@@ -1,0 +1,32 @@
+package preview
+
+import (
+	"strings"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Words puts a reason of the condition Opened, and what decides, into two or three words, such as close period freeze.
+func Words(reason, by string) string {
+	text, ok := reasonWords[reason]
+	if !ok {
+		text = reason
+	}
+	return strings.TrimSpace(text + " " + by)
+}
+
+var reasonWords = map[string]string{
+	v1alpha1.InvalidSpecReason:         "invalid spec",
+	v1alpha1.CloseRequestedReason:      "close request",
+	v1alpha1.ClosePeriodReason:         "close period",
+	v1alpha1.DependencyNotReadyReason:  "dependency not ready",
+	v1alpha1.OpenRequestedReason:       "open request",
+	v1alpha1.NotYetActiveReason:        "before notBefore",
+	v1alpha1.ExpiredReason:             "after notAfter",
+	v1alpha1.ExceptionAppliesReason:    "exception",
+	v1alpha1.WindowOpenReason:          "window",
+	v1alpha1.OutsideWindowsReason:      "outside windows",
+	v1alpha1.OutsideClosePeriodsReason: "outside close periods",
+	v1alpha1.DefaultReason:             "default",
+	v1alpha1.TimeUnknownReason:         "time unknown",
+}

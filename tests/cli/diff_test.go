@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const (
+	kindGate      = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\n"
+	kindException = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\n"
+	lunchSpec     = "spec: {gateRef: {name: plain}, type: extend, validFrom: \"2026-11-24T10:00:00Z\", validUntil: \"2026-11-24T11:00:00Z\", windows: [{name: all, start: \"00:00\", end: \"24:00\"}]}\n"
+)
+
+func TestDiffComparesManifestsWithTheCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Gate("plain", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.Gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.lunch("lunch", "plain")
+	const (
+		plain = kindGate + "metadata: {name: plain}\nspec: {default: opened}\n---\n"
+		lunch = kindException + "metadata: {name: lunch}\n" + lunchSpec + "---\n"
+		noon  = " 2026-11-24T10:00:00Z 2026-11-24T11:00:00Z "
+		day   = " 2026-11-24T00:00:00Z 2026-11-25T00:00:00Z "
+		same  = "No gate changes its state from 2026-11-24T00:00:00Z until 2026-11-25T00:00:00Z."
+	)
+	for name, tc := range map[string]struct {
+		manifests, flags string
+		code             int
+		want             string
+	}{
+		"the same":                     {plain + lunch, "", 0, same},
+		"only the exception":           {lunch, "", 0, same},
+		"only the gate":                {plain, "", 0, same},
+		"an exception that goes":       {plain, "--prune -l team=none", 0, same},
+		"an exception that is pruned":  {plain + strings.ReplaceAll(plain, "plain", "other"), "--prune", 1, "flux-system/plain" + noon + "closed opened default, was exception lunch"},
+		"a gate that is pruned":        {plain + lunch, "--prune", 1, "flux-system/other" + day + "gate no gate -"},
+		"a gate that comes":            {strings.ReplaceAll(plain, "plain", "new"), "", 1, "flux-system/new" + day + "no gate new gate -"},
+		"a default that changes":       {strings.ReplaceAll(plain, "opened", "closed"), "", 1, "flux-system/plain 2026-11-24T00:00:00Z 2026-11-24T10:00:00Z opened closed default, was default flux-system/plain" + noon + "closed opened exception lunch, was exception lunch flux-system/plain 2026-11-24T11:00:00Z 2026-11-25T00:00:00Z opened closed default, was default"},
+		"an exception of another time": {strings.ReplaceAll(lunch, "T11:", "T12:"), "", 1, "flux-system/plain 2026-11-24T11:00:00Z 2026-11-24T12:00:00Z opened closed exception lunch, was default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "gates.yaml")
+			w.Must(os.WriteFile(file, []byte(tc.manifests), 0o600))
+			got := w.gate(append(strings.Fields("diff --from 2026-11-24T00:00:00Z --days 1 -f "+file), strings.Fields(tc.flags)...)...)
+			said := strings.TrimSpace(got.out)
+			if tc.want != same {
+				said = w.rows(got.out)
+			}
+			if said != tc.want || got.code != tc.code || got.errOut != "" {
+				t.Errorf("%+v\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestARequestIsOnBothSidesOfADiff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ClosedGate("production")
+	if got := w.gate("open", "production", "--for", "4d"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	folder := t.TempDir()
+	for _, state := range []string{"opened", "closed"} {
+		w.Must(os.WriteFile(filepath.Join(folder, state+".yaml"), []byte(kindGate+"metadata: {name: production}\nspec: {default: "+state+"}\n"), 0o600))
+	}
+	for _, flags := range []string{"", "--prune"} {
+		diff := func(state, days string) said {
+			return w.gate(strings.Fields("diff -f " + filepath.Join(folder, state+".yaml") + " --days " + days + " " + flags)...)
+		}
+		for _, state := range []string{"opened", "closed"} {
+			if got := diff(state, "1"); got.code != 0 || !strings.HasPrefix(got.out, "No gate changes its state ") {
+				t.Errorf("%s while the request is in force: %+v", state, got)
+			}
+		}
+		if got := diff("opened", "5"); got.code != 1 || strings.Count(got.out, "closed   opened   default, was default\n") != 1 {
+			t.Errorf("after it: %+v", got)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// asked returns a world in which somebody has opened staging and closed it again.
+func asked(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	w.Decided(w.ReadGate("staging"))
+	for _, args := range [][]string{{"open", "staging", "--for", "1h", "--reason", "hotfix, 1234"}, {"reset", "staging"}} {
+		if got := w.gate(args...); got.code != 0 {
+			t.Fatalf("%v: %+v", args, got)
+		}
+	}
+	return w
+}
+
+func TestHistoryForPrograms(t *testing.T) {
+	t.Parallel()
+	w := asked(t)
+	var list struct {
+		APIVersion, Kind string
+		Items            []map[string]any
+	}
+	got := w.gate("history", "-o", "json")
+	w.Must(json.Unmarshal([]byte(got.out), &list))
+	if list.Kind != "GateHistoryEntryList" || list.APIVersion != "cli.gating.toolkit.fluxcd.io/v1alpha1" || len(list.Items) != 4 {
+		t.Fatalf("%+v", list)
+	}
+	opened := list.Items[2]
+	for key, want := range map[string]any{
+		"kind": "GateHistoryEntry", "namespace": w.Namespace, "gate": "staging", "state": "opened", "reason": "OpenRequested",
+		"action": "open", "requestedBy": "admin", "requestReason": "hotfix, 1234",
+	} {
+		if opened[key] != want {
+			t.Errorf("%s is %v, want %v", key, opened[key], want)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(w.gate("history", "-o", "csv").out)).ReadAll()
+	if err != nil || len(rows) != 5 || rows[0][0] != "at" || rows[3][3] != "opened" || rows[3][10] != "hotfix, 1234" {
+		t.Errorf("%v: %v", err, rows)
+	}
+	if got := w.gate("history", "--since", "2199-01-01T00:00:00Z"); got.out != "" || !strings.Contains(got.errOut, "Nothing has happened.") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The page says that the log keeps what the status forgets.
+func TestTheLogKeepsTheHistory(t *testing.T) {
+	t.Parallel()
+	w := asked(t)
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "history.md"))
+	w.Must(err)
+	_, filter, ok := strings.Cut(string(page), "kubectl -n gating-system logs deployment/gating-controller | ")
+	filter, _, _ = strings.Cut(filter, "\n")
+	if !ok {
+		t.Fatal("the page has no command")
+	}
+	cmd := exec.CommandContext(w.Context(), "bash", "-o", "pipefail", "-c", filter) //nolint:gosec // a command of a page of ours
+	log, err := os.Open(gating.Log)
+	w.Must(err)
+	defer log.Close() //nolint:errcheck // it is only read
+	cmd.Stdin = log
+	lines, err := cmd.Output()
+	w.Must(err)
+	var kept []string
+	for line := range strings.Lines(string(lines)) {
+		var entry struct{ Namespace, Name, State, Action, Reason, By, RequestReason string }
+		w.Must(json.Unmarshal([]byte(line), &entry))
+		if entry.Namespace == w.Namespace && entry.Name == "staging" {
+			kept = append(kept, strings.Join([]string{entry.State + entry.Action, entry.Reason, entry.By, entry.RequestReason}, "|"))
+		}
+	}
+	want := []string{
+		"closed|Default||", "open|RequestAccepted|admin|hotfix, 1234", "opened|OpenRequested|admin|hotfix, 1234", "close|RequestAccepted|admin|", "closed|Default||",
+	}
+	if strings.Join(kept, "\n") != strings.Join(want, "\n") {
+		t.Errorf("the log has\n%s\nwant\n%s", strings.Join(kept, "\n"), strings.Join(want, "\n"))
+	}
+}

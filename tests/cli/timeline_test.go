@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	w.Gate("web", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.Decided(w.ReadGate("production"))
+	w.Decided(w.ReadGate("web"))
+	rows := func(name, state, character string, columns int) string {
+		return fmt.Sprintf("%-10s   %s   %s\n", name, state, strings.Repeat(character, columns))
+	}
+	lines := func(columns uint16, args ...string) string {
+		return strings.ReplaceAll(w.inTerminalOf(columns, nil, args...), "\r\n", "\n")
+	}
+	legend := "█ opened   ░ closed   ▒ both   | midnight UTC\n"
+	if got, want := w.gate("list", "--timeline", "--no-headers"), rows("production", "closed", "░", 77)+rows("web", "opened", "█", 77); got != (said{out: want}) {
+		t.Errorf("%+v\nwant\n%s", got, want)
+	}
+	got := lines(80, "list", "--timeline", "--color", "never")
+	header, rest, _ := strings.Cut(got, "\n")
+	if want := rows("production", "closed", "░", 57) + rows("web", "opened", "█", 57) + legend; rest != want || !strings.HasPrefix(header, "NAME         STATE    ") || strings.Count(header, "|") != 7 {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got := lines(80, "list", "web", "--timeline"); !strings.Contains(got, "\x1b[32m"+strings.Repeat("█", 63)+"\x1b[0m\n") {
+		t.Errorf("without its color: %q", got)
+	}
+	narrow := lines(50, "list", "--timeline", "--color", "never")
+	first, rest, _ := strings.Cut(narrow, "\n")
+	if first != "warning: the terminal has 50 columns and a timeline needs 60, this is the table" || !strings.HasPrefix(rest, "NAME ") || strings.Contains(rest, "█") || !strings.Contains(rest, "ASKED BY") {
+		t.Errorf("%s", narrow)
+	}
+}
+
+func TestTheTimelineOfAListHasTheExceptions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Gate("web", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+	w.Decided(w.ReadGate("web"))
+	now, start, end := metav1.Now(), "00:00", "24:00"
+	w.Create(&v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.GateExceptionSpec{
+		GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionExtend, ValidFrom: now, ValidUntil: metav1.NewTime(now.AddDate(0, 0, 80)),
+		Windows: []v1alpha1.Period{{Name: "all", Start: &start, End: &end}},
+	}})
+	if got := w.gate("list", "--timeline"); got.code != 0 || strings.Contains(strings.Split(got.out, "\n")[1], "█") || !strings.Contains(got.out, strings.Repeat("░", 80)) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestATimelineRefusesFlagsThatDoNotGoTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for args, want := range map[string]string{
+		"--days 3":                "error: --days needs --timeline\n",
+		"--timeline --watch":      "error: --watch prints a table: leave --timeline out\n",
+		"--timeline -o json":      "error: --timeline is not for -o json: kubectl gate preview -o json has the same for programs\n",
+		"--timeline --days 0":     "error: --days 0: use a number from 1 to 366\n",
+		"--timeline --days 10000": "error: --days 10000: use a number from 1 to 366\n",
+	} {
+		if got := w.gate(append([]string{"list"}, strings.Fields(args)...)...); got != (said{errOut: want, code: 2}) {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}

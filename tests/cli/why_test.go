@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// why returns what kubectl gate why says for programs.
+func (w *world) why(object string) explain.Explanation {
+	w.Helper()
+	return listOf[explain.Explanation](w, "why", object)[0]
+}
+
+func TestTheCommandThatWhyNamesReleasesTheObject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	apps := w.heldApps()
+	e := w.why("ks/apps")
+	if e.State != explain.Held || len(e.Remedies) != 1 || len(e.Gates) != 1 || !e.Gates[0].Holds || e.Waiting.Waits != "v2" {
+		t.Fatalf("%+v", e)
+	}
+	if got := w.run(exec.CommandContext(t.Context(), "bash", "-c", strings.Replace(e.Remedies[0].Command, "kubectl gate", program(), 1))); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	w.applies(apps, "v2")
+	if e := w.why("ks/apps"); e.State != explain.Free || e.Gates[0].State != explain.Opened || e.Gates[0].Until == nil || e.Gates[0].RequestedBy == "" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestWhyKnowsKindsByAnyName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Create(w.Kustomization("apps"))
+	for _, args := range [][]string{
+		{"ks/apps"}, {"Kustomization/apps"}, {"kustomizations", "apps"}, {"kustomization.kustomize.toolkit.fluxcd.io/apps"}, {"KUSTOMIZATION", "apps"},
+	} {
+		if got := w.gate(append([]string{"why"}, args...)...); got != (said{"No gate governs Kustomization " + w.Namespace + "/apps.\n", "", 0}) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+func TestWhyRefusesWhatItDoesNotKnowInOneLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Create(w.Kustomization("apps"))
+	for _, tc := range []struct{ args, want string }{
+		{"ks/aps", `there is no Kustomization "aps" in namespace "` + w.Namespace + `"; did you mean "apps"?`},
+		{"ks/unlike", `kubectl get kustomizations -A shows all`},
+		{"kustomisation/apps", `this cluster has no kind "kustomisation"; did you mean "kustomization"?`},
+		{"widget/apps", `this cluster has no kind "widget"; gates hold Bucket, Certificate`},
+		{"configmap/apps", "gates do not hold objects of kind ConfigMap"},
+		{"apps", "name one object, as KIND/NAME"},
+		{"ks/apps ks/other", "name one object, as KIND/NAME"},
+		{"", "name one object, as KIND/NAME"},
+		{"ks/a/b", "name one object, as KIND/NAME"},
+	} {
+		got := w.gate(append([]string{"why"}, strings.Fields(tc.args)...)...)
+		if got.code != 2 || got.out != "" || !strings.Contains(got.errOut, tc.want) || strings.Count(got.errOut, "\n") != 1 {
+			t.Errorf("%q: %+v", tc.args, got)
+		}
+	}
+}
+
+func TestWhyNamesWhoHasSuspendedAnObject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	apps := w.Kustomization("apps")
+	w.Create(apps)
+	w.Must(w.Flux(apps, `{"spec":{"suspend":true}}`))
+	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}})
+	w.Decided(w.ReadGate("production"))
+	e := w.why("ks/apps")
+	if e.State != explain.Foreign || len(e.Owners) != 1 || e.Owners[0].Manager != "flux" || e.Owners[0].At == nil ||
+		len(e.Remedies) != 2 || e.Remedies[1].Command != "flux resume kustomization apps -n "+w.Namespace || e.Gates[0].Rules[0] != "spec.targets[0]: Kustomization *" {
+		t.Errorf("%+v", e)
+	}
+	w.Must(w.Flux(apps, `{"spec":{"suspend":false}}`)) // as flux resume does
+	w.isHeldBy(apps, "production")
+	if e := w.why("ks/apps"); e.State != explain.Held || len(e.Owners) != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestWhySaysThatAGateInTheAnnotationDoesNotExist(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	apps := w.Kustomization("apps")
+	apps.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: "qa"})
+	w.Create(apps)
+	w.isHeldBy(apps, "qa")
+	e := w.why("ks/apps")
+	if e.State != explain.Held || e.Gates[0].State != explain.Missing || e.Gates[0].Rules[0] != "annotation "+v1alpha1.GatesAnnotation {
+		t.Fatalf("%+v", e)
+	}
+	if got := w.run(exec.CommandContext(t.Context(), "bash", "-c", e.Remedies[0].Command)); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	w.Eventually("it is released", func() error {
+		if w.Read(apps); harness.Suspended(apps) {
+			return errors.New("it is held")
+		}
+		return nil
+	})
+}
+
+func TestWhySaysWhatARequestDoesInAClosePeriod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scene()
+	apps := w.Kustomization("apps")
+	w.isHeldBy(apps, "production")
+	if e := w.why("ks/apps"); !strings.HasPrefix(e.Remedies[0].Command, "kubectl gate open production") {
+		t.Errorf("the close period allows requests: %+v", e.Remedies)
+	}
+	w.EditGate(w.ReadGate("production"), func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny })
+	w.Decided(w.ReadGate("production"))
+	if e := w.why("ks/apps"); !strings.HasPrefix(e.Remedies[0].Command, "kubectl edit gate production") {
+		t.Errorf("the close period denies requests: %+v", e.Remedies)
+	}
+	if got := w.gate("open", "production", "--for", "1h"); !strings.Contains(got.out, "is closed, close period freeze") {
+		t.Errorf("%+v", got) // as why has said
+	}
+}
+
+func TestWhyKnowsCertificatesAndMachines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.dueCertificate("www")
+	machine := harness.Object("cluster.x-k8s.io/v1beta1", "Machine", w.Key("m1"))
+	machine.Object["spec"] = map[string]any{"clusterName": "c", "bootstrap": map[string]any{"dataSecretName": "s"}, "infrastructureRef": map[string]any{"kind": "K", "name": "n", "apiGroup": "a.example.com"}}
+	w.Create(machine)
+	w.ClosedGate("nodes", v1alpha1.TargetReference{Kind: "Machine", Name: "*"})
+	w.Decided(w.ReadGate("nodes"))
+	if e := w.why("cert/www"); e.State != explain.Held || e.Waiting.Reason != explain.RenewalDue {
+		t.Errorf("%+v", e)
+	}
+	if e := w.why("machine/m1"); e.State != explain.Held || e.Gates[0].Gate != w.Namespace+"/nodes" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestWhyPrintsThis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.heldApps()
+	legacy := w.Kustomization("legacy")
+	w.Create(legacy)
+	w.Must(w.Flux(legacy, `{"spec":{"suspend":true}}`))
+	infra := w.Kustomization("infra")
+	infra.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: "qa"})
+	w.Create(infra)
+	w.isHeldBy(infra, "qa")
+	w.Create(w.Kustomization("tools"))
+	w.ClosedGate("quarter-end", v1alpha1.TargetReference{Kind: "Kustomization", Name: "legacy"})
+	w.Decided(w.ReadGate("quarter-end"))
+	w.shows("why")
+}

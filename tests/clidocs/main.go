@@ -1,0 +1,111 @@
+// clidocs writes docs/cli.md from the commands of kubectl gate, and from what they print in tests/cli.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fluxcd/gating-controller/internal/cli"
+)
+
+const introduction = `# kubectl gate
+
+<!-- Generated from the commands by "make generate". Do not edit it. -->
+
+One program asks Gates, opens and closes them, and says why something does not move and what comes next. It is a plug-in of kubectl
+and of flux: [install it](install.md#the-plug-in). What a command needs to be allowed is in the
+[table of the security page](security.md#what-each-command-needs).
+
+Times that you write are in the time zone of your machine, or in that of --timezone: ` + "`17:30`, `tomorrow 08:00`, `monday 08:00`,\n`2026-12-24 08:00`, `2h`, `3d`" + `, or a time in RFC 3339. A time of day alone is the next one. Each command says the absolute time that it has
+understood.
+
+A command prints a table for people. Programs use -o json, which is a List, or one of the other formats of kubectl. What is no object of
+the API has the version ` + "`cli.gating.toolkit.fluxcd.io/v1alpha1`" + `; its fields stay within that version.
+
+The outputs on this page are those of a test: times and distances differ.
+
+## Exit codes
+
+` + cli.ExitCodes
+
+func main() {
+	root := cli.Command()
+	var page strings.Builder
+	page.WriteString(introduction)
+	for _, c := range root.Commands() {
+		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+			continue
+		}
+		if err := describe(&page, c); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	page.WriteString("\n## Flags of all commands\n\n" + flags(root.PersistentFlags()))
+	if err := os.WriteFile(filepath.Join("docs", "cli.md"), []byte(page.String()), 0o644); err != nil { //nolint:gosec // documentation
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// describe writes the section of a command.
+func describe(page *strings.Builder, c *cobra.Command) error {
+	long := c.Long
+	if long == "" {
+		long = c.Short + "."
+	}
+	fmt.Fprintf(page, "\n## kubectl gate %s\n\n%s\n\n```sh\nkubectl gate %s\n```\n", c.Name(), long, strings.TrimSuffix(c.Use, " [flags]"))
+	if len(c.Aliases) > 0 {
+		fmt.Fprintf(page, "\nAlso: %s.\n", strings.Join(c.Aliases, ", "))
+	}
+	if text := flags(c.LocalNonPersistentFlags()); text != "" {
+		page.WriteString("\n" + text)
+	}
+	if c.Example != "" {
+		fmt.Fprintf(page, "\nExamples:\n\n```sh\n%s\n```\n", unindented(c.Example))
+	}
+	shown, err := os.ReadFile(filepath.Join("tests", "cli", "testdata", c.Name()+".txt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	fmt.Fprintf(page, "\nWhat it prints:\n\n```console\n%s```\n", shown)
+	return err
+}
+
+func unindented(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimPrefix(strings.TrimRight(line, "\n"), "  "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// flags returns flags as a table, empty if there are none.
+func flags(set *pflag.FlagSet) string {
+	var rows strings.Builder
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Deprecated != "" || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		name := "`--" + f.Name + "`"
+		if f.Shorthand != "" {
+			name = "`-" + f.Shorthand + "`, " + name
+		}
+		byDefault := ""
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.Name != "cache-dir" {
+			byDefault = "`" + f.DefValue + "`"
+		}
+		fmt.Fprintf(&rows, "| %s | %s | %s |\n", name, strings.ReplaceAll(f.Usage, "|", "\\|"), byDefault)
+	})
+	if rows.Len() == 0 {
+		return ""
+	}
+	return "| flag | | default |\n|---|---|---|\n" + rows.String()
+}
