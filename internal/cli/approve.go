@@ -157,9 +157,6 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	return nil
 }
 
-// denied finds what an admission policy says.
-var denied = regexp.MustCompile(`(?s)^.*denied request: (user \S+)?`)
-
 // refusedApproval says why the API server has refused an approval.
 func refusedApproval(e *v1alpha1.GateException, err error) error {
 	a := asked{"patch", "gateexceptions", e.Namespace, e.Name, "gate-exception-approver"}
@@ -169,20 +166,11 @@ func refusedApproval(e *v1alpha1.GateException, err error) error {
 	text := refusalOf(err)
 	switch text, _, stale := strings.Cut(text, "; read it again"); {
 	case strings.Contains(text, "needs the verb approve"):
-		return fmt.Errorf("you may not approve gateexceptions in namespace %q: that needs the verb %q, which the ClusterRole %s has", e.Namespace, "approve", a.role)
+		return errors.New(a.refused("approve"))
 	case stale:
 		return fmt.Errorf("it was edited since you have read it: %s; run the command again to see what it is now", text)
 	}
 	return errors.New("refused: " + text)
-}
-
-// refusalOf returns what an admission policy says to a person.
-func refusalOf(err error) string {
-	text := err.Error()
-	if found := denied.FindStringSubmatchIndex(text); found != nil && found[2] >= 0 {
-		return "you" + text[found[1]:]
-	}
-	return strings.TrimSpace(denied.ReplaceAllString(text, ""))
 }
 
 // approved waits until the controller has counted the approval of a person, or says why it does not.

@@ -96,19 +96,24 @@ type worded struct {
 
 func (w worded) Unwrap() error { return w.cause }
 
-// explain says what an error of the API server means for who has asked.
-func (a asked) explain(err error) error {
-	var network net.Error
-	var address *url.Error
+// refused says that somebody lacks a verb.
+func (a asked) refused(verb string) string {
 	in := ""
 	if a.namespace != "" {
 		in = fmt.Sprintf(" in namespace %q", a.namespace)
 	}
+	return fmt.Sprintf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", verb, a.resource, in, verb, a.role)
+}
+
+// explain says what an error of the API server means for who has asked.
+func (a asked) explain(err error) error {
+	var network net.Error
+	var address *url.Error
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err) && !isPolicy(err):
-		return worded{fmt.Errorf("you may not %s %s%s: that needs the verb %q, which the ClusterRole %s has", a.verb, a.resource, in, a.verb, a.role), err}
+		return worded{errors.New(a.refused(a.verb)), err}
 	case apierrors.IsUnauthorized(err):
 		return errors.New("the API server does not know you: log in again")
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", isUnknownResource(err):
@@ -118,9 +123,6 @@ func (a asked) explain(err error) error {
 	}
 	return err
 }
-
-// isPolicy returns whether an admission policy has refused, which says why.
-func isPolicy(err error) bool { return err != nil && strings.Contains(err.Error(), "denied request:") }
 
 func isUnknownResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")

@@ -39,7 +39,7 @@ func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
 		"kubectl-gate __complete approve ":            ":4\n",
 		"kubectl-gate __complete check ":              ":4\n",
 		"kubectl-gate __complete -n ":                 ":4\n",
-		"kubectl-gate __complete preview ":            ":0\n",
+		"kubectl-gate __complete preview -f ":         ":0\n",
 		"/bin/kubectl_complete-gate --color n":        "never\n:4\n",
 		"C:/kubectl_complete-gate.exe --color n":      "never\n:4\n",
 	} {

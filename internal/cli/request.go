@@ -258,7 +258,19 @@ func (c *cluster) ask(ctx context.Context, r *result, by string, opts []client.P
 	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
 		err = c.Patch(ctx, r.gate, client.RawPatch(types.MergePatchType, r.request.patch("")), opts...)
 	}
-	return asked{"patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener"}.explain(err)
+	return r.refusedBy(err)
+}
+
+// refusedBy says why the API server has refused a request.
+func (r *result) refusedBy(err error) error {
+	a := asked{"patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener"}
+	switch {
+	case !isPolicy(err):
+		return a.explain(err)
+	case strings.Contains(err.Error(), fmt.Sprintf("a request to %[1]s needs the verb %[1]s", r.request.action)):
+		return errors.New(a.refused(string(r.request.action)))
+	}
+	return errors.New("refused: " + refusalOf(err))
 }
 
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }

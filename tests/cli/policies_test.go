@@ -71,6 +71,7 @@ func TestWithThePolicies(t *testing.T) {
 		"an exception opens a freeze, from the command alone":                     exceptions,
 		"only who may approve does":                                               approvalRights,
 		"only who may write exceptions does":                                      exceptRights,
+		"only who may open and close does":                                        requestRights,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOn(t, c)
@@ -126,6 +127,19 @@ func approvalRights(w *world) {
 	w.may("alice", "gate-exception-editor")
 	w.expect(w.as("alice").gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "is created")
 	w.needs("approve", func(who *world) said { return who.gate("approve", "hotfix") })
+}
+
+func requestRights(w *world) {
+	w.Decided(w.Gate("production", frozen()))
+	w.needs("open", func(who *world) said { return who.gate("open", "production", "--for=1h", "--reason=hotfix") })
+	if by := w.ReadGate("production").Status.LastRequest; by == nil || by.By != "open" {
+		w.Errorf("the API server has not stamped who it was: %+v", by)
+	}
+	w.needs("close", func(who *world) said { return who.gate("close", "production", "--for=1h") })
+	w.needs("thaw", func(who *world) said {
+		w.expect(w.gate("close", "production"), 0, "closed, close request", "")
+		return who.gate("reset", "production")
+	})
 }
 
 func exceptRights(w *world) {

@@ -48,7 +48,7 @@ func (w *world) documented(command string) (rules []rule) {
 	w.Helper()
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
 	w.Must(err)
-	row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(command) + "` \\| ([^|]*) \\|").FindStringSubmatch(string(page))
+	row := regexp.MustCompile("(?m)^\\| [^|]*`" + regexp.QuoteMeta(command) + "`[^|]* \\| ([^|]*) \\|").FindStringSubmatch(string(page))
 	if row == nil {
 		w.Fatalf("docs/security.md does not say what %s needs", command)
 	}

@@ -125,7 +125,7 @@ func TestWhySaysWhatARequestDoesInAClosePeriod(t *testing.T) {
 	if e := w.why("ks/apps"); !strings.HasPrefix(e.Remedies[0].Command, "kubectl edit gate production") {
 		t.Errorf("the close period denies requests: %+v", e.Remedies)
 	}
-	if got := w.gate("open", "production", "--for", "1h"); !strings.Contains(got.out, "is closed, close period freeze") {
+	if got := w.gate("open", "production", "--for", "1h"); !strings.Contains(got.out, "closed, close period freeze") {
 		t.Errorf("%+v", got) // as why has said
 	}
 }
