@@ -308,33 +308,44 @@ func (c *cluster) whoAmI(ctx context.Context) string {
 
 // conclude waits for the answers of the controller, says what they are, and returns whether all is well.
 func (s *session) conclude(ctx context.Context, c *cluster, f *requestFlags, results []result) error {
-	refused, done := 0, 0
-	for i, r := range results {
-		switch {
-		case r.request == nil:
+	code, asked := 0, 0
+	for i := range results {
+		r := &results[i]
+		if r.request == nil {
 			continue
-		case r.err == nil && f.dryRun != "server":
-			results[i].err = s.answer(ctx, c, &results[i])
-		case r.err == nil:
+		}
+		var vain inVainError
+		if r.err == nil && f.dryRun != "server" {
+			r.err = s.answer(ctx, c, r)
+		} else if r.err == nil {
 			s.say("%s: the API server would accept this (dry run)", nameOfGate(r.gate))
 		}
-		if err := results[i].err; err != nil {
-			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), oneLine(err.Error()))
-			refused++
-			continue
+		if r.err == nil || errors.As(r.err, &vain) {
+			asked++
 		}
-		done++
+		if r.err != nil {
+			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), oneLine(r.err.Error()))
+			code = exitIncomplete
+		}
 	}
 	switch {
-	case refused > 0 && done == 0:
+	case code != 0 && asked == 0:
 		return exitCode(exitError)
-	case refused > 0:
-		return exitCode(exitIncomplete)
-	case f.wait && done > 0:
-		return s.wait(ctx, c, f.timeout, results)
+	case f.wait && asked > 0:
+		if err := s.wait(ctx, c, f.timeout, results); err != nil || code == 0 {
+			return err
+		}
+	}
+	if code != 0 {
+		return exitCode(code)
 	}
 	return nil
 }
+
+// inVainError says that a request was made, and that the Gate is not as it asks.
+type inVainError string
+
+func (e inVainError) Error() string { return string(e) }
 
 const (
 	// answerTimeout is how long the controller is given to look at a request: it takes milliseconds.
@@ -342,12 +353,15 @@ const (
 	answerPoll    = 50 * time.Millisecond
 )
 
-var errNoAnswer = errors.New("asked, but the controller has not looked at it; is it running? kubectl gate check says more")
+const (
+	errNoAnswer  = inVainError("asked, but the controller has not looked at it; is it running? kubectl gate check says more")
+	errSuspended = inVainError("asked, but nobody looks at it while spec.suspend is true")
+)
 
 // answer waits until the controller has looked at a request and says what the Gate is then.
 func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 	if r.gate.Spec.Suspend {
-		return errors.New("asked, but nobody looks at it while spec.suspend is true")
+		return errSuspended
 	}
 	deadline := s.clock.Now().Add(answerTimeout)
 	for {
@@ -374,7 +388,18 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 		return err
 	}
 	s.say("%s: %s", nameOfGate(r.gate), s.describe(r.gate, now))
+	if !r.request.planned && !r.request.takesBack && stateOf(r.gate) != string(r.request.wanted()) {
+		return inVainError(fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, reasonOf(r.gate)))
+	}
 	return nil
+}
+
+// wanted returns the state that a request asks for.
+func (r *request) wanted() v1alpha1.State {
+	if r.action == v1alpha1.RequestClose {
+		return v1alpha1.StateClosed
+	}
+	return v1alpha1.StateOpened
 }
 
 // isHandled returns whether the controller has looked at a request.

@@ -110,7 +110,7 @@ type said struct {
 // gate runs kubectl gate with arguments.
 func (w *world) gate(args ...string) said {
 	w.Helper()
-	return w.run(exec.CommandContext(w.Context(), program(), args...)) //nolint:gosec // the arguments are those of tests
+	return w.run(exec.CommandContext(w.Context(), program(), args...))
 }
 
 // shell runs a command line.

@@ -131,3 +131,15 @@ func TestBadInputIsOneLineAndChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoAsksInVainIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scene()
+	w.EditGate(w.ReadGate("production"), func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny })
+	w.EditGate(w.ReadGate("staging"), func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
+	w.Decided(w.ReadGate("production"))
+	w.expect(w.gate("open", "production", "--for=1h"), exitIncomplete, "closed, close period freeze",
+		"error: "+w.Namespace+"/production: the request is accepted, but it does not open the gate: close period freeze decides\n")
+	w.expect(w.gate("close", "staging"), exitIncomplete, "", "error: "+w.Namespace+"/staging: asked, but nobody looks at it while spec.suspend is true\n")
+}

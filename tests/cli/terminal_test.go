@@ -31,7 +31,7 @@ func (w *world) inTerminalOf(columns uint16, env []string, args ...string) strin
 	slave, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
 	w.Must(err)
 	w.Must(unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}))
-	cmd := exec.CommandContext(w.Context(), program(), args...) //nolint:gosec // the arguments are those of tests
+	cmd := exec.CommandContext(w.Context(), program(), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TZ=UTC", "TERM=xterm", "NO_COLOR=", "HOME="+cluster.Dir()), env...)
 	w.Must(cmd.Start())

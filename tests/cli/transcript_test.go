@@ -40,7 +40,7 @@ func (w *world) transcript(text string) string {
 		if !ok {
 			continue
 		}
-		shell := exec.CommandContext(w.Context(), "bash", "-c", strings.ReplaceAll(command, "flux-system", w.Namespace)) //nolint:gosec // the commands of a file of ours
+		shell := exec.CommandContext(w.Context(), "bash", "-c", strings.ReplaceAll(command, "flux-system", w.Namespace))
 		var both limited
 		shell.Stdout, shell.Stderr = &both, &both
 		w.run(shell)
