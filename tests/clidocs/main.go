@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,6 +80,9 @@ func describe(page *strings.Builder, c *cobra.Command) error {
 	return err
 }
 
+// ofKubectl are flags that every command has and that nobody looks up here.
+var ofKubectl = []string{"help", "version", "allow-missing-template-keys", "show-managed-fields", "template"}
+
 func unindented(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -91,7 +95,7 @@ func unindented(text string) string {
 func flags(set *pflag.FlagSet) string {
 	var rows strings.Builder
 	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Deprecated != "" || f.Name == "help" || f.Name == "version" {
+		if f.Hidden || f.Deprecated != "" || slices.Contains(ofKubectl, f.Name) {
 			return
 		}
 		name := "`--" + f.Name + "`"
