@@ -69,8 +69,12 @@ func tagOf(image string) string {
 
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// Controllers finds controllers that do not run, and those of another release than this plug-in.
-func Controllers(all []Controller, version string) (findings []Finding) {
+// Controllers finds controllers that do not run, and those of another release than this plug-in. Without any Deployment, a sign of life
+// tells that a controller runs elsewhere.
+func Controllers(all []Controller, version string, lives bool) (findings []Finding) {
+	if len(all) == 0 && lives {
+		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller is found, but Gates are decided: it runs elsewhere", "to have its Deployment checked, give it the label " + ControllerLabel}}
+	}
 	if len(all) == 0 {
 		return []Finding{{Error, "Deployment gating-controller", "there is no Deployment with the label " + ControllerLabel + " in any namespace: nobody opens and closes Gates", installIt}}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -129,7 +130,7 @@ func TestAControllerThatDoesNotRunIsFound(t *testing.T) {
 		"a registry with no tag":  {"/gating-controller:v0.1.0@sha256:1 -> /gating-controller", "v0.2.0", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Controllers([]check.Controller{deployment(t, tc.change)}, tc.version), tc.want...)
+			finds(t, check.Controllers([]check.Controller{deployment(t, tc.change)}, tc.version, false), tc.want...)
 		})
 	}
 	for image, want := range map[string]string{"": "v0.1.0", ":v0.1.0@ -> @": "", "registry:5000/gating-controller:v0.1.0@sha256:1 -> registry:5000/gating-controller": ""} {
@@ -137,7 +138,39 @@ func TestAControllerThatDoesNotRunIsFound(t *testing.T) {
 			t.Errorf("%s: %+v", image, c)
 		}
 	}
-	finds(t, check.Controllers(nil, "v0.1.0"), "error Deployment gating-controller: there is no Deployment")
+	finds(t, check.Controllers(nil, "v0.1.0", false), "error Deployment gating-controller: there is no Deployment")
+	finds(t, check.Controllers(nil, "v0.1.0", true), "warning Deployment gating-controller: no Deployment of the controller is found, but Gates are decided: it runs elsewhere")
+}
+
+func TestASignOfLifeIsALeaseOrGatesThatAreDecided(t *testing.T) {
+	decided := gate("decided")
+	decided.Status.Conditions = []metav1.Condition{{Type: "Opened"}}
+	next, edited, suspended := decided, decided, gate("suspended")
+	next.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(noon.Add(-10 * time.Second))}
+	late := next
+	late.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(noon.Add(-2 * time.Minute))}
+	edited.Generation, suspended.Spec.Suspend = 2, true
+	const id = "gating-controller-leader-election"
+	fresh, stale, other := lease(t, id, "pod-1", noon), lease(t, id, "pod-1", noon.Add(-time.Hour)), lease(t, "other", "pod", noon)
+	for name, tc := range map[string]struct {
+		gates  []v1alpha1.Gate
+		leases []unstructured.Unstructured
+		want   bool
+	}{
+		"nothing":                               {nil, nil, false},
+		"a lease that is renewed":               {nil, []unstructured.Unstructured{stale, fresh}, true},
+		"a lease of another program":            {nil, []unstructured.Unstructured{other}, false},
+		"Gates that are decided":                {[]v1alpha1.Gate{decided, next, suspended}, nil, true},
+		"one that nobody looks at":              {[]v1alpha1.Gate{suspended}, nil, false},
+		"one that is not decided as it is":      {[]v1alpha1.Gate{decided, edited}, nil, false},
+		"one that was never decided":            {[]v1alpha1.Gate{gate("new")}, nil, false},
+		"one that should have changed":          {[]v1alpha1.Gate{decided, late}, nil, false},
+		"decided Gates, and nobody leads since": {[]v1alpha1.Gate{decided}, []unstructured.Unstructured{stale}, false},
+	} {
+		if got := check.SignOfLife(tc.gates, tc.leases, noon); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 func lease(t *testing.T, name, holder string, at time.Time) unstructured.Unstructured {

@@ -62,3 +62,33 @@ func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bo
 	}
 	return "", true
 }
+
+// overdue is how late a Gate may change its state before nobody seems to look at it.
+const overdue = time.Minute
+
+// SignOfLife returns whether a controller runs somewhere. Its leases tell if there are any, and otherwise Gates: all that are not
+// suspended are decided as they are, and no change of them is overdue.
+func SignOfLife(gates []v1alpha1.Gate, leases []unstructured.Unstructured, now time.Time) bool {
+	elected := false
+	for i := range leases {
+		if strings.HasPrefix(leases[i].GetName(), leasePrefix) {
+			if _, held := stateOf(&leases[i], now); held {
+				return true
+			}
+			elected = true
+		}
+	}
+	decided := 0
+	for i := range gates {
+		g := &gates[i]
+		if g.Spec.Suspend {
+			continue
+		}
+		next := g.Status.NextTransition
+		if g.Status.ObservedGeneration != g.Generation || len(g.Status.Conditions) == 0 || next != nil && now.Sub(next.At.Time) > overdue {
+			return false
+		}
+		decided++
+	}
+	return !elected && decided > 0
+}

@@ -43,7 +43,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 		if err != nil {
 			return err
 		}
-		if err := s.printFindings(out, findings); err != nil {
+		if err := s.printFindings(out, findings, len(r.unread)); err != nil {
 			return err
 		}
 		if countOf(findings, check.Error) > 0 {
@@ -65,12 +65,13 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 		return nil, err
 	}
 	found := check.Definitions(document)
+	gates := r.gates(ctx, len(document) > 0)
 	if controllers, ok := r.controllers(ctx); ok {
 		r.deployed = controllers
-		found = append(found, check.Controllers(controllers, version.Release())...)
-		found = append(found, check.Leases(controllers, r.leases(ctx, controllers), r.now)...)
+		leases := r.leases(ctx, controllers)
+		found = append(found, check.Controllers(controllers, version.Release(), check.SignOfLife(gates, leases, r.now))...)
+		found = append(found, check.Leases(controllers, leases, r.now)...)
 	}
-	gates := r.gates(ctx, len(document) > 0)
 	if admission, ok := r.admission(ctx); ok {
 		found = append(found, check.Policies(admission, r.deployed, gates)...)
 		found = append(found, check.Lock(admission, r.installed["GateLock.gating.toolkit.fluxcd.io"] != nil)...)
@@ -93,8 +94,8 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 
 var severityColors = map[check.Severity]string{check.Error: red, check.Warning: yellow, check.Note: faint}
 
-// printFindings prints findings: two lines each for people.
-func (s *session) printFindings(out *output, findings []check.Finding) error {
+// printFindings prints findings: two lines each for people, and how many things were not read.
+func (s *session) printFindings(out *output, findings []check.Finding, unread int) error {
 	if !out.isTable() {
 		if findings == nil {
 			findings = []check.Finding{}
@@ -107,13 +108,28 @@ func (s *session) printFindings(out *output, findings []check.Finding) error {
 			s.say("         -> %s", s.called(f.Action))
 		}
 	}
-	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)
-	summary := s.paint(green, "The installation is sound")
-	if errors > 0 {
-		summary = s.paint(red, "The installation is not sound")
-	}
-	s.say("%s: %s, %s, %s.", summary, count(errors, "error"), count(warnings, "warning"), count(notes, "note"))
+	s.say("%s", s.summaryOf(findings, unread))
 	return nil
+}
+
+// summaryOf says in a line what findings mean. Nobody calls sound what was not read.
+func (s *session) summaryOf(findings []check.Finding, unread int) string {
+	errors, warnings, notes := countOf(findings, check.Error), countOf(findings, check.Warning), countOf(findings, check.Note)
+	missed := ""
+	if unread > 0 {
+		missed = "; " + count(unread, "thing") + " were not checked"
+		if unread == 1 {
+			missed = "; 1 thing was not checked"
+		}
+	}
+	summary := s.paint(green, "The installation is sound")
+	switch {
+	case errors > 0:
+		summary = s.paint(red, "The installation is not sound")
+	case unread > 0:
+		return "No error in what you may see" + missed + "."
+	}
+	return fmt.Sprintf("%s: %s, %s, %s%s.", summary, count(errors, "error"), count(warnings, "warning"), count(notes, "note"), missed)
 }
 
 func countOf(findings []check.Finding, severity check.Severity) (n int) {

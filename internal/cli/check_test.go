@@ -19,8 +19,26 @@ func TestFindingsAreInColorsByHowBadTheyAre(t *testing.T) {
 	} {
 		var out strings.Builder
 		s := &session{IOStreams: genericiooptions.IOStreams{Out: &out}, name: "flux gate", color: color}
-		if err := s.printFindings(newOutput(&cobra.Command{}), findings); err != nil || out.String() != want {
+		if err := s.printFindings(newOutput(&cobra.Command{}), findings, 0); err != nil || out.String() != want {
 			t.Errorf("%s: %v\ngot  %q\nwant %q", color, err, out.String(), want)
+		}
+	}
+}
+
+func TestNobodyCallsSoundWhatWasNotRead(t *testing.T) {
+	wrong := []check.Finding{{Severity: check.Error}}
+	for _, tc := range []struct {
+		findings []check.Finding
+		unread   int
+		want     string
+	}{
+		{nil, 0, "\x1b[32mThe installation is sound\x1b[0m: 0 errors, 0 warnings, 0 notes."},
+		{nil, 1, "No error in what you may see; 1 thing was not checked."},
+		{nil, 4, "No error in what you may see; 4 things were not checked."},
+		{wrong, 4, "\x1b[31mThe installation is not sound\x1b[0m: 1 error, 0 warnings, 0 notes; 4 things were not checked."},
+	} {
+		if got := (&session{color: "always"}).summaryOf(tc.findings, tc.unread); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}
 }

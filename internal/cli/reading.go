@@ -30,6 +30,8 @@ type reading struct {
 	discovery *discovery.DiscoveryClient
 	// installed are the kinds of the cluster as Kind.group.
 	installed map[string]*schema.GroupVersionKind
+	// resources are their names, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
+	resources map[string]string
 	deployed  []check.Controller
 	// all is whether the person may read the Gates of all namespaces.
 	all    bool
@@ -63,7 +65,7 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 	if err != nil && len(lists) == 0 {
 		return asked, discovering("get", "/apis").explain(err)
 	}
-	r.installed = map[string]*schema.GroupVersionKind{}
+	r.installed, r.resources = map[string]*schema.GroupVersionKind{}, map[string]string{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -73,6 +75,7 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 			gvk := gv.WithKind(resource.Kind)
 			if key := gvk.GroupKind().String(); r.installed[key] == nil && !strings.Contains(resource.Name, "/") {
 				r.installed[key] = &gvk
+				r.resources[key] = schema.GroupResource{Group: gv.Group, Resource: resource.Name}.String()
 			}
 		}
 	}
@@ -136,8 +139,12 @@ func (r *reading) controllers(ctx context.Context) ([]check.Controller, bool) {
 	return found, r.may("list", "deployments.apps", err)
 }
 
+// leases returns the leases beside the Deployments of the controller, and without any those of all namespaces.
 func (r *reading) leases(ctx context.Context, controllers []check.Controller) (leases []unstructured.Unstructured) {
 	var done []string
+	if len(controllers) == 0 {
+		controllers = []check.Controller{{}}
+	}
 	for _, c := range controllers {
 		if slices.Contains(done, c.Namespace) {
 			continue
@@ -153,12 +160,11 @@ func (r *reading) leases(ctx context.Context, controllers []check.Controller) (l
 func (r *reading) admission(ctx context.Context) (check.Admission, bool) {
 	var all check.Admission
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
-		gvk := r.installed[kind+".admissionregistration.k8s.io"]
-		if gvk == nil {
+		key := kind + ".admissionregistration.k8s.io"
+		if r.installed[key] == nil {
 			continue
 		}
-		resource := strings.Replace(strings.ToLower(kind)+"s", "policys", "policies", 1) + ".admissionregistration.k8s.io"
-		items, ok := r.list(ctx, *gvk, resource)
+		items, ok := r.list(ctx, *r.installed[key], r.resources[key])
 		if !ok {
 			return nil, false
 		}
@@ -215,13 +221,14 @@ func (r *reading) kinds() (kinds []string) {
 // objects returns what Gates can hold: names, labels and annotations of it.
 func (r *reading) objects(ctx context.Context) (objects []*unstructured.Unstructured) {
 	for _, a := range target.All() {
-		gvk := r.installed[a.GroupKind().String()]
+		key := a.GroupKind().String()
+		gvk := r.installed[key]
 		if gvk == nil {
 			continue
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(*gvk)
-		if !r.may("list", strings.ToLower(gvk.Kind)+"s."+gvk.Group, r.List(ctx, list, r.in())) {
+		if !r.may("list", r.resources[key], r.List(ctx, list, r.in())) {
 			continue
 		}
 		for i := range list.Items {
@@ -258,7 +265,7 @@ func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*u
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if r.may("get", strings.ToLower(a.Kind)+"s."+adapter.GroupKind().Group, err) {
+		if r.may("get", r.resources[adapter.GroupKind().String()], err) {
 			known[a] = obj
 		}
 	}
