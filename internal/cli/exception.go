@@ -69,7 +69,7 @@ func authorsOf(e *v1alpha1.GateException) []string {
 func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) [][2]string {
 	lines := [][2]string{{"gate", e.Spec.GateRef.Name}, {"type", string(e.Spec.Type)}}
 	if g != nil {
-		lines[0][1] += ", is " + s.paintState(stateOf(g)) + ", " + reasonOf(g)
+		lines[0][1] += ", is " + s.paintOpen(stateOf(g)) + ", " + reasonOf(g)
 		lines[1][1] += ": " + effectOf(e.Spec.Type, g.Spec.Default)
 	}
 	lines = append(lines,

@@ -115,7 +115,7 @@ func (s *session) printPending(f *pendingFlags, all []explain.Waiting, held int,
 		fmt.Fprintln(s.ErrOut, "Nothing waits.")
 		return nil
 	}
-	headers := []string{"KIND/NAME", "GATE", "REVISION", "WAITS", "SINCE"}
+	headers := []string{"KIND/NAME", "GATE", "REVISION", "WAITS", timeHeader("SINCE", now)}
 	if f.namespaces {
 		headers = append([]string{"NAMESPACE"}, headers...)
 	}

@@ -20,11 +20,14 @@ import (
 
 func (s *session) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status NAME",
-		Short: "Show everything about one Gate on one screen",
+		Use:     "status NAME",
+		Aliases: []string{"describe"},
+		Short:   "Show everything about one Gate on one screen",
 		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
 requests, exceptions, what became of its targets and which revision waits, failures, what it watches, and its last three entries of
-history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted.`,
+history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted. What
+somebody else has suspended is foreign while the Gate is closed, and suspended while it is open. If you may not list exceptions, only
+the next change is shown, which the Gate itself knows.`,
 		Example: `  # What it is and why, what comes next, and what it holds
   kubectl gate status production -n flux-system
 
@@ -79,13 +82,16 @@ type screen struct {
 	*session
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
-	targets    []targetLine
-	now        time.Time
+	// unseen is whether exceptions may not be listed.
+	unseen  bool
+	targets []targetLine
+	now     time.Time
 }
 
 // targetLine is one target of a Gate.
 type targetLine struct {
 	explain.Waiting
+	// state is that of the target. What is foreign to a Gate is suspended while the Gate is open.
 	state explain.State
 	// owners are those who have suspended it, if they are not Gates.
 	owners []explain.Owner
@@ -99,7 +105,8 @@ func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now 
 		if err = (asked{"list", "gateexceptions", g.Namespace, "", "gate-viewer"}).explain(err); !apierrors.IsForbidden(err) {
 			return nil, err
 		}
-		s.warn("%s; the transitions are those without exceptions", err)
+		s.warn("%s", err)
+		sc.unseen = true
 	}
 	for i := range list.Items {
 		if gate.IsOf(g, &list.Items[i]) {
@@ -143,7 +150,7 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 			held = append(held, obj.DeepCopy())
 		case e.State != explain.Free || e.Becomes != "":
 			w := explain.Wait(obj, nil, now)
-			others = append(others, targetLine{w, e.State, e.Owners})
+			others = append(others, targetLine{w, foreignTo(g, e), e.Owners})
 		}
 	}
 	for _, namespace := range namespaces {
@@ -166,6 +173,17 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 	return append(lines, others...), nil
 }
 
+// suspended is the state of what somebody else has suspended while the Gate is open: the Gate does not count it as foreign.
+const suspended explain.State = "suspended"
+
+// foreignTo returns the state of a target of a Gate as the Gate counts it.
+func foreignTo(g *v1alpha1.Gate, e explain.Explanation) explain.State {
+	if e.State == explain.Foreign && stateOf(g) == string(v1alpha1.StateOpened) {
+		return suspended
+	}
+	return e.State
+}
+
 // fresh is 1 if something new waits, so that this is listed first.
 func fresh(w *explain.Waiting) int {
 	if w.Reason == explain.NewRevision || w.Reason == explain.RenewalDue {
@@ -180,8 +198,14 @@ const transitions = 5
 // sightOfStatus is how far status looks ahead.
 const sightOfStatus = 366 * 24 * time.Hour
 
-// next returns the next transitions of the Gate, none if its spec is invalid.
+// next returns the next transitions of the Gate, none if its spec is invalid. Without its exceptions it is the one in its status.
 func (sc *screen) next() [][]string {
+	if sc.unseen {
+		if t := sc.gate.Status.NextTransition; t != nil {
+			return [][]string{{formatUntil(t.At.Time, sc.now), sc.paintState(string(t.State)), words(t.Reason, t.By)}}
+		}
+		return nil
+	}
 	intervals, errs := gate.Intervals(sc.gate, sc.now, sc.now.Add(sightOfStatus), sc.exceptions...)
 	if len(errs) > 0 {
 		return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,13 +30,14 @@ type section struct {
 // print prints the screen.
 func (sc *screen) print(out *output) error {
 	sc.head()
+	at := func(name string) string { return timeHeader(name, sc.now) }
 	for _, part := range []section{
-		{"Next", []string{"AT", "STATE", "WHY"}, sc.next(), sc.ifReady()},
-		{"Requests", []string{"ACTION", "STATE", "FROM", "UNTIL", "BY", "REASON"}, sc.requests(), ""},
-		{"Exceptions", []string{"NAME", "TYPE", "STATE", "FROM", "UNTIL"}, sc.exceptionRows(), ""},
+		{"Next", []string{at("AT"), "STATE", "WHY"}, sc.next(), sc.afterNext()},
+		{"Requests", []string{"ACTION", "STATE", at("FROM"), at("UNTIL"), "BY", "REASON"}, sc.requests(), ""},
+		{"Exceptions", []string{"NAME", "TYPE", "STATE", at("FROM"), at("UNTIL")}, sc.exceptionRows(), ""},
 		sc.targetSection(out.isWide()),
-		{"Failures", []string{"KIND/NAME", "REASON", "SINCE", "MESSAGE"}, sc.failureRows(), ""},
-		{"Watch", []string{"KIND/NAME", "READY", "SINCE", "MESSAGE"}, sc.watchRows(), ""},
+		{"Failures", []string{"KIND/NAME", "REASON", at("SINCE"), "MESSAGE"}, sc.failureRows(), ""},
+		{"Watch", []string{"KIND/NAME", "READY", at("SINCE"), "MESSAGE"}, sc.watchRows(), ""},
 		{"History", historyHeaders, sc.historyRows(), ""},
 	} {
 		if len(part.rows) == 0 && part.after == "" {
@@ -58,13 +60,13 @@ func (sc *screen) print(out *output) error {
 // head says what the Gate is, and why.
 func (sc *screen) head() {
 	g := sc.gate
-	text := fmt.Sprintf("%s is %s", sc.paint(bold, "Gate "+nameOfGate(g)), sc.paintState(stateOf(g)))
+	text := fmt.Sprintf("%s is %s", sc.paint(bold, "Gate "+nameOfGate(g)), sc.paintOpen(stateOf(g)))
 	if last := g.Status.LastTransition; last != nil {
 		text += " since " + formatUntil(last.At.Time, sc.now)
 	}
 	sc.say("%s: %s.", text, reasonOf(g))
-	if opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); opened != nil {
-		sc.say("%s.", strings.TrimSuffix(opened.Message, "."))
+	if more := moreThanWords(g); more != "" {
+		sc.say("%s.", strings.TrimSuffix(more, "."))
 	}
 	if ready := meta.FindStatusCondition(g.Status.Conditions, "Ready"); ready != nil && ready.Status != "True" {
 		sc.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
@@ -80,6 +82,27 @@ func (sc *screen) head() {
 	}
 }
 
+// paintOpen colors a state as a sentence has it: a Gate is open.
+func (s *session) paintOpen(state string) string {
+	return strings.Replace(s.paintState(state), string(v1alpha1.StateOpened), "open", 1)
+}
+
+var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
+
+// moreThanWords returns what the condition Opened says that no other part of the screen does, empty if that is nothing. Its times are in
+// UTC, so what the screen has in the zone of the user is left out.
+func moreThanWords(g *v1alpha1.Gate) string {
+	opened := conditionOf(g.Status.Conditions, v1alpha1.OpenedCondition)
+	switch opened.Reason {
+	case v1alpha1.InvalidSpecReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TimeUnknownReason:
+		return opened.Message
+	}
+	if found := invalidException.FindStringSubmatch(opened.Message); found != nil {
+		return fmt.Sprintf("Exception %s is invalid", found[1])
+	}
+	return ""
+}
+
 // machines says how far the refresh of the certificates of Machines has come.
 func (sc *screen) machines(m *v1alpha1.MachineStatus) {
 	switch {
@@ -92,12 +115,16 @@ func (sc *screen) machines(m *v1alpha1.MachineStatus) {
 	}
 }
 
-// ifReady says on what the next transitions depend.
-func (sc *screen) ifReady() string {
+// afterNext says on what the next transitions depend, and whether there are more.
+func (sc *screen) afterNext() string {
+	var lines []string
 	if len(sc.gate.Spec.Watch) > 0 {
-		return "As long as all that it watches is ready."
+		lines = append(lines, "As long as all that it watches is ready.")
 	}
-	return ""
+	if sc.unseen {
+		lines = append(lines, "You may not list gateexceptions: what comes after is not known.")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (sc *screen) exceptionRows() [][]string {
@@ -112,7 +139,7 @@ func (sc *screen) exceptionRows() [][]string {
 }
 
 func (sc *screen) targetSection(wide bool) section {
-	part := section{title: "Targets: " + sc.counts(), headers: []string{"KIND/NAME", "STATE", "REVISION", "WAITS", "SINCE"}}
+	part := section{title: "Targets: " + sc.counts(), headers: []string{"KIND/NAME", "STATE", "REVISION", "WAITS", timeHeader("SINCE", sc.now)}}
 	for i := range sc.targets {
 		if i == maxTargetLines {
 			part.after = fmt.Sprintf("and %d more", len(sc.targets)-maxTargetLines)
@@ -127,7 +154,7 @@ func (sc *screen) targetSection(wide bool) section {
 		switch {
 		case t.state.IsHeld():
 			row[3], row[4] = sc.paintWaits(&t.Waiting, wide), sinceWhen(&t.Waiting, sc.now)
-		case t.state == explain.Foreign && len(t.owners) > 0:
+		case (t.state == explain.Foreign || t.state == suspended) && len(t.owners) > 0:
 			row[3], row[4] = "suspended by "+t.owners[0].Manager, whenOf(t.owners[0].At, sc.now)
 		}
 		part.rows = append(part.rows, row)

@@ -21,7 +21,7 @@ func (s *session) printWhy(e *explain.Explanation, out *output, now time.Time) e
 	}
 	if len(e.Gates) > 0 {
 		s.say("")
-		headers := []string{"GATE", "STATE", "WHY", "SINCE", "UNTIL", "ASKED BY", "RULE"}
+		headers := []string{"GATE", "STATE", "WHY", timeHeader("SINCE", now), timeHeader("UNTIL", now), "ASKED BY", "RULE"}
 		if out.isWide() {
 			headers = append(headers, "MESSAGE")
 		}
@@ -123,6 +123,8 @@ func (s *session) printRemedies(e *explain.Explanation) {
 	switch {
 	case len(e.Remedies) > 1:
 		s.say("To change that, all of these:")
+	case e.State == explain.Free:
+		s.say("To hold it:")
 	default:
 		s.say("To change that:")
 	}

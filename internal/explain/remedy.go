@@ -32,7 +32,7 @@ func (k Known) remedy(e *Explanation, r verdict.Ruling) {
 	case e.State == Free:
 		for _, g := range r.Verdict.Opened {
 			if g.Governs {
-				e.Remedies = append(e.Remedies, Remedy{k.onGate("close", g.Object, "--for 1h"), "holds it for an hour, until then or until somebody opens the gate"})
+				e.Remedies = append(e.Remedies, Remedy{k.onGate("close", g.Object, "--for 1h"), "holds it for an hour, or until somebody opens the gate"})
 				return
 			}
 		}

@@ -78,8 +78,14 @@ func TestTheRemedyIsThatOfTheState(t *testing.T) {
 		{"a foreign source", newObject("source.toolkit.fluxcd.io/v1", "GitRepository", "apps", suspendedBy("flux")), closed("production"), "flux resume source git apps -n shop\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := commands(explain.Explain(tc.obj, in(tc.gate))); got != tc.want {
+			e := explain.Explain(tc.obj, in(tc.gate))
+			if got := commands(e); got != tc.want {
 				t.Errorf("%swant %s", got, tc.want)
+			}
+			for _, r := range e.Remedies {
+				if strings.Contains(r.Command, " close ") && r.Effect != "holds it for an hour, or until somebody opens the gate" {
+					t.Error(r.Effect)
+				}
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 	for name, want := range map[string]map[string][]string{
 		viewer:            {"gates": look, "gateexceptions": look},
 		editor:            {"gates": edit},
-		opener:            {"gates": {"close", "get", "list", "open", "patch", "watch"}},
+		opener:            {"gates": {"close", "get", "list", "open", "patch", "watch"}, "gateexceptions": look},
 		exceptionEditor:   {"gateexceptions": edit},
 		exceptionApprover: {"gateexceptions": {"approve", "get", "list", "patch", "watch"}},
 		receiverViewer:    {"gatereceivers": look},
