@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +18,9 @@ import (
 
 // diffFlags are those of diff.
 type diffFlags struct {
+	*span
 	files, old             []string
 	from, output, selector string
-	days                   int
 	prune                  bool
 }
 
@@ -36,6 +35,8 @@ cluster.
 Against the cluster, Gates that no manifest has stay as they are, and all keep their requests. An exception that is the same in
 the cluster keeps its approvals, any other one of a manifest counts as if it were approved. What is doubtful is said on standard error.
 
+A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. JSON is in UTC.
+
 The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an error.`,
 		Example: `  # What a folder changes in the cluster in the next 30 days
   kubectl gate diff -f clusters/production
@@ -48,7 +49,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	cmd.Flags().StringArrayVar(&f.old, "old", nil, "A file or folder with the manifests before the change, instead of the cluster. Can be repeated.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant that is compared, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
-	cmd.Flags().IntVar(&f.days, "days", 30, "How many days are compared, from 1 to 3660.")
+	f.span = newSpan(cmd, defaultPreview, mostDays, "How far from --from on: ")
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "Take what no manifest has for deleted: in the namespaces of the manifests, as when Flux prunes it.")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only what has these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "The format: table or json.")
@@ -57,6 +58,10 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 
 func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
 	r, err := s.diffRange(f)
+	if err != nil {
+		return err
+	}
+	zone, err := s.tableZone()
 	if err != nil {
 		return err
 	}
@@ -69,11 +74,15 @@ func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
 		return err
 	}
 	s.warnAll(doubts)
-	print := changes.Table
-	if f.output == "json" {
-		print = changes.JSON
+	if len(before.Gates()) == 0 && len(after.Gates()) == 0 {
+		s.warn("%s", noGatesInFiles)
 	}
-	if err := print(s.Out); err != nil {
+	if f.output == "json" {
+		err = changes.JSON(s.Out)
+	} else {
+		err = changes.Table(s.Out, zone)
+	}
+	if err != nil {
 		return err
 	}
 	if len(changes.Gates) > 0 {
@@ -84,7 +93,7 @@ func (s *session) diff(ctx context.Context, f *diffFlags, args []string) error {
 
 // diffRange reads the flags that need nothing else, and returns what is compared.
 func (s *session) diffRange(f *diffFlags) (preview.Range, error) {
-	r, err := s.parseRange(f.from, "")
+	r, err := s.rangeOf(f.from, f.span)
 	switch {
 	case err != nil:
 		return r, err
@@ -92,24 +101,20 @@ func (s *session) diffRange(f *diffFlags) (preview.Range, error) {
 		return r, fmt.Errorf("unknown output %q, use table or json", f.output)
 	case len(f.files) == 0:
 		return r, errors.New("no files: name them with -f")
-	case f.days < 1 || f.days > 3660:
-		return r, fmt.Errorf("--days %d: use a number from 1 to 3660", f.days)
 	case f.prune && len(f.old) > 0:
 		return r, errors.New("--prune is for a cluster: with --old, what only the old manifests have is deleted anyway")
 	case f.selector != "" && !f.prune:
 		return r, errors.New("--selector needs --prune")
 	}
-	r.Until = r.From.Add(time.Duration(f.days) * 24 * time.Hour)
 	return r, nil
 }
 
 // diffed returns what is compared.
 func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (before, after *preview.Set, err error) {
-	paths := slices.Concat(f.files, args)
 	if len(f.old) > 0 {
 		namespace := cmp.Or(*s.config.Namespace, "default")
-		if before, err = s.manifests(f.old, namespace); err == nil {
-			after, err = s.manifests(paths, namespace)
+		if before, err = s.manifests(f.old, nil, namespace); err == nil {
+			after, err = s.manifests(f.files, args, namespace)
 		}
 		return before, after, err
 	}
@@ -121,7 +126,7 @@ func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (befo
 	if err != nil {
 		return nil, nil, err
 	}
-	manifests, err := s.manifests(paths, c.namespace)
+	manifests, err := s.manifests(f.files, args, c.namespace)
 	if err != nil {
 		return nil, nil, err
 	}

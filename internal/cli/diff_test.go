@@ -55,22 +55,55 @@ func TestDiffRefusesWrongArguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no files":              {nil, "error: no files: name them with -f"},
-		"an unknown output":     {[]string{"-f", old, "-o", "yaml"}, `error: unknown output "yaml", use table or json`},
-		"no days":               {[]string{"-f", old, "--days", "0"}, "error: --days 0: use a number from 1 to 3660"},
-		"a from that is none":   {[]string{"-f", old, "--from", "soon"}, `error: --from must be a time, and "soon" is no time`},
-		"prune without cluster": {[]string{"-f", old, "--old", old, "--prune"}, "error: --prune is for a cluster"},
-		"labels without prune":  {[]string{"-f", old, "-l", "a=b"}, "error: --selector needs --prune"},
-		"labels that are none":  {[]string{"-f", old, "--prune", "-l", "a b"}, "error: --selector: "},
-		"a fault":               {[]string{"--old", old, "-f", broken}, broken + ": flux-system/production: spec.timeZone: "},
-		"a fault before":        {[]string{"--old", broken, "-f", old}, broken + ": flux-system/production: spec.timeZone: "},
-		"a file that is none":   {[]string{"--old", old, "-f", "missing"}, "error: stat missing: no such file or directory"},
-		"no cluster":            {[]string{"-f", old}, "error: no cluster: "},
+		"no files":                 {nil, "error: no files: name them with -f"},
+		"an unknown output":        {[]string{"-f", old, "-o", "yaml"}, `error: unknown output "yaml", use table or json`},
+		"no days":                  {[]string{"-f", old, "--days", "0"}, "error: --days 0: use a number from 1 to 3660"},
+		"a from that is none":      {[]string{"-f", old, "--from", "soon"}, `error: --from must be a time, and "soon" is no time`},
+		"prune without cluster":    {[]string{"-f", old, "--old", old, "--prune"}, "error: --prune is for a cluster"},
+		"labels without prune":     {[]string{"-f", old, "-l", "a=b"}, "error: --selector needs --prune"},
+		"labels that are none":     {[]string{"-f", old, "--prune", "-l", "a b"}, "error: --selector: "},
+		"a fault":                  {[]string{"--old", old, "-f", broken}, broken + ": flux-system/production: spec.timeZone: "},
+		"a fault before":           {[]string{"--old", broken, "-f", old}, broken + ": flux-system/production: spec.timeZone: "},
+		"a file that is none":      {[]string{"--old", old, "-f", "missing"}, "error: missing: no such file\n"},
+		"an argument that is none": {[]string{"--old", old, "-f", old, "missing"}, "error: missing: no such file; with -f, arguments are files\n"},
+		"until and days":           {[]string{"-f", old, "--until", "7d", "--days", "7"}, "error: --until and --days say the same: use one of them\n"},
+		"no cluster":               {[]string{"-f", old}, "error: no cluster: "},
 	} {
 		var out, errOut bytes.Buffer
 		code := run(append([]string{"diff"}, tc.args...), strings.NewReader(""), &out, &errOut, now)
 		if code != exitError || out.Len() > 0 || !strings.HasPrefix(errOut.String(), tc.want) || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d: %s%s", name, code, out.String(), errOut.String())
+		}
+	}
+}
+
+func TestDiffHasTheZoneThatIsNamedAndAnEnd(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	old, changed := sides(t, nights, strings.Replace(nights, "22:00", "23:00", 1))
+	for line, want := range map[string]string{
+		"-f " + changed + " --until 1d --timezone Europe/Oslo": "2026-11-21T22:00:00+01:00   2026-11-21T23:00:00+01:00   opened   closed",
+		"-f " + old + " --until 1d --timezone Europe/Oslo":     "No gate changes its state from 2026-11-21T13:00:00+01:00 until 2026-11-22T13:00:00+01:00.",
+		"-f " + changed + " --until 1d":                        "2026-11-21T21:00:00Z   2026-11-21T22:00:00Z   opened   closed",
+		"-f " + changed + " --timezone Europe/Oslo -o json":    `"from": "2026-11-21T21:00:00Z"`,
+	} {
+		var out, errOut bytes.Buffer
+		if run(append([]string{"diff", "--old", old}, strings.Fields(line)...), strings.NewReader(""), &out, &errOut, now); !strings.Contains(out.String(), want) || errOut.Len() > 0 {
+			t.Errorf("%s: %s%s", line, out.String(), errOut.String())
+		}
+	}
+}
+
+func TestFilesWithoutGatesAreSaid(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	const none = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	one, other := sides(t, none, none)
+	for line, want := range map[string]string{
+		"diff --old " + one + " -f " + other: "warning: There are no gates in these files.\n",
+		"preview -f " + one:                  "There are no gates in these files.\n",
+	} {
+		var out, errOut bytes.Buffer
+		if code := run(strings.Fields(line), strings.NewReader(""), &out, &errOut, now); code != 0 || errOut.String() != want || strings.Contains(out.String(), "GATE") {
+			t.Errorf("%s: exit %d: %s%s", line, code, out.String(), errOut.String())
 		}
 	}
 }

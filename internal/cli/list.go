@@ -52,7 +52,7 @@ func (s *session) listCommand() *cobra.Command {
 			return errors.New("--watch prints a table: leave -o out")
 		}
 		if days.wanted {
-			if printed, err := s.timeline(cmd.Context(), c, sc, timelineRange(now, days.days), out); printed || err != nil {
+			if printed, err := s.timeline(cmd.Context(), c, sc, days); printed || err != nil {
 				return err
 			}
 		}

@@ -3,10 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +17,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview/files"
 )
 
+// mostDays is how many days a preview or a comparison has at most.
+const mostDays = 3660
+
 // previewFlags are those of preview.
 type previewFlags struct {
 	scope
-	files                      []string
-	from, until, output, state string
+	*span
+	files               []string
+	from, output, state string
 }
 
 func (s *session) previewCommand() *cobra.Command {
@@ -30,7 +37,9 @@ func (s *session) previewCommand() *cobra.Command {
 
 With -f, GateExceptions count in all files of the manifests, as if they were approved. A folder is read with all in it; a folder with a
 kustomization is built, without a network and without plug-ins. Without -f, the requests and approvals of the cluster count.
-What is doubtful is said on standard error.`,
+What is doubtful is said on standard error.
+
+A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. JSON is in UTC.`,
 		Example: `  # What the gates of a pull request do in December
   kubectl gate preview -f gates.yaml --from 2026-12-01T00:00:00Z --until 2027-01-01T00:00:00Z
 
@@ -47,18 +56,22 @@ What is doubtful is said on standard error.`,
 	scopeFlags(cmd, &f.scope)
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
-	cmd.Flags().StringVar(&f.until, "until", "", "The end of the preview, in RFC 3339, such as \"friday 17:00\", or 7d, all from --from on. Defaults to 30 days after --from.")
+	f.span = newSpan(cmd, defaultPreview, mostDays, "How far from --from on: ")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "The format: table, json, ics for calendars, or svg for a picture.")
 	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
 	return cmd
 }
 
 func (s *session) preview(ctx context.Context, f *previewFlags, args []string) error {
-	printer, err := f.printer()
+	zone, err := s.tableZone()
 	if err != nil {
 		return err
 	}
-	r, err := s.parseRange(f.from, f.until)
+	printer, err := f.printer(zone)
+	if err != nil {
+		return err
+	}
+	r, err := s.rangeOf(f.from, f.span)
 	if err != nil {
 		return err
 	}
@@ -71,11 +84,20 @@ func (s *session) preview(ctx context.Context, f *previewFlags, args []string) e
 		return err
 	}
 	s.warnAll(doubts)
+	if len(f.files) > 0 && len(report.Gates) == 0 {
+		s.errLine("%s", noGatesInFiles)
+	}
+	if len(report.Gates) == 0 && f.output == "table" {
+		return nil // a header alone says nothing
+	}
 	return printer(s.Out, report, r)
 }
 
+// noGatesInFiles says that manifests have no Gates.
+const noGatesInFiles = "There are no gates in these files."
+
 // printer returns how a report is printed.
-func (f *previewFlags) printer() (func(io.Writer, *preview.Report, preview.Range) error, error) {
+func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Report, preview.Range) error, error) {
 	switch {
 	case f.state != "" && f.output != "ics":
 		return nil, fmt.Errorf("--state is for -o ics")
@@ -84,7 +106,7 @@ func (f *previewFlags) printer() (func(io.Writer, *preview.Report, preview.Range
 	}
 	switch f.output {
 	case "table":
-		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w) }, nil
+		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.Table(w, zone) }, nil
 	case "json":
 		return func(w io.Writer, report *preview.Report, _ preview.Range) error { return report.JSON(w) }, nil
 	case "svg":
@@ -101,7 +123,7 @@ func (s *session) previewed(ctx context.Context, f *previewFlags, args []string)
 		if f.all || f.selector != "" || f.statusOfReady != "" {
 			return nil, fmt.Errorf("-A, -l and --status-selector choose gates of a cluster, they are not for -f")
 		}
-		return s.manifests(append(f.files, args...), cmp.Or(*s.config.Namespace, "default"))
+		return s.manifests(f.files, args, cmp.Or(*s.config.Namespace, "default"))
 	}
 	for _, arg := range args {
 		if arg == "-" || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
@@ -123,11 +145,18 @@ func (s *session) previewed(ctx context.Context, f *previewFlags, args []string)
 	return s.setOf(ctx, c, gates), nil
 }
 
-// manifests reads files and folders.
-func (s *session) manifests(paths []string, namespace string) (*preview.Set, error) {
+// manifests reads files and folders, those of -f and those that follow as arguments.
+func (s *session) manifests(named, args []string, namespace string) (*preview.Set, error) {
 	set := preview.NewSet(namespace)
-	for _, path := range paths {
-		if err := files.Read(set, path, s.In); err != nil {
+	for i, path := range slices.Concat(named, args) {
+		err := files.Read(set, path, s.In)
+		var missing *fs.PathError
+		switch is := errors.As(err, &missing) && missing.Path == path && errors.Is(err, fs.ErrNotExist); {
+		case is && i >= len(named):
+			return nil, fmt.Errorf("%s: no such file; with -f, arguments are files", path)
+		case is:
+			return nil, fmt.Errorf("%s: no such file", path)
+		case err != nil:
 			return nil, err
 		}
 	}

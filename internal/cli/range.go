@@ -6,11 +6,65 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// defaultPreview is how far a preview looks if nobody says it.
-const defaultPreview = 30 * 24 * time.Hour
+// defaultPreview is how many days a preview looks ahead if nobody says it.
+const defaultPreview = 30
+
+// span is how far a command looks ahead. It is until an instant, or for some days.
+type span struct {
+	until string
+	days  int
+	// most is the largest number of days.
+	most int
+	cmd  *cobra.Command
+}
+
+// newSpan adds the flags of a span to a command. The text says what they are for.
+func newSpan(cmd *cobra.Command, byDefault, most int, about string) *span {
+	f := &span{most: most, cmd: cmd}
+	cmd.Flags().StringVar(&f.until, "until", "", about+"until when, such as \"friday 17:00\", 2026-12-24, 7d, or in RFC 3339.")
+	cmd.Flags().IntVar(&f.days, "days", byDefault, fmt.Sprintf("%show many days, from 1 to %d, instead of --until.", about, most))
+	return f
+}
+
+// isSet returns whether somebody has set one of the flags, and which.
+func (f *span) isSet() (name string, ok bool) {
+	for _, name := range []string{"until", "days"} {
+		if f.cmd.Flags().Changed(name) {
+			return "--" + name, true
+		}
+	}
+	return "", false
+}
+
+// check refuses flags that do not go together.
+func (f *span) check() error {
+	switch {
+	case f.cmd.Flags().Changed("until") && f.cmd.Flags().Changed("days"):
+		return errors.New("--until and --days say the same: use one of them")
+	case f.days < 1 || f.days > f.most:
+		return fmt.Errorf("--days %d: use a number from 1 to %d", f.days, f.most)
+	}
+	return nil
+}
+
+// rangeOf reads --from, and how far a command looks from there.
+func (s *session) rangeOf(from string, f *span) (r preview.Range, err error) {
+	if err := f.check(); err != nil {
+		return r, err
+	}
+	if r, err = s.parseRange(from, f.until); err == nil && f.until == "" {
+		r.Until = r.From.AddDate(0, 0, f.days)
+	}
+	if longest := r.From.AddDate(0, 0, f.most); err == nil && r.Until.After(longest) {
+		return r, fmt.Errorf("--until %q: at most %d days are shown, until %s", f.until, f.most, formatTime(longest))
+	}
+	return r, err
+}
 
 // parseRange reads --from and --until. A time without an offset is in the zone of the user.
 func (s *session) parseRange(from, until string) (r preview.Range, err error) {
@@ -24,7 +78,7 @@ func (s *session) parseRange(from, until string) (r preview.Range, err error) {
 			return r, fmt.Errorf("--from must be a time, and %q %w", from, err)
 		}
 	}
-	r.Until = r.From.Add(defaultPreview)
+	r.Until = r.From.AddDate(0, 0, defaultPreview)
 	if until != "" {
 		if day, _, _ := strings.Cut(clean(until), " "); from != "" && (day == "today" || day == "tomorrow") {
 			return r, fmt.Errorf("--until must be a time: with --from, %q can be that of two days, write the date", until)
@@ -37,6 +91,15 @@ func (s *session) parseRange(from, until string) (r preview.Range, err error) {
 		return r, errors.New("--until must be later than --from")
 	}
 	return r, nil
+}
+
+// tableZone is the zone of times in RFC 3339 in tables: UTC unless somebody names one, so that docs and pull requests are the same
+// everywhere.
+func (s *session) tableZone() (*time.Location, error) {
+	if s.timeZone == "" {
+		return time.UTC, nil
+	}
+	return s.zone()
 }
 
 // clean returns a text as readWhen reads it.

@@ -45,6 +45,11 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 		{"-f - -A", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
 		{"-f - -l a=b", "error: -A, -l and --status-selector choose gates of a cluster, they are not for -f"},
 		{"gates.yaml", `error: "gates.yaml" is no name of a gate: files are named with -f`},
+		{"-f - --until 7d --days 7", "error: --until and --days say the same: use one of them\n"},
+		{"-f - --days 0", "error: --days 0: use a number from 1 to 3660\n"},
+		{"-f - --until 5000d", `error: --until "5000d": at most 3660 days are shown, until `},
+		{"-f /no/such", "error: /no/such: no such file\n"},
+		{"production -f -", "error: production: no such file; with -f, arguments are files\n"},
 		{"production", "error: no cluster: "},
 	} {
 		var out, errOut bytes.Buffer
@@ -57,12 +62,24 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 
 func TestEveryFormatOfAPreviewHasTheGate(t *testing.T) {
 	for format, want := range map[string]string{
-		"table": "flux-system/production   2026-11-21T21:00:00Z", "json": `"gate": "flux-system/production"`,
+		"table": "flux-system/production   2026-11-21T22:00:00+01:00", "json": `"gate": "flux-system/production"`,
 		"ics": "SUMMARY:production: opened (window nights)\r\n", "svg": "<title>flux-system/production is opened from Sat 2026-11-21 22:00 CET until ",
 	} {
 		code, out, errOut := execute(t, nights, "-o", format, "--timezone", "Europe/Oslo")
 		if code != 0 || errOut != "" || !strings.Contains(out, want) {
 			t.Errorf("%s: exit %d: %s%s", format, code, out, errOut)
+		}
+	}
+}
+
+func TestAPreviewIsInUTCUnlessAZoneIsNamedAndEndsAfterDays(t *testing.T) {
+	for args, want := range map[string]string{
+		"--days 1":                                "2026-11-22T04:00:00Z   2026-11-22T12:00:00Z   closed",
+		"--days 1 --timezone Europe/Oslo":         "2026-11-22T05:00:00+01:00   2026-11-22T13:00:00+01:00   closed",
+		"--days 1 --timezone Europe/Oslo -o json": `"until": "2026-11-22T12:00:00Z"`,
+	} {
+		if code, out, errOut := execute(t, nights, strings.Fields(args)...); code != 0 || errOut != "" || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d: %s%s", args, code, out, errOut)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,36 +23,38 @@ const (
 
 // timelineFlags are those of list --timeline.
 type timelineFlags struct {
+	*span
+	*output
 	wanted bool
-	days   int
 }
 
 // newTimelineFlags adds them to a command, which refuses those that do not go together before it runs.
 func newTimelineFlags(cmd *cobra.Command, out *output) *timelineFlags {
-	f := &timelineFlags{}
+	f := &timelineFlags{span: newSpan(cmd, 7, 366, "With --timeline: "), output: out}
 	cmd.Flags().BoolVar(&f.wanted, "timeline", false, "Print the next days as a bar for each gate, with the exceptions.")
-	cmd.Flags().IntVar(&f.days, "days", 7, "With --timeline: how many days, from 1 to 366.")
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.check(cmd, out) }
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.check(cmd) }
 	return f
 }
 
 // check refuses flags that do not go together.
-func (f *timelineFlags) check(cmd *cobra.Command, out *output) error {
-	switch {
-	case !f.wanted && cmd.Flags().Changed("days"):
-		return errors.New("--days needs --timeline")
-	case f.wanted && *out.OutputFormat != "":
-		return fmt.Errorf("--timeline is not for -o %s: kubectl gate preview -o json has the same for programs", *out.OutputFormat)
+func (f *timelineFlags) check(cmd *cobra.Command) error {
+	switch name, isSet := f.isSet(); {
+	case !f.wanted && isSet:
+		return errors.New(name + " needs --timeline")
+	case f.wanted && *f.OutputFormat != "":
+		return fmt.Errorf("--timeline is not for -o %s: kubectl gate preview -o json has the same for programs", *f.OutputFormat)
 	case f.wanted && cmd.Flags().Changed("watch"):
 		return errors.New("--watch prints a table: leave --timeline out")
-	case f.days < 1 || f.days > 366:
-		return fmt.Errorf("--days %d: use a number from 1 to 366", f.days)
 	}
-	return nil
+	return f.span.check()
 }
 
 // timeline prints the next days of Gates. It returns false if there is no room for that, and prints nothing then.
-func (s *session) timeline(ctx context.Context, c *cluster, sc scope, r preview.Range, out *output) (printed bool, err error) {
+func (s *session) timeline(ctx context.Context, c *cluster, sc scope, f *timelineFlags) (printed bool, err error) {
+	r, err := s.rangeOf("", f.span)
+	if err != nil {
+		return true, err
+	}
 	columns := widthOf(s.Out)
 	if columns == 0 {
 		columns = assumedColumns
@@ -92,17 +93,11 @@ func (s *session) timeline(ctx context.Context, c *cluster, sc scope, r preview.
 	for i := range rows {
 		rows[i] = append(rows[i], s.paintBar(report.Gates[i].Bar(r, room)))
 	}
-	if err := out.table(s.Out).print([]string{"NAME", "STATE", r.Axis(room)}, rows...); err != nil || out.noHeaders {
+	if err := f.table(s.Out).print([]string{"NAME", "STATE", r.Axis(room)}, rows...); err != nil || f.noHeaders {
 		return true, err
 	}
 	s.say("%c opened   %c closed   %c both   | midnight %s", preview.BarOpened, preview.BarClosed, preview.BarBoth, r.From.Format("MST"))
 	return true, nil
-}
-
-// timelineRange returns the next days.
-func timelineRange(now time.Time, days int) preview.Range {
-	from := now.Truncate(time.Second)
-	return preview.Range{From: from, Until: from.AddDate(0, 0, days)}
 }
 
 // paintBar colors a bar, run by run.

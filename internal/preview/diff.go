@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -117,31 +118,32 @@ func differing(before, after []Interval) (stretches []Stretch) {
 // JSON writes changes for programs.
 func (c *Changes) JSON(w io.Writer) error { return writeJSON(w, c) }
 
-// Table writes changes for people: a stretch in each line, with times in RFC 3339 and UTC. A Gate that comes or goes has one line.
-func (c *Changes) Table(w io.Writer) error {
+// Table writes changes for people: a stretch in each line, with times in RFC 3339 and in a zone. A Gate that comes or goes has one
+// line.
+func (c *Changes) Table(w io.Writer, zone *time.Location) error {
 	if len(c.Gates) == 0 {
-		_, err := fmt.Fprintf(w, "No gate changes its state from %s until %s.\n", utc(c.From), utc(c.Until))
+		_, err := fmt.Fprintf(w, "No gate changes its state from %s until %s.\n", in(zone, c.From), in(zone, c.Until))
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tBEFORE\tAFTER\tBY") //nolint:errcheck // Flush returns it
 	for _, change := range c.Gates {
-		for _, row := range change.rows(c) {
+		for _, row := range change.rows(c, zone) {
 			fmt.Fprintln(table, change.Gate+"\t"+strings.Join(row, "\t")) //nolint:errcheck // as above
 		}
 	}
 	return table.Flush()
 }
 
-func (c *Change) rows(all *Changes) (rows [][]string) {
+func (c *Change) rows(all *Changes, zone *time.Location) (rows [][]string) {
 	switch c.Change {
 	case Added:
-		return [][]string{{utc(all.From), utc(all.Until), "no gate", "new gate", "-"}}
+		return [][]string{{in(zone, all.From), in(zone, all.Until), "no gate", "new gate", "-"}}
 	case Removed:
-		return [][]string{{utc(all.From), utc(all.Until), "gate", "no gate", "-"}}
+		return [][]string{{in(zone, all.From), in(zone, all.Until), "gate", "no gate", "-"}}
 	}
 	for _, s := range c.Stretches {
-		rows = append(rows, []string{utc(s.From), utc(s.Until), s.Before.State, s.After.State, s.After.Words() + ", was " + s.Before.Words()})
+		rows = append(rows, []string{in(zone, s.From), in(zone, s.Until), s.Before.State, s.After.State, s.After.Words() + ", was " + s.Before.Words()})
 	}
 	return rows
 }

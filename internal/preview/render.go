@@ -19,16 +19,16 @@ func writeJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// Table writes a report for people, an interval in each line. Times are in RFC 3339 and UTC.
-func (r *Report) Table(w io.Writer) error {
+// Table writes a report for people, an interval in each line. Times are in RFC 3339 and in a zone.
+func (r *Report) Table(w io.Writer, zone *time.Location) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tBY") //nolint:errcheck // Flush returns it
 	for _, t := range r.Gates {
 		for _, i := range t.Intervals {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, utc(i.From), utc(i.Until), i.State, i.Reason, i.By) //nolint:errcheck // as above
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Gate, in(zone, i.From), in(zone, i.Until), i.State, i.Reason, i.By) //nolint:errcheck // as above
 		}
 	}
 	return table.Flush()
 }
 
-func utc(at metav1.Time) string { return at.UTC().Format(time.RFC3339) }
+func in(zone *time.Location, at metav1.Time) string { return at.In(zone).Format(time.RFC3339) }

@@ -85,6 +85,9 @@ func TestPreviewSaysWhatItCannotShow(t *testing.T) {
 	})
 	nobody, half := w.as("preview-nobody"), w.as("preview-half")
 	refused := "you may not list gateexceptions in namespace \"" + w.Namespace + "\": that needs the verb \"list\", which the ClusterRole gate-viewer has\n"
+	if got := half.gate("status", "production"); got.code != 0 || !strings.Contains(got.out, "\nYou may not list gateexceptions: what comes after is not known.\n") || !strings.Contains(got.errOut, refused) {
+		t.Errorf("%+v", got)
+	}
 	for _, command := range []string{"preview production --from 2026-11-24T10:00:00Z --until 2026-11-24T11:00:00Z", "list --timeline"} {
 		if got := half.gate(strings.Fields(command)...); got.code != 0 || got.errOut != "warning: exceptions do not count here: "+refused || !strings.Contains(got.out, "opened") {
 			t.Errorf("%s: %+v", command, got)
@@ -99,6 +102,9 @@ func TestPreviewSaysWhatItCannotShow(t *testing.T) {
 		if got := nobody.gate(strings.Fields(command)...); got.code != 2 || got.out != "" || !strings.HasPrefix(got.errOut, "error: you may not ") || strings.Count(got.errOut, "\n") != 1 {
 			t.Errorf("%s: %+v", command, got)
 		}
+	}
+	if got := newWorld(t).gate("preview"); got.code != 0 || got.out != "" || !strings.HasPrefix(got.errOut, "There are no gates in namespace ") {
+		t.Errorf("%+v", got)
 	}
 	if got := w.gate("preview", "prodution"); got.code != 2 || !strings.HasSuffix(got.errOut, "did you mean \"production\"?\n") {
 		t.Errorf("%+v", got)

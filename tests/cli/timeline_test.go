@@ -32,6 +32,9 @@ func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
 	if want := rows("production", "closed", "░", 57) + rows("web", "opened", "█", 57) + legend; rest != want || !strings.HasPrefix(header, "NAME         STATE    ") || strings.Count(header, "|") != 7 {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
+	if got := lines(80, "list", "--timeline", "--until", "2d", "--color", "never"); strings.Count(strings.Split(got, "\n")[0], "|") != 2 {
+		t.Errorf("%s", got)
+	}
 	if got := lines(80, "list", "web", "--timeline"); !strings.Contains(got, "\x1b[32m"+strings.Repeat("█", 63)+"\x1b[0m\n") {
 		t.Errorf("without its color: %q", got)
 	}
@@ -61,11 +64,14 @@ func TestATimelineRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for args, want := range map[string]string{
-		"--days 3":                "error: --days needs --timeline\n",
-		"--timeline --watch":      "error: --watch prints a table: leave --timeline out\n",
-		"--timeline -o json":      "error: --timeline is not for -o json: kubectl gate preview -o json has the same for programs\n",
-		"--timeline --days 0":     "error: --days 0: use a number from 1 to 366\n",
-		"--timeline --days 10000": "error: --days 10000: use a number from 1 to 366\n",
+		"--days 3":                       "error: --days needs --timeline\n",
+		"--until 3d":                     "error: --until needs --timeline\n",
+		"--timeline --days 3 --until 3d": "error: --until and --days say the same: use one of them\n",
+		"--timeline --until never":       "error: --until must be a time, and \"never\" is no time: write 17:30, tomorrow 08:00, monday 08:00, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339\n",
+		"--timeline --watch":             "error: --watch prints a table: leave --timeline out\n",
+		"--timeline -o json":             "error: --timeline is not for -o json: kubectl gate preview -o json has the same for programs\n",
+		"--timeline --days 0":            "error: --days 0: use a number from 1 to 366\n",
+		"--timeline --days 10000":        "error: --days 10000: use a number from 1 to 366\n",
 	} {
 		if got := w.gate(append([]string{"list"}, strings.Fields(args)...)...); got != (said{errOut: want, code: 2}) {
 			t.Errorf("%s: %+v", args, got)
