@@ -20,6 +20,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
+// approverRole has all that approve needs.
+const approverRole = "gate-exception-approver"
+
 // approveFlags are those of approve.
 type approveFlags struct {
 	generation int64
@@ -159,7 +162,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 
 // refusedApproval says why the API server has refused an approval.
 func refusedApproval(e *v1alpha1.GateException, err error) error {
-	a := asked{"patch", "gateexceptions", e.Namespace, e.Name, "gate-exception-approver"}
+	a := asked{"patch", "gateexceptions", e.Namespace, e.Name, approverRole}
 	if !apierrors.IsForbidden(err) || !isPolicy(err) {
 		return a.explain(err)
 	}
@@ -178,7 +181,7 @@ func (s *session) approved(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 	generation := e.Generation
 	return s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
-			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
+			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, approverRole}.explain(err)
 		}
 		if e.Generation != generation {
 			return false, fmt.Errorf("approved, but generation %d has come since, and the approval does not count for that", e.Generation)
@@ -240,9 +243,9 @@ func describeValidity(e *v1alpha1.GateException, now time.Time) string {
 		return "in force until " + until
 	case v1alpha1.PendingReason, v1alpha1.WaitingApprovalReason: // the condition follows the approvals
 		if e.Spec.ValidFrom.After(now) {
-			return "applies from " + from + " until " + until
+			return "begins " + from + " and is over " + until
 		}
-		return "applies until " + until
+		return "in force until " + until
 	}
 	return active.Message
 }

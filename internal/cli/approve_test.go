@@ -110,16 +110,34 @@ func TestAnApprovalSaysHowManyThereAreOfHowMany(t *testing.T) {
 		want   string
 	}{
 		"of two, one":                         {asks(2), []string{"bob"}, message, "1 of 2 approvals, waits for 1 more"},
-		"of two, both":                        {asks(2), []string{"bob", "carol"}, message, "2 of 2 approvals, applies until "},
+		"of two, both":                        {asks(2), []string{"bob", "carol"}, message, "2 of 2 approvals, in force until "},
 		"the gate cannot be read":             {nil, []string{"bob"}, message, "1 of 3 approvals, waits for 2 more"},
-		"nobody says how many":                {nil, []string{"bob"}, waiting(""), "1 approval, applies until "},
-		"a gate that asks for none":           {&v1alpha1.Gate{}, []string{"bob"}, waiting(""), "which its gate does not ask for, applies until "},
-		"a gate that asks for none of itself": {asks(0), []string{"bob"}, waiting(""), "which its gate does not ask for, applies until "},
+		"nobody says how many":                {nil, []string{"bob"}, waiting(""), "1 approval, in force until "},
+		"a gate that asks for none":           {&v1alpha1.Gate{}, []string{"bob"}, waiting(""), "which its gate does not ask for, in force until "},
+		"a gate that asks for none of itself": {asks(0), []string{"bob"}, waiting(""), "which its gate does not ask for, in force until "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := describeApprovals(anException(now, approvedBy(tc.names...), tc.change), tc.gate, now); !strings.HasPrefix(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAnExceptionBeginsIsInForceAndIsOver(t *testing.T) {
+	later := anException(now.Add(time.Hour))
+	later.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.PendingReason}}
+	if got := describeValidity(later, now); got != "begins 2026-11-21 13:00 (in 60m) and is over 2026-11-21 14:00 (in 2h)" {
+		t.Error(got)
+	}
+	record := func(state v1alpha1.ExceptionState, from time.Duration) v1alpha1.ExceptionRecord {
+		return v1alpha1.ExceptionRecord{State: state, ValidFrom: metav1.NewTime(now.Add(from))}
+	}
+	for want, r := range map[string]v1alpha1.ExceptionRecord{
+		"in force": record(v1alpha1.ExceptionActive, 0), "begins": record(v1alpha1.ExceptionPending, time.Hour), "waits": record(v1alpha1.ExceptionPending, -time.Hour), "is over": record(v1alpha1.ExceptionExpired, 0),
+	} {
+		if got := isInForce(r, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

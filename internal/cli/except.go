@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,8 +40,10 @@ func (s *session) exceptCommand() *cobra.Command {
 
 Without --type it opens the Gate, and with --close it closes it: by the type extend or suspend, depending on the default of the
 Gate. Without --window it does so from --from until --until. With --window it does so in these times alone, on each day from
---from until --until, in the time zone of the Gate. The Gate is read from the cluster to find the type and to say what keeps the
-exception from having its effect; with --type it works without a cluster, too.`,
+--from until --until. --from is in your zone (or --timezone), --window in the zone of the Gate. The Gate is read from the cluster to
+find the type and to say what keeps the exception from having its effect; with --type it works without a cluster, too.
+
+The exit code is 3 if the exception is created and the Gate stays as it is all the same, such as in a close period with manualOpen: Deny.`,
 		Example: `  # A hotfix in a freeze
   kubectl gate except production --from 14:00 --until 16:00 --reason "hotfix 1234" --apply
 
@@ -74,9 +77,9 @@ func (f *exceptFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.of, "type", "", "extend, suspend or replace. Defaults to what opens the Gate, or closes it with --close.")
 	flags.BoolVar(&f.closes, "close", false, "Close the Gate instead of opening it.")
-	flags.StringVar(&f.from, "from", "", "When the exception begins to count, such as 14:00 or \"monday 08:00\". Defaults to now.")
-	flags.StringVar(&f.until, "until", "", "When it stops counting, such as 16:00, the next one after --from. At most 90 days after --from.")
-	flags.StringVar(&f.lasts, "for", "", "How long it counts, instead of --until, such as 2h or 3d.")
+	flags.StringVar(&f.from, "from", "", "When the exception begins, such as 14:00 or \"monday 08:00\". Defaults to now.")
+	flags.StringVar(&f.until, "until", "", "When it is over, such as 16:00, the next one after --from. At most 90 days after --from.")
+	flags.StringVar(&f.lasts, "for", "", "How long it is in force, instead of --until, such as 2h or 3d.")
 	flags.StringArrayVar(&f.windows, "window", nil, "The times of day in which it has its effect, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
 	flags.StringVar(&f.lead, "lead-time", "", "With the type suspend: how long before its windows nothing starts, such as 1h.")
 	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes it, such as 30d. Leave it out for Git.")
@@ -124,9 +127,16 @@ func (s *session) except(ctx context.Context, c *cluster, name string, f *except
 	if errs := gate.ValidateException(e); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
+	creates, inVain := f.apply && f.dryRun != "server", ""
 	if g != nil {
-		if err := s.tryOut(ctx, c, g, e, now); err != nil {
+		if inVain, err = s.tryOut(ctx, c, g, e, now); err != nil {
 			return err
+		}
+		if inVain != "" && !creates {
+			s.warn("it has no effect: %s", inVain)
+		}
+		if n := approvalsOf(g); n > 0 && !creates {
+			s.warn("%s", s.needsApprovals(e, n))
 		}
 	}
 	if f.apply || f.dryRun == "server" {
@@ -139,10 +149,14 @@ func (s *session) except(ctx context.Context, c *cluster, name string, f *except
 			return err
 		}
 	}
-	if !f.apply {
+	switch {
+	case !f.apply:
+		return nil
+	case !creates:
+		s.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
 		return nil
 	}
-	return s.excepted(ctx, c, e, f.dryRun == "server", now)
+	return s.excepted(ctx, c, e, inVain, now)
 }
 
 // manifest prints an exception: as YAML unless another format is wanted.
@@ -183,23 +197,30 @@ func create(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun b
 	return asked{"create", "gateexceptions", e.Namespace, "", "gate-exception-editor"}.explain(err)
 }
 
-// tryOut says what keeps an exception from having its effect on a Gate.
-func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) error {
+// tryOut says what keeps an exception from having its effect on a Gate, and returns why if it has none at all.
+func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
 	others, err := c.exceptionsOf(ctx, g)
 	if err != nil {
 		s.warn("written without a look at the other exceptions: %s", oneLine(err.Error()))
 	}
 	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
 	if err := leadOf(g, e, others, now); err != nil {
-		return err
+		return "", err
 	}
-	for _, doubt := range doubtsOf(g, e, others, now) {
+	doubts, inVain := doubtsOf(g, e, others, now)
+	for _, doubt := range doubts {
 		s.warn("%s", doubt)
 	}
-	if n := approvalsOf(g); n > 0 {
-		s.warn("the gate asks for %d approvals, and until then the exception does not count; others give them by %s approve -n %s %s", n, s.name, e.Namespace, e.Name)
+	return inVain, nil
+}
+
+// needsApprovals says how many approvals an exception needs, none if that is unknown, and how others give them.
+func (s *session) needsApprovals(e *v1alpha1.GateException, n int) string {
+	many := "approval"
+	if n > 0 {
+		many = count(n, many)
 	}
-	return nil
+	return fmt.Sprintf("it needs %s by others: %s approve -n %s %s", many, s.name, e.Namespace, e.Name)
 }
 
 func approvalsOf(g *v1alpha1.Gate) int {
@@ -214,12 +235,8 @@ func leadOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.Gate
 	return gate.ValidateLead(e, preview.WithoutApprovals(g), append(slices.Clone(others), e), now).ToAggregate()
 }
 
-// excepted waits for what the controller says of an exception.
-func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateException, dryRun bool, now time.Time) error {
-	if dryRun {
-		s.errLine("%s: the API server would accept this (dry run)", nameOfException(e))
-		return nil
-	}
+// excepted waits for what the controller says of an exception. Whether it is in vain is known before.
+func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
 			return false, asked{"get", "gateexceptions", e.Namespace, e.Name, "gate-viewer"}.explain(err)
@@ -232,7 +249,14 @@ func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 	active := conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition)
 	text := describeValidity(e, now)
 	if active.Reason == v1alpha1.WaitingApprovalReason {
-		text = "waits for approval by others: " + s.name + " approve -n " + e.Namespace + " " + e.Name
+		n := 0
+		if found := askedFor.FindStringSubmatch(active.Message); found != nil {
+			n, _ = strconv.Atoi(found[1])
+		}
+		text = s.needsApprovals(e, n)
+	}
+	if inVain != "" {
+		return s.incomplete(fmt.Errorf("%s is created, but %s", nameOfException(e), inVain))
 	}
 	s.errLine("%s is created, %s", nameOfException(e), text)
 	if ready := conditionOf(e.Status.Conditions, "Ready"); ready.Status == metav1.ConditionFalse {

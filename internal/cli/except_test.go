@@ -41,7 +41,7 @@ func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
 			if errs := gate.ValidateException(e); len(errs) > 0 {
 				t.Errorf("invalid: %v", errs)
 			}
-			if doubts := doubtsOf(g, e, nil, now); len(doubts) > 0 {
+			if doubts, inVain := doubtsOf(g, e, nil, now); len(doubts) > 0 || inVain != "" {
 				t.Errorf("closes %t, a gate that is %s by default, %s: %q", closes, byDefault, e.Spec.Type, doubts)
 			}
 			e.CreationTimestamp = preview.NotCreated
@@ -61,24 +61,31 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 		change func(*v1alpha1.Gate)
 		others []*v1alpha1.GateException
 		want   []string
+		inVain string
 	}{
-		"nothing does": {func(*v1alpha1.Gate) {}, nil, nil},
+		"nothing does": {func(*v1alpha1.Gate) {}, nil, nil, ""},
 		"a hard freeze": {
-			func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny }, nil,
-			[]string{"the gate is closed all the same from 2026-"},
+			func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny }, nil, nil,
+			"the gate stays closed: close period freeze (manualOpen: Deny)",
+		},
+		"a hard freeze that ends before": {
+			func(g *v1alpha1.Gate) {
+				g.Spec.ClosePeriods[0].ManualOpen, g.Spec.ClosePeriods[0].Until = v1alpha1.ManualOpenDeny, &metav1.Time{Time: now.Add(30 * time.Minute)}
+			},
+			nil, []string{"the gate is closed all the same from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (manualOpen: Deny)"}, "",
 		},
 		"not that it waits for approvals, which is said otherwise": {
-			func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} }, nil, nil,
+			func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} }, nil, nil, "",
 		},
-		"a suspended gate": {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, nil, []string{"the gate is suspended"}},
-		"an invalid gate":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Mars" }, nil, []string{"the spec of the gate is invalid"}},
+		"a suspended gate": {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, nil, []string{"the gate is suspended"}, ""},
+		"an invalid gate":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Mars" }, nil, []string{"the spec of the gate is invalid"}, ""},
 		"another exception at that time": {
-			func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(30 * time.Minute))}, []string{"it overlaps with gateexception flux-system/hotfix"},
+			func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(30 * time.Minute))}, []string{"it overlaps with gateexception flux-system/hotfix, which is in force from "}, "",
 		},
-		"not one that begins when it ends": {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(time.Hour))}, nil},
+		"not one that begins when it ends": {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now.Add(time.Hour))}, nil, ""},
 		"notAfter": {
 			func(g *v1alpha1.Gate) { g.Spec.NotAfter = &metav1.Time{Time: now.Add(30 * time.Minute)} }, nil,
-			[]string{"the gate is closed all the same from 2026-"},
+			[]string{"the gate is closed all the same from 2026-"}, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,9 +95,9 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := doubtsOf(g, e, tc.others, now)
-			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
-				t.Errorf("got %q, want %q", got, tc.want)
+			got, inVain := doubtsOf(g, e, tc.others, now)
+			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) || inVain != tc.inVain {
+				t.Errorf("got %q, %q, want %q, %q", got, inVain, tc.want, tc.inVain)
 			}
 		})
 	}

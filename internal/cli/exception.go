@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// exception returns a GateException by its name, or namespace/name.
+// exception returns a GateException by its name, or namespace/name, for who approves it.
 func (c *cluster) exception(ctx context.Context, name string) (*v1alpha1.GateException, error) {
 	key := client.ObjectKey{Namespace: c.namespace, Name: strings.TrimPrefix(name, "gateexception/")}
 	if namespace, short, ok := strings.Cut(key.Name, "/"); ok {
@@ -26,7 +26,7 @@ func (c *cluster) exception(ctx context.Context, name string) (*v1alpha1.GateExc
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
 		return nil, c.unknownException(ctx, key)
 	}
-	return e, asked{"get", "gateexceptions", key.Namespace, key.Name, "gate-viewer"}.explain(err)
+	return e, asked{"get", "gateexceptions", key.Namespace, key.Name, approverRole}.explain(err)
 }
 
 // unknownException says that a GateException does not exist, and which one may be meant.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -84,7 +85,7 @@ func (sc *screen) head() {
 
 // paintOpen colors a state as a sentence has it: a Gate is open.
 func (s *session) paintOpen(state string) string {
-	return strings.Replace(s.paintState(state), string(v1alpha1.StateOpened), "open", 1)
+	return isState(s.paintState(state))
 }
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
@@ -127,13 +128,26 @@ func (sc *screen) afterNext() string {
 	return strings.Join(lines, "\n")
 }
 
+// isInForce says where in its life an exception is.
+func isInForce(e v1alpha1.ExceptionRecord, now time.Time) string {
+	switch {
+	case e.State == v1alpha1.ExceptionActive:
+		return "in force"
+	case e.State == v1alpha1.ExceptionPending && e.ValidFrom.After(now):
+		return "begins"
+	case e.State == v1alpha1.ExceptionPending:
+		return "waits"
+	}
+	return "is over"
+}
+
 func (sc *screen) exceptionRows() [][]string {
 	var rows [][]string
 	for _, e := range sc.gate.Status.Exceptions {
 		if e.State == v1alpha1.ExceptionExpired {
 			continue
 		}
-		rows = append(rows, []string{e.Name, string(e.Type), strings.ToLower(string(e.State)), formatUntil(e.ValidFrom.Time, sc.now), formatUntil(e.ValidUntil.Time, sc.now)})
+		rows = append(rows, []string{e.Name, string(e.Type), isInForce(e, sc.now), formatUntil(e.ValidFrom.Time, sc.now), formatUntil(e.ValidUntil.Time, sc.now)})
 	}
 	return rows
 }

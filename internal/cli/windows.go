@@ -71,12 +71,12 @@ func dayOf(text string) int {
 	return slices.IndexFunc(weekdays, func(day string) bool { return strings.HasPrefix(day, text) })
 }
 
-// doubtsOf returns what keeps an exception from having its effect on a Gate.
-func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.GateException, now time.Time) (doubts []string) {
+// doubtsOf returns what keeps an exception from having its effect on a Gate, and if it has none at all why.
+func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.GateException, now time.Time) (doubts []string, inVain string) {
 	in := func(at time.Time) string { return formatTime(at.In(now.Location())) }
 	for _, o := range others {
 		if !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
-			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which counts from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
+			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
 				nameOfException(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
 		}
 	}
@@ -89,16 +89,42 @@ func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.Ga
 	intervals, errs := gate.Intervals(preview.WithoutApprovals(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
 	switch {
 	case len(errs) > 0:
-		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error())
+		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error()), ""
 	case !ok || !isWhole(e):
-		return doubts
+		return doubts, ""
 	}
+	works, partly := false, doubts
 	for i := range intervals {
-		if state := v1alpha1.State(i.State.String()); state != wanted {
-			doubts = append(doubts, fmt.Sprintf("the gate is %s all the same from %s until %s: %s", state, in(i.From), in(i.Until), words(string(i.Reason), i.By)))
+		if v1alpha1.State(i.State.String()) == wanted {
+			works = true
+			continue
+		}
+		why, state := wordsOf(g, string(i.Reason), i.By), isState(i.State.String())
+		partly = append(partly, fmt.Sprintf("the gate is %s all the same from %s until %s: %s", state, in(i.From), in(i.Until), why))
+		if inVain == "" {
+			inVain = fmt.Sprintf("the gate stays %s: %s", state, why)
 		}
 	}
-	return doubts
+	if works {
+		return partly, ""
+	}
+	return doubts, inVain
+}
+
+// isState returns a state as a sentence has it: a Gate is open.
+func isState(state string) string {
+	return strings.Replace(state, string(v1alpha1.StateOpened), "open", 1)
+}
+
+// wordsOf puts a reason into words, and says of a close period if nothing opens it.
+func wordsOf(g *v1alpha1.Gate, reason, by string) string {
+	text := words(reason, by)
+	for i := range g.Spec.ClosePeriods {
+		if p := &g.Spec.ClosePeriods[i]; reason == v1alpha1.ClosePeriodReason && p.Name == by && p.ManualOpen == v1alpha1.ManualOpenDeny {
+			return text + " (manualOpen: Deny)"
+		}
+	}
+	return text
 }
 
 func later(a, b time.Time) time.Time {

@@ -12,7 +12,7 @@ func TestWithoutThePoliciesNobodyApproves(t *testing.T) {
 	spec := frozen()
 	spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1}
 	w.Decided(w.Gate("production", spec))
-	w.expect(w.gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "waits for approval by others")
+	w.expect(w.gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", " is created, it needs 1 approval by others: kubectl gate approve -n "+w.Namespace+" hotfix\n")
 	w.expect(w.gate("approve", "hotfix"), exitError, "  authors    nobody knows", "error: nobody knows who wrote it, because it was created without config/policies")
 	e := &v1alpha1.GateException{}
 	e.Namespace, e.Name = w.Namespace, "hotfix"
@@ -30,4 +30,23 @@ func TestAnExceptionThatCannotApplyIsReported(t *testing.T) {
 	spec.Suspend = true
 	w.Gate("production", spec)
 	w.expect(w.gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), exitIncomplete, "", "warning: the gate is suspended, and no exception changes that")
+}
+
+func TestAnExceptionWithoutEffectIsNotSaidToBeInForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	spec := frozen()
+	spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny
+	w.Decided(w.Gate("production", spec))
+	stays := "the gate stays closed: close period freeze (manualOpen: Deny)\n"
+	if got := w.gate("except", "production", "--for=2h", "--name=in-vain", "--apply"); got != (said{"", "error: gateexception " + w.Namespace + "/in-vain is created, but " + stays, exitIncomplete}) {
+		t.Errorf("%+v", got)
+	}
+	w.expect(w.gate("except", "production", "--from=4h", "--for=2h"), 0, "kind: GateException", "warning: it has no effect: "+stays)
+}
+
+func TestWhoMayNotReadExceptionsIsToldTheRoleOfApprovers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.expect(w.as("approves-nothing").gate("approve", "hotfix"), exitError, "", `that needs the verb "get", which the ClusterRole gate-exception-approver has`)
 }

@@ -92,7 +92,7 @@ func approvals(w *world) {
 	w.may("bob", "gate-exception-approver")
 	w.may("carol", "gate-exception-approver")
 	alice, bob, carol := w.as("alice"), w.as("bob"), w.as("carol")
-	w.expect(alice.shell(`kubectl gate except production --for 1h --name hotfix --reason "hotfix 1234" --apply`), 0, "", "waits for approval by others: kubectl gate approve -n "+w.Namespace+" hotfix")
+	w.expect(alice.shell(`kubectl gate except production --for 1h --name hotfix --reason "hotfix 1234" --apply`), 0, "", "is created, it needs 2 approvals by others: kubectl gate approve -n "+w.Namespace+" hotfix")
 	bob.shows("approve")
 	w.expect(alice.gate("approve", "hotfix"), exitError, "", "error: you, alice, wrote it: somebody else has to approve it")
 	w.expect(carol.gate("approve", "hotfix"), 0, "approved by carol, 2 of 2 approvals, ", "")
