@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // completionPatience is how long somebody who presses Tab waits for the cluster.
@@ -27,10 +28,13 @@ func (s *session) complete(root *cobra.Command) {
 		"namespace": s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
 			return c.names(ctx, "", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		}),
-		"context": s.completeContext,
-		"color":   oneOf("always", "auto", "never"),
-		"dry-run": oneOf("none", "server"),
-		"type":    oneOf(exceptionTypes...),
+		"context":         s.completeContext,
+		"color":           oneOf("always", "auto", "never"),
+		"dry-run":         oneOf("none", "server"),
+		"type":            oneOf(exceptionTypes...),
+		"state":           oneOf(string(v1alpha1.StateOpened), string(v1alpha1.StateClosed)),
+		"status-selector": oneOf("ready=true", "ready=false", "ready=unknown", "opened=true", "opened=false"),
+		"timezone":        oneOf(tz.Names()...),
 	}
 	for name, f := range flags {
 		if root.PersistentFlags().Lookup(name) != nil {
@@ -43,10 +47,27 @@ func (s *session) complete(root *cobra.Command) {
 				_ = cmd.RegisterFlagCompletionFunc(name, f) // fails only if there is one
 			}
 		}
+		if cmd.LocalNonPersistentFlags().Lookup("output") != nil {
+			_ = cmd.RegisterFlagCompletionFunc("output", oneOf(formatsOf(cmd)...))
+		}
 		if cmd.ValidArgsFunction == nil {
 			cmd.ValidArgsFunction = s.completerFor(cmd)
 		}
 	}
+}
+
+// formatsOf returns what -o of a command can be.
+func formatsOf(cmd *cobra.Command) []string {
+	kubectl := append([]string{"wide"}, genericclioptions.NewPrintFlags("").AllowedFormats()...)
+	switch cmd.Name() {
+	case "preview":
+		return []string{"table", "json", "ics", "svg"}
+	case "diff":
+		return []string{"table", "json"}
+	case "history":
+		return append([]string{"csv"}, kubectl...)
+	}
+	return kubectl
 }
 
 // completerFor returns what completes the arguments of a command.
@@ -56,9 +77,7 @@ func (s *session) completerFor(cmd *cobra.Command) completer {
 	case strings.Contains(args, "KIND/NAME"):
 		return s.completeObject
 	case cmd.Name() == "approve":
-		return limit(args, s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
-			return c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind))
-		}))
+		return limit(args, s.completeFrom(unapproved))
 	case strings.Contains(args, "NAME"), strings.Contains(args, "GATE"):
 		return limit(args, s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
 			return c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
@@ -67,6 +86,17 @@ func (s *session) completerFor(cmd *cobra.Command) completer {
 		return nil
 	}
 	return cobra.NoFileCompletions
+}
+
+// unapproved returns the names of the GateExceptions that wait for approval.
+func unapproved(ctx context.Context, c *cluster) (names []string, err error) {
+	all, err := c.exceptions(ctx, []string{c.namespace})
+	for _, e := range all {
+		if conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Reason == v1alpha1.WaitingApprovalReason {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
 }
 
 // limit completes the first argument alone, unless a command takes many.
@@ -139,32 +169,53 @@ func (s *session) completeContext(_ *cobra.Command, _ []string, toComplete strin
 	return beginning(names, toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeObject completes KIND/NAME: first the kinds that Gates hold, then the names.
+// completeObject completes KIND/NAME: first the kinds that Gates hold and the cluster has, then the names.
 func (s *session) completeObject(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	kind, _, named := strings.Cut(toComplete, "/")
-	var values []string
-	for _, a := range target.All() {
-		lower := strings.ToLower(a.GroupKind().Kind)
-		switch {
-		case !named:
-			values = append(values, lower+"/")
-		case lower == strings.ToLower(kind):
-			for _, name := range s.soon(cmd.Context(), func(ctx context.Context, c *cluster) ([]string, error) {
-				mapping, err := c.RESTMapper().RESTMapping(a.GroupKind())
-				if err != nil {
-					return nil, err
-				}
-				return c.names(ctx, c.namespace, mapping.GroupVersionKind)
-			}) {
-				values = append(values, kind+"/"+name)
-			}
+	if kind, _, named := strings.Cut(toComplete, "/"); named {
+		return beginning(s.soon(cmd.Context(), s.namesOf(kind)), toComplete), cobra.ShellCompDirectiveNoFileComp
+	}
+	kinds := s.soon(cmd.Context(), s.installedKinds)
+	if len(kinds) == 0 { // without a cluster, all are better than none
+		kinds = kindNames()
+	}
+	values := make([]string, len(kinds))
+	for i, kind := range kinds {
+		values[i] = strings.ToLower(kind) + "/"
+	}
+	return beginning(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// namesOf returns what reads the names of a kind, with the kind as somebody has written it, such as ks/apps.
+func (s *session) namesOf(kind string) func(context.Context, *cluster) ([]string, error) {
+	return func(ctx context.Context, c *cluster) ([]string, error) {
+		o, err := s.objects(c)
+		if err != nil {
+			return nil, err
 		}
+		mapping, err := o.find(kind)
+		if err != nil {
+			return nil, err
+		}
+		names, err := c.names(ctx, c.namespace, mapping.GroupVersionKind)
+		for i := range names {
+			names[i] = kind + "/" + names[i]
+		}
+		return names, err
 	}
-	if !named {
-		return beginning(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// installedKinds returns the kinds that Gates hold and that the cluster has.
+func (s *session) installedKinds(_ context.Context, c *cluster) (kinds []string, err error) {
+	o, err := s.objects(c)
+	if err != nil {
+		return nil, err
 	}
-	return beginning(values, toComplete), cobra.ShellCompDirectiveNoFileComp
+	mappings, err := o.installed()
+	for _, mapping := range mappings {
+		kinds = append(kinds, mapping.GroupVersionKind.Kind)
+	}
+	return kinds, err
 }

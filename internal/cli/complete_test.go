@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,16 +34,24 @@ func runAs(t *testing.T, line string) (string, int) {
 func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
-		"kubectl-gate __complete except --type ":      "extend\nsuspend\nreplace\n:4\n",
-		"kubectl-gate __complete --color a":           "always\nauto\n:4\n",
-		"kubectl-gate __complete approve --dry-run s": "server\n:4\n",
-		"kubectl-gate __complete open ":               ":4\n",
-		"kubectl-gate __complete approve ":            ":4\n",
-		"kubectl-gate __complete check ":              ":4\n",
-		"kubectl-gate __complete -n ":                 ":4\n",
-		"kubectl-gate __complete preview -f ":         ":0\n",
-		"/bin/kubectl_complete-gate --color n":        "never\n:4\n",
-		"C:/kubectl_complete-gate.exe --color n":      "never\n:4\n",
+		"kubectl-gate __complete except --type ":                 "extend\nsuspend\nreplace\n:4\n",
+		"kubectl-gate __complete --color a":                      "always\nauto\n:4\n",
+		"kubectl-gate __complete approve --dry-run s":            "server\n:4\n",
+		"kubectl-gate __complete open ":                          ":4\n",
+		"kubectl-gate __complete list -o w":                      "wide\n:4\n",
+		"kubectl-gate __complete history -o c":                   "csv\n:4\n",
+		"kubectl-gate __complete preview -o ":                    "table\njson\nics\nsvg\n:4\n",
+		"kubectl-gate __complete diff --output ":                 "table\njson\n:4\n",
+		"kubectl-gate __complete preview --state ":               "opened\nclosed\n:4\n",
+		"kubectl-gate __complete list --status-selector ready=f": "ready=false\n:4\n",
+		"kubectl-gate __complete list --status-selector opened=": "opened=true\nopened=false\n:4\n",
+		"kubectl-gate __complete list --timezone Europe/Os":      "Europe/Oslo\n:4\n",
+		"kubectl-gate __complete approve ":                       ":4\n",
+		"kubectl-gate __complete check ":                         ":4\n",
+		"kubectl-gate __complete -n ":                            ":4\n",
+		"kubectl-gate __complete preview -f ":                    ":0\n",
+		"/bin/kubectl_complete-gate --color n":                   "never\n:4\n",
+		"C:/kubectl_complete-gate.exe --color n":                 "never\n:4\n",
 	} {
 		if got, code := runAs(t, line); got != want || code != 0 {
 			t.Errorf("%s: exit %d, %q, want %q", line, code, got, want)
@@ -92,9 +102,9 @@ func TestCompletionDoesNotWaitForAClusterWithoutAnswers(t *testing.T) {
 
 func TestKindsAreCompletedBeforeNames(t *testing.T) {
 	s := &session{}
-	got, directive := s.completeObject(nil, nil, "ku")
-	if !slices.Equal(got, []string{"kustomization/"}) || directive != 6 {
-		t.Errorf("%q, %d", got, directive)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if got, _ := runAs(t, "kubectl-gate __complete why ku"); got != "kustomization/\n:6\n" {
+		t.Errorf("%q", got)
 	}
 	if got, directive := s.completeObject(nil, []string{"kustomization/apps"}, ""); got != nil || directive != 4 {
 		t.Errorf("%q, %d", got, directive)
@@ -152,5 +162,29 @@ func TestTheCommandsOfK9sExist(t *testing.T) {
 		if changes := slices.Contains([]string{"open", "close", "approve"}, words[0]); plugin.Confirm != changes || plugin.Description == "" || plugin.ShortCut == "" {
 			t.Errorf("%s: %+v", name, plugin)
 		}
+		if words[0] == "open" && (cmd.Flags().Lookup("for").Value.String() != "1h" || plugin.Description != "Open gate for 1h") {
+			t.Errorf("%s opens without an end: %+v", name, plugin)
+		}
+	}
+}
+
+// A cluster that has nothing but Kustomizations.
+func TestOnlyInstalledKindsAreCompleted(t *testing.T) {
+	answers := map[string]string{
+		"/api":                                 `{"kind":"APIVersions","versions":[]}`,
+		"/apis":                                `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"kustomize.toolkit.fluxcd.io","versions":[{"groupVersion":"kustomize.toolkit.fluxcd.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"kustomize.toolkit.fluxcd.io/v1","version":"v1"}}]}`,
+		"/apis/kustomize.toolkit.fluxcd.io/v1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"kustomize.toolkit.fluxcd.io/v1","resources":[{"name":"kustomizations","singularName":"kustomization","namespaced":true,"kind":"Kustomization","verbs":["list"]}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if answers[r.URL.Path] == "" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte(answers[r.URL.Path]))
+	}))
+	defer server.Close()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	if got, _ := runAs(t, "kubectl-gate __complete --cache-dir "+t.TempDir()+" --server "+server.URL+" why "); got != "kustomization/\n:6\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -38,3 +38,21 @@ func TestThePageOnExceptionsShowsWhatPreviewPrints(t *testing.T) {
 		}
 	}
 }
+
+// The command below the file needs a cluster for the type alone.
+func TestThePageOnExceptionsHasTheCommandThatWritesItsFile(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "exceptions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)\n```yaml\n# exception.yaml\n(.*?)```.*?\nkubectl gate (except [^\n]*)\n").FindSubmatch(page)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	args := []string{"--type", "extend", "-n", "flux-system"}
+	for _, word := range regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(string(found[2]), -1) {
+		args = append(args, strings.Trim(word, `"`))
+	}
+	var out, errOut bytes.Buffer
+	if code := run(append(args[4:], args[:4]...), nil, &out, &errOut, now); code != 0 || out.String() != string(found[1]) {
+		t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errOut.String())
+	}
+}

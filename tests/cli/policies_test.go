@@ -93,10 +93,14 @@ func approvals(w *world) {
 	w.may("carol", "gate-exception-approver")
 	alice, bob, carol := w.as("alice"), w.as("bob"), w.as("carol")
 	w.expect(alice.shell(`kubectl gate except production --for 1h --name hotfix --reason "hotfix 1234" --apply`), 0, "", "is created, it needs 2 approvals by others: kubectl gate approve -n "+w.Namespace+" hotfix")
+	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "hotfix\n:4\n", "")
 	bob.shows("approve")
 	w.expect(alice.gate("approve", "hotfix"), exitError, "", "error: you, alice, wrote it: somebody else has to approve it")
 	w.expect(carol.gate("approve", "hotfix"), 0, "approved by carol, 2 of 2 approvals, ", "")
 	w.expect(carol.gate("approve", "hotfix"), exitError, "", "error: you, carol, have approved generation 1 already")
+	if got := carol.shell("kubectl-gate __complete approve '' 2>/dev/null"); got.out != ":4\n" {
+		w.Errorf("it is approved already: %+v", got)
+	}
 	w.Opened("production", "True")
 	_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gtex", "hotfix", "--type=merge", `-p={"spec":{"ttlAfterExpired":"1h"}}`)
 	w.Must(err)
