@@ -56,7 +56,7 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
 	scopeFlags(cmd, &f.scope)
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
-	f.span = newSpan(cmd, defaultPreview, mostDays, "How far from --from on: ")
+	f.span = newSpan(cmd, defaultPreview, mostDays, "From --from on: ")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "The format: table, json, ics for calendars, or svg for a picture.")
 	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
 	return cmd
