@@ -135,6 +135,12 @@ func approvalRights(w *world) {
 
 func requestRights(w *world) {
 	w.Decided(w.Gate("production", frozen()))
+	w.may("olaf", "gate-opener")
+	for _, args := range [][]string{{"status", "production"}, {"list", "--timeline"}, {"preview", "production"}} {
+		if got := w.as("olaf").gate(args...); got.code != 0 || strings.Contains(got.out+got.errOut, "gateexceptions") {
+			w.Errorf("%v by an opener: %+v", args, got)
+		}
+	}
 	w.needs("open", func(who *world) said { return who.gate("open", "production", "--for=1h", "--reason=hotfix") })
 	if by := w.ReadGate("production").Status.LastRequest; by == nil || by.By != "open" {
 		w.Errorf("the API server has not stamped who it was: %+v", by)
