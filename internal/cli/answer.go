@@ -163,7 +163,7 @@ func (s *session) describe(g *v1alpha1.Gate, now time.Time) string {
 	case requested && end.IsZero() && next == nil:
 		text += ", until somebody " + map[string]string{string(v1alpha1.StateOpened): "closes", string(v1alpha1.StateClosed): "opens"}[stateOf(g)] + " it"
 	case requested && !end.IsZero() && (next == nil || next.At.Sub(end) > time.Second):
-		text += fmt.Sprintf(" until %s; it stays %s then", formatTime(end.In(now.Location())), stateOf(g))
+		text += fmt.Sprintf(" until %s; it stays so then", formatTime(end.In(now.Location())))
 	}
 	if next != nil {
 		text += ", until " + formatTime(next.At.In(now.Location())) + " (" + formatDistance(next.At.Sub(now)) + ")"
