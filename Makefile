@@ -26,8 +26,8 @@ help: ## Show this help.
 .PHONY: demo
 demo: ## Show the main job on a real control plane. KEEP=1 stays up.
 	@tests/tools/build.sh kustomize >/dev/null
-	@echo "Building the demo and the gating-controller ..."
-	@go build -o bin/gating-controller . && go build -o bin/demo ./tests/demo
+	@echo "Building the demo, the gating-controller and kubectl gate ..."
+	@go build -o bin/gating-controller . && go build -o bin/kubectl-gate ./cmd/kubectl-gate && go build -o bin/demo ./tests/demo
 	@assets=$$(tests/tools/assets.sh) && exec bin/demo --assets "$$assets" $(if $(filter-out 0 false no,$(KEEP)),--keep)
 
 .PHONY: test

@@ -5,8 +5,8 @@ const (
 	// 366 days away. A time in the future plans a release. With a slash and a
 	// duration after the time, as in 2026-12-19T12:00:00Z/30m, the request lasts
 	// that long, but not longer than spec.window. With 0s it opens nothing: it
-	// takes back the close requests in force, and the planned ones of the same
-	// person.
+	// takes back the close requests in force, or, if there are none, those that
+	// the same person has planned.
 	OpenRequestedAtAnnotation = "open.gate.fluxcd.io/requestedAt"
 
 	// OpenReasonAnnotation is free text that says why the Gate is asked to open.

@@ -290,7 +290,7 @@ type GateStatus struct {
 
 	// Requests are the accepted requests: those in force or the last ones, those
 	// that they have ended, and the planned ones. A close in force is kept unless
-	// a later one lasts as long.
+	// a later one of the same person lasts as long.
 	// +kubebuilder:validation:MaxItems=48
 	// +listType=atomic
 	// +optional

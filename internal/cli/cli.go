@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -129,9 +130,16 @@ func (s *session) root() *cobra.Command {
 		}
 		return nil
 	}
-	for _, add := range commands {
-		root.AddCommand(add(s))
+	for _, group := range groups {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, add := range group.commands {
+			cmd := add(s)
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
 	}
+	root.AddCommand(s.optionsCommand())
+	root.SetUsageTemplate(usage)
 	s.complete(root)
 	s.rename(root)
 	return root
@@ -150,24 +158,20 @@ func (s *session) rename(cmd *cobra.Command) {
 // called returns a text of ours with the name by which the program is called.
 func (s *session) called(text string) string { return strings.ReplaceAll(text, pluginName, s.name) }
 
-// commands are the commands in the order of the docs. Each is in the file of its name.
-var commands = []func(*session) *cobra.Command{
-	(*session).listCommand,
-	(*session).statusCommand,
-	(*session).whyCommand,
-	(*session).pendingCommand,
-	(*session).openCommand,
-	(*session).closeCommand,
-	(*session).approveCommand,
-	(*session).exceptCommand,
-	(*session).checkCommand,
-	(*session).versionCommand,
-	(*session).resetCommand,
-	(*session).freezeCommand,
-	(*session).thawCommand,
-	(*session).historyCommand,
-	(*session).previewCommand,
-	(*session).diffCommand,
+// groups are the commands by what they are for, in the order of the help text. Each is in the file of its name.
+var groups = []struct {
+	title    string
+	commands []func(*session) *cobra.Command
+}{
+	{"See", []func(*session) *cobra.Command{
+		(*session).listCommand, (*session).statusCommand, (*session).whyCommand, (*session).pendingCommand, (*session).historyCommand,
+	}},
+	{"Open and close", []func(*session) *cobra.Command{
+		(*session).openCommand, (*session).closeCommand, (*session).resetCommand, (*session).freezeCommand, (*session).thawCommand,
+		(*session).exceptCommand, (*session).approveCommand,
+	}},
+	{"Look ahead", []func(*session) *cobra.Command{(*session).previewCommand, (*session).diffCommand}},
+	{"Set up", []func(*session) *cobra.Command{(*session).checkCommand, (*session).versionCommand}},
 }
 
 // codeOf says what went wrong, if anything did, and returns the exit code for it.
@@ -195,8 +199,15 @@ func (s *session) incomplete(err error) error {
 	return exitCode(exitIncomplete)
 }
 
-// oneLine returns a text without line breaks.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine returns a text without line breaks and without what a terminal would take for commands.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)), " ")
+}
 
 // now returns the time in the zone that the user wants.
 func (s *session) now() (time.Time, error) {

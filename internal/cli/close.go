@@ -12,7 +12,8 @@ func (s *session) closeCommand() *cobra.Command {
 		Short: "Close Gates by hand",
 		Long: `Close Gates by hand.
 
-The request ends an open request, and lasts until somebody opens the Gate, or as long as you say. What a person has closed, no
+The request ends an open request, and lasts until somebody opens the Gate, or as long as you say. A request does not last longer than
+spec.window of the Gate: to keep such a Gate closed, write an exception with kubectl gate except --close. What a person has closed, no
 webhook opens.`,
 		Example: `  # Until somebody opens it
   kubectl gate close production --reason "incident 77"

@@ -28,6 +28,8 @@ type cluster struct {
 	// namespace is the one that the user means.
 	namespace string
 	config    *rest.Config
+	// role is the one that the command needs, for errors.
+	role string
 }
 
 // cluster connects to the cluster that the flags name. Nothing is asked yet.
@@ -50,7 +52,7 @@ func (s *session) cluster() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	return &cluster{WithWatch: c, namespace: namespace, config: config}, nil
+	return &cluster{WithWatch: c, namespace: namespace, config: config, role: "gate-viewer"}, nil
 }
 
 func scheme() *runtime.Scheme {
@@ -75,8 +77,16 @@ func ourKinds() meta.RESTMapper {
 
 // noCluster says that there is no cluster to ask.
 func noCluster(err error) error {
+	var address *url.Error
 	if clientcmd.IsEmptyConfig(err) {
 		err = errors.New("there is no kubeconfig")
+	}
+	if errors.As(err, &address) {
+		server := address.URL
+		if parsed, err := url.Parse(server); err == nil {
+			server = parsed.Host
+		}
+		err = fmt.Errorf("%s does not answer: %w", server, address.Err)
 	}
 	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
 }
@@ -150,7 +160,7 @@ func (c *cluster) eachGate(ctx context.Context, sc scope, do func(*v1alpha1.Gate
 	for {
 		list := &v1alpha1.GateList{}
 		if err := c.List(ctx, list, opts); err != nil {
-			return asked{"list", "gates", namespace, "", "gate-viewer"}.explain(err)
+			return asked{"list", "gates", namespace, "", c.role}.explain(err)
 		}
 		for i := range list.Items {
 			if matches(&list.Items[i]) {
@@ -174,7 +184,9 @@ func (c *cluster) gates(ctx context.Context, sc scope) (gates []*v1alpha1.Gate, 
 		if err != nil {
 			return nil, err
 		}
-		gates = append(gates, g)
+		if !slices.ContainsFunc(gates, func(other *v1alpha1.Gate) bool { return other.UID == g.UID }) {
+			gates = append(gates, g)
+		}
 	}
 	return gates, nil
 }
@@ -187,7 +199,7 @@ func (c *cluster) gate(ctx context.Context, name string) (*v1alpha1.Gate, error)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
 		return nil, c.unknownGate(ctx, key)
 	}
-	return g, asked{"get", "gates", key.Namespace, key.Name, "gate-viewer"}.explain(err)
+	return g, asked{"get", "gates", key.Namespace, key.Name, c.role}.explain(err)
 }
 
 // parseKey reads name or namespace/name.
@@ -222,10 +234,14 @@ func (c *cluster) names(ctx context.Context, namespace string, kind schema.Group
 // nearest returns the name that somebody may mean, empty if none is near.
 func nearest(name string, names []string) string {
 	best, least := "", 1+max(2, len(name)/3)
-	for _, other := range slices.Sorted(slices.Values(names)) {
+	sorted := slices.Sorted(slices.Values(names))
+	for _, other := range sorted {
 		if d := distance(name, other); d < least {
 			best, least = other, d
 		}
+	}
+	if i := slices.IndexFunc(sorted, func(other string) bool { return len(name) > 2 && strings.Contains(other, name) }); best == "" && i >= 0 {
+		return sorted[i]
 	}
 	return best
 }

@@ -58,7 +58,7 @@ func TestDiffRefusesWrongArguments(t *testing.T) {
 		"no files":                 {nil, "error: no files: name them with -f"},
 		"an unknown output":        {[]string{"-f", old, "-o", "yaml"}, `error: unknown output "yaml", use table or json`},
 		"no days":                  {[]string{"-f", old, "--days", "0"}, "error: --days 0: use a number from 1 to 3660"},
-		"a from that is none":      {[]string{"-f", old, "--from", "soon"}, `error: --from must be a time, and "soon" is no time`},
+		"a from that is none":      {[]string{"-f", old, "--from", "soon"}, `error: --from must be a time, and "soon" cannot be read as a time`},
 		"prune without cluster":    {[]string{"-f", old, "--old", old, "--prune"}, "error: --prune is for a cluster"},
 		"labels without prune":     {[]string{"-f", old, "-l", "a=b"}, "error: --selector needs --prune"},
 		"labels that are none":     {[]string{"-f", old, "--prune", "-l", "a b"}, "error: --selector: "},

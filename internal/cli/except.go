@@ -337,15 +337,6 @@ func (f *exceptFlags) validity(now time.Time) (from, until time.Time, err error)
 	return from, until.Truncate(time.Second), nil
 }
 
-// readUntil reads when something ends that begins at an instant: 16:00 is the next one after that. Today and tomorrow are those of now.
-func readUntil(text string, from, now time.Time) (time.Time, error) {
-	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
-	if strings.HasPrefix(text, "to") {
-		return readWhen(text, now)
-	}
-	return readWhen(text, from)
-}
-
 // typeThat returns the type that opens or closes a Gate in the windows of an exception.
 func typeThat(closes bool, byDefault v1alpha1.State) v1alpha1.ExceptionType {
 	if closes == (byDefault == v1alpha1.StateOpened) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,21 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// frozen is how the reason of a request begins that freeze has made.
-const frozen = "freeze: "
+// frozen is how the reason of a request begins that freeze has made. The name follows: the API server removes a reason that somebody else
+// has given before, see config/policies.
+const frozen = "freeze by "
 
 func (s *session) freezeCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "freeze --until TIME --reason WHY [NAME...]",
-		Short: "Close a set of Gates in an emergency, and say what that does not reach",
-		Long: `Close a set of Gates in an emergency, and say what that does not reach.
+		Short: "Close many Gates in an emergency, and say what goes on",
+		Long: `Close many Gates in an emergency, and say what goes on all the same.
 
-Without names and --selector these are all Gates of the namespace, with -A those of all namespaces. What no Gate governs goes on: it
-is listed at the end. thaw takes a freeze back.`,
+Without names and --selector these are all Gates of the namespace, with -A those of all namespaces. At the end it lists what goes on all
+the same: objects that no Gate governs, and those of other Gates. The exit code is 3 if a Gate does not stay closed for so long,
+because of its spec.window. thaw takes a freeze back.`,
 		Example: `  # Everything, until tomorrow morning
   kubectl gate freeze -A --until "tomorrow 08:00" --reason "incident 77"`,
 	}
@@ -49,16 +53,24 @@ is listed at the end. thaw takes a freeze back.`,
 		if err != nil {
 			return err
 		}
-		r.reason = frozen + r.reason
-		var gates []*v1alpha1.Gate
-		asked := s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, string) {
-			gates = append(gates, g)
-			return r, ""
+		short := false
+		results, asked := s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, error) {
+			own := *r
+			own.reason = frozen + cmp.Or(f.by, "somebody") + ": " + f.reason
+			short = short || r.limited(g) != ""
+			return &own, nil
 		})
-		if len(gates) == 0 {
+		if results == nil {
 			return asked
 		}
-		return errors.Join(asked, s.unreached(cmd.Context(), f, gates))
+		if err := s.unreached(cmd.Context(), f, results); err != nil {
+			s.warn("nobody here knows what goes on: %s", err)
+			asked = cmp.Or(asked, error(exitCode(exitIncomplete)))
+		}
+		if short && asked == nil {
+			return exitCode(exitIncomplete)
+		}
+		return asked
 	}
 	return cmd
 }
@@ -70,7 +82,7 @@ func (s *session) thawCommand() *cobra.Command {
 		Short: "Take a freeze back, so that the schedule of the Gates decides again",
 		Long: `Take a freeze back, so that the schedule of the Gates decides again.
 
-Only what freeze has closed is taken back. A Gate that somebody has closed by hand as well stays closed. You need the permission to
+Only what freeze has closed is taken back. A Gate that somebody has closed by hand as well stays frozen, and the exit code is 3. You need the permission to
 open the Gates.`,
 		Example: `  # The incident is over
   kubectl gate thaw -A --reason "incident 77 is over"`,
@@ -82,29 +94,47 @@ open the Gates.`,
 		if err != nil {
 			return err
 		}
-		return s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, string) { return thaw(g, now, f.reason) })
+		_, err = s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, error) { return thaw(g, now, f.reason) })
+		return err
 	}
 	return cmd
 }
 
 // thaw returns the request that takes back the freeze of a Gate, or why there is none.
-func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, string) {
+func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	r := takeBack(g, now, reason)
-	if r == nil || r.action != v1alpha1.RequestOpen || !strings.Contains(r.words, "("+frozen) {
-		return nil, "is not frozen"
+	isFreeze := func(a v1alpha1.AcceptedRequest) bool { return strings.HasPrefix(a.Reason, frozen) }
+	switch {
+	case r == nil || r.action != v1alpha1.RequestOpen:
+		return nil, nothingToDo("is not frozen")
+	case !slices.ContainsFunc(r.ends, isFreeze):
+		return nil, nothingToDo("is not frozen, it has " + r.words)
 	}
-	if strings.Count(r.words, "the close request ") != strings.Count(r.words, "("+frozen) {
-		return nil, "stays closed: thaw would take back " + r.words + "; kubectl gate reset does that"
+	for _, a := range r.ends {
+		if !isFreeze(a) {
+			return nil, inVainError(fmt.Sprintf("it stays frozen: somebody has closed it by hand as well, the %s; to take all of it back: kubectl gate reset %s -n %s",
+				wordsOf(a), g.Name, g.Namespace))
+		}
 	}
-	return r, ""
+	return r, nil
 }
 
 // maxUnreached is how many objects are named that no Gate governs.
 const maxUnreached = 10
 
-// unreached says which objects none of some Gates governs, in the namespaces that a freeze is about.
-func (s *session) unreached(ctx context.Context, f *requestFlags, gates []*v1alpha1.Gate) error {
+// unreached says which objects go on although some Gates are frozen, in the namespaces that a freeze is about.
+func (s *session) unreached(ctx context.Context, f *requestFlags, results []result) error {
+	var closed []*v1alpha1.Gate
+	for _, r := range results {
+		if r.err == nil && r.request != nil {
+			closed = append(closed, r.gate)
+		}
+	}
 	c, err := s.cluster()
+	if err != nil {
+		return err
+	}
+	all, err := c.gates(ctx, scope{all: f.all})
 	if err != nil {
 		return err
 	}
@@ -120,31 +150,46 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, gates []*v1alp
 	if err != nil {
 		return err
 	}
-	var names []string
+	var free, others []string
 	for _, kind := range kinds {
 		if err := o.each(ctx, kind, namespace, "", func(obj *unstructured.Unstructured) {
-			if !slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool { return reaches(g, obj) && verdict.Governs(g, obj) }) {
-				names = append(names, fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName()))
+			by := func(gates []*v1alpha1.Gate) bool {
+				return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool { return reaches(g, obj) && verdict.Governs(g, obj) })
+			}
+			name := fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+			switch {
+			case by(closed) || explain.IsHeld(obj):
+			case by(all):
+				others = append(others, name)
+			default:
+				free = append(free, name)
 			}
 		}); err != nil {
 			return err
 		}
 	}
+	s.goOn("These go on, no gate governs them:", free)
+	s.goOn("These go on, other gates govern them:", others)
 	if refusal := o.refusal(); refusal != "" {
-		s.warn("%s; nobody here knows which of these go on", refusal)
+		s.warn("not checked, these may go on: %s", refusal)
+	} else if len(free)+len(others) == 0 {
+		s.say("Every object that a gate can hold is held by these gates, or on its way.")
 	}
+	return nil
+}
+
+// goOn names objects.
+func (s *session) goOn(title string, names []string) {
 	if len(names) == 0 {
-		s.say("Nothing goes on: these gates govern every object that a gate can hold.")
-		return nil
+		return
 	}
-	s.say("Not reached, none of these gates governs them:")
+	s.say("%s", title)
 	for _, name := range names[:min(len(names), maxUnreached)] {
 		s.say("  %s", name)
 	}
 	if more := len(names) - maxUnreached; more > 0 {
 		s.say("  and %d more", more)
 	}
-	return nil
 }
 
 // reaches returns whether a Gate may govern an object in a namespace: its status says where the controller does not let it.

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,7 +39,7 @@ A Gate keeps its last 50 changes and requests. docs/history.md says how to keep 
   kubectl gate history -A --since 30d -o csv`,
 	}
 	scopeFlags(cmd, &sc)
-	cmd.Flags().StringVar(&since, "since", "", "Only what happened since then: a duration such as 12h or 30d, or a time in RFC 3339.")
+	cmd.Flags().StringVar(&since, "since", "", "Only what happened since then, such as 12h, 30d, yesterday, \"2026-12-24 08:00\" or a time in RFC 3339.")
 	out := newOutput(cmd)
 	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, csv, json, yaml or another one of kubectl."
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -60,12 +62,14 @@ A Gate keeps its last 50 changes and requests. docs/history.md says how to keep 
 		}
 		items := s.history(gates, from)
 		switch {
+		case *out.OutputFormat == "name":
+			return errors.New("-o name: what has happened has no name, use json or csv")
 		case *out.OutputFormat == "csv":
 			return writeCSV(s.Out, items, out.noHeaders)
 		case !out.isTable():
 			return out.reports(s.Out, "GateHistoryEntry", items)
 		case len(items) == 0:
-			fmt.Fprintln(s.ErrOut, "Nothing has happened.")
+			fmt.Fprintln(s.ErrOut, "There is no history.")
 			return nil
 		}
 		return s.historyTable(out, items, sc.all || len(gates) > 1, now)
@@ -73,7 +77,7 @@ A Gate keeps its last 50 changes and requests. docs/history.md says how to keep 
 	return cmd
 }
 
-// parseSince returns the instant of --since, zero for the beginning.
+// parseSince returns the instant of --since, zero for the beginning. A duration counts back from now, and a time of day is the last one.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -81,9 +85,12 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := parseDuration(text); err == nil {
 		return now.Add(-d), nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := readWhen(text, now)
 	if err != nil {
-		return at, fmt.Errorf("--since %q: write 12h, 30d or a time in RFC 3339", text)
+		return at, fmt.Errorf("--since %q cannot be read: write 12h, 30d, yesterday, 2026-12-24 or a time in RFC 3339", text)
+	}
+	if at.After(now) && len(text) <= len("15:04") {
+		at = at.AddDate(0, 0, -1)
 	}
 	return at, nil
 }
@@ -136,9 +143,9 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 	reason := e.RequestReason
 	switch {
 	case e.Refused != "":
-		what, reason = s.paint(yellow, string(e.Action)+" refused"), e.Refused
+		what, reason = s.paint(yellow, string(e.Action)+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
 	case e.Reason == v1alpha1.RequestTakenBackReason:
-		what = "reset"
+		what = map[v1alpha1.RequestAction]string{v1alpha1.RequestOpen: "close", v1alpha1.RequestClose: "open"}[e.Action] + " taken back"
 	}
 	return []string{e.At.In(now.Location()).Format(precise), what, why, until, orDash(e.RequestedBy), orDash(reason)}
 }
@@ -166,9 +173,17 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 		}
 		_ = table.Write([]string{
 			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.By, until,
-			string(i.Action), requestedAt, i.RequestedBy, i.RequestReason, i.Refused,
+			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.RequestReason), harmless(i.Refused),
 		})
 	}
 	table.Flush()
 	return table.Error()
+}
+
+// harmless returns a text that no spreadsheet takes for a formula.
+func harmless(text string) string {
+	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
+		return "'" + text
+	}
+	return text
 }

@@ -68,7 +68,7 @@ func (s *session) listCommand() *cobra.Command {
 			return err
 		}
 		if len(rows) == 0 {
-			fmt.Fprintln(s.ErrOut, noGates(c.namespace, sc.all))
+			fmt.Fprintln(s.ErrOut, sc.none(c.namespace))
 		}
 		table := out.table(s.Out)
 		if len(rows) > 0 || watch {
@@ -100,9 +100,17 @@ func (s *session) gateRows(ctx context.Context, c *cluster, sc scope, now time.T
 
 // scopeFlags adds the flags that choose Gates.
 func scopeFlags(cmd *cobra.Command, sc *scope) {
-	cmd.Flags().BoolVarP(&sc.all, "all-namespaces", "A", false, "Of all namespaces.")
-	cmd.Flags().StringVarP(&sc.selector, "selector", "l", "", "Of those that have these labels, such as team=payments,tier!=test.")
-	cmd.Flags().StringVar(&sc.statusOfReady, "status-selector", "", "Of those with this condition, such as ready=false or opened=true.")
+	cmd.Flags().BoolVarP(&sc.all, "all-namespaces", "A", false, "The gates of all namespaces.")
+	cmd.Flags().StringVarP(&sc.selector, "selector", "l", "", "Only gates with these labels, such as team=payments,tier!=test.")
+	cmd.Flags().StringVar(&sc.statusOfReady, "status-selector", "", "Only gates with this condition, such as ready=false or opened=true.")
+}
+
+// none says that no Gate is there, or that none matches.
+func (sc scope) none(namespace string) string {
+	if sc.selector != "" || sc.statusOfReady != "" {
+		return "No gate matches."
+	}
+	return noGates(namespace, sc.all)
 }
 
 func noGates(namespace string, all bool) string {

@@ -13,11 +13,12 @@ func (s *session) openCommand() *cobra.Command {
 		Long: `Open Gates by hand.
 
 The request ends all close requests, and lasts until somebody closes the Gate, or as long as you say. A Gate with spec.window
-does not stay open longer than that. A close period and an object that the Gate watches keep it closed all the same.`,
+does not stay open longer than that. A close period with manualOpen: Deny, and an object that the Gate watches, keep it closed all the
+same. The exit code is 3 then.`,
 		Example: `  # For an hour
   kubectl gate open production --for 1h --reason "hotfix 1234"
 
-  # Tomorrow at eight, and wait until all targets went on
+  # Tomorrow at eight, and wait until all targets are released
   kubectl gate open production --at "tomorrow 08:00" --until "tomorrow 17:30" --wait`,
 	})
 }

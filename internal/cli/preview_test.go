@@ -187,8 +187,8 @@ func TestPreviewRefusesWrongArguments(t *testing.T) {
 		want string
 	}{
 		{"an unknown output", []string{"-o", "xml"}, `unknown output "xml"`},
-		{"a from that is no time", []string{"--from", "now"}, "--from must be a time"},
-		{"an until that is no time", []string{"--until", "never"}, "--until must be a time"},
+		{"a from that cannot be read as a time", []string{"--from", "now"}, "--from must be a time"},
+		{"an until that cannot be read as a time", []string{"--until", "never"}, "--until must be a time"},
 		{"an empty range", []string{"--from", "2026-11-21T00:00:00Z", "--until", "2026-11-21T00:00:00Z"}, "--until must be later"},
 		{"a file that is not there", []string{"missing.yaml"}, "missing.yaml"},
 	} {

@@ -21,8 +21,8 @@ func TestARangeIsReadAsPeopleWriteIt(t *testing.T) {
 		{"monday 08:00", "friday 17:00", "2026-11-23T08:00:00+01:00 2026-11-27T17:00:00+01:00"},
 		{"", "tomorrow 08:00", "2026-11-21T13:00:00+01:00 2026-11-22T08:00:00+01:00"},
 		{"2026-12-24", "tomorrow 08:00", "--until must be a time: with --from, "},
-		{"now", "", "--from must be a time, and \"now\" is no time"},
-		{"", "never", "--until must be a time, and \"never\" is no time"},
+		{"now", "", "--from must be a time, and \"now\" cannot be read as a time"},
+		{"", "never", "--until must be a time, and \"never\" cannot be read as a time"},
 		{"2026-12-24", "2026-12-24", "--until must be later than --from"},
 	} {
 		s := &session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), clock: testclock.NewFakeClock(now), timeZone: "Europe/Oslo"}

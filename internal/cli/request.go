@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,8 @@ type requestFlags struct {
 	timeout                          time.Duration
 	// everything says that no names and no labels mean all Gates.
 	everything bool
+	// by is who asks, as the API server knows them, empty if it does not say.
+	by string
 }
 
 // requestCommand returns a command that requests an action of Gates.
@@ -48,18 +51,19 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 		if err != nil {
 			return err
 		}
-		return s.request(cmd.Context(), f, func(*v1alpha1.Gate) (*request, string) { return r, "" })
+		_, err = s.request(cmd.Context(), f, func(*v1alpha1.Gate) (*request, error) { return r, nil })
+		return err
 	}
 	return cmd
 }
 
 // add adds the flags that all commands with requests have.
 func (f *requestFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "All Gates that have these labels, instead of names.")
-	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "Those of all namespaces, unless they are named.")
+	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "All gates with these labels, instead of names.")
+	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "With --selector: those of all namespaces.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
-	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or went on.")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or released.")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "How long to wait with --wait.")
 }
 
@@ -72,9 +76,10 @@ type request struct {
 	reason    string
 	// lasts says that the person has said how long it lasts, not until when.
 	lasts bool
-	// takesBack says that it only ends the requests for the opposite action, which were words.
+	// takesBack says that it only ends the requests for the opposite action, which were words: those in ends.
 	takesBack bool
 	words     string
+	ends      []v1alpha1.AcceptedRequest
 }
 
 // request reads the flags.
@@ -100,7 +105,10 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 		}
 		r.until, r.lasts = r.at.Add(d), true
 	case f.until != "":
-		if r.until, err = parseWhen(f.until, now); err != nil {
+		if r.until, err = readUntil(f.until, r.at, now); err == nil && !r.until.After(now) {
+			err = inThePast(now)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("--until %q: %w", f.until, err)
 		}
 		if !r.until.After(r.at) {
@@ -127,22 +135,24 @@ func (r *request) value() string {
 	return gate.FormatRequest(r.at, &metav1.Duration{Duration: r.until.Sub(r.at)})
 }
 
-// of returns the request for a Gate. One to open counts from the next whole second, so that its time is the last one, unless the Gate
-// has seen a request since then.
+// of returns the request for a Gate. One to open counts from the last whole second, because a Gate opens only at the next one, unless
+// the Gate has seen a request since then. A value that the Gate has seen before would not count again.
 func (r *request) of(g *v1alpha1.Gate) *request {
+	own := *r
 	second := r.at.Truncate(time.Second)
 	later := func(at metav1.MicroTime) bool { return !at.Time.Before(second) }
-	if r.action != v1alpha1.RequestOpen || r.planned ||
-		slices.ContainsFunc(g.Status.Requests, func(a v1alpha1.AcceptedRequest) bool { return later(a.RequestedAt) }) ||
-		slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
-		return r
+	if r.action == v1alpha1.RequestOpen && !r.planned &&
+		!slices.ContainsFunc(g.Status.Requests, func(a v1alpha1.AcceptedRequest) bool { return later(a.RequestedAt) && !a.Planned }) &&
+		!slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.RequestedAt != nil && later(*m.RequestedAt) }) {
+		own.at = second
+		if r.lasts {
+			own.until = r.until.Add(second.Sub(r.at))
+		}
 	}
-	whole := *r
-	whole.at = second
-	if r.lasts {
-		whole.until = r.until.Add(second.Sub(r.at))
+	for isHandled(g, &own) {
+		own.at = own.at.Add(time.Microsecond)
 	}
-	return &whole
+	return &own
 }
 
 // limited says that a Gate does not stay as long in a state as is asked, empty if it does.
@@ -151,7 +161,11 @@ func (r *request) limited(g *v1alpha1.Gate) string {
 	if window == nil || r.takesBack || !r.until.IsZero() && r.until.Sub(r.at) <= window.Duration+time.Second {
 		return ""
 	}
-	return fmt.Sprintf(", which ends at %s: its spec.window is %s", formatTime(r.at.Add(window.Duration)), formatDuration(window.Duration))
+	text := fmt.Sprintf("the request lasts only %s, the spec.window of the gate: until %s", formatDuration(window.Duration), formatTime(r.at.Add(window.Duration)))
+	if r.action == v1alpha1.RequestClose && !r.until.IsZero() {
+		text += fmt.Sprintf("; to keep it closed: kubectl gate except %s -n %s --close --until %s --apply", g.Name, g.Namespace, r.until.Format(time.RFC3339))
+	}
+	return text
 }
 
 // String says what is asked, with absolute times.
@@ -159,7 +173,12 @@ func (r *request) String() string {
 	if r.takesBack {
 		return "taking back " + r.words
 	}
-	text := "asking to " + string(r.action)
+	return "asking to " + r.plan()
+}
+
+// plan says what happens when.
+func (r *request) plan() string {
+	text := string(r.action)
 	if r.planned {
 		text += " at " + formatTime(r.at)
 	}
@@ -169,38 +188,62 @@ func (r *request) String() string {
 	return text
 }
 
-// asking makes the request for a Gate. Without one it says why there is none.
-type asking func(*v1alpha1.Gate) (r *request, why string)
+// asking makes the request for a Gate. An error of type nothingToDo says why there is none, any other one what is wrong.
+type asking func(*v1alpha1.Gate) (*request, error)
+
+// nothingToDo says why a Gate is not asked, although all is well.
+type nothingToDo string
+
+func (e nothingToDo) Error() string { return string(e) }
 
 // request asks Gates, and says of each what it is then.
-func (s *session) request(ctx context.Context, f *requestFlags, ask asking) error {
+func (s *session) request(ctx context.Context, f *requestFlags, ask asking) ([]result, error) {
 	if err := f.check(); err != nil {
-		return err
+		return nil, err
 	}
 	c, err := s.cluster()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	c.role = "gate-opener"
 	gates, err := c.gates(ctx, f.scope)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return nil, err
+	case len(gates) == 0 && f.selector == "":
+		return nil, errors.New(strings.TrimSuffix(lowerFirst(noGates(c.namespace, f.all)), "."))
+	case len(gates) == 0:
+		return nil, errors.New("no gate has these labels")
 	}
-	if len(gates) == 0 {
-		return errors.New("no gate has these labels")
-	}
+	f.by = c.whoAmI(ctx)
 	results := make([]result, len(gates))
 	for i, g := range gates {
-		r, why := ask(g)
-		results[i] = result{gate: g}
-		if r == nil {
-			s.say("%s: %s", nameOfGate(g), why)
-			continue
-		}
-		results[i].request = r.of(g)
-		s.say("%s: %s%s", nameOfGate(g), results[i].request, r.limited(g))
+		results[i] = s.plan(g, ask)
 	}
-	c.askAll(ctx, results, f.dryRun == "server")
-	return s.conclude(ctx, c, f, results)
+	c.askAll(ctx, f, results, ask)
+	return results, s.conclude(ctx, c, f, results)
+}
+
+// plan says what is asked of a Gate, with absolute times, before it counts.
+func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
+	r, err := ask(g)
+	var nothing nothingToDo
+	if g.Spec.Suspend {
+		err = errors.New("nobody looks at requests while spec.suspend is true")
+	}
+	switch {
+	case errors.As(err, &nothing):
+		s.say("%s: %s", nameOfGate(g), nothing)
+		return result{gate: g}
+	case err != nil:
+		return result{gate: g, err: err}
+	}
+	r = r.of(g)
+	s.say("%s: %s", nameOfGate(g), r)
+	if limit := r.limited(g); limit != "" {
+		s.warn("%s: %s", nameOfGate(g), limit)
+	}
+	return result{gate: g, request: r}
 }
 
 // check refuses flags that do not go together.
@@ -233,18 +276,17 @@ type result struct {
 const asksAtOnce = 16
 
 // askAll asks all Gates, and notes what went wrong.
-func (c *cluster) askAll(ctx context.Context, results []result, dryRun bool) {
+func (c *cluster) askAll(ctx context.Context, f *requestFlags, results []result, ask asking) {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
-	if dryRun {
+	if f.dryRun == "server" {
 		opts = append(opts, client.DryRunAll)
 	}
-	by := c.whoAmI(ctx)
 	var group errgroup.Group
 	group.SetLimit(asksAtOnce)
 	for i := range results {
 		if r := &results[i]; r.request != nil {
 			group.Go(func() error {
-				r.err = c.ask(ctx, r, by, opts)
+				r.err = c.ask(ctx, r, f.by, ask, opts)
 				return nil
 			})
 		}
@@ -252,13 +294,35 @@ func (c *cluster) askAll(ctx context.Context, results []result, dryRun bool) {
 	_ = group.Wait() // the results have the errors
 }
 
-// ask asks one Gate.
-func (c *cluster) ask(ctx context.Context, r *result, by string, opts []client.PatchOption) error {
-	err := c.Patch(ctx, r.gate, client.RawPatch(types.MergePatchType, r.request.patch(by)), opts...)
-	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
-		err = c.Patch(ctx, r.gate, client.RawPatch(types.MergePatchType, r.request.patch("")), opts...)
+// ask asks one Gate. What is taken back is what the Gate had when it was read: if somebody has written it since, it is read and judged again.
+func (c *cluster) ask(ctx context.Context, r *result, by string, ask asking, opts []client.PatchOption) error {
+	for {
+		err := c.patch(ctx, r, by, opts)
+		if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
+			err = c.patch(ctx, r, "", opts)
+		}
+		if !apierrors.IsConflict(err) {
+			return r.refusedBy(err)
+		}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
+			return asked{"get", "gates", r.gate.Namespace, r.gate.Name, c.role}.explain(err)
+		}
+		again, err := ask(r.gate)
+		if err != nil {
+			return err
+		}
+		r.request = again.of(r.gate)
 	}
-	return r.refusedBy(err)
+}
+
+// patch writes the request of a result.
+func (c *cluster) patch(ctx context.Context, r *result, by string, opts []client.PatchOption) error {
+	written := r.gate.DeepCopy()
+	err := c.Patch(ctx, written, client.RawPatch(types.MergePatchType, r.request.patch(by, r.gate.ResourceVersion)), opts...)
+	if err == nil {
+		r.gate = written
+	}
+	return err
 }
 
 // refusedBy says why the API server has refused a request.
@@ -273,13 +337,21 @@ func (r *result) refusedBy(err error) error {
 	return errors.New("refused: " + refusalOf(err))
 }
 
+// annotationOf returns the annotation of a request.
+func annotationOf(action v1alpha1.RequestAction) string {
+	if action == v1alpha1.RequestClose {
+		return v1alpha1.CloseRequestedAtAnnotation
+	}
+	return v1alpha1.OpenRequestedAtAnnotation
+}
+
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// patch returns the patch that asks. A reason of the request before goes.
-func (r *request) patch(by string) []byte {
-	requestedAt, requestedBy, reason := v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
+// patch returns the patch that asks. A reason of the request before goes. What takes back something needs the version of the Gate that has it.
+func (r *request) patch(by, version string) []byte {
+	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {
-		requestedAt, requestedBy, reason = v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation
+		requestedBy, reason = v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation
 	}
 	orNull := func(text string) any {
 		if text == "" {
@@ -287,8 +359,12 @@ func (r *request) patch(by string) []byte {
 		}
 		return text
 	}
-	annotations := map[string]any{requestedAt: r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	annotations := map[string]any{annotationOf(r.action): r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
+	metadata := map[string]any{"annotations": annotations}
+	if r.takesBack {
+		metadata["resourceVersion"] = version
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		panic(err) // strings and nulls
 	}
@@ -306,137 +382,5 @@ func (c *cluster) whoAmI(ctx context.Context) string {
 	return name
 }
 
-// conclude waits for the answers of the controller, says what they are, and returns whether all is well.
-func (s *session) conclude(ctx context.Context, c *cluster, f *requestFlags, results []result) error {
-	code, asked := 0, 0
-	for i := range results {
-		r := &results[i]
-		if r.request == nil {
-			continue
-		}
-		var vain inVainError
-		if r.err == nil && f.dryRun != "server" {
-			r.err = s.answer(ctx, c, r)
-		} else if r.err == nil {
-			s.say("%s: the API server would accept this (dry run)", nameOfGate(r.gate))
-		}
-		if r.err == nil || errors.As(r.err, &vain) {
-			asked++
-		}
-		if r.err != nil {
-			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), oneLine(r.err.Error()))
-			code = exitIncomplete
-		}
-	}
-	switch {
-	case code != 0 && asked == 0:
-		return exitCode(exitError)
-	case f.wait && asked > 0:
-		if err := s.wait(ctx, c, f.timeout, results); err != nil || code == 0 {
-			return err
-		}
-	}
-	if code != 0 {
-		return exitCode(code)
-	}
-	return nil
-}
-
-// inVainError says that a request was made, and that the Gate is not as it asks.
-type inVainError string
-
-func (e inVainError) Error() string { return string(e) }
-
-const (
-	// answerTimeout is how long the controller is given to look at a request: it takes milliseconds.
-	answerTimeout = 5 * time.Second
-	answerPoll    = 50 * time.Millisecond
-)
-
-const (
-	errNoAnswer  = inVainError("asked, but the controller has not looked at it; is it running? kubectl gate check says more")
-	errSuspended = inVainError("asked, but nobody looks at it while spec.suspend is true")
-)
-
-// answer waits until the controller has looked at a request and says what the Gate is then.
-func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
-	if r.gate.Spec.Suspend {
-		return errSuspended
-	}
-	deadline := s.clock.Now().Add(answerTimeout)
-	for {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
-			return asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
-		}
-		if isHandled(r.gate, r.request) && !changesInAMoment(r, s.clock.Now()) {
-			break
-		}
-		if s.clock.Now().After(deadline) {
-			return errNoAnswer
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.clock.After(answerPoll):
-		}
-	}
-	if why := refusedWhy(r.gate, r.request); why != "" {
-		return fmt.Errorf("the controller has refused this: %s", why)
-	}
-	now, err := s.now()
-	if err != nil {
-		return err
-	}
-	s.say("%s: %s", nameOfGate(r.gate), s.describe(r.gate, now))
-	if !r.request.planned && !r.request.takesBack && stateOf(r.gate) != string(r.request.wanted()) {
-		return inVainError(fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, reasonOf(r.gate)))
-	}
-	return nil
-}
-
-// wanted returns the state that a request asks for.
-func (r *request) wanted() v1alpha1.State {
-	if r.action == v1alpha1.RequestClose {
-		return v1alpha1.StateClosed
-	}
-	return v1alpha1.StateOpened
-}
-
-// isHandled returns whether the controller has looked at a request.
-func isHandled(g *v1alpha1.Gate, r *request) bool {
-	return slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool {
-		return m.Action == r.action && m.LastHandled == r.value()
-	})
-}
-
-// changesInAMoment returns whether what was asked shows only at the next whole second: a Gate does not open before it, and what is taken
-// back counts until then.
-func changesInAMoment(r *result, now time.Time) bool {
-	g := r.gate
-	if r.request.takesBack {
-		return gate.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
-	}
-	next := g.Status.NextTransition
-	return r.request.action == v1alpha1.RequestOpen && !r.request.planned && stateOf(g) == string(v1alpha1.StateClosed) &&
-		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
-}
-
-// describe says in a line what a Gate is, why and until when.
-func (s *session) describe(g *v1alpha1.Gate, now time.Time) string {
-	text := fmt.Sprintf("%s, %s", s.paintState(stateOf(g)), reasonOf(g))
-	if next := g.Status.NextTransition; next != nil {
-		text += ", until " + formatTime(next.At.In(now.Location())) + " (" + formatDistance(next.At.Sub(now)) + ")"
-	}
-	return text
-}
-
-// refusedWhy returns why the controller has refused a request, empty if it has not.
-func refusedWhy(g *v1alpha1.Gate, r *request) string {
-	for _, e := range g.Status.History {
-		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))
-		if e.Action == r.action && (unreadable || e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)) {
-			return e.Refused
-		}
-	}
-	return ""
-}
+// lowerFirst returns a sentence as a part of one.
+func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }

@@ -16,7 +16,7 @@ func (s *session) resetCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "reset NAME...",
-		Short: "Take back what was requested of Gates, so that their schedule decides again",
+		Short: "Take requests back, so that the schedule decides again",
 		Long: `Take back what was requested of Gates, so that their schedule decides again.
 
 What is in force is taken back, whoever asked for it: an open request by a request to close that lasts no time, close requests by one to
@@ -32,24 +32,26 @@ requests.`,
 		if err != nil {
 			return err
 		}
-		return s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, string) {
-			r := takeBack(g, now, f.reason)
-			if r == nil {
-				return nil, "has no request to take back"
+		_, err = s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, error) {
+			if r := takeBack(g, now, f.reason); r != nil {
+				return r, nil
 			}
-			return r, ""
+			return nil, nothingToDo("has no request to take back")
 		})
+		return err
 	}
 	return cmd
 }
 
 // takeBack returns the request that takes back what was requested of a Gate: what is in force, or else what is planned. It is nil if
-// there is nothing.
+// there is nothing. What nobody has looked at yet counts.
 func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
+	g = g.DeepCopy()
+	gate.HandleRequests(g, now)
 	inForce, planned := gate.RequestsAt(g, now)
-	all, noun := inForce, "request"
+	all, planning := inForce, ""
 	if len(all) == 0 {
-		all, noun = planned, "planned request"
+		all, planning = planned, "planned "
 	}
 	if len(all) == 0 {
 		return nil
@@ -63,12 +65,18 @@ func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
 		if a.Action != all[0].Action {
 			continue
 		}
-		text := fmt.Sprintf("the %s %s of %s", a.Action, noun, cmp.Or(a.By, "somebody"))
-		if a.Reason != "" {
-			text += fmt.Sprintf(" (%s)", a.Reason)
-		}
-		words = append(words, text)
+		r.ends = append(r.ends, a)
+		words = append(words, fmt.Sprintf("the %s%s", planning, wordsOf(a)))
 	}
 	r.words = strings.Join(words, " and ")
 	return r
+}
+
+// wordsOf names a request by who made it and why.
+func wordsOf(a v1alpha1.AcceptedRequest) string {
+	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.By, "somebody"))
+	if a.Reason != "" {
+		text += fmt.Sprintf(" (%s)", a.Reason)
+	}
+	return text
 }

@@ -59,7 +59,7 @@ func TestAGateIsOpenAndTimesHaveTheirZoneInTheHeaders(t *testing.T) {
 	start, end := "20:00", "21:00"
 	g.Spec.Windows = []v1alpha1.Period{{Name: "w", Start: &start, End: &end}}
 	got := shown(t, &screen{gate: g})
-	for _, want := range []string{"Gate flux-system/production is open since 2026-11-21 12:00 (60m ago): default.\n", "\nAT (CET)                    STATE "} {
+	for _, want := range []string{"Gate flux-system/production is open since 2026-11-21 12:00 (1h ago): default.\n", "\nAT (CET)                    STATE "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nwant %q", got, want)
 		}

@@ -43,7 +43,7 @@ func (s *session) wait(ctx context.Context, c *cluster, timeout time.Duration, r
 		bar.show(sum, total)
 		if s.clock.Now().After(deadline) {
 			bar.clear()
-			fmt.Fprintf(s.ErrOut, "error: after %s, %d of %d targets are as the gates want them; it goes on without you\n", timeout, sum, total)
+			fmt.Fprintf(s.ErrOut, "error: after %s, %s; it goes on without you\n", timeout, unsettled(results, sum, total, s.clock.Now()))
 			return exitCode(exitTimeout)
 		}
 		select {
@@ -54,6 +54,16 @@ func (s *session) wait(ctx context.Context, c *cluster, timeout time.Duration, r
 	}
 	bar.clear()
 	return s.settled(results)
+}
+
+// unsettled says how far some Gates are.
+func unsettled(results []result, sum, total int64, now time.Time) string {
+	for _, r := range results {
+		if r.request != nil && r.err == nil && r.request.planned && now.Before(r.request.at) {
+			return fmt.Sprintf("the request has not begun, it is planned for %s", formatTime(r.request.at))
+		}
+	}
+	return fmt.Sprintf("%d of %d targets are as the gates want them", sum, total)
 }
 
 // progressOf returns how many targets of a Gate are as it wants them, of how many, and whether that is all.
@@ -81,7 +91,7 @@ func (s *session) settled(results []result) error {
 			continue
 		}
 		counts := r.gate.Status.Targets
-		s.say("%s: all done, %d of %d targets held, %d foreign, %d failed", nameOfGate(r.gate), counts.Held, counts.Total, counts.Foreign, counts.Failed)
+		s.say("%s: done, %d of %d targets held, %d suspended by others, %d failed", nameOfGate(r.gate), counts.Held, counts.Total, counts.Foreign, counts.Failed)
 		for _, f := range r.gate.Status.Failures {
 			s.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
 		}

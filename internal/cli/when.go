@@ -24,10 +24,10 @@ func (s *session) zone() (*time.Location, error) {
 	return zone, nil
 }
 
-const timeForms = "write 17:30, tomorrow 08:00, monday 08:00, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
+const timeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
 // errUnknownTime is what is wrong with a text that is no time.
-var errUnknownTime = errors.New("is no time: " + timeForms)
+var errUnknownTime = errors.New("cannot be read as a time: " + timeForms)
 
 var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
 
@@ -36,9 +36,13 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
 	at, err := readWhen(text, now)
 	if err == nil && !at.After(now) {
-		err = fmt.Errorf("is in the past: it is %s now", formatTime(now))
+		err = inThePast(now)
 	}
 	return at, err
+}
+
+func inThePast(now time.Time) error {
+	return fmt.Errorf("is in the past: it is %s now", formatTime(now))
 }
 
 func readWhen(text string, now time.Time) (time.Time, error) {
@@ -54,36 +58,72 @@ func readWhen(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	day, clock, _ := strings.Cut(text, " ")
-	if clock == "" {
-		day, clock = "", text
+	offset, named := dayOffset(day, now)
+	switch {
+	case named && clock == "":
+		clock = "00:00"
+	case !named:
+		day, clock, offset = "", text, 0
 	}
-	wall, err := time.Parse("15:04", clock)
+	hour, minute, err := parseClock(clock)
 	if err != nil {
 		return time.Time{}, errUnknownTime
 	}
 	on := func(days int) time.Time {
-		return resolve(time.Date(now.Year(), now.Month(), now.Day()+days, wall.Hour(), wall.Minute(), 0, 0, time.UTC), now.Location())
+		return resolve(time.Date(now.Year(), now.Month(), now.Day()+days, hour, minute, 0, 0, time.UTC), now.Location())
 	}
-	switch weekday := slices.Index(weekdays, day); {
-	case day == "today":
-		return on(0), nil
-	case day == "tomorrow":
+	switch {
+	case day == "" && !on(0).After(now):
 		return on(1), nil
-	case weekday >= 0:
-		days := (weekday - int(now.Weekday()) + 7) % 7
-		if days == 0 && !on(0).After(now) {
-			days = 7
-		}
-		return on(days), nil
-	case day == "" && on(0).After(now):
-		return on(0), nil
-	case day == "":
-		return on(1), nil
+	case weekdayOf(day) >= 0 && !on(offset).After(now):
+		return on(offset + 7), nil
 	}
-	return time.Time{}, errUnknownTime
+	return on(offset), nil
+}
+
+// dayOffset returns how many days a named day is away, for a weekday from 0 to 6.
+func dayOffset(day string, now time.Time) (days int, named bool) {
+	switch day {
+	case "today":
+		return 0, true
+	case "tomorrow":
+		return 1, true
+	case "yesterday":
+		return -1, true
+	}
+	weekday := weekdayOf(day)
+	return (weekday - int(now.Weekday()) + 7) % 7, weekday >= 0
 }
 
 var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+
+// weekdayOf returns the number of a weekday by its name or its first three letters, -1 if it is none.
+func weekdayOf(text string) int {
+	return slices.IndexFunc(weekdays, func(day string) bool { return text == day || text == day[:3] })
+}
+
+// parseClock reads a time of day. 24:00 is the end of the day.
+func parseClock(text string) (hour, minute int, err error) {
+	if text == "24:00" {
+		return 24, 0, nil
+	}
+	for _, layout := range []string{"15:04", "3pm", "3:04pm"} {
+		wall, wrong := time.Parse(layout, text)
+		if err = wrong; err == nil {
+			return wall.Hour(), wall.Minute(), nil
+		}
+	}
+	return 0, 0, err
+}
+
+// readUntil reads when something ends that begins at an instant: 16:00 is the next one after that. Today and tomorrow are those of now.
+func readUntil(text string, from, now time.Time) (time.Time, error) {
+	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	if strings.HasPrefix(text, "to") {
+		return readWhen(text, now)
+	}
+	return readWhen(text, from)
+}
 
 // resolve returns the instant of a wall-clock time, which is given in UTC, by the rules of RFC 5545 section 3.3.5: the first of two, and
 // with the offset before the gap if there is none.
@@ -99,14 +139,17 @@ func resolve(wall time.Time, zone *time.Location) time.Time {
 	return wall.Add(-time.Duration(before) * time.Second).In(zone)
 }
 
-var days = regexp.MustCompile(`^([0-9]{1,5})d(.*)$`)
+var days = regexp.MustCompile(`^([0-9]{1,5})([dw])(.*)$`)
 
-// parseDuration reads a duration of Go that can begin with days of 24 hours.
+// parseDuration reads a duration of Go that can begin with weeks or days of 24 hours.
 func parseDuration(text string) (time.Duration, error) {
 	whole := time.Duration(0)
 	if found := days.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1])
-		if whole, text = time.Duration(n)*24*time.Hour, found[2]; text == "" {
+		if found[2] == "w" {
+			n *= 7
+		}
+		if whole, text = time.Duration(n)*24*time.Hour, found[3]; text == "" {
 			return whole, nil
 		}
 	}
@@ -131,7 +174,7 @@ func formatUntil(at, now time.Time) string {
 	return fmt.Sprintf("%s (%s)", at.Format("2006-01-02 15:04"), formatDistance(at.Sub(now)))
 }
 
-// formatDistance says how far away an instant is: in 3h, or 2d ago. It is cut off, never rounded up.
+// formatDistance says how far away an instant is: in 3h, or 2d ago.
 func formatDistance(d time.Duration) string {
 	if d < 0 {
 		return formatDuration(-d) + " ago"
@@ -139,14 +182,23 @@ func formatDistance(d time.Duration) string {
 	return "in " + formatDuration(d)
 }
 
+// formatDuration returns a duration with one or two units, rounded.
 func formatDuration(d time.Duration) string {
 	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < time.Minute-time.Second/2:
+		return fmt.Sprintf("%ds", d.Round(time.Second)/time.Second)
+	case d < 10*time.Hour:
+		d = d.Round(time.Minute)
+		hours, minutes := d/time.Hour, d%time.Hour/time.Minute
+		switch {
+		case hours == 0:
+			return fmt.Sprintf("%dm", minutes)
+		case minutes == 0:
+			return fmt.Sprintf("%dh", hours)
+		}
+		return fmt.Sprintf("%dh%dm", hours, minutes)
+	case d < 48*time.Hour-30*time.Minute:
+		return fmt.Sprintf("%dh", d.Round(time.Hour)/time.Hour)
 	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
+	return fmt.Sprintf("%dd", d.Round(time.Hour)/(24*time.Hour))
 }

@@ -99,7 +99,7 @@ func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.Ga
 			works = true
 			continue
 		}
-		why, state := wordsOf(g, string(i.Reason), i.By), isState(i.State.String())
+		why, state := causeIn(g, string(i.Reason), i.By), isState(i.State.String())
 		partly = append(partly, fmt.Sprintf("the gate is %s all the same from %s until %s: %s", state, in(i.From), in(i.Until), why))
 		if inVain == "" {
 			inVain = fmt.Sprintf("the gate stays %s: %s", state, why)
@@ -116,8 +116,8 @@ func isState(state string) string {
 	return strings.Replace(state, string(v1alpha1.StateOpened), "open", 1)
 }
 
-// wordsOf puts a reason into words, and says of a close period if nothing opens it.
-func wordsOf(g *v1alpha1.Gate, reason, by string) string {
+// causeIn puts a reason into words, and says of a close period if nothing opens it.
+func causeIn(g *v1alpha1.Gate, reason, by string) string {
 	text := words(reason, by)
 	for i := range g.Spec.ClosePeriods {
 		if p := &g.Spec.ClosePeriods[i]; reason == v1alpha1.ClosePeriodReason && p.Name == by && p.ManualOpen == v1alpha1.ManualOpenDeny {

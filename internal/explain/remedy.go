@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,13 +66,10 @@ func (k Known) lift(g verdict.Gate, obj *target.Object, refreshes bool) []Remedy
 
 // open returns what opens a closed Gate. It tries in memory whether a request does.
 func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
-	d := k.requested(g)
+	asked := k.requested(g)
+	d := gate.Decide(asked, k.Now) // a request wins over any exception
 	if d.State == v1alpha1.StateOpened {
-		lasts := "for an hour"
-		if window := g.Spec.Window; window != nil && window.Duration < openFor {
-			lasts = "for " + window.Duration.String() + ", its spec.window"
-		}
-		return []Remedy{{k.onGate("open", g, "--for 1h"), done + " " + lasts}}
+		return []Remedy{{k.onGate("open", g, "--for 1h"), done + k.lasts(g, asked)}}
 	}
 	edit := fmt.Sprintf("kubectl edit gate %s -n %s", g.Name, g.Namespace)
 	switch d.Reason {
@@ -85,8 +83,31 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 	return []Remedy{{k.onGate("status", g, ""), "says why a request does not open it: " + d.Message}}
 }
 
-// requested returns what a Gate would be if somebody asked it to open for an hour.
-func (k Known) requested(g *v1alpha1.Gate) gate.Decision {
+// lasts says how long a Gate stays open if it is asked to, and whose close requests that ends.
+func (k Known) lasts(g, asked *v1alpha1.Gate) string {
+	lasts, text := openFor, " for an hour"
+	if window := g.Spec.Window; window != nil && window.Duration < openFor {
+		lasts, text = window.Duration, " for "+window.Duration.String()+", its spec.window"
+	}
+	after := gate.Decide(asked, k.Now.Add(lasts+time.Second))
+	if after.State == v1alpha1.StateOpened {
+		text += ", and after that"
+	}
+	inForce, _ := gate.RequestsAt(g, k.Now)
+	for _, r := range inForce {
+		text += ". It ends the close request of " + cmp.Or(r.By, "somebody")
+		if r.Until != nil {
+			text += " until " + r.Until.UTC().Format(time.RFC3339)
+		}
+		if r.Reason != "" {
+			text += ": " + r.Reason
+		}
+	}
+	return text
+}
+
+// requested returns a Gate as if somebody had asked it to open for an hour.
+func (k Known) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Annotations == nil {
 		g.Annotations = map[string]string{}
@@ -94,7 +115,7 @@ func (k Known) requested(g *v1alpha1.Gate) gate.Decision {
 	at := k.Now.Truncate(time.Second)
 	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = fmt.Sprintf("%s/%s", at.UTC().Format(time.RFC3339Nano), openFor)
 	gate.HandleRequests(g, k.Now)
-	return gate.Decide(g, k.Now) // a request wins over any exception
+	return g
 }
 
 // mend returns where to look at the objects that keep a Gate closed.

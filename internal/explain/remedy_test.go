@@ -25,7 +25,7 @@ func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
 	}{
 		{"it is closed by default", closed("production"), opens, "for an hour"},
 		{"spec.window is shorter", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &metav1.Duration{Duration: 20 * time.Minute} }), opens, "for 20m0s, its spec.window"},
-		{"somebody has closed it", opened("production", requestedClose, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), opens, "releases"},
+		{"somebody has closed it", opened("production", requestedClose, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), opens, "for an hour, and after that. It ends the close request of alice: incident"},
 		{"a close period allows requests", closed("production", freeze("")), opens, "releases"},
 		{"a close period denies requests", closed("production", freeze(v1alpha1.ManualOpenDeny)), "kubectl edit gate production -n shop\n", "close period freeze, which has manualOpen: Deny"},
 		{"somebody has closed it in a hard freeze", closed("production", freeze(v1alpha1.ManualOpenDeny), requestedClose), "kubectl edit gate production -n shop\n", "manualOpen: Deny"},

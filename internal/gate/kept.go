@@ -11,9 +11,10 @@ import (
 )
 
 // covers returns whether a close makes another one needless, now and after any change of
-// spec.window: it lasts as long, and refuses every open that the other one refuses.
+// spec.window: it lasts as long, and refuses every open that the other one refuses. What one person has closed
+// is kept beside what others have: whoever takes their own back sees that it stays.
 func (r *inForce) covers(other *inForce) bool {
-	return r.Source == other.Source && compareEnds(r.end, other.end) >= 0 && compareEnds(r.ownEnd(), other.ownEnd()) >= 0 &&
+	return r.Source == other.Source && r.By == other.By && compareEnds(r.end, other.end) >= 0 && compareEnds(r.ownEnd(), other.ownEnd()) >= 0 &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
 }
 

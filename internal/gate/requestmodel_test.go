@@ -58,6 +58,21 @@ type model []remembered
 
 // stateAt returns the state of a Gate at an instant.
 func (m model) stateAt(at time.Time, byDefault v1alpha1.State) v1alpha1.State {
+	state := byDefault
+	for _, r := range m.inForce(at) {
+		switch {
+		case !r.lasts(at):
+		case r.action == v1alpha1.RequestClose:
+			return v1alpha1.StateClosed
+		default:
+			state = v1alpha1.StateOpened
+		}
+	}
+	return state
+}
+
+// inForce returns the requests that have begun at an instant and that no other one has ended. They may be over.
+func (m model) inForce(at time.Time) (inForce []remembered) {
 	all := slices.Clone(m)
 	slices.SortStableFunc(all, func(a, b remembered) int {
 		if order := cmp.Or(a.begins().Compare(b.begins()), a.seen.Compare(b.seen)); order != 0 {
@@ -71,33 +86,27 @@ func (m model) stateAt(at time.Time, byDefault v1alpha1.State) v1alpha1.State {
 		}
 		return -cmp.Compare(a.action, b.action) // the close comes last, and stays
 	})
-	var inForce []remembered
 	for _, r := range all {
 		switch {
 		case r.begins().After(at):
 		case r.action == v1alpha1.RequestClose:
 			inForce = append(slices.DeleteFunc(inForce, func(o remembered) bool { return o.action == v1alpha1.RequestOpen }), r)
-		case r.takesBack && !slices.ContainsFunc(inForce, func(c remembered) bool { return c.action == v1alpha1.RequestClose && c.lasts(r.begins()) }):
+		case r.takesBack && !ends(inForce, r):
 		case !slices.ContainsFunc(inForce, func(c remembered) bool { return c.refuses(r) }):
 			inForce = []remembered{r}
 		}
 	}
-	state := byDefault
-	for _, r := range inForce {
-		switch {
-		case !r.lasts(at):
-		case r.action == v1alpha1.RequestClose:
-			return v1alpha1.StateClosed
-		default:
-			state = v1alpha1.StateOpened
-		}
-	}
-	return state
+	return inForce
+}
+
+// ends returns whether one of some requests lasts that another one asks the opposite of.
+func ends(inForce []remembered, r remembered) bool {
+	return slices.ContainsFunc(inForce, func(o remembered) bool { return o.action != r.action && o.lasts(r.begins()) })
 }
 
 // add remembers an accepted request, in place of the plan that it moves.
 func (m model) add(r remembered) model {
-	if r.takesBack {
+	if r.takesBack && !ends(m.inForce(r.seen), r) {
 		m = slices.DeleteFunc(m, func(o remembered) bool {
 			return o.begins().After(r.seen) && o.action != r.action && (o.action == v1alpha1.RequestOpen || o.who == r.who)
 		})

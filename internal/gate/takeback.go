@@ -21,27 +21,28 @@ func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 	return v1alpha1.RequestOpen
 }
 
-// takeBack ends the requests for the opposite action, by the rules by which a request that lasts would. Of those that are planned it
-// drops all opens, and of closes only those of the same person: nobody lifts what others have planned.
+// takeBack ends the requests for the opposite action that are in force, by the rules by which a request that lasts would. If none is, it
+// drops planned ones: opens, and those closes that the same person has planned. Nobody lifts what others have planned, and an old value
+// that Flux puts back drops nothing.
 func (c *course) takeBack(r v1alpha1.AcceptedRequest, now time.Time) error {
 	if r.RequestedAt.After(now.Add(maxSkew)) {
 		return errors.New("is refused, what is taken back is taken back at once: its time must not be in the future")
 	}
-	planned := slices.DeleteFunc(slices.Clone(c.planned), func(other v1alpha1.AcceptedRequest) bool {
-		return other.Action != r.Action && (other.Action == v1alpha1.RequestOpen || other.By == r.By)
-	})
-	lasts := func(s *inForce) bool { return s.lasts(now) }
-	inForce := slices.ContainsFunc(c.closes, lasts)
+	inForce := slices.ContainsFunc(c.closes, func(s *inForce) bool { return s.lasts(now) })
 	if r.Action == v1alpha1.RequestClose {
 		inForce = c.open != nil && c.open.lasts(now)
 	}
-	if !inForce && len(planned) == len(c.planned) {
-		return fmt.Errorf("is refused, there is no %s request to take back", opposite(r.Action))
-	}
 	if inForce {
-		if err := c.begin(r, now); err != nil {
-			return err
+		return c.begin(r, now)
+	}
+	planned := slices.DeleteFunc(slices.Clone(c.planned), func(other v1alpha1.AcceptedRequest) bool {
+		if other.Action == v1alpha1.RequestOpen {
+			return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-maxSkew))
 		}
+		return r.Action == v1alpha1.RequestOpen && other.By == r.By && r.RequestedAt.After(other.AcceptedAt.Time)
+	})
+	if len(planned) == len(c.planned) {
+		return fmt.Errorf("is refused, there is no %s request to take back", opposite(r.Action))
 	}
 	c.planned = planned
 	return nil

@@ -51,6 +51,15 @@ func TestARequestOfNoTimeTakesOthersBack(t *testing.T) {
 		"a close, not the planned one of another": {
 			opened(), []asks{{shut, "2026-11-23T13:00:00Z", "alice"}, {shut, "2026-11-23T11:00:00Z", "carol"}}, asks{open, "2026-11-23T12:00:00Z/0s", "bob"}, "", "opened", "closed",
 		},
+		"a close, and not what the same person has planned": {
+			opened(), []asks{{shut, "2026-11-23T13:00:00Z", "bob"}, {shut, "2026-11-23T11:00:00Z", "bob"}}, asks{open, "2026-11-23T12:00:00Z/0s", "bob"}, "", "opened", "closed",
+		},
+		"an open, and not the planned one": {
+			closed(), []asks{{open, "2026-11-23T13:00:00Z", "alice"}, {open, "2026-11-23T11:00:00Z", "bob"}}, asks{shut, "2026-11-23T12:00:00Z/0s", "bob"}, "", "closed", "opened",
+		},
+		"a planned close, by an old value": {
+			opened(), []asks{{shut, "2026-11-23T13:00:00Z", "bob"}}, asks{open, "2026-11-23T11:00:00Z/0s", "bob"}, "there is no close request to take back", "opened", "closed",
+		},
 		"by a clock that is ahead": {opened(), []asks{{shut, "2026-11-23T11:00:00Z", "alice"}}, asks{open, "2026-11-23T12:00:30Z/0s", "bob"}, "", "closed", "opened"},
 		"in the future":            {opened(), []asks{{shut, "2026-11-23T11:00:00Z", "alice"}}, asks{open, "2026-11-23T12:02:00Z/0s", "bob"}, "must not be in the future", "closed", "closed"},
 	} {

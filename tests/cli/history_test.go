@@ -52,7 +52,7 @@ func TestHistoryForPrograms(t *testing.T) {
 	if err != nil || len(rows) != 5 || rows[0][0] != "at" || rows[3][3] != "opened" || rows[3][10] != "hotfix, 1234" {
 		t.Errorf("%v: %v", err, rows)
 	}
-	if got := w.gate("history", "--since", "2199-01-01T00:00:00Z"); got.out != "" || !strings.Contains(got.errOut, "Nothing has happened.") {
+	if got := w.gate("history", "--since", "2199-01-01T00:00:00Z"); got.out != "" || !strings.Contains(got.errOut, "There is no history.") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -3,6 +3,9 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -45,7 +48,7 @@ func TestThawLeavesWhatSomebodyHasClosedByHand(t *testing.T) {
 		}
 	}
 	got := w.gate("thaw")
-	if got.code != 0 || !strings.Contains(got.out, "staging: stays closed: thaw would take back the close request of admin (incident 77) and the close request of admin (freeze: incident 78)") {
+	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen: somebody has closed it by hand as well, the close request of admin (incident 77); to take all of it back: kubectl gate reset staging") {
 		t.Errorf("%+v", got)
 	}
 	w.Opened("staging", "False")
@@ -72,7 +75,7 @@ func TestWhoMayNotIsToldWhatIsMissing(t *testing.T) {
 		want string
 	}{
 		{nobody, []string{"list"}, `error: you may not list gates in namespace "NS": that needs the verb "list", which the ClusterRole gate-viewer has`},
-		{nobody, []string{"open", "staging"}, `error: you may not get gates in namespace "NS": that needs the verb "get", which the ClusterRole gate-viewer has`},
+		{nobody, []string{"open", "staging"}, `error: you may not get gates in namespace "NS": that needs the verb "get", which the ClusterRole gate-opener has`},
 		{nobody, []string{"history", "-A"}, `error: you may not list gates: that needs the verb "list", which the ClusterRole gate-viewer has`},
 		{viewer, []string{"list", "-A"}, `error: you may not list gates: that needs the verb "list", which the ClusterRole gate-viewer has`},
 		{viewer, []string{"close", "staging"}, `error: NS/staging: you may not patch gates in namespace "NS": that needs the verb "patch", which the ClusterRole gate-opener has`},
@@ -114,7 +117,7 @@ func TestBadInputIsOneLineAndChangesNothing(t *testing.T) {
 		{"freeze", "--reason", "x"},
 		{"list", "-o", "pdf"},
 		{"list", "--status-selector", "ready=maybe"},
-		{"history", "--since", "yesterday"},
+		{"history", "--since", "someday"},
 		{"lits"},
 		{"open", "staging", "--kubeconfig", "/nowhere"},
 		{"open", "staging", "--context", "nowhere"},
@@ -140,6 +143,101 @@ func TestWhoAsksInVainIsTold(t *testing.T) {
 	w.EditGate(w.ReadGate("staging"), func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
 	w.Decided(w.ReadGate("production"))
 	w.expect(w.gate("open", "production", "--for=1h"), exitIncomplete, "closed, close period freeze",
-		"error: "+w.Namespace+"/production: the request is accepted, but it does not open the gate: close period freeze decides\n")
-	w.expect(w.gate("close", "staging"), exitIncomplete, "", "error: "+w.Namespace+"/staging: asked, but nobody looks at it while spec.suspend is true\n")
+		"error: "+w.Namespace+"/production: the request is accepted, but it does not open the gate: close period freeze decides, which has manualOpen: Deny; only an edit opens it: kubectl edit gate production")
+	w.expect(w.gate("close", "staging"), exitError, "", "error: "+w.Namespace+"/staging: nobody looks at requests while spec.suspend is true\n")
+	if value, ok := w.ReadGate("staging").Annotations[v1alpha1.CloseRequestedAtAnnotation]; ok {
+		t.Errorf("it was asked at %s, which counts later", value)
+	}
+}
+
+// Each of these opened what somebody else had closed, or lost what somebody had planned.
+func TestThawTakesBackNothingButTheFreeze(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		before, after []string
+		want          string
+		state         v1alpha1.State
+	}{
+		"a shorter close of another": {
+			[]string{"close", "staging", "--for", "2h", "--reason", "migration"}, nil, "it stays frozen: somebody has closed it by hand as well, the close request of bob (migration)", v1alpha1.StateClosed,
+		},
+		"a reason that looks like a freeze": {
+			nil, []string{"close", "staging", "--for", "30h", "--reason", "see the wiki (freeze by admin: x)"}, "somebody has closed it by hand as well", v1alpha1.StateClosed,
+		},
+		"a close that is planned": {[]string{"close", "staging", "--at", "in 10h", "--for", "2h"}, nil, "", v1alpha1.StateOpened},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+			bob := w.as("bob")
+			w.hasExactly("bob", rule{"get,list,watch,patch", "gates.gating.toolkit.fluxcd.io"})
+			if tc.before != nil {
+				w.expect(bob.gate(tc.before...), 0, "", "")
+			}
+			w.expect(w.gate("freeze", "--for", "20h", "--reason", "incident"), 0, "closed, close request", "")
+			if tc.after != nil {
+				w.expect(bob.gate(tc.after...), 0, "", "")
+			}
+			got := w.gate("thaw")
+			g := w.ReadGate("staging")
+			if !strings.Contains(got.errOut, tc.want) || (tc.want == "") != (got.code == 0) || g.Status.LastTransition.State != tc.state {
+				t.Errorf("%+v, and the gate is %+v", got, g.Status.LastTransition)
+			}
+			if name == "a close that is planned" && (g.Status.NextTransition == nil || g.Status.NextTransition.State != v1alpha1.StateClosed) {
+				t.Errorf("the plan is lost: %+v", g.Status.Requests)
+			}
+		})
+	}
+}
+
+func TestResetTakesBackWhatNobodyHasLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true})
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339))
+	w.expect(w.gate("reset", "staging"), exitError, "", "nobody looks at requests while spec.suspend is true")
+	w.EditGate(w.ReadGate("staging"), func(g *v1alpha1.Gate) { g.Spec.Suspend = false })
+	w.Opened("staging", "True")
+	w.expect(w.gate("reset", "staging"), 0, "closed, default", "")
+}
+
+// A value that was handled before does not count again, so the same words must make another one.
+func TestTheSamePlanCanBeMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	plan := []string{"open", "staging", "--at", "2027-01-05 08:00", "--for", "1h"}
+	for range 3 {
+		w.expect(w.gate(plan...), 0, "planned: open at 2027-01-05 08:00 UTC until 2027-01-05 09:00 UTC", "")
+		if next := w.ReadGate("staging").Status.NextTransition; next == nil || next.State != v1alpha1.StateOpened {
+			t.Fatalf("nothing is planned: %+v", w.ReadGate("staging").Status)
+		}
+		w.expect(w.gate("reset", "staging"), 0, "taking back the planned open request of admin", "")
+	}
+}
+
+func TestFreezeSaysWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Create(w.Kustomization("one"))
+	w.Create(w.Kustomization("two"))
+	target := func(name string) []v1alpha1.TargetReference {
+		return []v1alpha1.TargetReference{{Kind: "Kustomization", Name: name}}
+	}
+	hour := metav1.Duration{Duration: time.Hour}
+	w.Gate("short", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: target("one"), Window: &hour})
+	w.Gate("asleep", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: target("two"), Suspend: true})
+	w.Decided(w.ReadGate("short"))
+	got := w.gate("freeze", "--for", "20h", "--reason", "incident")
+	w.expect(got, exitIncomplete, "These go on, other gates govern them:\n  Kustomization "+w.Namespace+"/two\n", "the request lasts only 1h, the spec.window of the gate")
+	w.expect(got, exitIncomplete, "", "/asleep: nobody looks at requests while spec.suspend is true")
+	if strings.Contains(got.out, "Every object") {
+		t.Errorf("%+v", got)
+	}
+	w.hasExactly("few", rule{"get,list,patch", "gates.gating.toolkit.fluxcd.io"})
+	few := w.as("few").gate("freeze", "short", "--for", "30m", "--reason", "incident")
+	if strings.Contains(few.out, "Every object") || !strings.Contains(few.errOut, "not checked, these may go on: you may not list") {
+		t.Errorf("%+v", few)
+	}
 }

@@ -85,7 +85,7 @@ func TestWaitShowsItsProgressInATerminal(t *testing.T) {
 	})
 	w.Decided(w.ReadGate("paced"))
 	shown := w.inTerminal(nil, "open", "paced", "--wait")
-	if !strings.Contains(shown, "1/2 targets") || !strings.Contains(shown, "all done, 0 of 2 targets held") {
+	if !strings.Contains(shown, "1/2 targets") || !strings.Contains(shown, "done, 0 of 2 targets held") {
 		t.Errorf("%q", shown)
 	}
 	if got := w.gate("close", "paced", "--wait"); got.code != 0 || strings.Contains(got.out+got.errOut, "[#") {
@@ -99,7 +99,7 @@ func TestWaitEndsWithATimeout(t *testing.T) {
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.Decided(w.ReadGate("staging"))
 	got := w.gate("close", "staging", "--at", "in 1h", "--wait", "--timeout", "1s")
-	if got.code != 124 || !strings.Contains(got.errOut, "after 1s") {
+	if got.code != 124 || !strings.Contains(got.errOut, "after 1s, the request has not begun, it is planned for") {
 		t.Errorf("%+v", got)
 	}
 }

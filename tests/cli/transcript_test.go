@@ -77,7 +77,7 @@ func TestTheReadmeShowsHowToOpenAGate(t *testing.T) {
 
 var (
 	instants  = regexp.MustCompile(`\b[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+( ?[A-Z]{1,4}\b)?)?`)
-	distances = regexp.MustCompile(`\b[0-9]+[smhd]( ago)?\b`)
+	distances = regexp.MustCompile(`\b([0-9]+[smhd])+( ago)?\b`)
 	versions  = regexp.MustCompile(`\(devel\)|\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9a-z]*|\b20[0-9]{2}[a-z]\b`)
 	blanks    = regexp.MustCompile(` {2,}|-{3,}`)
 )

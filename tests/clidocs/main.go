@@ -41,7 +41,7 @@ func main() {
 	var page strings.Builder
 	page.WriteString(introduction)
 	for _, c := range root.Commands() {
-		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+		if c.Hidden || slices.Contains([]string{"help", "completion", "options"}, c.Name()) {
 			continue
 		}
 		if err := describe(&page, c); err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -42,7 +43,11 @@ func main() {
 
 func run(ctx context.Context, keep bool) (err error) {
 	d := &demo{begin: time.Now()}
-	defer func() { err = errors.Join(err, d.stop()) }()
+	defer func() {
+		if stopErr := d.stop(); ctx.Err() == nil { // else somebody has ended it, who may have given the controllers much to do
+			err = errors.Join(err, stopErr)
+		}
+	}()
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -54,8 +59,8 @@ func run(ctx context.Context, keep bool) (err error) {
 		}
 	}
 	if keep {
-		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. To play with it:\n\n  export KUBECONFIG=%s\n  alias kubectl='%s/kubectl'\n",
-			d.cluster.Kubeconfig, harness.Assets())
+		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. To play with it:\n\n  export KUBECONFIG=%s\n  export PATH=%s:%s:$PATH\n  kubectl gate status production\n",
+			d.cluster.Kubeconfig, filepath.Dir(plugin()), harness.Assets())
 		<-ctx.Done()
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,7 +46,7 @@ func (d *demo) steps() []step {
 		{"Without a gate, Flux applies revision v1 at once", d.withoutGate},
 		{"A gate that is closed by default takes hold of the Kustomization", d.gateCloses},
 		{"Revision v2 is published and does NOT arrive", d.heldBack("v2", "v1")},
-		{"kubectl annotate opens the gate: revision v2 arrives", d.openByHand},
+		{"kubectl gate open opens the gate: revision v2 arrives", d.openByHand},
 		{fmt.Sprintf("The window of %s ends and the gate closes by itself", window), d.windowEnds},
 		{"Revision v3 is published and does NOT arrive", d.heldBack("v3", "v2")},
 		{"A scheduled period opens the gate: revision v3 arrives", d.scheduleOpens},
@@ -114,14 +116,12 @@ func (d *demo) heldBack(revision, stays string) func(context.Context) error {
 			return err
 		}
 		d.say("observed for %s: the ConfigMap is still of revision %s", patience, stays)
-		return nil
+		return d.plugin(ctx, "why", "kustomization/"+appKey.Name)
 	}
 }
 
 func (d *demo) openByHand(ctx context.Context) error {
-	if _, err := d.kubectl(ctx, "annotate", "--overwrite", "gate/"+gateKey.Name,
-		v1alpha1.OpenRequestedAtAnnotation+"="+time.Now().UTC().Format(time.RFC3339),
-		v1alpha1.OpenReasonAnnotation+"=the demo"); err != nil {
+	if err := d.plugin(ctx, "open", gateKey.Name, "--for", window.String(), "--reason", "the demo"); err != nil {
 		return err
 	}
 	if err := d.becomes(ctx, metav1.ConditionTrue, false); err != nil {
@@ -165,6 +165,32 @@ func (d *demo) scheduleOpens(ctx context.Context) error {
 		return fmt.Errorf("the gate opened at %s, before %s", now, from)
 	}
 	return d.arrives(ctx, "v3")
+}
+
+// plugin is the path of the plug-in.
+func plugin() string { return filepath.Join(harness.Root(), "bin", "kubectl-gate") }
+
+// plugin runs kubectl gate and shows what it prints.
+func (d *demo) plugin(ctx context.Context, args ...string) error {
+	d.say("$ kubectl gate %s", shown(args))
+	cmd := exec.CommandContext(ctx, plugin(), args...) //nolint:gosec // a program of ours
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.cluster.Kubeconfig)
+	out, err := cmd.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		d.say("%s", strings.TrimRight(line, "\n"))
+	}
+	return err
+}
+
+// shown returns arguments as somebody writes them.
+func shown(args []string) string {
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		if quoted[i] = arg; strings.Contains(arg, " ") {
+			quoted[i] = strconv.Quote(arg)
+		}
+	}
+	return strings.Join(quoted, " ")
 }
 
 // publish makes a ConfigMap of a revision the content of the artifact.

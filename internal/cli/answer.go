@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// conclude waits for the answers of the controller, says what they are, and returns whether all is well.
+func (s *session) conclude(ctx context.Context, c *cluster, f *requestFlags, results []result) error {
+	code, asked := 0, 0
+	for i := range results {
+		r := &results[i]
+		var vain inVainError
+		switch {
+		case r.err != nil:
+		case r.request == nil:
+			continue
+		case f.dryRun != "server":
+			r.err = s.answer(ctx, c, r)
+		default:
+			s.say("%s: the API server would accept this (dry run)", nameOfGate(r.gate))
+		}
+		if r.err == nil || errors.As(r.err, &vain) {
+			asked++
+		}
+		if r.err != nil {
+			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), oneLine(r.err.Error()))
+			code = exitIncomplete
+		}
+	}
+	switch {
+	case code != 0 && asked == 0:
+		return exitCode(exitError)
+	case f.wait && asked > 0:
+		if err := s.wait(ctx, c, f.timeout, results); err != nil || code == 0 {
+			return err
+		}
+	}
+	if code != 0 {
+		return exitCode(code)
+	}
+	return nil
+}
+
+// inVainError says that a request was made, and that the Gate is not as it asks.
+type inVainError string
+
+func (e inVainError) Error() string { return string(e) }
+
+const (
+	// answerTimeout is how long the controller is given to look at a request: it takes milliseconds.
+	answerTimeout = 5 * time.Second
+	answerPoll    = 50 * time.Millisecond
+)
+
+const (
+	errNoAnswer  = inVainError("asked, but the controller has not looked at it; is it running? kubectl gate check says more")
+	errOvertaken = inVainError("somebody else has asked after you, before the controller has looked at it; ask again")
+)
+
+// answer waits until the controller has looked at a request and says what the Gate is then.
+func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
+	deadline := s.clock.Now().Add(answerTimeout)
+	for {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
+			return asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
+		}
+		if isHandled(r.gate, r.request) && !changesInAMoment(r, s.clock.Now()) {
+			break
+		}
+		switch {
+		case r.gate.Annotations[annotationOf(r.request.action)] != r.request.value() && !isHandled(r.gate, r.request):
+			return errOvertaken
+		case s.clock.Now().After(deadline):
+			return errNoAnswer
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.clock.After(answerPoll):
+		}
+	}
+	if why := refusedWhy(r.gate, r.request); why != "" {
+		return fmt.Errorf("the controller has refused this: %s", strings.TrimPrefix(why, "is refused, "))
+	}
+	now, err := s.now()
+	if err != nil {
+		return err
+	}
+	s.say("%s: %s", nameOfGate(r.gate), s.describe(r.gate, now))
+	if r.request.planned {
+		s.say("%s: planned: %s", nameOfGate(r.gate), r.request.plan())
+		return nil
+	}
+	if !r.request.takesBack && stateOf(r.gate) != string(r.request.wanted()) {
+		return r.inVain()
+	}
+	return nil
+}
+
+// inVain says why a Gate is not what was asked, and what to do.
+func (r *result) inVain() error {
+	text := fmt.Sprintf("the request is accepted, but it does not %s the gate: %s decides", r.request.action, reasonOf(r.gate))
+	opened := meta.FindStatusCondition(r.gate.Status.Conditions, v1alpha1.OpenedCondition)
+	where := fmt.Sprintf("%s -n %s", r.gate.Name, r.gate.Namespace)
+	switch {
+	case opened == nil:
+	case opened.Reason == v1alpha1.ClosePeriodReason:
+		text += fmt.Sprintf(", which has manualOpen: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
+	case opened.Reason == v1alpha1.DependencyNotReadyReason:
+		text += "; it opens when all that it watches is ready"
+	default:
+		text += fmt.Sprintf("; kubectl gate status %s says more", where)
+	}
+	return inVainError(text)
+}
+
+// wanted returns the state that a request asks for.
+func (r *request) wanted() v1alpha1.State {
+	if r.action == v1alpha1.RequestClose {
+		return v1alpha1.StateClosed
+	}
+	return v1alpha1.StateOpened
+}
+
+// isHandled returns whether the controller has looked at a request.
+func isHandled(g *v1alpha1.Gate, r *request) bool {
+	return slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool {
+		return m.Action == r.action && (m.LastHandled == r.value() || slices.Contains(m.Earlier, r.value()))
+	}) || slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool {
+		return e.Action == r.action && e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)
+	})
+}
+
+// changesInAMoment returns whether what was asked shows only at the next whole second: a Gate does not open before it, and what is taken
+// back counts until then.
+func changesInAMoment(r *result, now time.Time) bool {
+	g := r.gate
+	if r.request.takesBack {
+		return gate.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
+	}
+	next := g.Status.NextTransition
+	return r.request.action == v1alpha1.RequestOpen && !r.request.planned && stateOf(g) == string(v1alpha1.StateClosed) &&
+		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
+}
+
+// describe says in a line what a Gate is, why and until when. What a request has brought may last longer than the request.
+func (s *session) describe(g *v1alpha1.Gate, now time.Time) string {
+	text := fmt.Sprintf("%s, %s", s.paintState(stateOf(g)), reasonOf(g))
+	next := g.Status.NextTransition
+	end, requested := endOfRequest(g, now)
+	switch {
+	case requested && end.IsZero() && next == nil:
+		text += ", until somebody " + map[string]string{string(v1alpha1.StateOpened): "closes", string(v1alpha1.StateClosed): "opens"}[stateOf(g)] + " it"
+	case requested && !end.IsZero() && (next == nil || next.At.Sub(end) > time.Second):
+		text += fmt.Sprintf(" until %s; it stays so then", formatTime(end.In(now.Location())))
+	}
+	if next != nil {
+		text += ", until " + formatTime(next.At.In(now.Location())) + " (" + formatDistance(next.At.Sub(now)) + ")"
+	}
+	return text
+}
+
+// endOfRequest returns when the request ends that decides what a Gate is, zero for when somebody ends it, and whether one decides.
+func endOfRequest(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
+	if gate.DecidedBy(g, now) == nil {
+		return end, false
+	}
+	inForce, _ := gate.RequestsAt(g, now)
+	for _, r := range inForce {
+		if r.Until == nil {
+			return time.Time{}, true
+		}
+		if r.Until.After(end) {
+			end = r.Until.Time
+		}
+	}
+	return end, true
+}
+
+// refusedWhy returns why the controller has refused a request, empty if it has not.
+func refusedWhy(g *v1alpha1.Gate, r *request) string {
+	for _, e := range g.Status.History {
+		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))
+		if e.Action == r.action && (unreadable || e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)) {
+			return e.Refused
+		}
+	}
+	return ""
+}

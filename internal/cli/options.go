@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// usage is the template of cobra without the flags of all commands, which kubectl gate options lists.
+var usage = strings.NewReplacer(
+	`{{if .HasAvailableInheritedFlags}}
+
+Global Flags:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}`, `{{if .HasAvailableInheritedFlags}}
+
+Use "{{.Root.DisplayName}} options" for the flags of all commands, such as --namespace, --context and --timezone.{{end}}`,
+	`{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}`, `{{if and .HasAvailableLocalFlags .HasParent}}
+
+Flags:
+{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if not .HasParent}}
+
+Use "{{.DisplayName}} options" for the flags of all commands, such as --namespace, --context and --timezone.{{end}}`,
+).Replace((&cobra.Command{}).UsageTemplate())
+
+func (s *session) optionsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "options",
+		Short:   "List the flags of all commands",
+		Example: "  kubectl gate options",
+		GroupID: "Set up",
+		Run: func(cmd *cobra.Command, _ []string) {
+			s.say("These flags work with every command:\n\n%s", cmd.Root().PersistentFlags().FlagUsages())
+		},
+	}
+}
