@@ -83,7 +83,7 @@ const ExitCodes = `| code | meaning |
 | 0 | done |
 | 1 | diff has found a difference, check has found an error |
 | 2 | nothing was done: the command is wrong or not allowed, or there is no cluster |
-| 3 | not everything was done: one of several Gates has refused, or a target has failed |
+| 3 | not everything was done: one of several Gates has refused, a target has failed, or a request or an exception has no effect |
 | 124 | with --wait: it was not done in time, and goes on |
 `
 

@@ -121,7 +121,7 @@ func TestWindowsAreReadAsPeopleWriteThem(t *testing.T) {
 		if err != nil {
 			got = strings.TrimPrefix(err.Error(), `--window "`+text+`": `)
 		} else {
-			got = describePeriod(&windows[0], time.UTC)
+			got = describePeriod(&windows[0], &v1alpha1.Gate{}, time.UTC)
 		}
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q, want %q", text, got, want)

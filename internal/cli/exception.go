@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate,
 		lines = append(lines, [2]string{"lead time", formatDuration(e.Spec.LeadTime.Duration)})
 	}
 	for i := range e.Spec.Windows {
-		lines = append(lines, [2]string{"window", describePeriod(&e.Spec.Windows[i], now.Location())})
+		lines = append(lines, [2]string{"window", oneLine(describePeriod(&e.Spec.Windows[i], g, now.Location()))})
 	}
 	if why := e.Annotations[descriptionAnnotation]; why != "" {
 		lines = append(lines, [2]string{"reason", oneLine(why)})
@@ -88,7 +89,7 @@ func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate,
 	if authors == "" {
 		authors = "nobody knows"
 	}
-	lines = append(lines, [2]string{"authors", authors})
+	lines = append(lines, [2]string{"authors", oneLine(authors)})
 	if names := approversOf(e); len(names) > 0 {
 		lines = append(lines, [2]string{"approved", "by " + strings.Join(names, ", ")})
 	}
@@ -123,8 +124,8 @@ func effectOf(of v1alpha1.ExceptionType, byDefault v1alpha1.State) string {
 	return "closes the gate in its windows only"
 }
 
-// describePeriod says when a period is.
-func describePeriod(p *v1alpha1.Period, zone *time.Location) string {
+// describePeriod says when a period of a Gate is, which is nil if it could not be read.
+func describePeriod(p *v1alpha1.Period, g *v1alpha1.Gate, zone *time.Location) string {
 	text := ""
 	switch {
 	case p.From != nil && p.Until != nil:
@@ -136,10 +137,13 @@ func describePeriod(p *v1alpha1.Period, zone *time.Location) string {
 	default:
 		return p.Name + ": invalid"
 	}
-	if p.TimeZone != "" {
-		text += " in " + string(p.TimeZone)
+	switch {
+	case p.TimeZone != "":
+		return text + " in " + string(p.TimeZone)
+	case g == nil:
+		return text + " in the time zone of the gate"
 	}
-	return text
+	return text + " in " + cmp.Or(string(g.Spec.TimeZone), "UTC")
 }
 
 func describeDays(days []v1alpha1.DayOfWeek) string {

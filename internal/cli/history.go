@@ -114,12 +114,14 @@ func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem 
 	return items
 }
 
-var historyHeaders = []string{"WHEN", "WHAT", "WHY", "UNTIL", "ASKED BY", "REASON"}
+func historyHeaders(now time.Time) []string {
+	return []string{timeHeader("WHEN", now), "WHAT", "WHY", timeHeader("UNTIL", now), "ASKED BY", "REASON"}
+}
 
 func (s *session) historyTable(out *output, items []historyItem, named bool, now time.Time) error {
-	headers := historyHeaders
+	headers := historyHeaders(now)
 	if named {
-		headers = slices.Insert(slices.Clone(headers), 1, "GATE")
+		headers = slices.Insert(headers, 1, "GATE")
 	}
 	rows := make([][]string, len(items))
 	for i, item := range items {

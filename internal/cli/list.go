@@ -72,7 +72,7 @@ func (s *session) listCommand() *cobra.Command {
 		}
 		table := out.table(s.Out)
 		if len(rows) > 0 || watch {
-			err = table.print(gateHeaders(sc.all, out.isWide()), rows...)
+			err = table.print(gateHeaders(now, sc.all, out.isWide()), rows...)
 		}
 		if err != nil || !watch {
 			return err
@@ -120,8 +120,8 @@ func noGates(namespace string, all bool) string {
 	return fmt.Sprintf("There are no gates in namespace %q. Add -A for all namespaces.", namespace)
 }
 
-func gateHeaders(namespaces, wide bool) []string {
-	headers := []string{"NAME", "STATE", "WHY", "UNTIL", "HELD", "ASKED BY"}
+func gateHeaders(now time.Time, namespaces, wide bool) []string {
+	headers := []string{"NAME", "STATE", "WHY", timeHeader("UNTIL", now), "HELD", "ASKED BY"}
 	if namespaces {
 		headers = append([]string{"NAMESPACE"}, headers...)
 	}

@@ -157,6 +157,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 		{"request with a window of nothing", "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z/0s"}}`,
 			head + "metadata.annotations[open.gate.fluxcd.io/requestedAt]: is refused, what is taken back is taken back at once: its time must not be in the future"},
 		{"other version", "v1alpha1", "v9", head + "apiVersion: gating.toolkit.fluxcd.io/v9 is not supported"},
+		{"a name that writes lines of its own", "name: production", `name: "a\n::error::x"`, "gates.yaml: flux-system/a ::error::x: metadata: no object can have the name \"a\\n::error::x\" in namespace \"flux-system\""},
 		{"no name", "name: production, ", "", "gates.yaml: flux-system/: metadata.name: a gate needs a name"},
 		{"a namespace that YAML takes for false", "namespace: flux-system", "namespace: n", "gates.yaml: default/production: metadata.namespace: must be a string"},
 		{"a field twice", "spec:\n", "spec: {default: opened}\nspec:\n", "gates.yaml: "},

@@ -39,7 +39,7 @@ func (sc *screen) print(out *output) error {
 		sc.targetSection(out.isWide()),
 		{"Failures", []string{"KIND/NAME", "REASON", at("SINCE"), "MESSAGE"}, sc.failureRows(), ""},
 		{"Watch", []string{"KIND/NAME", "READY", at("SINCE"), "MESSAGE"}, sc.watchRows(), ""},
-		{"History", historyHeaders, sc.historyRows(), ""},
+		{"History", historyHeaders(sc.now), sc.historyRows(), ""},
 	} {
 		if len(part.rows) == 0 && part.after == "" {
 			continue

@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Fault is what is wrong with an object, or doubtful.
@@ -23,7 +24,17 @@ func (f Fault) String() string {
 			parts = append(parts, part)
 		}
 	}
-	return strings.Join(parts, ": ")
+	return plain(strings.Join(parts, ": "))
+}
+
+// plain returns a text of a manifest without line breaks and without what a terminal or the log of a pipeline would take for commands.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
 }
 
 // InvalidError has every fault of all manifests.

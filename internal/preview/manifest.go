@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
@@ -84,6 +85,9 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		return
 	case obj.GetName() == "":
 		fail("metadata.name", kind.noun+" needs a name")
+		return
+	case len(validation.IsDNS1123Subdomain(obj.GetName())) > 0, len(validation.IsDNS1123Label(obj.GetNamespace())) > 0:
+		fail("metadata", fmt.Sprintf("no object can have the name %q in namespace %q", obj.GetName(), obj.GetNamespace()))
 		return
 	case ok:
 		fail("metadata.name", "is in "+other+" already")

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Who approves reads these lines, and nothing that the author writes may change them.
+func TestAnApproverSeesTheZoneOfAWindowAndNothingThatHidesALine(t *testing.T) {
+	tokyo := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "Asia/Tokyo"}}
+	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{
+		{Name: "a", Start: ptr.To("09:00"), End: ptr.To("10:00")},
+		{Name: "b", Start: ptr.To("09:00"), End: ptr.To("10:00"), TimeZone: "Europe/Oslo"},
+		{Name: "c", Schedule: ptr.To("0 0 * * *\x1b[2K"), Duration: &metav1.Duration{Duration: time.Hour}},
+	}}}
+	e.Annotations = map[string]string{descriptionAnnotation: "typo\x1b[4A", v1alpha1.AuthorsAnnotation: "bob\x1b[2K"}
+	text := ""
+	for _, line := range (&session{color: "never"}).describeException(e, tokyo, now) {
+		text += strings.Join(line[:], " ") + "\n"
+	}
+	for _, want := range []string{"a: daily from 09:00 to 10:00 in Asia/Tokyo", "b: daily from 09:00 to 10:00 in Europe/Oslo"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Errorf("%q", text)
+	}
+}
