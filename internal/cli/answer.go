@@ -34,7 +34,7 @@ func (s *session) conclude(ctx context.Context, c *cluster, f *requestFlags, res
 			asked++
 		}
 		if r.err != nil {
-			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), oneLine(r.err.Error()))
+			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), s.called(oneLine(r.err.Error())))
 			code = exitIncomplete
 		}
 	}

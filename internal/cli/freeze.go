@@ -82,8 +82,8 @@ func (s *session) thawCommand() *cobra.Command {
 		Short: "Take a freeze back, so that the schedule of the Gates decides again",
 		Long: `Take a freeze back, so that the schedule of the Gates decides again.
 
-Only what freeze has closed is taken back. A Gate that somebody has closed by hand as well stays frozen, and the exit code is 3. You need the permission to
-open the Gates.`,
+Only what freeze has closed is taken back. A Gate that somebody has closed by hand as well stays frozen, and the exit code is 3. You need
+the permission to open the Gates.`,
 		Example: `  # The incident is over
   kubectl gate thaw -A --reason "incident 77 is over"`,
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,8 +33,7 @@ func (s *session) listCommand() *cobra.Command {
   kubectl gate list --timeline --days 14`,
 	}
 	scopeFlags(cmd, &sc)
-	var watch bool
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Print the row of a Gate again each time that it changes.")
+	w := newWatchFlags(cmd)
 	out := newOutput(cmd)
 	days := newTimelineFlags(cmd, out)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -48,8 +46,8 @@ func (s *session) listCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if watch && !out.isTable() {
-			return errors.New("--watch prints a table: leave -o out")
+		if err := w.check(out); err != nil {
+			return err
 		}
 		if days.wanted {
 			if printed, err := s.timeline(cmd.Context(), c, sc, days); printed || err != nil {
@@ -71,13 +69,13 @@ func (s *session) listCommand() *cobra.Command {
 			fmt.Fprintln(s.ErrOut, sc.none(c.namespace))
 		}
 		table := out.table(s.Out)
-		if len(rows) > 0 || watch {
+		if len(rows) > 0 || w.wanted {
 			err = table.print(gateHeaders(now, sc.all, out.isWide()), rows...)
 		}
-		if err != nil || !watch {
+		if err != nil || !w.wanted {
 			return err
 		}
-		return s.watchGates(cmd.Context(), c, sc, table, rows)
+		return s.watch(cmd.Context(), c, sc, w, func(ctx context.Context) error { return s.watchGates(ctx, c, sc, table, rows) })
 	}
 	return cmd
 }

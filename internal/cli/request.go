@@ -241,7 +241,7 @@ func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
 	r = r.of(g)
 	s.say("%s: %s", nameOfGate(g), r)
 	if limit := r.limited(g); limit != "" {
-		s.warn("%s: %s", nameOfGate(g), limit)
+		s.warn("%s: %s", nameOfGate(g), s.called(limit))
 	}
 	return result{gate: g, request: r}
 }

@@ -66,7 +66,7 @@ func unsettled(results []result, sum, total int64, now time.Time) string {
 	return fmt.Sprintf("%d of %d targets are as the gates want them", sum, total)
 }
 
-// progressOf returns how many targets of a Gate are as it wants them, of how many, and whether that is all.
+// progressOf returns how many targets of a Gate are as it wants them, of how many, and whether that is all that a request has asked for.
 func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64, settled bool) {
 	counts := g.Status.Targets
 	if counts == nil {
@@ -77,10 +77,14 @@ func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64,
 	if stateOf(g) == string(v1alpha1.StateClosed) {
 		done = total - counts.Pending
 	}
+	return max(0, done), total, isSettled(g) && !(r.planned && now.Before(r.at))
+}
+
+// isSettled returns whether all targets of a Gate are as it wants them.
+func isSettled(g *v1alpha1.Gate) bool {
 	busy := apimeta.IsStatusConditionTrue(g.Status.Conditions, meta.ReconcilingCondition)
 	paced := g.Status.Release != nil && g.Status.Release.NextAt != nil
-	due := r.planned && now.Before(r.at)
-	return max(0, done), total, g.Generation == g.Status.ObservedGeneration && counts.Pending == 0 && !busy && !paced && !due
+	return g.Status.Targets != nil && g.Status.Targets.Pending == 0 && g.Generation == g.Status.ObservedGeneration && !busy && !paced
 }
 
 // settled says what became of the targets.

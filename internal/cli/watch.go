@@ -2,16 +2,87 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
+
+// watchFlags say whether and how long somebody watches.
+type watchFlags struct {
+	wanted, wait bool
+	timeout      time.Duration
+}
+
+func newWatchFlags(cmd *cobra.Command) *watchFlags {
+	f := &watchFlags{}
+	cmd.Flags().BoolVarP(&f.wanted, "watch", "w", false, "Print the row of a Gate again each time that it changes.")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "With --watch: end when all targets of the gates are held or released.")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "How long to wait with --wait.")
+	return f
+}
+
+func (f *watchFlags) check(out *output) error {
+	switch {
+	case f.wanted && !out.isTable():
+		return errors.New("--watch prints a table: leave -o out")
+	case f.wait && !f.wanted:
+		return errors.New("--wait needs --watch")
+	}
+	return nil
+}
+
+// errSettled ends a watch.
+var errSettled = errors.New("all is as the gates want it")
+
+// watch prints rows until somebody ends it, or with --wait until all Gates are settled.
+func (s *session) watch(ctx context.Context, c *cluster, sc scope, f *watchFlags, print func(context.Context) error) error {
+	if !f.wait {
+		return print(ctx)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() { end(s.settles(ctx, c, sc, f.timeout)) }()
+	if err := print(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	if err := context.Cause(ctx); !errors.Is(err, errSettled) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// settles waits until all Gates of a scope are settled, and returns errSettled then.
+func (s *session) settles(ctx context.Context, c *cluster, sc scope, timeout time.Duration) error {
+	deadline := s.clock.Now().Add(timeout)
+	for {
+		gates, err := c.gates(ctx, sc)
+		unsettled := slices.DeleteFunc(gates, isSettled)
+		switch {
+		case err != nil:
+			return err
+		case len(unsettled) == 0:
+			return errSettled
+		case s.clock.Now().After(deadline):
+			fmt.Fprintf(s.ErrOut, "error: after %s, %d gates are not settled, such as %s\n", timeout, len(unsettled), nameOfGate(unsettled[0]))
+			return exitCode(exitTimeout)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.clock.After(waitPoll):
+		}
+	}
+}
 
 // watchGates prints the row of a Gate each time that it changes, after those that were printed, until it is interrupted.
 func (s *session) watchGates(ctx context.Context, c *cluster, sc scope, t *table, printed [][]string) error {

@@ -16,6 +16,9 @@ import (
 // exitError is the exit code of a command that has done nothing.
 const exitError = 2
 
+// exitTimeout is that of one that has waited in vain.
+const exitTimeout = 124
+
 // exitIncomplete is that of one that has done something, but not all.
 const exitIncomplete = 3
 

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
@@ -46,4 +48,20 @@ func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
+}
+
+func TestAWatchThatWaitsEndsWhenAllIsSettled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Create(w.Kustomization("one"))
+	w.Create(w.Kustomization("two"))
+	w.Gate("paced", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}},
+		Release: &v1alpha1.ReleasePolicy{PerMinute: 30},
+	})
+	w.Decided(w.ReadGate("paced"))
+	w.expect(w.gate("open", "paced"), 0, "opened", "")
+	w.expect(w.gate("list", "-w", "--wait", "--timeout=10ms"), exitTimeout, "paced", "error: after 10ms, 1 gates are not settled, such as "+w.Namespace+"/paced\n")
+	w.expect(w.gate("list", "-w", "--wait"), 0, "0/2", "")
+	w.expect(w.gate("list", "--wait"), exitError, "", "--wait needs --watch")
 }
