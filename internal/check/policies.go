@@ -34,6 +34,7 @@ var ruling = []policy{
 	{validating, stamp, "approvals do not count"},
 	{validating, "gate-exception-edit", "whoever may patch a GateException changes its spec"},
 	{validating, "gate-receiver-verb", "whoever may write a GateReceiver opens Gates by it"},
+	{validating, "gate-target-verb", "whoever may write a Gate holds what they may not patch, and watches what they may not read"},
 }
 
 // instead is what config/policies-1.30 has in place of what stamps.

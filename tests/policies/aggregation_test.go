@@ -88,6 +88,9 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 		w.born(p, role, `{"gateRef":{"name":"`+role+`"}}`, nil)
 		w.refusedException(p, role, "user "+p.Name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+w.approvalOf(role))
 		w.noReceiver(p, "user "+p.Name+" may not create a receiver that opens gate", "create", "-f", w.receive(role, ""))
+		w.noHold(p, w.mayNotHold(p.Name, "Kustomizations", w.Namespace, role, apps), "create", "-f", w.hold(role, own))
+		w.noHold(p, w.mayNotHold(p.Name, "Kustomizations", "kube-system", "production", apps), "patch", "gate", "production", "--type=merge",
+			`-p={"spec":{"targets":[{"kind":"Kustomization","name":"*","namespace":"kube-system"}]}}`)
 	}
 	member := w.as("member-view", "view")
 	w.mayBy(member.Name, "get", "gates", v1alpha1.GroupVersion.Group)

@@ -84,6 +84,7 @@ func active(ctx context.Context) error {
 		{"gate-exception-verb", `patch gtex probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},
 		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gate-receiver-verb", "create -f " + receiverFile(cluster.Dir(), "probe", "")},
+		{"gate-target-verb", "create -f " + holdFile(cluster.Dir(), "other", `{"targets":[{"kind":"Kustomization","name":"probe"}]}`)},
 	} {
 		if err := harness.Eventually(ctx, harness.Patience, p.policy+" is in force", func() error {
 			out, err := probe.kubectl(ctx, "probe", append(strings.Fields(p.args), "--dry-run=server")...)

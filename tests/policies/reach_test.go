@@ -14,13 +14,15 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// The built-in role edit has gate-editor. Who has it in one namespace must not hold what is
-// in another: the controller would do so with its own permissions.
+// Not even who may patch there, and so passes the policy, holds from one namespace what is in another: the controller would do
+// so with its own permissions.
 func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
 	w, platform := newWorld(t), newWorld(t)
-	apps := platform.Kustomization("apps")
-	platform.Create(apps)
+	held := platform.Kustomization("apps")
+	platform.Create(held)
 	edith := w.as("edith", editor, viewer)
+	platform.mayOn("edith", "patch", apps)
+	platform.mayOn("edith", "get", apps)
 	all := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, Namespace: platform.Namespace}
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "freeze", Namespace: w.Namespace}, Spec: v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all},
@@ -46,8 +48,8 @@ func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
 		ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, want) {
 		t.Errorf("Ready is %+v, want False with %q", ready, want)
 	}
-	before := apps.GetResourceVersion()
-	if w.Read(apps); apps.GetResourceVersion() != before {
-		t.Errorf("written: %v", apps.Object)
+	before := held.GetResourceVersion()
+	if w.Read(held); held.GetResourceVersion() != before {
+		t.Errorf("written: %v", held.Object)
 	}
 }
