@@ -154,7 +154,12 @@ func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
 	if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
 		t.Errorf("the page lacks\n%s", out)
 	}
-	file := w.receive("ci", "")
+	file := w.hold("freeze", `{"targets":[{"kind":"Kustomization","name":"*","namespace":"shop"}]}`)
+	out, err = edith.kubectl(w.Context(), w.Namespace, "create", "-f", file)
+	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "freeze.yaml")), " "); err == nil || !strings.Contains(text, want) {
+		t.Errorf("the page lacks\n%s", out)
+	}
+	file = w.receive("ci", "")
 	out, err = w.as("rita", receiverEditor).kubectl(w.Context(), w.Namespace, "create", "-f", file)
 	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "receiver.yaml")), " "); err == nil || !strings.Contains(text, want) {
 		t.Errorf("the page lacks\n%s", out)

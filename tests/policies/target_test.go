@@ -24,7 +24,7 @@ const (
 	releases = "helmreleases.helm.toolkit.fluxcd.io"
 )
 
-// most is how many kinds and namespaces the policy checks at once.
+// most is how many kinds and namespaces the policy checks at once. The API server affords 27.
 const most = 24
 
 // holdFile writes a closed Gate with more of a spec into a folder and returns the path.
