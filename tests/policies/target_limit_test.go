@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,13 +47,13 @@ func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
 	w.noHold(dora, w.mayNotWatch("dora", "OCIRepositories", w.Namespace, "second", resources[len(resources)-1]), "create", "-f", w.hold("second", spec(targets, watch...)))
 
 	one := v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", Namespace: shop.Namespace}
-	for _, more := range [][]v1alpha1.TargetReference{append([]v1alpha1.TargetReference{one}, targets[1:]...), append(targets[:255:255], one)} {
+	beyond := slices.Concat(targets[:255], []v1alpha1.TargetReference{one})
+	for _, more := range [][]v1alpha1.TargetReference{slices.Concat([]v1alpha1.TargetReference{one}, targets[1:]), beyond} {
 		w.noHold(bob, w.tooMany("bob", "Buckets", "second", resources[0]), "create", "-f", w.hold("second", spec(more, watch...)))
 	}
 	// All of them are new, and each is compared with all that was.
 	others, otherWatch := w.expensive("b")
 	w.allowed(bob, "replace", "-f", w.hold("freeze", spec(others, otherWatch...)))
-	beyond := append(targets[:255:255], one)
 	w.noHold(bob, w.tooMany("bob", "Buckets", "freeze", resources[0]), "replace", "-f", w.hold("freeze", spec(beyond, watch...)))
 	// One step after the other, they may.
 	w.allowed(bob, "replace", "-f", w.hold("freeze", spec(targets, watch...)))
