@@ -1,6 +1,7 @@
 package house
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,7 +34,19 @@ func TestThePolicyOnTargetsKnowsEachKind(t *testing.T) {
 	if got, want := len(resources), len(target.All()); got != want {
 		t.Errorf("%d kinds, want %d: %v", got, want, resources)
 	}
-	if checks := strings.Count(policy, ".allowed()"); checks < 2*len(resources) {
+	checks := strings.Count(policy, ".allowed()")
+	if checks < 2*len(resources) {
 		t.Errorf("%d checks are too few for %d kinds, each held and watched", checks, len(resources))
+	}
+	// Who asks for more than there are checks is refused.
+	want := []string{fmt.Sprintf("- expression: size(variables.asks) <= %d\n", checks), fmt.Sprintf("size(variables.rest%d) == 0\n", checks)}
+	for i := range checks {
+		want = append(want, fmt.Sprintf("size(variables.asks) <= %[1]d || variables.checks[%[1]d].check(variables.asks[%[1]d][1]).allowed()\n    messageExpression: \"variables.refusals[%[1]d]\"\n", i),
+			fmt.Sprintf("- name: rest%d\n    expression: variables.rest%[2]d.filter(a, a != variables.rest%[2]d[0])\n", i+1, i))
+	}
+	for _, text := range want {
+		if !strings.Contains(policy, text) {
+			t.Errorf("the policy lacks %s", text)
+		}
 	}
 }
