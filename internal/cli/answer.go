@@ -58,8 +58,8 @@ type inVainError string
 func (e inVainError) Error() string { return string(e) }
 
 const (
-	// answerTimeout is how long the controller is given to look at a request: it takes milliseconds.
-	answerTimeout = 5 * time.Second
+	// answerTimeout is how long the controller is given to look at a request: it takes milliseconds, unless it is busy or starts.
+	answerTimeout = 15 * time.Second
 	answerPoll    = 50 * time.Millisecond
 )
 

@@ -77,7 +77,7 @@ func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64,
 	if stateOf(g) == string(v1alpha1.StateClosed) {
 		done = total - counts.Pending
 	}
-	return max(0, done), total, isSettled(g) && !(r.planned && now.Before(r.at))
+	return max(0, done), total, isSettled(g) && (!r.planned || !now.Before(r.at))
 }
 
 // isSettled returns whether all targets of a Gate are as it wants them.
