@@ -57,6 +57,16 @@ func TestHistoryForPrograms(t *testing.T) {
 	}
 }
 
+func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
+	t.Parallel()
+	w := asked(t)
+	w.expect(w.gate("close", "staging", "--reason", "=1+1"), 0, "closed", "")
+	rows, err := csv.NewReader(strings.NewReader(w.gate("history", "-o", "csv").out)).ReadAll()
+	if err != nil || rows[1][10] != "'=1+1" {
+		t.Errorf("%v: %v", err, rows)
+	}
+}
+
 // The page says that the log keeps what the status forgets.
 func TestTheLogKeepsTheHistory(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,7 @@ func TestListIsAListForPrograms(t *testing.T) {
 		{"list -o jsonpath={.kind}/{.items[*].metadata.name}", "List/production staging"},
 		{"list staging -o jsonpath={.kind}/{.items[*].metadata.name}", "List/staging"},
 		{"list -o name", "gate.gating.toolkit.fluxcd.io/production\ngate.gating.toolkit.fluxcd.io/staging\n"},
+		{"list staging gate/staging -o name", "gate.gating.toolkit.fluxcd.io/staging\n"},
 		{"list --status-selector opened=true -o name", "gate.gating.toolkit.fluxcd.io/staging\n"},
 	} {
 		if got := w.gate(strings.Fields(tc.args)...); got.out != tc.want || got.code != 0 {

@@ -118,6 +118,7 @@ func TestBadInputIsOneLineAndChangesNothing(t *testing.T) {
 		{"list", "-o", "pdf"},
 		{"list", "--status-selector", "ready=maybe"},
 		{"history", "--since", "someday"},
+		{"history", "-o", "name"},
 		{"lits"},
 		{"open", "staging", "--kubeconfig", "/nowhere"},
 		{"open", "staging", "--context", "nowhere"},
