@@ -72,6 +72,7 @@ func TestWithThePolicies(t *testing.T) {
 		"only who may approve does":                                               approvalRights,
 		"only who may write exceptions does":                                      exceptRights,
 		"only who may open and close does":                                        requestRights,
+		"two people freeze for the same reason, and one thaws":                    sameFreeze,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOn(t, c)
@@ -131,6 +132,16 @@ func approvalRights(w *world) {
 	w.may("alice", "gate-exception-editor")
 	w.expect(w.as("alice").gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "is created")
 	w.needs("approve", func(who *world) said { return who.gate("approve", "hotfix") })
+}
+
+// The API server removes a reason that somebody else has given before, and thaw knows a freeze by its reason.
+func sameFreeze(w *world) {
+	w.Decided(w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
+	for _, who := range []string{"fred", "ginger"} {
+		w.may(who, "gate-opener")
+		w.expect(w.as(who).gate("freeze", "--for=1h", "--reason=incident 77"), 0, "closed, close request", "")
+	}
+	w.expect(w.as("fred").gate("thaw"), 0, "opened, default", "")
 }
 
 func requestRights(w *world) {

@@ -77,13 +77,7 @@ func TestATerminalHasColoursUnlessSomebodyWantsNone(t *testing.T) {
 func TestWaitShowsItsProgressInATerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.Create(w.Kustomization("one"))
-	w.Create(w.Kustomization("two"))
-	w.Gate("paced", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}},
-		Release: &v1alpha1.ReleasePolicy{PerMinute: 30},
-	})
-	w.Decided(w.ReadGate("paced"))
+	w.paced()
 	shown := w.inTerminal(nil, "open", "paced", "--wait")
 	if !strings.Contains(shown, "1/2 targets") || !strings.Contains(shown, "done, 0 of 2 targets held") {
 		t.Errorf("%q", shown)

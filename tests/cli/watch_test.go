@@ -50,9 +50,9 @@ func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
 	}
 }
 
-func TestAWatchThatWaitsEndsWhenAllIsSettled(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+// paced has a closed Gate hold two objects, which it releases one after the other.
+func (w *world) paced() {
+	w.Helper()
 	w.Create(w.Kustomization("one"))
 	w.Create(w.Kustomization("two"))
 	w.Gate("paced", v1alpha1.GateSpec{
@@ -60,6 +60,12 @@ func TestAWatchThatWaitsEndsWhenAllIsSettled(t *testing.T) {
 		Release: &v1alpha1.ReleasePolicy{PerMinute: 30},
 	})
 	w.Decided(w.ReadGate("paced"))
+}
+
+func TestAWatchThatWaitsEndsWhenAllIsSettled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.paced()
 	w.expect(w.gate("open", "paced"), 0, "opened", "")
 	w.expect(w.gate("list", "-w", "--wait", "--timeout=10ms"), exitTimeout, "paced", "error: after 10ms, 1 gates are not settled, such as "+w.Namespace+"/paced\n")
 	w.expect(w.gate("list", "-w", "--wait"), 0, "0/2", "")
