@@ -33,7 +33,7 @@ const (
 	apart = 500 * time.Millisecond
 
 	// clocksDiffer ends the message of a Gate that is closed for it.
-	clocksDiffer = ", the clocks of the controller and of the API server differ"
+	clocksDiffer = ", " + gate.ClocksDiffer
 )
 
 var errTimeUnknown = errors.New("the API server does not say what time it is")

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // Asked is when an API server was asked for the time, what it said, which is cut off to the second, and when.
@@ -27,9 +28,6 @@ func (a Asked) Skew() time.Duration {
 // tolerable is how far clocks may be apart before it matters to people.
 const tolerable = 2 * time.Second
 
-// clocksDiffer is how the message of a Gate ends whose controller has another time than the API server.
-const clocksDiffer = "the clocks of the controller and of the API server differ"
-
 // Clocks finds clocks that are not right. If the API server does not say what time it is, it has not been asked.
 func Clocks(asked Asked, gates []v1alpha1.Gate) (findings []Finding) {
 	if asked.Said.IsZero() {
@@ -47,8 +45,8 @@ func Clocks(asked Asked, gates []v1alpha1.Gate) (findings []Finding) {
 		switch {
 		case opened != nil && opened.Reason == v1alpha1.TimeUnknownReason || ready != nil && ready.Reason == v1alpha1.TimeUnknownReason:
 			findings = append(findings, Finding{Error, gateName(&gates[i]), "it stays closed, because the API server does not tell the controller what time it is", "let the answers of the API server have the header Date: a proxy may take it out"})
-		case opened != nil && strings.HasSuffix(opened.Message, clocksDiffer):
-			findings = append(findings, Finding{Warning, gateName(&gates[i]), "it stays closed for longer, because " + clocksDiffer, "set the clocks of the nodes, as by NTP"})
+		case opened != nil && strings.HasSuffix(opened.Message, gate.ClocksDiffer):
+			findings = append(findings, Finding{Warning, gateName(&gates[i]), "it stays closed for longer, because " + gate.ClocksDiffer, "set the clocks of the nodes, as by NTP"})
 		}
 	}
 	return findings

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // Right is a permission that a command needs.
 type Right struct{ Command, Verb, Group, Resource, Role string }
 
-const group = "gating.toolkit.fluxcd.io"
+var group = v1alpha1.GroupVersion.Group
 
 // Rights are the permissions that the commands need, for the namespace that a person works in.
 var Rights = []Right{

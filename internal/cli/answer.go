@@ -70,25 +70,18 @@ const (
 
 // answer waits until the controller has looked at a request and says what the Gate is then.
 func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
-	deadline := s.clock.Now().Add(answerTimeout)
-	for {
+	err := s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
-			return asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
+			return false, asked{"get", "gates", r.gate.Namespace, r.gate.Name, "gate-viewer"}.explain(err)
 		}
-		if isHandled(r.gate, r.request) && !changesInAMoment(r, s.clock.Now()) {
-			break
+		handled := isHandled(r.gate, r.request)
+		if !handled && r.gate.Annotations[annotationOf(r.request.action)] != r.request.value() {
+			return false, errOvertaken
 		}
-		switch {
-		case r.gate.Annotations[annotationOf(r.request.action)] != r.request.value() && !isHandled(r.gate, r.request):
-			return errOvertaken
-		case s.clock.Now().After(deadline):
-			return errNoAnswer
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.clock.After(answerPoll):
-		}
+		return handled && !changesInAMoment(r, s.clock.Now()), nil
+	})
+	if err != nil {
+		return err
 	}
 	if why := refusedWhy(r.gate, r.request); why != "" {
 		return fmt.Errorf("the controller has refused this: %s", strings.TrimPrefix(why, "is refused, "))
@@ -106,6 +99,25 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 		return r.inVain()
 	}
 	return nil
+}
+
+// poll asks until it is done, for as long as the controller is given to answer.
+func (s *session) poll(ctx context.Context, done func() (bool, error)) error {
+	deadline := s.clock.Now().Add(answerTimeout)
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		if s.clock.Now().After(deadline) {
+			return errNoAnswer
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.clock.After(answerPoll):
+		}
+	}
 }
 
 // inVain says why a Gate is not what was asked, and what to do.

@@ -54,11 +54,7 @@ the ClusterRole gate-exception-approver.`,
 		if err := checkDryRun(f.dryRun); err != nil {
 			return err
 		}
-		now, err := s.now()
-		if err != nil {
-			return err
-		}
-		c, err := s.cluster()
+		c, now, err := s.begin()
 		if err != nil {
 			return err
 		}
@@ -105,7 +101,8 @@ func (s *session) approve(ctx context.Context, c *cluster, name string, f *appro
 	for _, line := range s.describeException(e, g, now) {
 		tell("  %-10s %s", line[0], line[1])
 	}
-	if err := mayApprove(e, c.whoAmI(ctx), f.generation, now); err != nil {
+	me := c.whoAmI(ctx)
+	if err := mayApprove(e, me, f.generation, now); err != nil {
 		return err
 	}
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
@@ -119,7 +116,6 @@ func (s *session) approve(ctx context.Context, c *cluster, name string, f *appro
 	if f.dryRun == "server" {
 		tell("the API server would accept this (dry run); to approve it: %s approve -n %s %s --generation %d", s.name, e.Namespace, e.Name, e.Generation)
 	} else {
-		me := c.whoAmI(ctx)
 		if err := s.approved(ctx, c, e, me); err != nil {
 			return s.incomplete(err)
 		}

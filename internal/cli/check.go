@@ -30,11 +30,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 	}
 	out := newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		now, err := s.now()
-		if err != nil {
-			return err
-		}
-		c, err := s.cluster()
+		c, now, err := s.begin()
 		if err != nil {
 			return err
 		}

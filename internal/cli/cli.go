@@ -13,13 +13,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
@@ -200,14 +200,7 @@ func (s *session) incomplete(err error) error {
 }
 
 // oneLine returns a text without line breaks and without what a terminal would take for commands.
-func oneLine(text string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)), " ")
-}
+func oneLine(text string) string { return strings.Join(strings.Fields(gate.Printable(text)), " ") }
 
 // now returns the time in the zone that the user wants.
 func (s *session) now() (time.Time, error) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,15 @@ type cluster struct {
 	config    *rest.Config
 	// role is the one that the command needs, for errors.
 	role string
+}
+
+// begin connects to the cluster and reads the clock, as most commands do first.
+func (s *session) begin() (c *cluster, now time.Time, err error) {
+	if now, err = s.now(); err != nil {
+		return nil, now, err
+	}
+	c, err = s.cluster()
+	return c, now, err
 }
 
 // cluster connects to the cluster that the flags name. Nothing is asked yet.
@@ -176,7 +186,7 @@ func (c *cluster) eachGate(ctx context.Context, sc scope, do func(*v1alpha1.Gate
 // gates returns the Gates of a scope: those that it names, or all.
 func (c *cluster) gates(ctx context.Context, sc scope) (gates []*v1alpha1.Gate, err error) {
 	if len(sc.names) == 0 {
-		err := c.eachGate(ctx, sc, func(g *v1alpha1.Gate) { gates = append(gates, g.DeepCopy()) })
+		err := c.eachGate(ctx, sc, func(g *v1alpha1.Gate) { gates = append(gates, g) })
 		return gates, err
 	}
 	for _, name := range sc.names {
@@ -193,31 +203,32 @@ func (c *cluster) gates(ctx context.Context, sc scope) (gates []*v1alpha1.Gate, 
 
 // gate returns a Gate by its name, or namespace/name.
 func (c *cluster) gate(ctx context.Context, name string) (*v1alpha1.Gate, error) {
-	key := parseKey(name, c.namespace)
+	key := parseKey(name, "gate", c.namespace)
 	g := &v1alpha1.Gate{}
 	err := c.Get(ctx, key, g)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
-		return nil, c.unknownGate(ctx, key)
+		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind), key, "gate", "kubectl gate list -A")
 	}
 	return g, asked{"get", "gates", key.Namespace, key.Name, c.role}.explain(err)
 }
 
-// parseKey reads name or namespace/name.
-func parseKey(name, namespace string) client.ObjectKey {
-	if namespace, short, ok := strings.Cut(strings.TrimPrefix(name, "gate/"), "/"); ok {
+// parseKey reads the name of an object of a kind: name or namespace/name, also with the kind before it.
+func parseKey(name, kind, namespace string) client.ObjectKey {
+	name = strings.TrimPrefix(name, kind+"/")
+	if namespace, short, ok := strings.Cut(name, "/"); ok {
 		return client.ObjectKey{Namespace: namespace, Name: short}
 	}
-	return client.ObjectKey{Namespace: namespace, Name: strings.TrimPrefix(name, "gate/")}
+	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// unknownGate says that a Gate does not exist, and which one may be meant.
-func (c *cluster) unknownGate(ctx context.Context, key client.ObjectKey) error {
-	text := fmt.Sprintf("there is no gate %q in namespace %q", key.Name, key.Namespace)
-	names, err := c.names(ctx, key.Namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+// unknown says that an object does not exist, and which one may be meant, or else which command shows all.
+func (c *cluster) unknown(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey, noun, all string) error {
+	text := fmt.Sprintf("there is no %s %q in namespace %q", noun, key.Name, key.Namespace)
+	names, err := c.names(ctx, key.Namespace, kind)
 	if near := nearest(key.Name, names); err == nil && near != "" {
 		return fmt.Errorf("%s; did you mean %q?", text, near)
 	}
-	return errors.New(text + "; kubectl gate list -A shows all")
+	return fmt.Errorf("%s; %s shows all", text, all)
 }
 
 // names returns the names of the objects of a kind in a namespace.

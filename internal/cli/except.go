@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kubeprinters "k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,11 +59,7 @@ The exit code is 3 if the exception is created and the Gate stays as it is all t
 		if err := f.check(); err != nil {
 			return err
 		}
-		now, err := s.now()
-		if err != nil {
-			return err
-		}
-		c, err := s.cluster()
+		c, now, err := s.begin()
 		if err != nil {
 			return err
 		}
@@ -108,7 +103,7 @@ var exceptionTypes = []string{string(v1alpha1.ExceptionExtend), string(v1alpha1.
 
 // except writes an exception, and with --apply creates it.
 func (s *session) except(ctx context.Context, c *cluster, name string, f *exceptFlags, out *output, now time.Time) error {
-	key := parseKey(name, c.namespace)
+	key := parseKey(name, "gate", c.namespace)
 	g, err := c.gate(ctx, name)
 	switch {
 	case err == nil:
@@ -161,22 +156,11 @@ func (s *session) except(ctx context.Context, c *cluster, name string, f *except
 
 // manifest prints an exception: as YAML unless another format is wanted.
 func (o *output) manifest(s *session, e *v1alpha1.GateException) error {
+	manifest := asManifest(e.DeepCopy(), v1alpha1.GateExceptionKind)
 	if o.isTable() {
-		return new(kubeprinters.YAMLPrinter).PrintObj(manifestOf(e), s.Out)
+		return new(kubeprinters.YAMLPrinter).PrintObj(manifest, s.Out)
 	}
-	printer, err := o.ToPrinter()
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(manifestOf(e), s.Out)
-}
-
-// manifestOf returns what a person would write of an exception.
-func manifestOf(e *v1alpha1.GateException) runtime.Object {
-	e = e.DeepCopy()
-	e.ManagedFields = nil
-	e.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind))
-	return e
+	return o.object(s.Out, manifest)
 }
 
 // create creates an exception. One of the same name is left as it is.

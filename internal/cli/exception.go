@@ -3,55 +3,34 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // exception returns a GateException by its name, or namespace/name, for who approves it.
 func (c *cluster) exception(ctx context.Context, name string) (*v1alpha1.GateException, error) {
-	key := client.ObjectKey{Namespace: c.namespace, Name: strings.TrimPrefix(name, "gateexception/")}
-	if namespace, short, ok := strings.Cut(key.Name, "/"); ok {
-		key = client.ObjectKey{Namespace: namespace, Name: short}
-	}
+	key := parseKey(name, "gateexception", c.namespace)
 	e := &v1alpha1.GateException{}
 	err := c.Get(ctx, key, e)
 	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
-		return nil, c.unknownException(ctx, key)
+		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind), key, "gateexception", "kubectl get gateexceptions -A")
 	}
 	return e, asked{"get", "gateexceptions", key.Namespace, key.Name, approverRole}.explain(err)
 }
 
-// unknownException says that a GateException does not exist, and which one may be meant.
-func (c *cluster) unknownException(ctx context.Context, key client.ObjectKey) error {
-	text := fmt.Sprintf("there is no gateexception %q in namespace %q", key.Name, key.Namespace)
-	names, err := c.names(ctx, key.Namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind))
-	if near := nearest(key.Name, names); err == nil && near != "" {
-		return fmt.Errorf("%s; did you mean %q?", text, near)
-	}
-	return errors.New(text + "; kubectl get gateexceptions -A shows all")
-}
-
 // exceptionsOf returns the GateExceptions of a Gate.
-func (c *cluster) exceptionsOf(ctx context.Context, g *v1alpha1.Gate) (found []*v1alpha1.GateException, err error) {
-	list := &v1alpha1.GateExceptionList{}
-	if err := c.List(ctx, list, client.InNamespace(g.Namespace)); err != nil {
-		return nil, asked{"list", "gateexceptions", g.Namespace, "", "gate-viewer"}.explain(err)
-	}
-	for i := range list.Items {
-		if list.Items[i].Spec.GateRef.Name == g.Name {
-			found = append(found, &list.Items[i])
-		}
-	}
-	return found, nil
+func (c *cluster) exceptionsOf(ctx context.Context, g *v1alpha1.Gate) ([]*v1alpha1.GateException, error) {
+	all, err := c.exceptions(ctx, []string{g.Namespace})
+	return slices.DeleteFunc(all, func(e *v1alpha1.GateException) bool { return !gate.IsOf(g, e) }), err
 }
 
 func nameOfException(e *v1alpha1.GateException) string {
@@ -163,23 +142,4 @@ func conditionOf(conditions []metav1.Condition, of string) metav1.Condition {
 		return *c
 	}
 	return metav1.Condition{}
-}
-
-// poll asks until it is done, for as long as the controller is given to answer.
-func (s *session) poll(ctx context.Context, done func() (bool, error)) error {
-	deadline := s.clock.Now().Add(answerTimeout)
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		if s.clock.Now().After(deadline) {
-			return errNoAnswer
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.clock.After(answerPoll):
-		}
-	}
 }

@@ -53,11 +53,9 @@ because of its spec.window. thaw takes a freeze back.`,
 		if err != nil {
 			return err
 		}
-		short := false
-		results, asked := s.request(cmd.Context(), f, func(g *v1alpha1.Gate) (*request, error) {
+		results, asked := s.request(cmd.Context(), f, func(*v1alpha1.Gate) (*request, error) {
 			own := *r
 			own.reason = frozen + cmp.Or(f.by, "somebody") + ": " + f.reason
-			short = short || r.limited(g) != ""
 			return &own, nil
 		})
 		if results == nil {
@@ -67,7 +65,7 @@ because of its spec.window. thaw takes a freeze back.`,
 			s.warn("nobody here knows what goes on: %s", err)
 			asked = cmp.Or(asked, error(exitCode(exitIncomplete)))
 		}
-		if short && asked == nil {
+		if asked == nil && slices.ContainsFunc(results, func(r result) bool { return r.request.limited(r.gate) != "" }) {
 			return exitCode(exitIncomplete)
 		}
 		return asked
@@ -124,8 +122,9 @@ const maxUnreached = 10
 
 // unreached says which objects go on although some Gates are frozen, in the namespaces that a freeze is about.
 func (s *session) unreached(ctx context.Context, f *requestFlags, results []result) error {
-	var closed []*v1alpha1.Gate
+	var all, closed []*v1alpha1.Gate
 	for _, r := range results {
+		all = append(all, r.gate)
 		if r.err == nil && r.request != nil {
 			closed = append(closed, r.gate)
 		}
@@ -134,9 +133,10 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	if err != nil {
 		return err
 	}
-	all, err := c.gates(ctx, scope{all: f.all})
-	if err != nil {
-		return err
+	if !f.everything {
+		if all, err = c.gates(ctx, scope{all: f.all}); err != nil {
+			return err
+		}
 	}
 	namespace := c.namespace
 	if f.all {

@@ -38,11 +38,7 @@ func (s *session) listCommand() *cobra.Command {
 	days := newTimelineFlags(cmd, out)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.names = args
-		now, err := s.now()
-		if err != nil {
-			return err
-		}
-		c, err := s.cluster()
+		c, now, err := s.begin()
 		if err != nil {
 			return err
 		}

@@ -61,11 +61,7 @@ func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector %q: %w", f.selector, err)
 	}
-	now, err := s.now()
-	if err != nil {
-		return err
-	}
-	c, err := s.cluster()
+	c, now, err := s.begin()
 	if err != nil {
 		return err
 	}
@@ -131,7 +127,7 @@ func (s *session) printPending(f *pendingFlags, all []explain.Waiting, held int,
 
 // pendingRow says what waits, in the columns of printPending.
 func (s *session) pendingRow(f *pendingFlags, w *explain.Waiting, now time.Time) []string {
-	row := []string{w.Target.Kind + "/" + w.Target.Name, gatesOf(w), shortRevision(w.Revision, f.isWide()), s.paintWaits(w, f.isWide()), sinceWhen(w, now)}
+	row := []string{w.Target.Kind + "/" + w.Target.Name, gatesOf(w), shortRevision(w.Revision, f.isWide()), s.paintWaits(w, f.isWide()), whenOf(w.Since, now)}
 	if f.namespaces {
 		row = append([]string{w.Target.Namespace}, row...)
 	}

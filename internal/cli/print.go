@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
@@ -159,11 +160,25 @@ func (o *output) list(w io.Writer, apiVersion, kind string, items []runtime.Obje
 func (o *output) gates(w io.Writer, gates []*v1alpha1.Gate) error {
 	items := make([]runtime.Object, len(gates))
 	for i, g := range gates {
-		g.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-		g.ManagedFields = nil
-		items[i] = g
+		items[i] = asManifest(g, v1alpha1.GateKind)
 	}
 	return o.list(w, "v1", "List", items)
+}
+
+// object prints one object for programs.
+func (o *output) object(w io.Writer, obj runtime.Object) error {
+	printer, err := o.ToPrinter()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(obj, w)
+}
+
+// asManifest gives an object of ours its kind, which a client leaves out, and takes out what nobody writes.
+func asManifest(obj client.Object, kind string) client.Object {
+	obj.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	obj.SetManagedFields(nil)
+	return obj
 }
 
 // reports prints what is no object of the API for programs: a List of things that have a kind of their own.

@@ -101,6 +101,3 @@ func (s *session) tableZone() (*time.Location, error) {
 	}
 	return s.zone()
 }
-
-// clean returns a text as readWhen reads it.
-func clean(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }

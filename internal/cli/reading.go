@@ -201,12 +201,13 @@ func (r *reading) in() client.ListOption {
 	return client.InNamespace(r.namespace)
 }
 
-func (r *reading) exceptions(ctx context.Context) (found []*v1alpha1.GateException) {
-	list := &v1alpha1.GateExceptionList{}
-	r.may("list", "gateexceptions.gating.toolkit.fluxcd.io", r.List(ctx, list, r.in()))
-	for i := range list.Items {
-		found = append(found, &list.Items[i])
+func (r *reading) exceptions(ctx context.Context) []*v1alpha1.GateException {
+	namespace := r.namespace
+	if r.all {
+		namespace = ""
 	}
+	found, err := r.cluster.exceptions(ctx, []string{namespace})
+	r.may("list", "gateexceptions.gating.toolkit.fluxcd.io", err)
 	return found
 }
 

@@ -249,9 +249,10 @@ func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
 // check refuses flags that do not go together.
 func (f *requestFlags) check() error {
 	named, selected := len(f.names) > 0, f.selector != ""
+	if err := checkDryRun(f.dryRun); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains([]string{"none", "server"}, f.dryRun):
-		return fmt.Errorf("--dry-run=%s: use none or server", f.dryRun)
 	case f.wait && f.dryRun == "server":
 		return errors.New("--wait has nothing to wait for with --dry-run")
 	case named && selected:

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
@@ -42,11 +41,7 @@ the next change is shown, which the Gate itself knows.`,
 	}
 	out := newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		now, err := s.now()
-		if err != nil {
-			return err
-		}
-		c, err := s.cluster()
+		c, now, err := s.begin()
 		if err != nil {
 			return err
 		}
@@ -55,7 +50,7 @@ the next change is shown, which the Gate itself knows.`,
 			return err
 		}
 		if !out.isTable() {
-			return out.gate(s, g)
+			return out.object(s.Out, asManifest(g, v1alpha1.GateKind))
 		}
 		screen, err := s.screen(cmd.Context(), c, g, now)
 		if err != nil {
@@ -64,17 +59,6 @@ the next change is shown, which the Gate itself knows.`,
 		return screen.print(out)
 	}
 	return cmd
-}
-
-// gate prints a Gate itself for programs.
-func (o *output) gate(s *session, g *v1alpha1.Gate) error {
-	printer, err := o.ToPrinter()
-	if err != nil {
-		return err
-	}
-	g.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
-	g.ManagedFields = nil
-	return printer.PrintObj(g, s.Out)
 }
 
 // screen is all that status shows of a Gate.
@@ -100,18 +84,13 @@ type targetLine struct {
 // screen reads what status shows. What the user may not read is left out, and said on standard error.
 func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
 	sc := &screen{session: s, gate: g, now: now}
-	list := &v1alpha1.GateExceptionList{}
-	if err := c.List(ctx, list, client.InNamespace(g.Namespace)); err != nil {
-		if err = (asked{"list", "gateexceptions", g.Namespace, "", "gate-viewer"}).explain(err); !apierrors.IsForbidden(err) {
-			return nil, err
-		}
+	var err error
+	switch sc.exceptions, err = c.exceptionsOf(ctx, g); {
+	case apierrors.IsForbidden(err):
 		s.warn("%s", err)
 		sc.unseen = true
-	}
-	for i := range list.Items {
-		if gate.IsOf(g, &list.Items[i]) {
-			sc.exceptions = append(sc.exceptions, &list.Items[i])
-		}
+	case err != nil:
+		return nil, err
 	}
 	o, err := s.objects(c)
 	if err != nil {

@@ -167,17 +167,5 @@ func (o *objects) get(ctx context.Context, kind *meta.RESTMapping, namespace, na
 	if !apierrors.IsNotFound(err) || isUnknownResource(err) {
 		return obj, asked{"get", kind.Resource.GroupResource().String(), namespace, name, "view"}.explain(err)
 	}
-	text := fmt.Sprintf("there is no %s %q in namespace %q", kind.GroupVersionKind.Kind, name, namespace)
-	var names []string
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersionKind)
-	if err := o.List(ctx, list, client.InNamespace(namespace)); err == nil {
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
-		}
-	}
-	if near := nearest(name, names); near != "" {
-		return nil, fmt.Errorf("%s; did you mean %q?", text, near)
-	}
-	return nil, fmt.Errorf("%s; kubectl get %s -A shows all", text, kind.Resource.Resource)
+	return nil, o.unknown(ctx, kind.GroupVersionKind, client.ObjectKey{Namespace: namespace, Name: name}, kind.GroupVersionKind.Kind, "kubectl get "+kind.Resource.Resource+" -A")
 }

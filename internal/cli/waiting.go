@@ -153,14 +153,6 @@ func shortRevision(revision string, wide bool) string {
 	return digests.ReplaceAllString(revision, "$1")
 }
 
-// sinceWhen says since when something waits, or when it will.
-func sinceWhen(w *explain.Waiting, now time.Time) string {
-	if w.Since == nil {
-		return "-"
-	}
-	return formatUntil(w.Since.Time, now)
-}
-
 // gatesOf names the Gates that hold an object as somebody in its namespace does.
 func gatesOf(w *explain.Waiting) string {
 	if len(w.Gates) == 0 {

@@ -33,7 +33,7 @@ var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02
 
 // parseWhen returns the instant that a person means, later than now. The zone is that of now. A time of day alone is the next one.
 func parseWhen(text string, now time.Time) (time.Time, error) {
-	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	text = clean(text)
 	at, err := readWhen(text, now)
 	if err == nil && !at.After(now) {
 		err = inThePast(now)
@@ -44,6 +44,9 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 func inThePast(now time.Time) error {
 	return fmt.Errorf("is in the past: it is %s now", formatTime(now))
 }
+
+// clean returns a text as readWhen reads it.
+func clean(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
 func readWhen(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
@@ -118,7 +121,7 @@ func parseClock(text string) (hour, minute int, err error) {
 
 // readUntil reads when something ends that begins at an instant: 16:00 is the next one after that. Today and tomorrow are those of now.
 func readUntil(text string, from, now time.Time) (time.Time, error) {
-	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	text = clean(text)
 	if strings.HasPrefix(text, "to") {
 		return readWhen(text, now)
 	}

@@ -265,15 +265,21 @@ func FormatRequest(at time.Time, window *metav1.Duration) string {
 // windowSeparator separates start and duration, as in ISO 8601.
 const windowSeparator = "/"
 
-// oneLine returns a text without line breaks and other control characters, so that it
-// cannot pass for another line. It is cut to a length in bytes.
-func oneLine(text string, length int) string {
-	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+// Printable returns a text with blanks for all that a terminal, or the log of a pipeline,
+// would take for a line break or a command.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, text))
+	}, text)
+}
+
+// oneLine returns a text without line breaks and other control characters, so that it
+// cannot pass for another line. It is cut to a length in bytes.
+func oneLine(text string, length int) string {
+	text = strings.TrimSpace(Printable(text))
 	if len(text) <= length {
 		return text
 	}

@@ -3,7 +3,8 @@ package preview
 import (
 	"fmt"
 	"strings"
-	"unicode"
+
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // Fault is what is wrong with an object, or doubtful.
@@ -24,17 +25,7 @@ func (f Fault) String() string {
 			parts = append(parts, part)
 		}
 	}
-	return plain(strings.Join(parts, ": "))
-}
-
-// plain returns a text of a manifest without line breaks and without what a terminal or the log of a pipeline would take for commands.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
+	return gate.Printable(strings.Join(parts, ": "))
 }
 
 // InvalidError has every fault of all manifests.
