@@ -28,7 +28,8 @@ func targetedBy(obj client.Object) []string {
 		return nil
 	}
 	var named []string
-	for _, ref := range gate.Spec.Targets {
+	for i := range gate.Spec.Targets {
+		ref := &gate.Spec.Targets[i]
 		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
 			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), ref.Name))
 		}
@@ -39,7 +40,7 @@ func targetedBy(obj client.Object) []string {
 // GateIndex looks up the Gates that have to do with a target.
 type GateIndex struct {
 	Reach
-	// Reader reads Gates from the cache, which has the index targetField.
+	// Reader reads Gates and namespaces from the cache, which has the index targetField.
 	Reader client.Reader
 	// APIReader reads from the API server.
 	APIReader client.Reader
@@ -52,8 +53,8 @@ type GateIndex struct {
 // those whose names it has. They are as the cache has them, and must not be changed.
 func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	found := map[string]*v1alpha1.Gate{}
-	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
-		listed, err := listGates(ctx, i.Reader, client.MatchingFields{targetField: keyOf(&obj.Unstructured, name)})
+	for _, key := range keysIn(&obj.Unstructured) {
+		listed, err := listGates(ctx, i.Reader, client.MatchingFields{targetField: key})
 		if err != nil {
 			return nil, err
 		}
@@ -61,6 +62,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 			found[client.ObjectKeyFromObject(g).String()] = g
 		}
 	}
+	scope, failed := scopes{i.Reach, []client.Reader{i.Reader, i.APIReader}}.scope(ctx)
 	var gates []verdict.Gate
 	for _, name := range verdict.NamesOn(&obj.Unstructured) {
 		if found[name] != nil {
@@ -82,7 +84,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 		if g == nil {
 			continue
 		}
-		if stand, ok := verdict.About(g, &obj.Unstructured, i.reaches, now); ok {
+		if stand, ok := scope.About(g, &obj.Unstructured, now); ok {
 			stand.Behind = i.memory.behind(g)
 			if stand.Behind && stand.Stand == verdict.Open && g.DeletionTimestamp.IsZero() {
 				stand.Stand = verdict.Undecided // the cache gets what was decided in a moment
@@ -90,7 +92,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 			gates = append(gates, stand)
 		}
 	}
-	return gates, nil
+	return gates, failed()
 }
 
 // Live returns the Gates that have to do with a target, those of all shards, as the API server has them
@@ -100,7 +102,7 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	return i.Among(ctx, all, obj, now), nil
+	return i.Among(ctx, all, obj, now)
 }
 
 // All returns the Gates of all shards as the API server has them.
@@ -116,8 +118,10 @@ func (i *GateIndex) All(ctx context.Context) ([]*v1alpha1.Gate, error) {
 	return gates, nil
 }
 
-// Among returns those of all Gates that have to do with a target, each as the cache has it if that is newer.
-func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target.Object, now time.Time) []verdict.Gate {
+// Among returns those of all Gates that have to do with a target, each as the cache has it if that is newer. The labels of
+// namespaces are those that the API server has.
+func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
+	scope, failed := scopes{i.Reach, []client.Reader{i.APIReader}}.scope(ctx)
 	newest := map[types.UID]*v1alpha1.Gate{}
 	if cached, err := listGates(ctx, i.Reader); err == nil {
 		for _, g := range cached {
@@ -132,7 +136,7 @@ func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target
 			g = cached
 		}
 		known[name] = true
-		if stand, ok := verdict.About(g, &obj.Unstructured, i.reaches, now); ok {
+		if stand, ok := scope.About(g, &obj.Unstructured, now); ok {
 			gates = append(gates, stand)
 		}
 	}
@@ -141,7 +145,7 @@ func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target
 			gates = append(gates, i.without(name, obj))
 		}
 	}
-	return gates
+	return gates, failed()
 }
 
 // get returns a Gate, nil if the cache has none.

@@ -183,7 +183,7 @@ func (r *LockReconciler) namedIn(ctx context.Context, namespace string) (named m
 		if !target.Suspends(adapter) {
 			continue
 		}
-		found, err := r.Targets.Select(ctx, adapter, namespace, v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		found, err := r.Targets.Select(ctx, adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
 		all = all && (err == nil || errors.Is(err, ErrNotInstalled))
 		for _, t := range found {
 			for _, name := range verdict.NamedBy(&t.Unstructured) {
@@ -199,7 +199,7 @@ func (r *LockReconciler) namedIn(ctx context.Context, namespace string) (named m
 func (r *LockReconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)
-		return err != nil || !target.Suspends(a) || namespaceOf(ref, g) != namespace || !r.reaches(g.Namespace, namespace)
+		return err != nil || !target.Suspends(a) || namespaceOf(&ref, g) != namespace || !r.reaches(g.Namespace, namespace)
 	})
 	return refs, g.Namespace == namespace || len(refs) > 0
 }

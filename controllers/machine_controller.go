@@ -120,12 +120,13 @@ func (r *MachineReconciler) fleetOf(ctx context.Context, key types.NamespacedNam
 		return nil, nil //nolint:nilnil // nothing to do is an answer
 	default:
 	}
-	f.judge(g)
-	return f, nil
+	scope, failed := r.Selector.scope(ctx)
+	f.judge(g, scope)
+	return f, failed()
 }
 
 // judge takes over what a Gate says.
-func (f *fleet) judge(g verdict.Gate) {
+func (f *fleet) judge(g verdict.Gate, scope verdict.Scope) {
 	terms := machineTerms(g)
 	f.gate.Open, f.gate.Margin, f.gate.Strict, f.gate.Idle = g.Stand == verdict.Open, terms.Margin, terms.Strict, true
 	invalid := verdict.IsInvalid(g.Object)
@@ -136,7 +137,7 @@ func (f *fleet) judge(g verdict.Gate) {
 	}
 	for _, t := range f.machines {
 		// Of a spec that is broken nobody knows what it is meant to name.
-		f.governed[t.GetUID()] = f.governed[t.GetUID()] || invalid || verdict.Governs(g.Object, &t.Unstructured)
+		f.governed[t.GetUID()] = f.governed[t.GetUID()] || invalid || scope.Governs(g.Object, &t.Unstructured)
 	}
 }
 

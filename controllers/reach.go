@@ -15,6 +15,8 @@ type Reach struct {
 	// objects name a Gate of another one. Without it, what one namespace may be edited for
 	// reaches no other.
 	AllowCrossNamespaceRefs bool
+	// Own is the namespace of the controller, empty if it is not known.
+	Own string
 	// Namespaces are those whose Gates are reconciled, none means all.
 	Namespaces map[string]ctrlcache.Config
 }

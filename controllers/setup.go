@@ -96,7 +96,7 @@ type loops struct {
 
 // loops makes the controllers.
 func (c *Gating) loops(m *memory, wake Waker) *loops {
-	selector := &Selector{Reach: c.Reach, Targets: c.Targets}
+	selector := &Selector{scopes: scopes{c.Reach, []client.Reader{c.Client, c.APIReader}}, Targets: c.Targets}
 	index := &GateIndex{Reach: c.Reach, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
 	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
 	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics

@@ -26,9 +26,9 @@ import (
 // TargetReader reads targets, trimmed as target.Trim does it. What it returns
 // must not be changed.
 type TargetReader interface {
-	// Select returns the objects of a kind in a namespace that a reference
-	// names, or ErrNotInstalled or errNotRead.
-	Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error)
+	// Select returns the objects of a kind in a namespace, in all if that is empty, that
+	// a reference names by their names and labels, or ErrNotInstalled or errNotRead.
+	Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error)
 
 	// Get returns an object, nil if the cache has none, or errNotRead. It is in memory.
 	Get(ctx context.Context, key target.Key) (*target.Object, error)
@@ -199,7 +199,7 @@ func (c *TargetCache) Readable(_ context.Context, adapter target.Adapter) error 
 }
 
 // Select implements TargetReader.
-func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
+func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error) {
 	kind, ok := c.kind(adapter.GroupKind())
 	if !ok {
 		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
@@ -207,8 +207,13 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 	if !kind.isSynced() {
 		return nil, errNotRead
 	}
-	if ref.Name == v1alpha1.AnyName {
-		return c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels))
+	if ref.Name == v1alpha1.AnyName || namespace == metav1.NamespaceAll {
+		selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
+		if err != nil {
+			return nil, nil //nolint:nilerr // the spec of the Gate is invalid, which its decision says
+		}
+		found, err := c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
+		return slices.DeleteFunc(found, func(t *target.Object) bool { return ref.Name != v1alpha1.AnyName && ref.Name != t.GetName() }), err
 	}
 	obj, err := c.Get(ctx, target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: namespace, Name: ref.Name}})
 	if obj == nil || err != nil {

@@ -166,7 +166,7 @@ func (r *Watcher) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sight
 	if err != nil {
 		return false
 	}
-	cached, err := r.Targets.Select(ctx, adapter, gate.WatchedNamespace(obj, ref), v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
+	cached, err := r.Targets.Select(ctx, adapter, gate.WatchedNamespace(obj, ref), &v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
 	switch {
 	case err != nil || len(cached) > 1:
 		return false

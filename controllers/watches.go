@@ -233,9 +233,10 @@ func (e *Events) machine(obj *unstructured.Unstructured) {
 	for _, name := range append(holders(obj), verdict.NamedBy(obj)...) {
 		gates.addKeys(keyNamed(name))
 	}
-	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
-		for _, g := range e.indexed(targetField, keyOf(obj, name)) {
-			if verdict.Governs(g, obj) {
+	scope, _ := e.Selector.scope(context.Background()) // who governs no Machine of it finds nothing to do
+	for _, key := range keysIn(obj) {
+		for _, g := range e.indexed(targetField, key) {
+			if scope.Governs(g, obj) {
 				gates.addKeys(client.ObjectKeyFromObject(g))
 			}
 		}
@@ -282,7 +283,7 @@ func (e *Events) lock(namespace string) {
 		if !target.Suspends(adapter) {
 			continue
 		}
-		found, err := e.Selector.Targets.Select(context.Background(), adapter, namespace, v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		found, err := e.Selector.Targets.Select(context.Background(), adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
 		if err != nil {
 			continue // a kind that is not installed has none
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 func with(kind string, status metav1.ConditionStatus, reason, message string) v1alpha1.Gate {
@@ -69,10 +70,10 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := gate("production")
 			g.Labels, g.Spec.Targets = tc.labels, tc.targets
-			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil), tc.want...)
+			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil, verdict.Scope{}), tc.want...)
 		})
 	}
-	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, check.Appliers(labels)),
+	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, check.Appliers(labels), verdict.Scope{}),
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }
 
@@ -82,7 +83,7 @@ func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) 
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "OCIRepository", Name: "charts", Namespace: "team"}}
 	release := object(t, "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: team, name: gates}, spec: {chartRef: {kind: OCIRepository, name: charts}}}")
 	known := check.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
-	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
+	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil, verdict.Scope{}), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
 }
 
 func TestSkewIsWhatIsCertainOfIt(t *testing.T) {
@@ -131,7 +132,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Contradictions(tc.gates, tc.exceptions, tc.objects, noon), tc.want...)
+			finds(t, check.Contradictions(tc.gates, tc.exceptions, tc.objects, verdict.Scope{}, noon), tc.want...)
 		})
 	}
 }

@@ -71,19 +71,19 @@ func (k Known) needs(applier Reference) []Reference {
 }
 
 // OwnSource finds Gates that hold what brings them into the cluster, or what installs the controller.
-func OwnSource(gates []v1alpha1.Gate, known Known, installs []Reference) (findings []Finding) {
+func OwnSource(gates []v1alpha1.Gate, known Known, installs []Reference, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
 		for _, a := range Appliers(g.Labels) {
 			for _, r := range known.needs(a) {
-				if verdict.Governs(g, known.of(r)) {
+				if scope.Governs(g, known.of(r)) {
 					findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds its own source %s: while it is closed, no change of it in Git arrives, not even one that opens it", r), "apply it from elsewhere, or take " + r.String() + " out of its targets"})
 				}
 			}
 		}
 		for _, a := range installs {
 			for _, r := range known.needs(a) {
-				if verdict.Governs(g, known.of(r)) {
+				if scope.Governs(g, known.of(r)) {
 					findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds %s, which installs the controller: while it is closed, nobody can repair the controller from Git", r), "take " + r.String() + " out of its targets"})
 				}
 			}

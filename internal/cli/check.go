@@ -78,9 +78,9 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	found = append(found, check.Targets(gates)...)
 	if len(gates) > 0 {
 		installs := check.ControllerAppliers(r.deployed)
-		objects := r.objects(ctx)
-		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs)...)
-		found = append(found, check.Contradictions(gates, r.exceptions(ctx), objects, r.now)...)
+		objects, scope := r.objects(ctx), r.reach(ctx)
+		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
+		found = append(found, check.Contradictions(gates, r.exceptions(ctx), objects, scope, r.now)...)
 	}
 	found = append(found, check.Permissions(r.denied(ctx), r.namespace)...)
 	found = append(found, r.unreadFindings()...)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // frozen is how the reason of a request begins that freeze has made. The name follows: the API server removes a reason that somebody else
@@ -150,11 +149,12 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	if err != nil {
 		return err
 	}
+	reach := c.reach(ctx)
 	var free, others []string
 	for _, kind := range kinds {
 		if err := o.each(ctx, kind, namespace, "", func(obj *unstructured.Unstructured) {
 			by := func(gates []*v1alpha1.Gate) bool {
-				return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool { return reaches(g, obj) && verdict.Governs(g, obj) })
+				return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool { return explain.Reaches(g, obj) && reach.Governs(g, obj) })
 			}
 			name := fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
 			switch {
@@ -190,11 +190,4 @@ func (s *session) goOn(title string, names []string) {
 	if more := len(names) - maxUnreached; more > 0 {
 		s.say("  and %d more", more)
 	}
-}
-
-// reaches returns whether a Gate may govern an object in a namespace: its status says where the controller does not let it.
-func reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
-	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
-		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && f.Namespace == obj.GetNamespace()
-	})
 }

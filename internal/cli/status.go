@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -117,11 +118,15 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 			namespaces = append(namespaces, ref.Namespace)
 		}
 	}
+	if slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return ref.SpansNamespaces() }) {
+		namespaces = []string{metav1.NamespaceAll}
+	}
 	var held []*unstructured.Unstructured
 	var others []targetLine
-	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Now: now}
+	reach := o.reach(ctx)
+	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: reach.Labels, Own: reach.Own, Now: now}
 	look := func(obj *unstructured.Unstructured) {
-		if !verdict.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
+		if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
 			return
 		}
 		switch e := explain.Explain(obj, known); {

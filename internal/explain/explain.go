@@ -22,6 +22,10 @@ type Known struct {
 	Namespaces []string
 	// Absent are Gates of other namespaces that are known not to exist, as namespace/name.
 	Absent []string
+	// Labels returns the labels of a namespace.
+	Labels func(namespace string) map[string]string
+	// Own is the namespace of the controller.
+	Own string
 	// Now is the instant.
 	Now time.Time
 	// Command is how the plug-in is called, such as kubectl gate.
@@ -140,7 +144,7 @@ func (k Known) about(t *target.Object) []verdict.Gate {
 	known := map[string]bool{}
 	for _, g := range k.Gates {
 		known[g.Namespace+"/"+g.Name] = true
-		if about, ok := verdict.About(g, &t.Unstructured, reachOf(g, t), k.Now); ok {
+		if about, ok := k.scope(g, t).About(g, &t.Unstructured, k.Now); ok {
 			gates = append(gates, about)
 		}
 	}
@@ -168,20 +172,22 @@ func (k Known) without(name string, t *target.Object) verdict.Gate {
 	return verdict.Gate{Name: name, Stand: verdict.Missing}
 }
 
-// reachOf returns what may refer to what. Only the controller knows its flags: what it says about the object and in the status of
+// scope returns what may refer to what. Only the controller knows its flags: what it says about the object and in the status of
 // the Gate tells.
-func reachOf(g *v1alpha1.Gate, t *target.Object) verdict.Reaches {
-	return func(from, to string) bool {
-		switch {
-		case from == to:
-			return true
-		case from == t.GetNamespace():
-			return !isDenied(t)
+func (k Known) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
+	return verdict.Scope{Labels: k.Labels, Own: k.Own, Reaches: func(from, to string) bool {
+		if from == t.GetNamespace() {
+			return from == to || !isDenied(t)
 		}
-		return !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
-			return f.Reason == v1alpha1.AccessDeniedReason && f.Namespace == to
-		})
-	}
+		return Reaches(g, &t.Unstructured)
+	}}
+}
+
+// Reaches returns whether a Gate may govern an object: its status says where the controller does not let it.
+func Reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
+	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && (f.Namespace == obj.GetNamespace() || f.Namespace == v1alpha1.AnyName)
+	})
 }
 
 func isDenied(t *target.Object) bool {

@@ -2,9 +2,7 @@ package explain
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,7 +57,7 @@ type Gate struct {
 
 // gate says what a Gate is for an object.
 func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
-	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: Rules(g.Name, g.Object, &t.Unstructured)}
+	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: k.rules(g.Name, g.Object, &t.Unstructured)}
 	switch g.Stand {
 	case verdict.Missing:
 		is.State = Missing
@@ -94,13 +92,15 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	return is
 }
 
-// Rules returns by what a Gate governs an object, as somebody would look for it: spec.targets[2]: Kustomization *. The Gate is nil if
+// rules returns by what a Gate governs an object, as somebody would look for it: spec.targets[2]: Kustomization *. The Gate is nil if
 // it is unknown.
-func Rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
+func (k Known) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
 	rules := []string{}
 	if g != nil {
-		for i, ref := range g.Spec.Targets {
-			if verdict.Names(ref, g.Namespace, obj) {
+		scope := verdict.Scope{Labels: k.Labels, Own: k.Own}
+		for i := range g.Spec.Targets {
+			ref := &g.Spec.Targets[i]
+			if scope.Names(ref, g.Namespace, obj) {
 				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, ruleOf(ref)))
 			}
 		}
@@ -111,17 +111,26 @@ func Rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []stri
 	return rules
 }
 
-func ruleOf(ref v1alpha1.TargetReference) string {
+func ruleOf(ref *v1alpha1.TargetReference) string {
 	text := ref.Kind + " " + ref.Name
-	if ref.Namespace != "" {
+	switch {
+	case ref.Namespace == v1alpha1.AnyName:
+		text += " in all namespaces"
+	case ref.Namespace != "":
 		text += " in " + ref.Namespace
+	case ref.NamespaceSelector != nil:
+		text += " in namespaces with " + selectorOf(ref.NamespaceSelector)
 	}
-	var labels []string
-	for _, key := range slices.Sorted(maps.Keys(ref.MatchLabels)) {
-		labels = append(labels, key+"="+ref.MatchLabels[key])
-	}
-	if len(labels) > 0 {
-		text += " with " + strings.Join(labels, ",")
+	if len(ref.MatchLabels)+len(ref.MatchExpressions) > 0 {
+		text += " with " + selectorOf(ref.Selector())
 	}
 	return text
+}
+
+// selectorOf writes a selector as kubectl reads it.
+func selectorOf(selector *metav1.LabelSelector) string {
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return "any labels"
+	}
+	return metav1.FormatLabelSelector(selector)
 }
