@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -169,7 +170,7 @@ func TestWhenHeldCertificatesExpire(t *testing.T) {
 	adapter, err := target.For("", "Certificate")
 	w.Must(err)
 	w.registry.MustRegister(newHeldCertificates(func(ctx context.Context) ([]*target.Object, error) {
-		return w.Targets.Select(ctx, adapter, w.Namespace, all())
+		return w.Targets.Select(ctx, adapter, w.Namespace, ptr.To(all()))
 	}))
 	g := w.ClosedGate("production", certificates)
 	const metric = "certificate_held_expiration_timestamp_seconds"
