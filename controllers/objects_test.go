@@ -188,7 +188,8 @@ func keys(gates []*v1alpha1.Gate) []string {
 func (w *world) expectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
 	var open []string
-	if g := w.read(client.ObjectKeyFromObject(by)); g != nil && g.DeletionTimestamp.IsZero() && verdict.Governs(g, &w.reload(obj).Unstructured) &&
+	scope, _ := w.on().gates.Selector.scope(w.Context())
+	if g := w.read(client.ObjectKeyFromObject(by)); g != nil && g.DeletionTimestamp.IsZero() && scope.Governs(g, &w.reload(obj).Unstructured) &&
 		w.reaches(g.Namespace, obj.GetNamespace()) {
 		open = []string{key(by)}
 	}
