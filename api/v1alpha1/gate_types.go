@@ -195,7 +195,7 @@ type GateSpec struct {
 // TargetReference names objects that a Gate governs.
 // +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) == 0 || self.name == '*'",message="matchLabels needs name: '*'"
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) == 0 || self.name == '*'",message="matchExpressions needs name: '*'"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || !has(self.__namespace__) || self.__namespace__ == ”",message="a target has a namespace or a namespaceSelector, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || !has(self.__namespace__) || size(self.__namespace__) == 0",message="a target has a namespace or a namespaceSelector, not both"
 type TargetReference struct {
 	// APIVersion of the targets, such as kustomize.toolkit.fluxcd.io/v1. Only its
 	// group counts, and it is needed only if the kind alone is ambiguous.
