@@ -17,8 +17,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// targetField is by which the Gates are looked up that may govern an object: its key,
-// or that of all objects of its kind in its namespace.
+// targetField is by which the Gates are looked up that may govern an object: its key, or that of all objects of its kind in
+// its namespace or in all. The Gates that name objects in a namespace at all are found by the name of that, which is
+// v1alpha1.AnyName for those whose references span namespaces.
 const targetField = "spec.targets"
 
 // targetedBy returns what the spec of a Gate names, for the index by targetField.
@@ -34,7 +35,7 @@ func targetedBy(obj client.Object) []string {
 			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), ref.Name))
 		}
 	}
-	return named
+	return append(named, namespacesOf(gate)...)
 }
 
 // GateIndex looks up the Gates that have to do with a target.
@@ -146,6 +147,11 @@ func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target
 		}
 	}
 	return gates, failed()
+}
+
+// labelsOf returns the labels of a namespace as the cache has them.
+func (i *GateIndex) labelsOf(ctx context.Context, namespace string) (map[string]string, error) {
+	return scopes{i.Reach, []client.Reader{i.Reader, i.APIReader}}.labels(ctx, namespace)
 }
 
 // get returns a Gate, nil if the cache has none.

@@ -73,11 +73,12 @@ func namespaceOf(ref *v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 // namespacesOf returns the namespace of a Gate, and those of the targets that its spec names, v1alpha1.AnyName among them if that
 // is more than one.
 func namespacesOf(g *v1alpha1.Gate) []string {
-	namespaces := []string{g.Namespace}
+	namespaces := keySetOf[string]{}
+	namespaces.addKeys(g.Namespace)
 	for i := range g.Spec.Targets {
-		namespaces = append(namespaces, namespaceOf(&g.Spec.Targets[i], g))
+		namespaces.addKeys(namespaceOf(&g.Spec.Targets[i], g))
 	}
-	return namespaces
+	return namespaces.keys
 }
 
 // keysIn returns the keys by which Gates may name an object: by its name or that of all, in its namespace or in all.

@@ -148,7 +148,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 		return err
 	}
 	m := newMemory()
-	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader()}
+	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
 	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
 	kinds.tally = m.tally
 	for _, adapter := range target.All() { // before any controller starts
@@ -208,6 +208,13 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 	if err := targets.Watch(source.TypedFunc[target.Key](func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[target.Key]) error {
 		// What Gates say of a target is known once all of them are read.
 		if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
+			return err
+		}
+		namespaces, err := mgr.GetCache().GetInformer(ctx, newNamespace())
+		if err != nil {
+			return err
+		}
+		if _, err := namespaces.AddEventHandler(l.events.namespaces()); err != nil {
 			return err
 		}
 		opts.ClockWatch.add(kinds.wakeAll)

@@ -192,12 +192,27 @@ func (r *TargetReconciler) isLocked(ctx context.Context, ruling verdict.Ruling) 
 	if !target.Suspends(target.Of(&obj.Unstructured)) {
 		return false, nil
 	}
-	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
-	if gateLock == nil || err != nil {
+	lockers, err := r.lockers(ctx, obj)
+	if err != nil {
 		return false, err
 	}
-	lockers := lock.Lockers(&gateLock.Spec, obj.GetKind(), obj.GetName(), obj.GetLabels(), verdict.NamedBy(&obj.Unstructured))
 	return slices.ContainsFunc(slices.Concat(ruling.Dropped(), ruling.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) }), nil
+}
+
+// lockers returns the Gates in whose names the GateLocks lock a target: that of its namespace, and that of all.
+func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
+	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
+	if gateLock == nil || err != nil {
+		return nil, err
+	}
+	o := lock.Object{Kind: obj.GetKind(), Name: obj.GetName(), Labels: obj.GetLabels(), Gates: verdict.NamedBy(&obj.Unstructured)}
+	lockers := lock.Lockers(&gateLock.Spec, o)
+	fleet, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
+	if fleet == nil || err != nil || len(fleet.Spec.Selectors) == 0 || obj.GetNamespace() == fleet.Namespace {
+		return lockers, err
+	}
+	o.NamespaceLabels, err = r.Gates.labelsOf(ctx, obj.GetNamespace())
+	return append(lockers, lock.Selecting(&fleet.Spec, o)...), err
 }
 
 // awaitsTurn returns whether a target has to wait for its turn by one of the Gates that let it go. A Certificate that has to

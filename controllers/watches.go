@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -267,7 +268,7 @@ func (e *Events) locks() toolscache.ResourceEventHandler {
 			obj = tombstone.Obj
 		}
 		if l, ok := obj.(*v1alpha1.GateLock); ok {
-			e.lock(l.Namespace)
+			e.lock(lockedBy(l))
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -276,9 +277,12 @@ func (e *Events) locks() toolscache.ResourceEventHandler {
 	}
 }
 
-// lock has the GateLock of a namespace looked at, and what is held there.
+// lock has the GateLock of a namespace looked at, or that of all, and what is held there.
 func (e *Events) lock(namespace string) {
 	e.Wake.Locks(namespace)
+	if namespace == v1alpha1.AnyName {
+		namespace = metav1.NamespaceAll
+	}
 	for _, adapter := range target.All() {
 		if !target.Suspends(adapter) {
 			continue

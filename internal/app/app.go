@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -106,7 +107,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
 		ServerTime:    askTime,
-		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Namespaces: namespaces(o.Watch)},
+		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
 		WritesAtOnce:  writesPerReconcile * o.Concurrent,
 		GateMetrics:   controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
@@ -171,7 +172,10 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: namespaces(watch),
-		ByObject:          map[client.Object]cache.ByObject{&v1alpha1.Gate{}: {Label: selector}},
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.Gate{}:    {Label: selector},
+			&corev1.Namespace{}: {Transform: controllers.TrimNamespaces},
+		},
 	}
 }
 

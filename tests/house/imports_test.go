@@ -63,7 +63,7 @@ var mayImportOthers = map[string][]string{
 	"internal/explain":       {"k8s.io/apimachinery/"},
 	"internal/tally":         {"k8s.io/apimachinery/"},
 	"internal/queue":         {},
-	"internal/lock":          {},
+	"internal/lock":          {"k8s.io/apimachinery/"},
 	"internal/pace":          {},
 	"internal/refresh":       {},
 	"internal/activation":    {"k8s.io/apimachinery/"},
