@@ -81,7 +81,7 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 func talliedLock(namespace string) target.Key {
 	return target.Key{
 		GroupKind:      v1alpha1.GroupVersion.WithKind(v1alpha1.GateLockKind).GroupKind(),
-		NamespacedName: types.NamespacedName{Namespace: namespace, Name: v1alpha1.GateLockName},
+		NamespacedName: types.NamespacedName{Namespace: namespace, Name: lockKey(namespace, "").Name},
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // Reach says what may refer to what.
@@ -37,11 +39,15 @@ func (r Reach) watches(namespace string) bool {
 
 // outOfReach says why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
 func (r Reach) outOfReach(objects, done, from, namespace string) string {
+	where := fmt.Sprintf("namespace %q", namespace)
+	if namespace == v1alpha1.AnyName {
+		where = "other namespaces"
+	}
 	switch {
 	case !r.reaches(from, namespace):
-		return fmt.Sprintf("%s in namespace %q cannot be %s from namespace %q"+crossNamespace, objects, namespace, done, from)
+		return fmt.Sprintf("%s in %s cannot be %s from namespace %q"+crossNamespace, objects, where, done, from)
 	case !r.watches(namespace):
-		return fmt.Sprintf("the controller does not watch namespace %q: it runs with --watch-all-namespaces=false", namespace)
+		return fmt.Sprintf("the controller does not watch %s: it runs with --watch-all-namespaces=false", where)
 	}
 	return ""
 }
