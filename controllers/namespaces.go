@@ -99,13 +99,16 @@ type scopes struct {
 // scope returns the scope of a look, and what kept it from reading labels.
 func (s scopes) scope(ctx context.Context) (verdict.Scope, func() error) {
 	var failed error
-	read := map[string]map[string]string{}
+	var read map[string]map[string]string // most looks read none
 	return verdict.Scope{Reaches: s.reaches, Own: s.Own, Labels: func(name string) map[string]string {
 		labels, known := read[name]
 		if !known {
 			var err error
 			if labels, err = s.labels(ctx, name); err != nil {
 				failed = err
+			}
+			if read == nil {
+				read = map[string]map[string]string{}
 			}
 			read[name] = labels
 		}
