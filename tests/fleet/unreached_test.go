@@ -109,6 +109,37 @@ func TestAWebhookThatOneClusterDoesNotTakeIsNoSuccess(t *testing.T) {
 	}
 }
 
+// The first answer gets lost.
+const losing = `#!/bin/sh
+PATH=${PATH#"$PWD/bin:"}
+[ -e lost ] && exec curl "$@"
+touch lost
+curl "$@" > /dev/null
+printf 000
+exit 28
+`
+
+func TestAWebhookWhoseAnswerGetsLostIsTakenOnce(t *testing.T) {
+	w := newWorld(t)
+	const token = "one-0123456789abcdef"
+	canaryAlone, _, _ := strings.Cut(w.receivers(map[*member]string{canary: token, other: token}), "\n")
+	w.write("receivers.txt", canaryAlone)
+	w.program("curl", losing)
+	s := w.sh("PATH=$PWD/bin:$PATH ./each-webhook.sh again < receivers.txt", "TOKEN="+token)
+	if s.code != 0 || s.last() != "Taken by all 1 clusters." {
+		t.Errorf("got %+v", s)
+	}
+	w.has(s, "eu-canary: 409")
+	w.closedBy(canary, "GateReceiver flux-system/fleet")
+}
+
+// program writes a program into bin.
+func (w *world) program(name, text string) {
+	w.Helper()
+	w.write(filepath.Join("bin", name), text)
+	w.must(os.Chmod(filepath.Join(w.dir, "bin", name), 0o700))
+}
+
 // The stand-in for kubectl counts how often it is called for a context, and ends with what the context is called.
 const kubectl = `#!/bin/sh
 for last; do before=${context-} context=$last; [ "$before" = --context ] && break; done
@@ -133,8 +164,7 @@ func TestEachClusterTellsWhatBecameOfAll(t *testing.T) {
 			t.Parallel()
 			w := &world{TB: t, dir: t.TempDir()}
 			w.write("clusters.txt", c.clusters)
-			w.write("bin/kubectl", kubectl)
-			w.must(os.Chmod(filepath.Join(w.dir, "bin", "kubectl"), 0o700))
+			w.program("kubectl", kubectl)
 			s := w.sh("PATH=$PWD/bin:$PATH COUNT=$PWD " + filepath.Join(harness.Root(), "config", "samples", "fleet", "each-cluster.sh") + " list < clusters.txt")
 			if s.code != c.code || s.last() != c.last || c.out != "" && s.out != c.out {
 				t.Errorf("got %+v", s)
