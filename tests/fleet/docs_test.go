@@ -148,14 +148,3 @@ func (w *world) metrics(m *member) string {
 	defer response.Body.Close() //nolint:errcheck // it was read
 	return string(must(io.ReadAll(response.Body)))
 }
-
-func TestTheGateOfThePageIsThatOfTheSample(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "samples", "fleet", "gates", "base", "gate.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, want, _ := strings.Cut(string(content), "\n")
-	if got := blockWith(t, "yaml", "kind: Gate\n"); got != want {
-		t.Errorf("the page has\n%s\nand the sample\n%s", got, want)
-	}
-}
