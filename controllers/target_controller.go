@@ -211,7 +211,7 @@ func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]s
 	if fleet == nil || err != nil || len(fleet.Spec.Selectors) == 0 || obj.GetNamespace() == fleet.Namespace {
 		return lockers, err
 	}
-	o.NamespaceLabels, err = r.Gates.labelsOf(ctx, obj.GetNamespace())
+	o.NamespaceLabels, err = r.Gates.labels(ctx, obj.GetNamespace())
 	return append(lockers, lock.Selecting(&fleet.Spec, o)...), err
 }
 

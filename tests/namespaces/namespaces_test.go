@@ -143,10 +143,6 @@ spec:
   prune: true
   path: ./
   sourceRef: {apiVersion: source.toolkit.fluxcd.io/v1, kind: ExternalArtifact, name: apps}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: last, namespace: %[1]s}
 `, name, tenant, w.Namespace)
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("tenants"), "v1", map[string]string{"tenant.yaml": manifests}))
 	parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("tenants"))
@@ -155,10 +151,8 @@ metadata: {name: last, namespace: %[1]s}
 		"sourceRef": map[string]any{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "ExternalArtifact", "name": "tenants"},
 	}
 	w.Create(parent)
-	w.Eventually("Flux has applied all", func() error {
-		return w.Client.Get(w.Context(), client.ObjectKey{Namespace: name, Name: "last"}, &corev1.ConfigMap{})
-	})
 	apps := w.app(name, "apps")
+	w.Eventually("Flux has applied it", func() error { return w.TryRead(apps) })
 	w.becomes(apps, true)
 	if observed, _, _ := unstructured.NestedInt64(apps.Object, "status", "observedGeneration"); observed > 0 {
 		t.Errorf("it was reconciled: %v", apps.Object["status"])
