@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -213,5 +214,38 @@ func TestMachinesAreHeldWhileAGateIsClosed(t *testing.T) {
 		if e := explain.Explain(machine, in(tc.gate)); e.State != tc.state || e.Summary != tc.says {
 			t.Errorf("%s: %s", e.State, e.Summary)
 		}
+	}
+}
+
+func TestTheRulesOfAGateForManyNamespaces(t *testing.T) {
+	shop := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	tier := []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}}}
+	g := closed("freeze", func(g *v1alpha1.Gate) {
+		g.Namespace = "ops"
+		g.Spec.Targets = []v1alpha1.TargetReference{
+			{Kind: "Kustomization", Name: "*", Namespace: "*", MatchExpressions: tier},
+			{Kind: "Kustomization", Name: "*", NamespaceSelector: shop},
+			{Kind: "Kustomization", Name: "apps", NamespaceSelector: &metav1.LabelSelector{}},
+			{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "bank"}}},
+		}
+	})
+	known := in(g)
+	known.Own = "gating-system"
+	known.Labels = func(string) map[string]string { return shop.MatchLabels }
+	obj := kustomization()
+	want := []string{
+		"spec.targets[0]: Kustomization * in all namespaces with tier notin (test)", "spec.targets[1]: Kustomization * in namespaces with team=shop",
+		"spec.targets[2]: Kustomization apps in namespaces with any labels",
+	}
+	if got := explain.Explain(obj, known).Gates[0].Rules; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	obj.SetNamespace(known.Own)
+	if got := explain.Explain(obj, known).Gates; len(got) > 0 {
+		t.Errorf("nothing there is held, got %+v", got)
+	}
+	g.Status.Failures = []v1alpha1.TargetFailure{{Kind: "Kustomization", Namespace: "*", Name: "*", Reason: v1alpha1.AccessDeniedReason}}
+	if got := explain.Explain(kustomization(), known).Gates; len(got) > 0 {
+		t.Errorf("the controller does not let the gate, got %+v", got)
 	}
 }
