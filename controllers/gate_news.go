@@ -51,9 +51,9 @@ func (n gateTeller) summary(obj *v1alpha1.Gate, s tally.Sums, now time.Time) {
 	}
 	said := notice{eventNormal, v1alpha1.GateOpenedReason, fmt.Sprintf("%d targets released", s.Total-s.Held)}
 	switch {
-	case verdict.Audits(obj) && last.State == v1alpha1.StateOpened:
+	case obj.Audits() && last.State == v1alpha1.StateOpened:
 		return // it has held nothing
-	case verdict.Audits(obj):
+	case obj.Audits():
 		said.reason, said.message = v1alpha1.WouldHoldReason, fmt.Sprintf("%d of %d targets would be held. The gate has mode Audit and holds nothing.", s.WouldHold, s.Total)
 	case last.State == v1alpha1.StateClosed:
 		said.reason, said.message = v1alpha1.GateClosedReason, fmt.Sprintf("%d of %d targets held", s.Held, s.Total)

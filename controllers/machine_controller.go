@@ -233,7 +233,7 @@ func (r *MachineReconciler) count(f *fleet, d refresh.Decision) {
 		e := tally.Entry{Uncounted: !f.governed[t.GetUID()]}
 		if slices.Contains(d.Waiting, name) {
 			e.Outcome = tally.Held
-			if verdict.Audits(f.obj) {
+			if f.obj.Audits() {
 				e.Outcome = tally.WouldHold
 			}
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // report writes a decision into the status of a Gate.
@@ -50,7 +49,7 @@ func stateChanged(before, after *v1alpha1.Gate) bool {
 // bringing says what becomes of the targets of a Gate by a state.
 func bringing(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	switch {
-	case verdict.Audits(obj):
+	case obj.Audits():
 		return "audit: looking at the targets"
 	case state == v1alpha1.StateClosed:
 		return "holding the targets"
@@ -228,7 +227,7 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 	case !o.sums.IsSettled():
 		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
 		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
-	case verdict.Audits(obj):
+	case obj.Audits():
 		conditions.Delete(obj, meta.ReconcilingCondition)
 		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", auditing(o.sums))
 	default:
@@ -240,7 +239,7 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 // progress says how far the targets are.
 func progress(obj *v1alpha1.Gate, state v1alpha1.State, s tally.Sums) string {
 	switch {
-	case verdict.Audits(obj):
+	case obj.Audits():
 		return auditing(s)
 	case state == v1alpha1.StateClosed:
 		return fmt.Sprintf("holding %d of %d targets", s.Held, s.Total)

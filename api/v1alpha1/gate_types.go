@@ -466,6 +466,9 @@ func (in *Gate) GetConditions() []metav1.Condition { return in.Status.Conditions
 // SetConditions replaces the conditions of the Gate.
 func (in *Gate) SetConditions(conditions []metav1.Condition) { in.Status.Conditions = conditions }
 
+// Audits returns whether the mode of the Gate is Audit.
+func (in *Gate) Audits() bool { return in.Spec.Mode == ModeAudit }
+
 // GetInterval returns spec.interval, or its default if there is none.
 func (in *Gate) GetInterval() time.Duration {
 	if in.Spec.Interval.Duration <= 0 {

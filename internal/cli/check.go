@@ -76,6 +76,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	found = append(found, check.Clocks(asked, gates)...)
 	found = append(found, check.Gates(gates)...)
 	found = append(found, check.Targets(gates)...)
+	found = append(found, check.Audits(gates)...)
 	if len(gates) > 0 {
 		installs := check.ControllerAppliers(r.deployed)
 		objects, scope := r.objects(ctx), r.reach(ctx)

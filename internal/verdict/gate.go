@@ -56,12 +56,9 @@ type Gate struct {
 	Behind bool
 }
 
-// Audits returns whether a Gate has mode Audit.
-func Audits(g *v1alpha1.Gate) bool { return g.Spec.Mode == v1alpha1.ModeAudit }
-
 // Governing returns what a Gate says about a target that it governs, at an instant.
 func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
-	if Audits(g) {
+	if g.Audits() {
 		return auditing(name, g, now)
 	}
 	return Gate{Name: name, Stand: standOf(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
