@@ -124,6 +124,11 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	w.restart()
 	w.reconcile(g)
 	told("a restart")
+	w.Edit(g, func() { g.Spec.Interval = *duration(2 * time.Hour) })
+	w.Must(w.on().events.wakeAll(w.Context(), g))
+	w.Must(w.lookAtWoken()) // before the Gate has decided on that
+	w.reconcile(g)
+	told("an edit after a restart")
 	w.resume(foreign)
 	w.reconcile(g)
 	told("somebody resumes what he had suspended", message("foreign", "2026-11-23T14:00:00Z"))

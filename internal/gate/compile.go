@@ -38,6 +38,11 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 		errs = append(errs, field.NotSupported(field.NewPath("spec", "resumePolicy"), g.Spec.ResumePolicy,
 			[]v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect}))
 	}
+	switch g.Spec.Mode {
+	case "", v1alpha1.ModeEnforce, v1alpha1.ModeAudit:
+	default:
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "mode"), g.Spec.Mode, []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}))
+	}
 	if policy := g.Spec.Exceptions; policy != nil && (policy.Approvals < 0 || policy.Approvals > maxApprovers) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "exceptions", "approvals"), policy.Approvals, "must be from 0 to 10"))
 	}

@@ -82,6 +82,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"an interval below 1s":                    {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = time.Millisecond }), "spec.interval", "at least 1s"},
 		"a negative interval":                     {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = -time.Minute }), "spec.interval", "at least 1s"},
 		"an unknown resume policy":                {closed(func(s *v1alpha1.GateSpec) { s.ResumePolicy = "Ignore" }), "spec.resumePolicy", "Unsupported"},
+		"an unknown mode":                         {closed(func(s *v1alpha1.GateSpec) { s.Mode = "audit" }), "spec.mode", "Unsupported"},
 		"a target without a kind":                 {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Name: "apps"}} }), "spec.targets[0].kind", "Required"},
 		"a target without a name":                 {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization"}} }), "spec.targets[0].name", "Required"},
 		"labels of a target that is named": {closed(func(s *v1alpha1.GateSpec) {
