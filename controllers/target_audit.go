@@ -14,7 +14,10 @@ import (
 func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
 	entries := s.entries()
 	for _, g := range s.gates {
-		i := slices.IndexFunc(entries, func(e tally.Entry) bool { return g.Audits && isOurs(g) && e.Gate == tallied(g.Object) })
+		if !g.Audits || !isOurs(g) {
+			continue
+		}
+		i := slices.IndexFunc(entries, func(e tally.Entry) bool { return e.Gate == tallied(g.Object) })
 		if i < 0 || entries[i].Outcome != tally.Other {
 			continue
 		}
