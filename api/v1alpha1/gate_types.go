@@ -438,6 +438,7 @@ type GateStatus struct {
 // +kubebuilder:printcolumn:name="Held",type="integer",JSONPath=".status.targets.held"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Mode",type="string",priority=1,JSONPath=".spec.mode"
 // +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
 type Gate struct {
@@ -464,6 +465,9 @@ func (in *Gate) GetConditions() []metav1.Condition { return in.Status.Conditions
 
 // SetConditions replaces the conditions of the Gate.
 func (in *Gate) SetConditions(conditions []metav1.Condition) { in.Status.Conditions = conditions }
+
+// Audits returns whether the mode of the Gate is Audit.
+func (in *Gate) Audits() bool { return in.Spec.Mode == ModeAudit }
 
 // GetInterval returns spec.interval, or its default if there is none.
 func (in *Gate) GetInterval() time.Duration {
