@@ -430,4 +430,5 @@ func TestMachinesInAllNamespaces(t *testing.T) {
 	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
 	w.on().events.machine(machine)
 	expectNone(t, w.woken.take().machines)
+	w.Must(cluster.Client.Delete(w.Context(), g)) // the Machines of other tests are in its reach
 }
