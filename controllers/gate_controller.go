@@ -164,7 +164,7 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 		return false, nil
 	}
 	if len(d.Errors) == 0 && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(d.State))
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(obj, d.State))
 	}
 	if d.err != nil { // both clocks are asked once more, also after a crash
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TimeUnknownReason, "%s", d.err)

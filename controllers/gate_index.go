@@ -44,8 +44,8 @@ func targetedBy(obj client.Object) []string {
 
 // GateIndex looks up the Gates that have to do with a target.
 type GateIndex struct {
-	Reach
-	// Reader reads Gates and namespaces from the cache, which has the index targetField.
+	scopes
+	// Reader reads Gates from the cache, which has the index targetField.
 	Reader client.Reader
 	// APIReader reads from the API server.
 	APIReader client.Reader
@@ -67,7 +67,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 			found[client.ObjectKeyFromObject(g).String()] = g
 		}
 	}
-	scope, failed := scopes{i.Reach, []client.Reader{i.Reader, i.APIReader}}.scope(ctx)
+	scope, failed := i.scope(ctx)
 	var gates []verdict.Gate
 	for _, name := range verdict.NamesOn(&obj.Unstructured) {
 		if found[name] != nil {
@@ -151,11 +151,6 @@ func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target
 		}
 	}
 	return gates, failed()
-}
-
-// labelsOf returns the labels of a namespace as the cache has them.
-func (i *GateIndex) labelsOf(ctx context.Context, namespace string) (map[string]string, error) {
-	return scopes{i.Reach, []client.Reader{i.Reader, i.APIReader}}.labels(ctx, namespace)
 }
 
 // get returns a Gate, nil if the cache has none.
@@ -248,9 +243,10 @@ func namedOn(obj *unstructured.Unstructured, name string) bool {
 	return slices.Contains(verdict.NamedBy(obj), name)
 }
 
-// isOver returns whether a Gate has a say about a target.
+// isOver returns whether a Gate governs a target, or the target names it. One with mode Audit is as good as open, once somebody has
+// decided on that.
 func isOver(g verdict.Gate) bool {
-	return g.Governs || g.Stand == verdict.Missing || g.Stand == verdict.Denied
+	return g.Governs || g.Audits || g.Stand == verdict.Missing || g.Stand == verdict.Denied
 }
 
 // isOurs returns whether a Gate is one of those that this process reconciles.

@@ -50,7 +50,12 @@ func (n gateTeller) summary(obj *v1alpha1.Gate, s tally.Sums, now time.Time) {
 		return
 	}
 	said := notice{eventNormal, v1alpha1.GateOpenedReason, fmt.Sprintf("%d targets released", s.Total-s.Held)}
-	if last.State == v1alpha1.StateClosed {
+	switch {
+	case obj.Audits() && last.State == v1alpha1.StateOpened:
+		return // it has held nothing
+	case obj.Audits():
+		said.reason, said.message = v1alpha1.WouldHoldReason, fmt.Sprintf("%d of %d targets would be held. The gate has mode Audit and holds nothing.", s.WouldHold, s.Total)
+	case last.State == v1alpha1.StateClosed:
 		said.reason, said.message = v1alpha1.GateClosedReason, fmt.Sprintf("%d of %d targets held", s.Held, s.Total)
 	}
 	newsOfGate(client.ObjectKeyFromObject(obj).String(), obj, now).tell(n, obj, said)

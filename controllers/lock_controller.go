@@ -217,7 +217,8 @@ func (r *LockReconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.
 }
 
 // shareOf returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
-// suspended. A Gate that respects a resume locks nothing.
+// suspended. A Gate that respects a resume locks nothing, and neither does one with mode Audit: it lets go. It has an entry all the
+// same, as an open Gate has one, because what names a Gate that the GateLock does not know is locked.
 func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Share, stays bool) {
 	switch verdict.Governing("", g, now).Stand {
 	case verdict.Undecided, verdict.Suspended:

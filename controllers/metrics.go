@@ -36,7 +36,7 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 		}, labels),
 		targets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gating_gate_targets",
-			Help: "Number of targets of a gate by what became of them: total, held, foreign, pending, failed.",
+			Help: "Number of targets of a gate by what became of them: total, held, would_hold, foreign, exempt, pending, failed.",
 		}, append(labels, "result")),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
@@ -82,7 +82,7 @@ func (m *GateMetrics) record(g *v1alpha1.Gate) {
 	}
 	if counts := g.Status.Targets; counts != nil {
 		for result, n := range map[string]int64{
-			"total": counts.Total, "held": counts.Held, "foreign": counts.Foreign, "pending": counts.Pending, "failed": counts.Failed,
+			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "foreign": counts.Foreign, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
 		} {
 			m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
 		}

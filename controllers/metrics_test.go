@@ -60,7 +60,7 @@ func TestMetricsOfAGate(t *testing.T) {
 	})
 	w.reconcile(g)
 	want := map[string]float64{
-		"gate_opened": 0, "gate_targets total": 3, "gate_targets held": 2, "gate_targets foreign": 1, "gate_targets pending": 0, "gate_targets failed": 1,
+		"gate_opened": 0, "gate_targets total": 3, "gate_targets held": 2, "gate_targets would_hold": 0, "gate_targets foreign": 1, "gate_targets exempt": 0, "gate_targets pending": 0, "gate_targets failed": 1,
 	}
 	equal(t, w.series(), want)
 

@@ -31,10 +31,13 @@ func (r Reach) reaches(from, to string) bool {
 	return from == to || r.AllowCrossNamespaceRefs
 }
 
+// spans returns whether the Gates of all namespaces are reconciled.
+func (r Reach) spans() bool { return len(r.Namespaces) == 0 }
+
 // watches returns whether the Gates of a namespace are reconciled.
 func (r Reach) watches(namespace string) bool {
 	_, ok := r.Namespaces[namespace]
-	return ok || len(r.Namespaces) == 0
+	return ok || r.spans()
 }
 
 // outOfReach says why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
@@ -54,7 +57,7 @@ func (r Reach) outOfReach(objects, done, from, namespace string) string {
 
 // all returns the namespaces to list, metav1.NamespaceAll if all are watched.
 func (r Reach) all() []string {
-	if len(r.Namespaces) == 0 {
+	if r.spans() {
 		return []string{metav1.NamespaceAll}
 	}
 	return slices.Collect(maps.Keys(r.Namespaces))

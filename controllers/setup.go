@@ -96,8 +96,12 @@ type loops struct {
 
 // loops makes the controllers.
 func (c *Gating) loops(m *memory, wake Waker) *loops {
-	selector := &Selector{scopes: scopes{c.Reach, []client.Reader{c.Client, c.APIReader}}, Targets: c.Targets}
-	index := &GateIndex{Reach: c.Reach, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
+	spanning := scopes{c.Reach, []client.Reader{c.Client, c.APIReader}}
+	if !c.spans() {
+		spanning.readers = []client.Reader{c.APIReader}
+	}
+	selector := &Selector{scopes: spanning, Targets: c.Targets}
+	index := &GateIndex{scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
 	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
 	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics
 	l := &loops{events: &Events{
@@ -210,11 +214,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
 			return err
 		}
-		namespaces, err := mgr.GetCache().GetInformer(ctx, newNamespace())
-		if err != nil {
-			return err
-		}
-		if _, err := namespaces.AddEventHandler(l.events.namespaces()); err != nil {
+		if err := c.watchNamespaces(ctx, mgr, l); err != nil {
 			return err
 		}
 		opts.ClockWatch.add(kinds.wakeAll)
@@ -237,6 +237,19 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 			return ok || obj.GetName() == gateLocks
 		}))).
 		Complete(kinds)
+}
+
+// watchNamespaces follows namespaces, unless this process has to do with one alone: it may not have the permission.
+func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *loops) error {
+	if !c.spans() {
+		return nil
+	}
+	informer, err := mgr.GetCache().GetInformer(ctx, newNamespace())
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(l.events.namespaces())
+	return err
 }
 
 // queueOf returns a queue that is there already.

@@ -308,7 +308,7 @@ func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 		w.reconcile(g)
 		expectNone(t, failuresOf(g))
 	})
-	t.Run("who names it means it", func(t *testing.T) {
+	t.Run("who names it means it", func(*testing.T) {
 		ref := named("gating-controller")
 		ref.Namespace = w.Own
 		g := w.ClosedGate("naming", ref)
@@ -430,4 +430,5 @@ func TestMachinesInAllNamespaces(t *testing.T) {
 	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
 	w.on().events.machine(machine)
 	expectNone(t, w.woken.take().machines)
+	w.Must(cluster.Client.Delete(w.Context(), g)) // the Machines of other tests are in its reach
 }

@@ -46,12 +46,26 @@ func stateChanged(before, after *v1alpha1.Gate) bool {
 	return was == nil || was.Status != conditions.Get(after, v1alpha1.OpenedCondition).Status
 }
 
-// bringing says what becomes of targets by a state.
-func bringing(state v1alpha1.State) string {
-	if state == v1alpha1.StateClosed {
+// bringing says what becomes of the targets of a Gate by a state.
+func bringing(obj *v1alpha1.Gate, state v1alpha1.State) string {
+	switch {
+	case obj.Audits():
+		return "audit: looking at the targets"
+	case state == v1alpha1.StateClosed:
 		return "holding the targets"
 	}
 	return "releasing the targets"
+}
+
+// auditing says what a Gate with mode Audit would do with its targets.
+func auditing(s tally.Sums) string {
+	switch {
+	case s.Held > 0:
+		return fmt.Sprintf("audit: releasing targets, %d of %d to go", s.Held, s.Total)
+	case !s.IsSettled():
+		return fmt.Sprintf("audit: %d of %d targets to look at", s.Pending, s.Total)
+	}
+	return fmt.Sprintf("audit: %d of %d targets would be held, nothing is", s.WouldHold, s.Total)
 }
 
 // outcome is what became of the targets of a Gate.
@@ -118,7 +132,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	}
 	s := o.sums
 	obj.Status.Targets = &v1alpha1.TargetCounts{
-		Total: s.Total, Held: s.Held, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
+		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
 	obj.Status.Failures = newest(o.failures, before.Status, d.at)
 	summarize(obj, d, o)
@@ -211,8 +225,11 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
 			o.sums.Failed, first.Kind, first.Namespace, first.Name, first.Message)
 	case !o.sums.IsSettled():
-		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(d.State, o.sums))
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(d.State, o.sums))
+		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
+	case obj.Audits():
+		conditions.Delete(obj, meta.ReconcilingCondition)
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", auditing(o.sums))
 	default:
 		conditions.Delete(obj, meta.ReconcilingCondition)
 		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%d of %d targets held", o.sums.Held, o.sums.Total)
@@ -220,8 +237,11 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 }
 
 // progress says how far the targets are.
-func progress(state v1alpha1.State, s tally.Sums) string {
-	if state == v1alpha1.StateClosed {
+func progress(obj *v1alpha1.Gate, state v1alpha1.State, s tally.Sums) string {
+	switch {
+	case obj.Audits():
+		return auditing(s)
+	case state == v1alpha1.StateClosed:
 		return fmt.Sprintf("holding %d of %d targets", s.Held, s.Total)
 	}
 	return fmt.Sprintf("releasing targets, %d of %d to go", s.Held, s.Total)

@@ -97,12 +97,12 @@ func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.
 	}
 	if err != nil {
 		if s.failure != nil {
-			r.Tally.Put(key, s.entries(), now)
+			r.note(key, &s, now)
 		}
 		r.Wake.Urge(key)
 		return ctrl.Result{}, err
 	}
-	r.Tally.Put(key, s.entries(), now)
+	r.note(key, &s, now)
 	return r.result(key, s, now), nil
 }
 
@@ -211,7 +211,7 @@ func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]s
 	if fleet == nil || err != nil || len(fleet.Spec.Selectors) == 0 || obj.GetNamespace() == fleet.Namespace {
 		return lockers, err
 	}
-	o.NamespaceLabels, err = r.Gates.labelsOf(ctx, obj.GetNamespace())
+	o.NamespaceLabels, err = r.Gates.labels(ctx, obj.GetNamespace())
 	return append(lockers, lock.Selecting(&fleet.Spec, o)...), err
 }
 
@@ -298,14 +298,15 @@ func (s settled) entries() []tally.Entry {
 			continue
 		}
 		held := slices.Contains(s.ruling.Observed.HeldBy, g.Name)
-		decides := g.Governs && (g.Stand == verdict.Undecided || g.Behind)
+		counts := g.Governs || g.Audits
+		decides := counts && (g.Stand == verdict.Undecided || g.Behind)
 		e := tally.Entry{
-			Gate: tallied(g.Object), Failure: s.failure, Uncounted: !g.Governs, Pending: s.wrote || decides || s.waits && held && !s.inLine,
+			Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: s.wrote || decides || s.waits && held && !s.inLine,
 		}
-		if g.Governs {
+		if counts {
 			e.Outcome = s.outcome(g, held)
 		}
-		if g.Governs || e.Pending || e.Failure != nil {
+		if counts || e.Pending || e.Failure != nil {
 			entries = append(entries, e)
 		}
 	}

@@ -128,7 +128,8 @@ const (
 	// ResumedReason means that somebody resumed the target and the Gate respects
 	// that, or that somebody suspended it afterwards.
 	ResumedReason = "Resumed"
-	// WouldHoldReason means that a Gate with mode Audit would hold the target.
+	// WouldHoldReason means that a Gate with mode Audit would hold the target. Also the
+	// reason of an event on a Gate with many of them.
 	WouldHoldReason = "WouldHold"
 	// HeldAgainReason means that somebody resumed the target while it was held.
 	HeldAgainReason = "HeldAgain"

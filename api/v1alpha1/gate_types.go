@@ -222,10 +222,10 @@ type TargetReference struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// NamespaceSelector selects the namespaces of the targets by their labels, such
-	// as matchLabels: {team: shop}. One that is empty selects all. It must not
-	// select the namespace of the controller. Not together with namespace. Needs
-	// --allow-cross-namespace-refs. At most 32 labels and 32 expressions.
+	// NamespaceSelector selects the namespaces of the targets by their labels,
+	// such as matchLabels: {team: shop}. One that is empty selects all. It must
+	// not select the namespace of the controller. Not together with namespace.
+	// Needs --allow-cross-namespace-refs. At most 32 labels and 32 expressions.
 	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || size(self.matchLabels) <= 32) && (!has(self.matchExpressions) || size(self.matchExpressions) <= 32)",message="a selector has at most 32 labels and 32 expressions"
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
@@ -236,9 +236,9 @@ type TargetReference struct {
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// MatchExpressions are further conditions on the labels of the targets, all of
-	// which must be true, such as {key: tier, operator: NotIn, values: [test]}.
-	// Only for name *. At most 32.
+	// MatchExpressions are further conditions on the labels of the targets, such
+	// as {key: tier, operator: NotIn, values: [test]}. All must be true. Only for
+	// name *. At most 32.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
@@ -438,6 +438,7 @@ type GateStatus struct {
 // +kubebuilder:printcolumn:name="Held",type="integer",JSONPath=".status.targets.held"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Mode",type="string",priority=1,JSONPath=".spec.mode"
 // +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
 type Gate struct {
@@ -464,6 +465,9 @@ func (in *Gate) GetConditions() []metav1.Condition { return in.Status.Conditions
 
 // SetConditions replaces the conditions of the Gate.
 func (in *Gate) SetConditions(conditions []metav1.Condition) { in.Status.Conditions = conditions }
+
+// Audits returns whether the mode of the Gate is Audit.
+func (in *Gate) Audits() bool { return in.Spec.Mode == ModeAudit }
 
 // GetInterval returns spec.interval, or its default if there is none.
 func (in *Gate) GetInterval() time.Duration {

@@ -43,10 +43,15 @@ func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException,
 	for p, names := range shared {
 		if a, b := of(p.a), of(p.b); len(a) > 0 && len(b) > 0 && !overlap(a, b) {
 			slices.Sort(names)
-			findings = append(findings, Finding{
+			found := Finding{
 				Error, gateName(p.a), fmt.Sprintf("it and %s govern %s, and are never open at the same time in the next 30 days: that never moves", gateName(p.b), some(names)),
 				"change the schedule of one of them, or take the object out of one",
-			})
+			}
+			if p.a.Audits() || p.b.Audits() {
+				found.Severity = Warning
+				found.Message += " once none of them has mode Audit"
+			}
+			findings = append(findings, found)
 		}
 	}
 	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Object+a.Message, b.Object+b.Message) })

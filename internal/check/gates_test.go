@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,8 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 	apps, web := kustomization(t, "apps", "}"), kustomization(t, "web", ", annotations: {gating.toolkit.fluxcd.io/gates: nights}}")
 	mornings, nights := daily(gate("mornings", "apps"), "06:00", "09:00"), daily(gate("nights", "apps"), "22:00", "05:00")
 	early, byHand := daily(gate("early", "apps"), "04:00", "05:00"), gate("by-hand", "apps")
+	trial := daily(gate("mornings", "apps"), "06:00", "09:00")
+	trial.Spec.Mode = v1alpha1.ModeAudit
 	frozen := daily(gate("frozen", "apps"), "06:00", "09:00")
 	from, until := metav1.NewTime(noon.AddDate(0, 0, -1)), metav1.NewTime(noon.AddDate(0, 0, 40))
 	frozen.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
@@ -120,7 +123,9 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		objects    []*unstructured.Unstructured
 		want       []string
 	}{
-		"never open together":                       {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps, and are never open at the same time"}},
+		"never open together": {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps, and are never open at the same time"}},
+		"one has mode Audit": {[]v1alpha1.Gate{nights, trial}, nil, []*unstructured.Unstructured{apps}, []string{strings.Replace(both, "error", "warning", 1) +
+			"apps, and are never open at the same time in the next 30 days: that never moves once none of them has mode Audit"}},
 		"open together for an hour":                 {[]v1alpha1.Gate{nights, early}, nil, []*unstructured.Unstructured{apps}, nil},
 		"together by an exception":                  {[]v1alpha1.Gate{nights, mornings}, []*v1alpha1.GateException{extends}, []*unstructured.Unstructured{apps}, nil},
 		"one opens by hand":                         {[]v1alpha1.Gate{nights, byHand}, nil, []*unstructured.Unstructured{apps}, nil},
@@ -157,4 +162,23 @@ func TestClocksThatAreApartAreFound(t *testing.T) {
 		})
 	}
 	finds(t, check.Clocks(check.Asked{Before: noon, After: noon}, nil), "warning clocks: the API server does not say what time it is")
+}
+
+func TestAGateWithModeAuditIsNotedWithWhatItWouldHold(t *testing.T) {
+	enforcing, untold := gate("enforcing", "apps"), gate("untold", "apps")
+	closed, opened := gate("closed", "apps"), gate("opened", "apps")
+	opened.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionTrue}}
+	for _, g := range []*v1alpha1.Gate{&closed, &opened, &untold} {
+		g.Spec.Mode = v1alpha1.ModeAudit
+	}
+	closed.Status.Targets = &v1alpha1.TargetCounts{Total: 14, WouldHold: 12}
+	opened.Status.Targets = &v1alpha1.TargetCounts{Total: 14}
+	found := check.Audits([]v1alpha1.Gate{enforcing, closed, opened, untold})
+	finds(t, found,
+		"note Gate flux-system/closed: it has mode Audit and holds nothing; it would hold 12 of its 14 targets",
+		"note Gate flux-system/opened: it has mode Audit and holds nothing; it is open, so it would hold none of its 14 targets",
+		"note Gate flux-system/untold: it has mode Audit and holds nothing")
+	if want := `to enforce: kubectl -n flux-system patch gate/closed --type=merge -p '{"spec":{"mode":"Enforce"}}'`; found[0].Action != want {
+		t.Errorf("got %s", found[0].Action)
+	}
 }

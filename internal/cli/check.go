@@ -70,12 +70,13 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	}
 	if admission, ok := r.admission(ctx); ok {
 		found = append(found, check.Policies(admission, r.deployed, gates)...)
-		found = append(found, check.Lock(admission, r.installed["GateLock.gating.toolkit.fluxcd.io"] != nil)...)
+		found = append(found, check.Lock(admission, r.installed["GateLock.gating.toolkit.fluxcd.io"] != nil, r.deployed)...)
 	}
 	found = append(found, check.Kinds(r.kinds())...)
 	found = append(found, check.Clocks(asked, gates)...)
 	found = append(found, check.Gates(gates)...)
 	found = append(found, check.Targets(gates)...)
+	found = append(found, check.Audits(gates)...)
 	if len(gates) > 0 {
 		installs := check.ControllerAppliers(r.deployed)
 		objects, scope := r.objects(ctx), r.reach(ctx)

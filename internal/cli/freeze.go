@@ -28,7 +28,7 @@ func (s *session) freezeCommand() *cobra.Command {
 		Long: `Close many Gates in an emergency, and say what goes on all the same.
 
 Without names and --selector these are all Gates of the namespace, with -A those of all namespaces. At the end it lists what goes on all
-the same: objects that no Gate governs, and those of other Gates. The exit code is 3 if a Gate does not stay closed for so long,
+the same: objects that no Gate governs, and those of other Gates or of Gates with mode Audit. The exit code is 3 if a Gate does not stay closed for so long,
 because of its spec.window. thaw takes a freeze back.`,
 		Example: `  # Everything, until tomorrow morning
   kubectl gate freeze -A --until "tomorrow 08:00" --reason "incident 77"`,
@@ -150,7 +150,9 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 		return err
 	}
 	reach := c.reach(ctx)
-	var free, others []string
+	all, audits := apart(all)
+	closed, _ = apart(closed)
+	var free, others, audited []string
 	for _, kind := range kinds {
 		if err := o.each(ctx, kind, namespace, "", func(obj *unstructured.Unstructured) {
 			by := func(gates []*v1alpha1.Gate) bool {
@@ -161,6 +163,8 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 			case by(closed) || explain.IsHeld(obj):
 			case by(all):
 				others = append(others, name)
+			case by(audits):
+				audited = append(audited, name)
 			default:
 				free = append(free, name)
 			}
@@ -170,12 +174,25 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	}
 	s.goOn("These go on, no gate governs them:", free)
 	s.goOn("These go on, other gates govern them:", others)
+	s.goOn("These go on, the gates that govern them have mode Audit:", audited)
 	if refusal := o.refusal(); refusal != "" {
 		s.warn("not checked, these may go on: %s", refusal)
-	} else if len(free)+len(others) == 0 {
+	} else if len(free)+len(others)+len(audited) == 0 {
 		s.say("Every object that a gate can hold is held by these gates, or on its way.")
 	}
 	return nil
+}
+
+// apart returns the Gates that hold something while they are closed, and those with mode Audit.
+func apart(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
+	for _, g := range gates {
+		if g.Audits() {
+			audits = append(audits, g)
+		} else {
+			enforcing = append(enforcing, g)
+		}
+	}
+	return enforcing, audits
 }
 
 // goOn names objects.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
@@ -240,6 +241,9 @@ func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
 	}
 	r = r.of(g)
 	s.say("%s: %s", nameOfGate(g), r)
+	if g.Audits() && r.action == v1alpha1.RequestClose && !r.takesBack {
+		s.warn("%s: it has mode Audit, so nothing is held; to enforce: %s", nameOfGate(g), check.ToEnforce(g))
+	}
 	if limit := r.limited(g); limit != "" {
 		s.warn("%s: %s", nameOfGate(g), s.called(limit))
 	}

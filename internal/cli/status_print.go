@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
@@ -71,6 +72,9 @@ func (sc *screen) head() {
 	}
 	if ready := meta.FindStatusCondition(g.Status.Conditions, "Ready"); ready != nil && ready.Status != "True" {
 		sc.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
+	}
+	if g.Audits() {
+		sc.say("It has mode Audit: it holds nothing. To enforce: %s", check.ToEnforce(g))
 	}
 	if g.Spec.Suspend {
 		sc.say("It has spec.suspend: nobody looks at it, and what it holds stays held.")

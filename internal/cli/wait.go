@@ -95,7 +95,11 @@ func (s *session) settled(results []result) error {
 			continue
 		}
 		counts := r.gate.Status.Targets
-		s.say("%s: done, %d of %d targets held, %d suspended by others, %d failed", nameOfGate(r.gate), counts.Held, counts.Total, counts.Foreign, counts.Failed)
+		held := fmt.Sprintf("%d of %d targets held", counts.Held, counts.Total)
+		if r.gate.Audits() {
+			held += fmt.Sprintf(", %d would be (mode Audit)", counts.WouldHold)
+		}
+		s.say("%s: done, %s, %d suspended by others, %d failed", nameOfGate(r.gate), held, counts.Foreign, counts.Failed)
 		for _, f := range r.gate.Status.Failures {
 			s.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
 		}

@@ -131,7 +131,9 @@ func Explain(obj *unstructured.Unstructured, k Known) Explanation {
 	}
 	for _, g := range gates {
 		holds := slices.ContainsFunc(r.Verdict.Holders, func(h verdict.Gate) bool { return h.Name == g.Name })
-		e.Gates = append(e.Gates, k.gate(g, t, holds && e.State != Foreign && e.State != Resumed))
+		is := k.gate(g, t, holds && e.State != Foreign && e.State != Resumed)
+		is.WouldHold = g.Audits && g.Would == verdict.Closed && wouldHold(r.Would(g, gates))
+		e.Gates = append(e.Gates, is)
 	}
 	k.summarize(&e, r)
 	k.remedy(&e, r)
@@ -221,6 +223,11 @@ func stateOf(r verdict.Ruling) State {
 	case verdict.Free, verdict.Held, verdict.Foreign:
 	}
 	return Free
+}
+
+// wouldHold returns whether an object would be held. A Machine would not be refreshed while a Gate is closed.
+func wouldHold(r verdict.Ruling) bool {
+	return r.Step.Hold || r.Object.GroupVersionKind().GroupKind() == target.Machine
 }
 
 // machineState returns what a Machine is: its certificates are not refreshed while a Gate is closed.

@@ -34,6 +34,9 @@ type Gate struct {
 	// Gate is the name, as namespace/name.
 	Gate  string    `json:"gate"`
 	State GateState `json:"state"`
+	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold says that it would hold the object.
+	Mode      v1alpha1.Mode `json:"mode,omitempty"`
+	WouldHold bool          `json:"wouldHold,omitempty"`
 	// Suspended says that nobody reconciles the Gate, because of its spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
 	// Rules are by what the Gate governs the object: entries of spec.targets, or the annotation of the object. Empty if the Gate only
@@ -72,6 +75,9 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	}
 	status := &g.Object.Status
 	is.Suspended = g.Object.Spec.Suspend
+	if g.Audits {
+		is.Mode = v1alpha1.ModeAudit
+	}
 	opened := meta.FindStatusCondition(status.Conditions, v1alpha1.OpenedCondition)
 	if opened == nil {
 		return is

@@ -41,7 +41,7 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 	switch g.Spec.Mode {
 	case "", v1alpha1.ModeEnforce, v1alpha1.ModeAudit:
 	default:
-		errs = append(errs, field.NotSupported(field.NewPath("spec", "mode"), g.Spec.Mode, []v1alpha1.Mode{v1alpha1.ModeAudit, v1alpha1.ModeEnforce}))
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "mode"), g.Spec.Mode, []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}))
 	}
 	if most := g.Spec.MaxTargets; most != nil && *most < 1 {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "maxTargets"), *most, "must be at least 1"))

@@ -109,6 +109,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"33 labels": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{MatchLabels: manyLabels(33)}})),
 			"spec.targets[0].namespaceSelector", "32"},
 		"an unknown resume policy": {closed(func(s *v1alpha1.GateSpec) { s.ResumePolicy = "Ignore" }), "spec.resumePolicy", "Unsupported"},
+		"an unknown mode":          {closed(func(s *v1alpha1.GateSpec) { s.Mode = "audit" }), "spec.mode", "Unsupported"},
 		"a target without a kind":  {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Name: "apps"}} }), "spec.targets[0].kind", "Required"},
 		"a target without a name":  {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization"}} }), "spec.targets[0].name", "Required"},
 		"labels of a target that is named": {closed(func(s *v1alpha1.GateSpec) {

@@ -25,7 +25,7 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 		return Governing(name, g, now), true
 	case !slices.Contains(HeldBy(obj), name):
 		return Gate{}, false
-	case s.Governs(g, obj):
+	case s.Governs(g, obj) && !g.Audits():
 		return OutOfReach(name, g, now), true
 	}
 	return Leaving(name, g, now), true

@@ -44,8 +44,12 @@ type Gate struct {
 	// Name as namespace/name.
 	Name  string
 	Stand Stand
-	// Governs says that the Gate governs the target.
+	// Governs says that the Gate governs the target and has a say.
 	Governs bool
+	// Audits says that the Gate governs the target with mode Audit. It has no say: it lets
+	// go what it holds. Would is what it would say if its mode were Enforce.
+	Audits bool
+	Would  Stand
 	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
 	// Behind says that the Gate has decided since it was as it is here.
@@ -54,6 +58,9 @@ type Gate struct {
 
 // Governing returns what a Gate says about a target that it governs, at an instant.
 func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
+	if g.Audits() {
+		return auditing(name, g, now)
+	}
 	return Gate{Name: name, Stand: standOf(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
@@ -70,6 +77,21 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 		stand = Open
 	}
 	return Gate{Name: name, Stand: stand, Object: g}
+}
+
+// auditing returns what a Gate with mode Audit says about a target that it governs. The
+// target is let go, unless nobody has decided on the spec yet or the spec is invalid: then
+// it stays as it is, also for a Gate that has nothing there.
+func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
+	is := Leaving(name, g, now)
+	is.Audits, is.Would = g.DeletionTimestamp.IsZero(), standOf(g, now)
+	if is.Stand == Closed {
+		is.Stand = Suspended
+	}
+	if is.Would == Closed && !is.isPersisted() {
+		is.Would = Undecided // nothing has to happen at that instant, and the status is about to say why
+	}
+	return is
 }
 
 // OutOfReach returns what a Gate says about a target that has its name, if the Gate names
