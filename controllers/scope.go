@@ -56,11 +56,11 @@ func (s scopes) scope(ctx context.Context) (verdict.Scope, func() error) {
 	}}, func() error { return failed }
 }
 
-// labels returns the labels of a namespace, none if it does not exist.
+// labels returns the labels of a namespace, none if it does not exist. They must not be changed: those of a cache are not copied.
 func (s scopes) labels(ctx context.Context, name string) (map[string]string, error) {
 	for _, reader := range s.readers {
 		namespace := newNamespace()
-		err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+		err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy)
 		if err == nil {
 			return namespace.Labels, nil
 		}
