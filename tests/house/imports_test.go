@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"controllers": {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict", "internal/tally", "internal/queue", "internal/lock",
 		"internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":              {"api/v1alpha1", "internal/gate", "internal/expression"},
-	"internal/app":           {"controllers", "receivers", "api/v1alpha1", "internal/tz", "internal/version"},
+	"internal/app":           {"controllers", "receivers", "api/v1alpha1", "internal/target", "internal/tz", "internal/version"},
 	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/schedule", "internal/tz"},
 	"internal/preview/files": {"internal/preview"},
 	"internal/check":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/verdict"},
