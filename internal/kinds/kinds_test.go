@@ -118,7 +118,7 @@ func TestTheLockIsMadeForEachField(t *testing.T) {
 	}
 }
 
-// Whatever config/lock has comes along: each document of it is there for each field.
+// Each document that config/lock has comes along, for each field.
 func TestNothingOfTheLockIsLeftOut(t *testing.T) {
 	text, err := kinds.Lock(resources(t, "batch/CronJob"))
 	got, want := manifests(t, text, err), 0
