@@ -196,20 +196,25 @@ func (d *definitions) kindOf(ctx context.Context, definition string) (schema.Gro
 	if kind, ok := kindOfCRD(definition); ok {
 		return kind, true, nil
 	}
-	for _, added := range addedOf(definition) {
+	candidates := addedOf(definition)
+	for _, added := range candidates { // the definition may be gone
 		if name, ok := d.named(added.GroupKind); ok && name == definition {
 			return added.GroupKind, true, nil
 		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := d.reader.Get(ctx, client.ObjectKey{Name: definition}, crd); err != nil {
-			return schema.GroupKind{}, false, client.IgnoreNotFound(err)
-		}
-		if crd.Spec.Group == added.Group && crd.Spec.Names.Kind == added.Kind {
-			d.name(added.GroupKind, definition)
-			return added.GroupKind, true, nil
-		}
 	}
-	return schema.GroupKind{}, false, nil
+	if len(candidates) == 0 {
+		return schema.GroupKind{}, false, nil
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := d.reader.Get(ctx, client.ObjectKey{Name: definition}, crd); err != nil {
+		return schema.GroupKind{}, false, client.IgnoreNotFound(err)
+	}
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	if _, ok := target.Added(kind); !ok {
+		return schema.GroupKind{}, false, nil
+	}
+	d.name(kind, definition)
+	return kind, true, nil
 }
 
 // name notes the name of the definition of a kind.

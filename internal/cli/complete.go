@@ -32,6 +32,7 @@ func (s *session) complete(root *cobra.Command) {
 		"color":           oneOf("always", "auto", "never"),
 		"dry-run":         oneOf("none", "server"),
 		"type":            oneOf(exceptionTypes...),
+		"with":            oneOf(rolePart, lockPart, policiesPart),
 		"state":           oneOf(string(v1alpha1.StateOpened), string(v1alpha1.StateClosed)),
 		"status-selector": oneOf("ready=true", "ready=false", "ready=unknown", "opened=true", "opened=false"),
 		"timezone":        oneOf(tz.Names()...),

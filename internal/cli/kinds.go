@@ -65,7 +65,7 @@ func (s *session) kindsCommand() *cobra.Command {
 		Long: `Print what the cluster needs for more kinds that Gates hold, those of the flag --suspend-kinds of the controller.
 
 It prints the role of the controller, and the policies of the lock and those of config/policies if the cluster has them. All of it takes
-the place of what was printed before, so name all kinds each time. Nothing is changed: apply what you have read.
+the place of what it has printed before, so name all kinds each time. It changes nothing: apply what you have read.
 
 The cluster says whether the field is there, and what its resources are called. With --offline nobody asks it, and names are guessed.`,
 		Example: `  # CronJobs, and the Rollouts of Argo
@@ -154,7 +154,7 @@ func (c *cluster) resource(ctx context.Context, mapper meta.RESTMapper, k target
 	path := "/openapi/v3/apis/" + mapping.GroupVersionKind.GroupVersion().String()
 	document, err := asks.RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {
-		return r, discovering("get", path).explain(err)
+		return r, discovering(path).explain(err)
 	}
 	found, err := target.FindSchema(document, mapping.GroupVersionKind)
 	if err != nil {

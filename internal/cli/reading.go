@@ -63,11 +63,11 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 		return asked, noCluster(err)
 	}
 	if _, err := r.discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-		return asked, discovering("get", "/version").explain(err)
+		return asked, discovering("/version").explain(err)
 	}
 	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it takes none
 	if err != nil && len(lists) == 0 {
-		return asked, discovering("get", "/apis").explain(err)
+		return asked, discovering("/apis").explain(err)
 	}
 	r.installed, r.resources = map[string]*schema.GroupVersionKind{}, map[string]string{}
 	for _, list := range lists {
@@ -86,8 +86,8 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 	return asked, nil
 }
 
-func discovering(verb, resource string) asked {
-	return asked{verb: verb, resource: resource, name: resource, role: "system:discovery"}
+func discovering(resource string) asked {
+	return asked{verb: "get", resource: resource, name: resource, role: "system:discovery"}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -101,7 +101,7 @@ func (r *reading) document(ctx context.Context) ([]byte, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return raw, discovering("get", "/openapi/v3").explain(err)
+	return raw, discovering("/openapi/v3").explain(err)
 }
 
 // may notes what could not be read, and returns whether it was.

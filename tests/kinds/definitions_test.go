@@ -201,6 +201,9 @@ subjects: [{kind: ServiceAccount, name: gating-controller, namespace: gating-sys
 	if !harness.Suspended(obj) {
 		t.Error("another field was changed")
 	}
+	_, err := w.Kubectl(w.Context(), "delete", "crd", "gizmodos.example.org")
+	w.Must(err)
+	w.fails(g, v1alpha1.CRDNotFoundReason, "kind Gizmo.example.org is not installed")
 }
 
 // canaryModule is where the definition of Canaries is, and what it must be.
