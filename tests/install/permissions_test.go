@@ -85,6 +85,7 @@ func TestThePageOnSecurityListsWhatTheControllerMayDo(t *testing.T) {
 		if !addOns[name] {
 			kubectl("delete", "-k", config(name))
 		}
+		kubectl(kinds...)
 	}
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
 	if err != nil {
