@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,6 +67,10 @@ func (w *world) gateOn(kind string) *v1alpha1.Gate {
 func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 	t.Parallel()
 	const another = ": name the one that stops it, as in --suspend-kinds="
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "kinds.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for kind, tc := range map[string]struct{ plural, scope, spec, message string }{
 		"Bare":   {"bares", namespaced, "{type: object, properties: {size: {type: integer}}}", "kind Bare of example.org has no boolean field spec.suspend" + another + "example.org/Bare=spec.paused"},
 		"Text":   {"texts", namespaced, "{type: object, properties: {suspend: {type: string}}}", "spec.suspend of kind Text of example.org has the type string and is no boolean field" + another + "example.org/Text=spec.paused"},
@@ -75,6 +80,9 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			if !strings.Contains(string(page), strings.ReplaceAll(tc.message, kind, "Widget")) {
+				t.Errorf("docs/kinds.md does not have the message %q", tc.message)
+			}
 			w.define(kind, tc.plural, tc.scope, tc.spec, conditions)
 			obj := w.object("example.org/v1", kind, "one", "size: 3")
 			if tc.scope != namespaced {

@@ -157,7 +157,7 @@ func (r *reader) takesOut(backup *unstructured.Unstructured) {
 	check := func(want bool) {
 		r.Helper()
 		out, errOut, _ := plugin(r.Context(), r.Kubeconfig, "check")
-		if strings.Contains(out, leftover) != want {
+		if strings.Contains(out, leftover) != want || strings.Contains(out, "no policy of the lock is for it") || strings.Contains(out, "the policy on targets does not know it") {
 			r.Errorf("check says\n%s%s", out, errOut)
 		}
 	}
