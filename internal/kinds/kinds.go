@@ -85,6 +85,9 @@ func Lock(resources []Resource) ([]byte, error) {
 				return nil, err
 			}
 			o["spec"] = holdBy(o["spec"], name)
+			if text := fmt.Sprint(o["spec"]); name != "suspend" && leftover.MatchString(text) {
+				return nil, fmt.Errorf("%v names suspend where nobody expects it: %s", o["metadata"], leftover.FindString(text))
+			}
 		}
 		all = append(all, objects...)
 	}
@@ -189,6 +192,9 @@ func match(o object, resources []Resource) error {
 
 // suspend finds spec.suspend in expressions: as a field, in managed fields, and in a path of a JSON patch.
 var suspend = regexp.MustCompile(`(\bspec\.\??|\bf:|/spec/)suspend\b`)
+
+// leftover finds what suspend does not.
+var leftover = regexp.MustCompile(`.{0,40}\bsuspend\b.{0,40}`)
 
 // holdBy returns a part of a policy with another field in place of spec.suspend.
 func holdBy(part any, field string) any {
