@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -154,6 +156,9 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 	m := newMemory()
 	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
 	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
+	if kinds.targets.definitions.document, err = documents(mgr); err != nil {
+		return err
+	}
 	kinds.tally = m.tally
 	for _, adapter := range target.All() { // before any controller starts
 		m.tally.Expect(readOf(adapter))
@@ -234,7 +239,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		Named("target-kind").
 		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			_, ok := kindOfCRD(obj.GetName())
-			return ok || obj.GetName() == gateLocks
+			return ok || obj.GetName() == gateLocks || len(addedOf(obj.GetName())) > 0
 		}))).
 		Complete(kinds)
 }
@@ -250,6 +255,17 @@ func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *loops
 	}
 	_, err = informer.AddEventHandler(l.events.namespaces())
 	return err
+}
+
+// documents returns what asks the API server for what it publishes in OpenAPI 3.
+func documents(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion) ([]byte, error), error) {
+	c, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, gv schema.GroupVersion) ([]byte, error) {
+		return c.RESTClient().Get().AbsPath("/openapi/v3/apis/" + gv.String()).DoRaw(ctx)
+	}, nil
 }
 
 // queueOf returns a queue that is there already.

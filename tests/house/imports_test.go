@@ -39,11 +39,13 @@ var mayImport = map[string][]string{
 	"controllers": {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict", "internal/tally", "internal/queue", "internal/lock",
 		"internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":              {"api/v1alpha1", "internal/gate", "internal/expression"},
-	"internal/app":           {"controllers", "receivers", "api/v1alpha1", "internal/tz", "internal/version"},
+	"internal/app":           {"controllers", "receivers", "api/v1alpha1", "internal/target", "internal/tz", "internal/version"},
 	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/schedule", "internal/tz"},
 	"internal/preview/files": {"internal/preview"},
+	"config":                 {},
+	"internal/kinds":         {"config", "internal/target"},
 	"internal/check":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/target", "internal/verdict"},
-	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/schedule", "internal/gate", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/version"},
+	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/kinds", "internal/schedule", "internal/gate", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/version"},
 	"cmd/kubectl-gate":       {"internal/cli"},
 	".":                      {"internal/app", "internal/version"},
 }
@@ -67,6 +69,7 @@ var mayImportOthers = map[string][]string{
 	"internal/pace":          {},
 	"internal/refresh":       {},
 	"internal/activation":    {"k8s.io/apimachinery/"},
+	"internal/kinds":         {"k8s.io/apimachinery/", "sigs.k8s.io/yaml"},
 	"internal/tz":            {},
 	"internal/version":       {},
 }
