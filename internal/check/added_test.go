@@ -71,7 +71,8 @@ func TestAKindThatThePoliciesLackIsFound(t *testing.T) {
 	}
 	finds(t, check.Added(all, installedKinds))
 	unbound := slices.DeleteFunc(slices.Clone(all), func(u unstructured.Unstructured) bool {
-		return u.GetName() == "gate-hold-kinds-suspend" && u.GetKind() != "MutatingAdmissionPolicy"
+		of, _, _ := unstructured.NestedString(u.Object, "spec", "policyName")
+		return of == "gate-hold-kinds-suspend" && u.GetKind() == "MutatingAdmissionPolicyBinding"
 	})
 	finds(t, check.Added(unbound, installedKinds), "warning kind CronJob of batch"+unlocked)
 }
