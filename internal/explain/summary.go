@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -59,6 +60,9 @@ func (e *Explanation) note(r verdict.Ruling) {
 		add("If it is resumed now, it is held: %s.", areClosed(closed))
 	}
 	for _, g := range e.Gates {
+		if g.Reason == v1alpha1.TooManyTargetsReason {
+			add("%s", g.Message)
+		}
 		if g.Hidden {
 			add("You may not see gate %s, so nobody here knows what it is.", g.Gate)
 		}
