@@ -66,6 +66,8 @@ type GateReconciler struct {
 	versions *versions
 	news     *targetNews
 	counted  *countedMachines
+	// accidents tell what nobody has meant.
+	accidents accidents
 }
 
 // gates returns the client of the Gates that are reconciled.

@@ -76,12 +76,13 @@ type memory struct {
 	watcher  *Watcher
 	news     *targetNews
 	counted  *countedMachines
+	appliers *appliers
 }
 
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{},
+		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{},
 	}
 }
 
@@ -108,6 +109,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Decider:  &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
 		Selector: selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
+		accidents: accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 	}
 	l.targets = &TargetReconciler{
 		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Wake: wake, news: m.news,

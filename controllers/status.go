@@ -62,6 +62,8 @@ type outcome struct {
 	sums tally.Sums
 	// failures are those of targets, of references and of objects that the Gate watches.
 	failures []v1alpha1.TargetFailure
+	// empty says which references match nothing, and is empty if all match something.
+	empty string
 	// err is what another try may mend, nil if nothing is.
 	err error
 }
@@ -124,6 +126,10 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 		Total: s.Total, Held: s.Held, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
 	obj.Status.Failures = newest(o.failures, before.Status, d.at)
+	found := r.accidents.look(ctx, before, obj, s, d.at)
+	if found != nil {
+		edges, o.empty = append(edges, found.again), found.message
+	}
 	summarize(obj, d, o)
 	at := r.mayWrite(obj, s, d.at)
 	if mayWait := d.err == nil && len(next.called) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
@@ -132,6 +138,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	if err := r.write(ctx, obj, writer, next); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.accidents.note(before, obj, found, d.at)
 	r.measure(ctx, obj, s)
 	if o.err == nil {
 		r.Backoff.Forget(backoffOf(obj.UID))
@@ -218,7 +225,11 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(d.State, o.sums))
 	default:
 		conditions.Delete(obj, meta.ReconcilingCondition)
-		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%d of %d targets held", o.sums.Held, o.sums.Total)
+		reason, message := meta.SucceededReason, fmt.Sprintf("%d of %d targets held", o.sums.Held, o.sums.Total)
+		if o.empty != "" {
+			reason, message = v1alpha1.NoTargetsReason, o.empty+"; "+message
+		}
+		conditions.MarkTrue(obj, meta.ReadyCondition, reason, "%s", message)
 	}
 }
 
