@@ -26,6 +26,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -267,8 +268,9 @@ func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
 	return err
 }
 
-// requestChanged lets updates pass that request something of a Gate. A close with
-// the same time, but by somebody else, is a new request.
+// requestChanged lets updates pass that request something of a Gate, and those after
+// which something else applies it. A close with the same time, but by somebody else, is
+// a new request.
 type requestChanged struct {
 	predicate.Funcs
 }
@@ -278,5 +280,6 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 	return slices.ContainsFunc([]string{
 		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
-	}, func(name string) bool { return before[name] != after[name] })
+	}, func(name string) bool { return before[name] != after[name] }) ||
+		!slices.Equal(origin.Appliers(e.ObjectOld.GetLabels()), origin.Appliers(e.ObjectNew.GetLabels()))
 }
