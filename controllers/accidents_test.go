@@ -374,3 +374,26 @@ func TestAGateThatHoldsItsOwnSourceIsCurrentForFlux(t *testing.T) {
 		t.Errorf("%+v, %+v", got, g.Status.Conditions)
 	}
 }
+
+func TestWhatIsKnownIsNotToldOnceMoreAfterARelease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomizations(3)
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all(), named("app")}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
+	})
+	w.reconcile(g)
+	w.in(emptyFor)
+	w.reconcile(g)
+	if told := w.events.take("Warning"); len(told) != 1 {
+		t.Fatalf("told %q", told)
+	}
+	w.open(g, w.clock.Now())
+	for after := emptyFor; after < 5*emptyFor; after += emptyFor {
+		w.in(after)
+		w.reconcile(g)
+	}
+	if told := w.events.take("Warning"); len(told) > 0 || !saysEmpty(g) {
+		t.Errorf("told %q, %s", told, readyOf(g))
+	}
+}
