@@ -28,6 +28,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -78,12 +79,13 @@ type memory struct {
 	watcher  *Watcher
 	news     *targetNews
 	counted  *countedMachines
+	appliers *appliers
 }
 
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{},
+		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{},
 	}
 }
 
@@ -114,6 +116,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Decider:  &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
 		Selector: selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
+		accidents: accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 	}
 	l.targets = &TargetReconciler{
 		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Wake: wake, news: m.news,
@@ -301,8 +304,9 @@ func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
 	return err
 }
 
-// requestChanged lets updates pass that request something of a Gate. A close with
-// the same time, but by somebody else, is a new request.
+// requestChanged lets updates pass that request something of a Gate, and those after
+// which something else applies it. A close with the same time, but by somebody else, is
+// a new request.
 type requestChanged struct {
 	predicate.Funcs
 }
@@ -312,5 +316,6 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 	return slices.ContainsFunc([]string{
 		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
-	}, func(name string) bool { return before[name] != after[name] })
+	}, func(name string) bool { return before[name] != after[name] }) ||
+		!slices.Equal(origin.Appliers(e.ObjectOld.GetLabels()), origin.Appliers(e.ObjectNew.GetLabels()))
 }

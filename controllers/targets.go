@@ -29,6 +29,9 @@ type TargetReader interface {
 	// or errNotRead.
 	Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error)
 
+	// Any returns whether Select finds anything.
+	Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error)
+
 	// Get returns an object, nil if the cache has none, or errNotRead. It is in memory.
 	Get(ctx context.Context, key target.Key) (*target.Object, error)
 
@@ -217,6 +220,18 @@ func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namesp
 		return nil, err
 	}
 	return []*target.Object{obj}, nil
+}
+
+// Any implements TargetReader. It looks no further than to the first object.
+func (c *TargetCache) Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error) {
+	kind, ok := c.kind(adapter.GroupKind())
+	selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
+	if ref.Name != v1alpha1.AnyName || !ok || !kind.isSynced() || err != nil {
+		found, err := c.Select(ctx, adapter, namespace, ref)
+		return len(found) > 0, err
+	}
+	found, err := c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(1))
+	return len(found) > 0, err
 }
 
 // Get implements TargetReader.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -279,14 +280,14 @@ func (r *reading) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objec
 }
 
 // known returns objects by their names, those that apply Gates or the controller with their specs.
-func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []check.Reference) check.Known {
-	known := check.Known{}
+func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []origin.Reference) origin.Known {
+	known := origin.Known{}
 	for _, obj := range objects {
-		known[check.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
+		known[origin.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
 	}
 	appliers := slices.Clone(installs)
 	for i := range gates {
-		appliers = append(appliers, check.Appliers(gates[i].Labels)...)
+		appliers = append(appliers, origin.Appliers(gates[i].Labels)...)
 	}
 	for i, a := range appliers {
 		adapter, err := target.For("", a.Kind)
