@@ -32,9 +32,6 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 	if d := g.Spec.Interval.Duration; d != 0 && d < minInterval {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "interval"), d.String(), "must be at least 1s"))
 	}
-	if most := g.Spec.MaxTargets; most != nil && *most < 1 {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "maxTargets"), *most, "must be at least 1"))
-	}
 	switch g.Spec.ResumePolicy {
 	case "", v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect:
 	default:
