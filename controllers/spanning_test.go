@@ -304,7 +304,7 @@ func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 		w.reconcile(g)
 		expectNone(t, failuresOf(g))
 	})
-	t.Run("who names it means it", func(t *testing.T) {
+	t.Run("who names it means it", func(*testing.T) {
 		ref := named("gating-controller")
 		ref.Namespace = w.Own
 		g := w.ClosedGate("naming", ref)
