@@ -159,7 +159,7 @@ func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now
 		share, stays := shareOf(g, refs, now)
 		_, was := obj.Spec.Gates[name]
 		switch {
-		case !has || !g.DeletionTimestamp.IsZero():
+		case !has && !stays || !g.DeletionTimestamp.IsZero():
 			if was && (read || !g.DeletionTimestamp.IsZero()) {
 				shares[name] = nil
 				gates = append(gates, g)

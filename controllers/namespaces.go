@@ -42,7 +42,7 @@ func (e *Events) namespace(before, after *metav1.PartialObjectMetadata) {
 		for i := range g.Spec.Targets {
 			ref := &g.Spec.Targets[i]
 			adapter, err := target.For(ref.APIVersion, ref.Kind)
-			if err != nil || !ref.SpansNamespaces() || e.spans(ref, before) == e.spans(ref, after) {
+			if err != nil || !ref.SpansNamespaces() || e.Selector.includes(ref, before) == e.Selector.includes(ref, after) {
 				continue
 			}
 			if adapter.GroupKind() == target.Machine {
@@ -60,11 +60,11 @@ func (e *Events) namespace(before, after *metav1.PartialObjectMetadata) {
 	}
 }
 
-// spans returns whether a reference is about a namespace. It is nil before it was there.
-func (e *Events) spans(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
+// includes returns whether a reference is about a namespace. It is nil before it was there.
+func (r Reach) includes(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
 	if namespace == nil {
 		return false
 	}
-	scope := verdict.Scope{Own: e.Selector.Own, Labels: func(string) map[string]string { return namespace.Labels }}
+	scope := verdict.Scope{Own: r.Own, Labels: func(string) map[string]string { return namespace.Labels }}
 	return scope.Spans(ref, namespace.Name)
 }

@@ -146,8 +146,10 @@ func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []fault {
 			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.UnsupportedKindReason, err.Error()))
 			continue
 		}
-		err = s.Targets.Readable(ctx, adapter)
-		switch {
+		var unsupported UnsupportedError
+		switch err = s.Targets.Readable(ctx, adapter); {
+		case errors.As(err, &unsupported):
+			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.UnsupportedKindReason, err.Error()))
 		case errors.Is(err, ErrNotInstalled):
 			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.CRDNotFoundReason, err.Error()))
 		case err != nil:

@@ -50,8 +50,8 @@ func (w *world) member(namespace, name string) *target.Object {
 	return obj
 }
 
-// relabel gives a namespace labels besides those that tell the world, and has the event handled.
-func (w *world) relabel(name string, labels map[string]string) {
+// relabelNamespace gives a namespace labels besides those that tell the world, and has the event handled.
+func (w *world) relabelNamespace(name string, labels map[string]string) {
 	w.Helper()
 	before := newNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, before))
@@ -66,7 +66,7 @@ func (w *world) relabel(name string, labels map[string]string) {
 func (w *world) bear(labels map[string]string) string {
 	w.Helper()
 	name := w.NewNamespace()
-	w.relabel(name, labels)
+	w.relabelNamespace(name, labels)
 	_ = w.woken.take()
 	born := newNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, born))
@@ -108,8 +108,8 @@ func TestOneGateForAllNamespaces(t *testing.T) {
 func TestAGateForSomeNamespaces(t *testing.T) {
 	w := reaching(t)
 	shop, bank := w.NewNamespace(), w.NewNamespace()
-	w.relabel(shop, map[string]string{"team": "shop"})
-	w.relabel(bank, map[string]string{"team": "bank"})
+	w.relabelNamespace(shop, map[string]string{"team": "shop"})
+	w.relabelNamespace(bank, map[string]string{"team": "bank"})
 	in := map[string]*target.Object{shop: w.member(shop, "apps"), bank: w.member(bank, "apps")}
 	another := w.member(shop, "infrastructure")
 	ref := w.inLabelled("team", "shop")
@@ -149,23 +149,23 @@ func TestObjectsByExpressions(t *testing.T) {
 func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
 	w := reaching(t)
 	a, b := w.NewNamespace(), w.NewNamespace()
-	w.relabel(a, map[string]string{"team": "shop"})
-	w.relabel(b, nil)
+	w.relabelNamespace(a, map[string]string{"team": "shop"})
+	w.relabelNamespace(b, nil)
 	inA, inB := w.member(a, "apps"), w.member(b, "apps")
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
 	w.reconcile(g)
 	w.writes.take("")
 
-	w.relabel(b, map[string]string{"team": "shop"})
+	w.relabelNamespace(b, map[string]string{"team": "shop"})
 	w.settle()
 	w.expectHeld(inB, g)
 	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
 
-	w.relabel(b, map[string]string{"team": "shop", "unrelated": "yes"})
+	w.relabelNamespace(b, map[string]string{"team": "shop", "unrelated": "yes"})
 	w.settle()
 	expectNone(t, w.writes.take(""))
 
-	w.relabel(b, map[string]string{"team": "bank"})
+	w.relabelNamespace(b, map[string]string{"team": "bank"})
 	w.settle()
 	w.expectReleased(inB, g)
 	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
@@ -194,7 +194,7 @@ func TestTheLabelsOfANewNamespaceMayComeAfterItsObjects(t *testing.T) {
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
 	w.reconcile(g)
 	w.expectUntouched(app)
-	w.relabel(born, map[string]string{"team": "shop"})
+	w.relabelNamespace(born, map[string]string{"team": "shop"})
 	w.settle()
 	w.expectHeld(app, g)
 }
@@ -283,7 +283,7 @@ func TestATargetStaysHeldWhileTheLockOfAllNamespacesLocksIt(t *testing.T) {
 
 func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
 	w := fleetLocking(t)
-	w.relabel(w.Own, map[string]string{"team": "shop"})
+	w.relabelNamespace(w.Own, map[string]string{"team": "shop"})
 	own, other := w.member(w.Own, "gating-controller"), w.member(w.NewNamespace(), "apps")
 	g := w.ClosedGate("freeze", w.everywhere())
 	w.reconcile(g)
@@ -356,7 +356,7 @@ func TestWhatIsHeldInOtherNamespacesStaysHeldWhenThatIsNoLongerAllowed(t *testin
 func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T) {
 	w := reaching(t)
 	shop := w.NewNamespace()
-	w.relabel(shop, map[string]string{"team": "shop"})
+	w.relabelNamespace(shop, map[string]string{"team": "shop"})
 	app := w.member(shop, "apps")
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
 	w.reconcile(g)
@@ -416,7 +416,7 @@ func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
 func TestMachinesInAllNamespaces(t *testing.T) {
 	w := reaching(t)
 	other := w.NewNamespace()
-	w.relabel(other, map[string]string{"team": "shop"})
+	w.relabelNamespace(other, map[string]string{"team": "shop"})
 	ref := w.inLabelled("team", "shop")
 	ref.Kind = "Machine"
 	g := w.ClosedGate("freeze", ref)
@@ -426,7 +426,7 @@ func TestMachinesInAllNamespaces(t *testing.T) {
 	machine.SetName("node-1")
 	w.on().events.machine(machine)
 	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
-	w.relabel(other, nil)
+	w.relabelNamespace(other, nil)
 	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
 	w.on().events.machine(machine)
 	expectNone(t, w.woken.take().machines)

@@ -30,13 +30,16 @@ func report(obj *v1alpha1.Gate, d gate.Decision) {
 		mark = conditions.MarkTrue
 	}
 	mark(obj, v1alpha1.OpenedCondition, d.Reason, "%s", d.Message)
-	if len(d.Errors) == 0 {
+	reason, cause := v1alpha1.TooManyTargetsReason, d.Message
+	switch {
+	case len(d.Errors) > 0:
+		reason, cause = v1alpha1.InvalidSpecReason, d.Errors.ToAggregate().Error()
+	case !d.IsRefused():
 		conditions.Delete(obj, meta.StalledCondition)
 		return
 	}
-	cause := d.Errors.ToAggregate().Error()
-	conditions.MarkStalled(obj, v1alpha1.InvalidSpecReason, "%s", cause)
-	conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
+	conditions.MarkStalled(obj, reason, "%s", cause)
+	conditions.MarkFalse(obj, meta.ReadyCondition, reason, "%s", cause)
 }
 
 // stateChanged returns whether the Gate is in another state than before, or in
@@ -73,6 +76,8 @@ type outcome struct {
 	sums tally.Sums
 	// failures are those of targets, of references and of objects that the Gate watches.
 	failures []v1alpha1.TargetFailure
+	// empty says which references match nothing, and is empty if all match something.
+	empty string
 	// err is what another try may mend, nil if nothing is.
 	err error
 }
@@ -135,6 +140,10 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
 	obj.Status.Failures = newest(o.failures, before.Status, d.at)
+	found := r.accidents.look(ctx, before, obj, s, d.at)
+	if found != nil {
+		edges, o.empty = append(edges, found.again), found.message
+	}
 	summarize(obj, d, o)
 	at := r.mayWrite(obj, s, d.at)
 	if mayWait := d.err == nil && len(next.called) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
@@ -143,6 +152,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	if err := r.write(ctx, obj, writer, next); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.accidents.note(before, obj, found, d.at)
 	r.measure(ctx, obj, s)
 	if o.err == nil {
 		r.Backoff.Forget(backoffOf(obj.UID))
@@ -232,7 +242,11 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", auditing(o.sums))
 	default:
 		conditions.Delete(obj, meta.ReconcilingCondition)
-		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%d of %d targets held", o.sums.Held, o.sums.Total)
+		reason, message := meta.SucceededReason, fmt.Sprintf("%d of %d targets held", o.sums.Held, o.sums.Total)
+		if o.empty != "" {
+			reason, message = v1alpha1.NoTargetsReason, o.empty+"; "+message
+		}
+		conditions.MarkTrue(obj, meta.ReadyCondition, reason, "%s", message)
 	}
 }
 

@@ -264,6 +264,9 @@ func (r *TargetReconciler) tell(ctx context.Context, s settled) (settled, error)
 		s.again(a.decision.Recheck)
 		s.failure, mended = a.failure(), a.err
 	}
+	if r.Targets.Definition(target.KeyOf(obj).GroupKind).Untold {
+		return s, mended // its events tell all the same
+	}
 	list := s.ruling.Conditions(activated)
 	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(s.ruling.Now))
 	switch {

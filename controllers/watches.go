@@ -215,7 +215,21 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 	if !slices.Equal(namesIn(before), namesIn(after)) {
 		e.Wake.Locks(obj.GetNamespace())
 	}
+	if before != nil && after != nil && !apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) {
+		e.relabeled(after)
+	}
 	e.watching(obj)
+}
+
+// relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
+func (e *Events) relabeled(obj *unstructured.Unstructured) {
+	for _, key := range keysIn(obj) {
+		for _, g := range e.indexed(targetField, key) {
+			if saysEmpty(g) {
+				e.Wake.Gate(client.ObjectKeyFromObject(g))
+			}
+		}
+	}
 }
 
 func namesIn(obj *unstructured.Unstructured) []string {

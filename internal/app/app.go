@@ -35,6 +35,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
@@ -53,6 +54,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.FeatureGates.WithLogger(log).SupportedFeatures(map[string]bool{}); err != nil {
 		return fmt.Errorf("unable to load feature gates: %w", err)
 	}
+	kinds, err := target.ParseKinds(o.SuspendKinds)
+	if err != nil {
+		return fmt.Errorf("--suspend-kinds: %w", err)
+	}
+	target.SetKinds(kinds...) // before anybody asks what kinds there are
 	if err := o.IntervalJitter.SetGlobalJitter(nil); err != nil {
 		return fmt.Errorf("unable to set global jitter: %w", err)
 	}

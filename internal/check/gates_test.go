@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -49,13 +50,13 @@ func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 	labels := map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 	source := v1alpha1.TargetReference{Kind: "GitRepository", Name: "repo", Namespace: "sources"}
-	known := check.Known{
+	known := origin.Known{
 		{Kind: "Kustomization", Namespace: "flux-system", Name: "gates"}: kustomization(t, "gates", ", labels: {tier: platform}}\nspec: {sourceRef: {kind: GitRepository, name: repo, namespace: sources}}"),
 	}
 	for name, tc := range map[string]struct {
 		labels  map[string]string
 		targets []v1alpha1.TargetReference
-		known   check.Known
+		known   origin.Known
 		want    []string
 	}{
 		"another Kustomization":          {labels, gate("", "apps").Spec.Targets, known, nil},
@@ -74,7 +75,7 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil, verdict.Scope{}), tc.want...)
 		})
 	}
-	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, check.Appliers(labels), verdict.Scope{}),
+	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, origin.Appliers(labels), verdict.Scope{}),
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }
 
@@ -83,7 +84,7 @@ func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) 
 	g.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "OCIRepository", Name: "charts", Namespace: "team"}}
 	release := object(t, "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: team, name: gates}, spec: {chartRef: {kind: OCIRepository, name: charts}}}")
-	known := check.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
+	known := origin.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
 	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil, verdict.Scope{}), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
 }
 

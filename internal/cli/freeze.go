@@ -141,7 +141,7 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	if f.all {
 		namespace = ""
 	}
-	o, err := s.objects(c)
+	o, err := s.objects(ctx, c)
 	if err != nil {
 		return err
 	}

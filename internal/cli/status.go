@@ -93,7 +93,7 @@ func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now 
 	case err != nil:
 		return nil, err
 	}
-	o, err := s.objects(c)
+	o, err := s.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (s *session) why(ctx context.Context, kind, name string, now time.Time) (*e
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.objects(c)
+	o, err := s.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func (k Known) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructur
 		for i := range g.Spec.Targets {
 			ref := &g.Spec.Targets[i]
 			if scope.Names(ref, g.Namespace, obj) {
-				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, ruleOf(ref)))
+				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, verdict.TextOf(ref)))
 			}
 		}
 	}
@@ -115,28 +115,4 @@ func (k Known) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructur
 		rules = append(rules, "annotation "+v1alpha1.GatesAnnotation)
 	}
 	return rules
-}
-
-func ruleOf(ref *v1alpha1.TargetReference) string {
-	text := ref.Kind + " " + ref.Name
-	switch {
-	case ref.Namespace == v1alpha1.AnyName:
-		text += " in all namespaces"
-	case ref.Namespace != "":
-		text += " in " + ref.Namespace
-	case ref.NamespaceSelector != nil:
-		text += " in namespaces with " + selectorOf(ref.NamespaceSelector)
-	}
-	if len(ref.MatchLabels)+len(ref.MatchExpressions) > 0 {
-		text += " with " + selectorOf(ref.Selector())
-	}
-	return text
-}
-
-// selectorOf writes a selector as kubectl reads it.
-func selectorOf(selector *metav1.LabelSelector) string {
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return "any labels"
-	}
-	return metav1.FormatLabelSelector(selector)
 }

@@ -92,6 +92,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"a negative window":                       {closed(window(-time.Hour)), "spec.window", "1s to 8784h"},
 		"a window of 367 days":                    {closed(window(367 * 24 * time.Hour)), "spec.window", "1s to 8784h"},
 		"an interval below 1s":                    {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = time.Millisecond }), "spec.interval", "at least 1s"},
+		"a limit of no targets":                   {closed(func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(0)) }), "spec.maxTargets", "at least 1"},
 		"a negative interval":                     {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = -time.Minute }), "spec.interval", "at least 1s"},
 		"an operator that nobody knows": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like", Values: []string{"web"}}}})),
 			"spec.targets[0].matchExpressions[0].operator", "not a valid selector operator"},

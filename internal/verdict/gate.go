@@ -24,7 +24,7 @@ const (
 	Open
 	// Closed holds the target.
 	Closed
-	// Suspended Gates are not reconciled, because of spec.suspend. What they hold stays held.
+	// Suspended Gates hold nothing more, because of spec.suspend or spec.maxTargets. What they hold stays held.
 	Suspended
 	// Elsewhere means that another shard has the Gate. That shard adds and removes its
 	// name.
@@ -71,6 +71,8 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	stand := standOf(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
+	case keeps(g):
+		stand = Closed // its spec is not what was meant
 	case stand == Undecided, stand == Suspended:
 	case stand == Closed && opened.Reason == v1alpha1.InvalidSpecReason:
 	default:
@@ -104,9 +106,15 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Stand: stand, Object: g}
 }
 
+// keeps returns whether a closed Gate holds what it holds and nothing more: it governs more than spec.maxTargets allows.
+func keeps(g *v1alpha1.Gate) bool {
+	return g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && g.Status.ObservedGeneration == g.Generation &&
+		gate.IsRefused(g) && meta.IsStatusConditionFalse(g.Status.Conditions, v1alpha1.OpenedCondition)
+}
+
 // standOf reads the status of a Gate. A Gate that is due to close counts as closed from
-// then on, even before its status says so. One that is due to open is not open until its
-// status says so.
+// then on, even before its status says so, unless spec.maxTargets may keep it open. One
+// that is due to open is not open until its status says so.
 func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -118,7 +126,9 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Suspended
 	case opened == nil, g.Status.ObservedGeneration != g.Generation:
 		return Undecided
-	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed:
+	case keeps(g):
+		return Suspended
+	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed && g.Spec.MaxTargets == nil:
 		return Closed
 	case due, gate.CloseRequested(g):
 		return Undecided

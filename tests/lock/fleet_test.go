@@ -110,7 +110,7 @@ func TestALockOfAllNamespacesIsNotPassed(t *testing.T) {
 		t.Error("Flux would see a drift")
 	}
 
-	t.Run("nor if the object names a gate that is open", func(t *testing.T) {
+	t.Run("nor if the object names a gate that is open", func(*testing.T) {
 		app := w.in(app.GetNamespace(), "naming")
 		app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: "ops/open"})
 		w.apply(app)
