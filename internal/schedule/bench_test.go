@@ -73,6 +73,8 @@ func BenchmarkDecide(b *testing.B) {
 			ClosePeriods: []schedule.Period{weekly("Europe/Oslo", "01:00", "05:00")},
 		}},
 		{"10 weekly windows of an expired gate", schedule.Config{NotAfter: utc("2026-01-01T00:00:00Z"), Windows: weeklies(10)}},
+		{"a calendar of 5000 events", windows(fiveThousand(2))},
+		{"a calendar of 5000 events that touch", windows(fiveThousand(3))},
 		{"leap day", windows(cron("Europe/Oslo", "0 0 29 2 *", time.Hour))},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
@@ -83,6 +85,16 @@ func BenchmarkDecide(b *testing.B) {
 			}
 		})
 	}
+}
+
+// fiveThousand returns a calendar of events every three hours around benchNow.
+func fiveThousand(hours int) schedule.Period {
+	var all []schedule.Span
+	for i := range 5000 {
+		at := benchNow.Add(time.Duration(i-500) * 3 * time.Hour)
+		all = append(all, schedule.Span{Start: at, End: at.Add(time.Duration(hours) * time.Hour), Name: fmt.Sprint(i)})
+	}
+	return schedule.Calendar("calendar", all)
 }
 
 func weeklies(n int) (made []schedule.Period) {

@@ -101,20 +101,3 @@ func (s *sweep) starts() (all []int64) {
 	}
 	return all
 }
-
-// findSpans returns as find does for sorted spans that do not overlap.
-func (p *Period) findSpans(t int64) (bool, int64) {
-	i, _ := slices.BinarySearchFunc(p.spans, t, func(s span, t int64) int {
-		if s.until <= t {
-			return -1
-		}
-		return 1
-	})
-	switch {
-	case i == len(p.spans):
-		return false, never
-	case p.spans[i].from <= t:
-		return true, p.spans[i].until
-	}
-	return false, p.spans[i].from
-}

@@ -13,7 +13,7 @@ const (
 )
 
 // A Period is a set of instants, recurring or not. Get one from [Weekly],
-// [Cron] or [Dated]. The zero value is empty.
+// [Cron], [Dated] or [Calendar]. The zero value is empty.
 type Period struct {
 	name string
 	form form
@@ -30,8 +30,9 @@ type Period struct {
 
 	// dated, in start and end above as instants.
 
-	// spans
-	spans []span
+	// spans, and the events of a calendar. Neither overlap.
+	spans  []span
+	events []event
 }
 
 // everyDay is a bit set of all days of the week.
@@ -179,5 +180,5 @@ func (p *Period) findWeekly(t int64) (bool, int64) {
 // on returns the interval of a weekly period that starts on a day. It is empty
 // where a gap of the zone swallows it.
 func (p *Period) on(d int64) (start, end int64) {
-	return p.zone.resolve(d*day + p.start), p.zone.resolve(d*day + p.end)
+	return p.zone.Resolve(d*day + p.start), p.zone.Resolve(d*day + p.end)
 }

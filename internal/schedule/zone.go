@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sort"
@@ -32,8 +33,8 @@ var (
 	tableEnd   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Zone is a time zone of the IANA database, tabulated for calculations on
-// seconds. The zero value is not usable, get one from [LoadZone].
+// Zone is a time zone, tabulated for calculations on seconds. The zero value is not
+// usable, get one of the IANA database from [LoadZone], another from [NewZone].
 type Zone struct {
 	name  string
 	spans []offsetSpan
@@ -86,7 +87,35 @@ func LoadZone(name string) (*Zone, error) {
 	return zone, nil
 }
 
-// String returns the IANA name.
+// Offset is a UTC offset, east is positive. It is in use from an instant on. Both are in
+// seconds, the instant since the beginning of 1970 in UTC.
+type Offset struct {
+	From, Seconds int64
+}
+
+// NewZone returns a zone that is not of the IANA database. It has the offset before until
+// the first of the others, which are sorted. No offset is more than 16 hours.
+func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
+	zone := &Zone{name: name, spans: []offsetSpan{{start: always, end: never, offset: before, before: before}}}
+	for _, o := range append([]Offset{{always, before}}, offsets...) {
+		last := &zone.spans[len(zone.spans)-1]
+		switch {
+		case o.Seconds < -maxOffset || o.Seconds > maxOffset:
+			return nil, fmt.Errorf("has a UTC offset of %s, which is more than 16 hours", time.Duration(o.Seconds)*time.Second)
+		case o.From < last.start:
+			return nil, errors.New("has UTC offsets that are not sorted")
+		case o.Seconds == last.offset:
+		case o.From == last.start:
+			return nil, errors.New("has two UTC offsets from one instant on")
+		default:
+			last.end = o.From
+			zone.spans = append(zone.spans, offsetSpan{start: o.From, end: never, offset: o.Seconds, before: last.offset})
+		}
+	}
+	return zone, nil
+}
+
+// String returns the name.
 func (z *Zone) String() string { return z.name }
 
 // tabulate merges neighbours with the same offset: the database also has
@@ -135,9 +164,13 @@ func (z *Zone) offsets(from, until int64) (low, high int64) {
 	return low, high
 }
 
-// resolve returns the instant of a wall-clock time, given in seconds since
+// Wall returns what the wall clock shows at the instant t, in seconds since 1970-01-01
+// 00:00 on that wall.
+func (z *Zone) Wall(t int64) int64 { return t + z.spans[z.at(t)].offset }
+
+// Resolve returns the instant of a wall-clock time, given in seconds since
 // 1970-01-01 00:00 on that wall, by the rules of RFC 5545 section 3.3.5.
-func (z *Zone) resolve(wall int64) int64 {
+func (z *Zone) Resolve(wall int64) int64 {
 	i := z.at(wall - maxOffset)
 	for ; ; i++ {
 		t := wall - z.spans[i].offset

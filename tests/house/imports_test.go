@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"internal/version":    {"internal/tz"},
 	"internal/schedule":   {"internal/tz"},
 	"internal/expression": {"internal/tz"},
+	"internal/ical":       {"internal/schedule"},
 	"internal/gate":       {"api/v1alpha1", "internal/schedule", "internal/expression"},
 	"internal/target":     {},
 	"internal/verdict":    {"api/v1alpha1", "internal/gate", "internal/target", "internal/tz"},
@@ -55,6 +56,7 @@ var mayImport = map[string][]string{
 // standard library that they may import, by prefix.
 var mayImportOthers = map[string][]string{
 	"internal/schedule":      {"github.com/robfig/cron/v3"},
+	"internal/ical":          {},
 	"api/v1alpha1":           {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
 	"internal/expression":    {"github.com/google/cel-go/", "k8s.io/utils/lru"},
 	"internal/gate":          {"k8s.io/apimachinery/"},

@@ -1,0 +1,141 @@
+package ical
+
+import (
+	"fmt"
+	"strings"
+)
+
+// component is what lies between BEGIN and END.
+type component struct {
+	line       int
+	name       string
+	properties []property
+	children   []*component
+}
+
+// errorf returns an error about the component. The cause goes on after its name.
+func (c *component) errorf(format string, args ...any) error {
+	return &Error{c.line, c.name, fmt.Sprintf(format, args...)}
+}
+
+// all returns the properties of a name.
+func (c *component) all(name string) (all []*property) {
+	for i := range c.properties {
+		if c.properties[i].name == name {
+			all = append(all, &c.properties[i])
+		}
+	}
+	return all
+}
+
+// one returns the property of a name, nil if there is none. Two are an error.
+func (c *component) one(name string) (*property, error) {
+	var found *property
+	for i := range c.properties {
+		if c.properties[i].name != name {
+			continue
+		}
+		if found != nil {
+			return nil, c.properties[i].errorf("is there twice, the first time in line %d", found.line)
+		}
+		found = &c.properties[i]
+	}
+	return found, nil
+}
+
+// same returns whether two components have the same properties.
+func (c *component) same(other *component) bool {
+	if len(c.properties) != len(other.properties) || len(c.children) != len(other.children) {
+		return false
+	}
+	for i, p := range c.properties {
+		o := other.properties[i]
+		if p.name != o.name || p.params != o.params || p.value != o.value {
+			return false
+		}
+	}
+	for i, child := range c.children {
+		// No component of ours has a child of a child that matters.
+		if child.name != other.children[i].name || len(child.children) > 0 || !child.same(other.children[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// The components that matter.
+const (
+	vcalendar = "VCALENDAR"
+	vevent    = "VEVENT"
+	vtimezone = "VTIMEZONE"
+)
+
+// parse returns the VCALENDARs of a text. There is at least one, and each has its end.
+func parse(text string) ([]*component, error) {
+	lines, err := unfold(strings.TrimPrefix(text, bom))
+	if err != nil {
+		return nil, err
+	}
+	var calendars, open []*component
+	events := 0
+	for _, l := range lines {
+		if len(open) == 0 {
+			// Where files are joined, each may have its own mark.
+			l.text = strings.TrimPrefix(l.text, bom)
+		}
+		p, err := parseProperty(l)
+		if err != nil {
+			return nil, err
+		}
+		name := strings.ToUpper(strings.TrimSpace(p.value))
+		switch {
+		case p.name == "BEGIN":
+			c := &component{line: l.number, name: name}
+			if err := c.mayBeIn(open); err != nil {
+				return nil, err
+			}
+			if c.name == vevent {
+				events++
+			}
+			if events > MaxEvents {
+				return nil, c.errorf("is one of more than %d", MaxEvents)
+			}
+			if len(open) == 0 {
+				calendars = append(calendars, c)
+			} else {
+				open[len(open)-1].children = append(open[len(open)-1].children, c)
+			}
+			open = append(open, c)
+		case len(open) == 0:
+			return nil, p.errorf("is outside of a VCALENDAR")
+		case p.name != "END":
+			open[len(open)-1].properties = append(open[len(open)-1].properties, p)
+		case open[len(open)-1].name != name:
+			last := open[len(open)-1]
+			return nil, p.errorf("has %s, but %s of line %d comes first", quote(name), quote(last.name), last.line)
+		default:
+			open = open[:len(open)-1]
+		}
+	}
+	switch {
+	case len(open) > 0:
+		return nil, open[len(open)-1].errorf("has no END: the text is cut off")
+	case len(calendars) == 0:
+		return nil, &Error{1, vcalendar, "is missing: this is no iCalendar text"}
+	}
+	return calendars, nil
+}
+
+// mayBeIn returns an error if the component is where it would be overlooked.
+func (c *component) mayBeIn(open []*component) error {
+	switch {
+	case len(open) == 0:
+		if c.name != vcalendar {
+			return &Error{c.line, "BEGIN", fmt.Sprintf("has %s outside of a VCALENDAR", quote(c.name))}
+		}
+	case c.name == vcalendar, (c.name == vevent || c.name == vtimezone) && len(open) > 1:
+		outer := open[len(open)-1]
+		return c.errorf("is within %s of line %d", quote(outer.name), outer.line)
+	}
+	return nil
+}

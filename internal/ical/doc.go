@@ -1,0 +1,36 @@
+/*
+Package ical reads iCalendar texts (RFC 5545) and returns the stretches of time that
+their events take up. It has no client and no clock.
+
+Nothing is skipped in silence. Either an event is understood, or it is listed as one that
+does not count, or the whole text is refused with an [Error] that names the line.
+
+These events do not count: those with STATUS:CANCELLED or TRANSP:TRANSPARENT, those
+without one of the categories that are asked for, and older versions of an event that the
+text has in a later one. Of one that does not count, only what identifies it is read. VTODO, VJOURNAL and
+VFREEBUSY are no events. METHOD, alarms and unknown properties change no time.
+
+Where RFC 5545 leaves a choice:
+
+  - A TZID is a name of the IANA database, else one of Windows, else that of a VTIMEZONE
+    of the same VCALENDAR. Dates and floating times are in the zone of the reader. A
+    wall-clock time means what it means in package schedule.
+  - DTSTART always is an occurrence and counts for COUNT, also where the rule does not meet it.
+  - DTEND gives all occurrences the same elapsed time, and those of an event of dates the
+    same number of days. In DURATION, weeks and days are those of the calendar.
+  - An event that lasts no time is an error: it would close nothing.
+  - An EXDATE that is a date removes what starts on that day, on the clock of the event.
+    One that meets nothing removes nothing.
+  - An event with RECURRENCE-ID counts at its own time, even if there is no such occurrence.
+  - An UNTIL that is a date includes that day. One without a zone is on the clock of the event.
+  - Of events with one UID and RECURRENCE-ID, the one with the highest SEQUENCE counts, then
+    the one with the latest DTSTAMP, as in RFC 5546. If both are equal, the events must be too.
+  - Categories are the same if only their case differs.
+
+These are errors: rules by the hour, minute or second; RSCALE; EXRULE; two RRULEs; RANGE.
+
+The package cuts the text and follows the rules itself. No library that does the former
+knows the lines that an error has to name. rrule-go goes on to the year 9999 to find that a
+rule has no occurrence: a third of a second for each such rule.
+*/
+package ical

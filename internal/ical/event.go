@@ -1,0 +1,162 @@
+package ical
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// event is a VEVENT, as far as it says which it is and whether it counts.
+type event struct {
+	component *component
+	zones     *zones
+	line      int
+	uid       string
+	summary   string
+	// instance is the RECURRENCE-ID.
+	instance *moment
+	sequence uint64
+	// stamp is DTSTAMP, or empty.
+	stamp string
+	// discounted says why it does not count, empty if it does.
+	discounted string
+}
+
+// identify reads what identifies an event.
+func (r *reader) identify(c *component) (*event, error) {
+	e := &event{component: c, zones: r.zones, line: c.line}
+	for _, name := range []string{"UID", "SUMMARY", "RECURRENCE-ID", "SEQUENCE", "DTSTAMP"} {
+		p, err := c.one(name)
+		if err == nil && p != nil {
+			err = r.read(e, p)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return e, r.weigh(e)
+}
+
+func (r *reader) read(e *event, p *property) (err error) {
+	switch p.name {
+	case "UID":
+		e.uid = strings.TrimSpace(p.text())
+	case "SUMMARY":
+		e.summary = strings.TrimSpace(p.text())
+	case "RECURRENCE-ID":
+		return r.readInstance(e, p)
+	case "SEQUENCE":
+		if e.sequence, err = strconv.ParseUint(strings.TrimSpace(p.value), 10, 32); err != nil {
+			return p.errorf("%s is no number from 0", quote(p.value))
+		}
+	case "DTSTAMP":
+		e.stamp = strings.ToUpper(strings.TrimSpace(p.value))
+		if _, _, _, ok := parseStamp(e.stamp); !ok {
+			return p.errorf("%s is no time such as 20261224T180000Z", quote(p.value))
+		}
+	}
+	return nil
+}
+
+func (r *reader) readInstance(e *event, p *property) error {
+	scope, err := p.param("RANGE")
+	if err != nil {
+		return err
+	}
+	if scope != "" {
+		return p.errorf("has RANGE=%s: a change of more than one occurrence is not understood", quote(scope))
+	}
+	m, err := r.moment(p)
+	e.instance = &m
+	return err
+}
+
+// weigh finds whether an event counts.
+func (r *reader) weigh(e *event) error {
+	status, err := e.word("STATUS", "CONFIRMED", "TENTATIVE", "CANCELLED")
+	if err != nil {
+		return err
+	}
+	transparency, err := e.word("TRANSP", "OPAQUE", "TRANSPARENT")
+	if err != nil {
+		return err
+	}
+	switch {
+	case status == "CANCELLED":
+		e.discounted = "STATUS is CANCELLED"
+	case transparency == "TRANSPARENT":
+		e.discounted = "TRANSP is TRANSPARENT: it is shown as free"
+	case len(r.categories) > 0 && !e.isOf(r.categories):
+		e.discounted = "none of its categories is asked for"
+	}
+	return nil
+}
+
+// word returns the value of a property that is one of a few, the first if it is not there.
+func (e *event) word(name string, words ...string) (string, error) {
+	p, err := e.component.one(name)
+	if err != nil || p == nil {
+		return words[0], err
+	}
+	if word := strings.ToUpper(strings.TrimSpace(p.value)); slices.Contains(words, word) {
+		return word, nil
+	}
+	return "", p.errorf("%s is none of %s", quote(p.value), strings.Join(words, ", "))
+}
+
+// isOf returns whether an event has one of the categories.
+func (e *event) isOf(categories []string) bool {
+	for _, p := range e.component.all("CATEGORIES") {
+		for _, category := range p.texts() {
+			if slices.ContainsFunc(categories, func(c string) bool { return strings.EqualFold(c, strings.TrimSpace(category)) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// length returns how long an event lasts that starts at a moment.
+func (r *reader) length(c *component, start moment) (length, error) {
+	end, err := c.one("DTEND")
+	if err != nil {
+		return length{}, err
+	}
+	duration, err := c.one("DURATION")
+	if err != nil {
+		return length{}, err
+	}
+	switch {
+	case end != nil && duration != nil:
+		return length{}, duration.errorf("is there, and DTEND in line %d too", end.line)
+	case end != nil:
+		return r.lengthUntil(end, start, strings.TrimSpace(end.value))
+	case duration != nil:
+		l, err := parseLength(duration, strings.TrimSpace(duration.value))
+		if err == nil && start.date && l.seconds > 0 {
+			err = duration.errorf("%s is no number of days, but the event starts with a date", quote(duration.value))
+		}
+		return l, err
+	case start.date:
+		return length{days: 1}, nil
+	}
+	return length{}, c.errorf("has neither DTEND nor DURATION: an event that lasts no time closes nothing")
+}
+
+// lengthUntil returns how long an event lasts that ends at a value of a property.
+func (r *reader) lengthUntil(p *property, start moment, value string) (length, error) {
+	end, err := r.parseMoment(p, value)
+	if err != nil {
+		return length{}, err
+	}
+	var l length
+	switch {
+	case end.date != start.date:
+		return l, p.errorf("and the start of the event must both be dates or both be times")
+	case end.date:
+		l.days = (end.wall - start.wall) / day
+	default:
+		l.seconds = end.at() - start.at()
+	}
+	return l, l.check(p)
+}

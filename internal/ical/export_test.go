@@ -1,0 +1,4 @@
+package ical
+
+// Windows is the table, for tests.
+var Windows = windows

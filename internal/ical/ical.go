@@ -1,0 +1,197 @@
+package ical
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Bounds of a text. More than that is an error.
+const (
+	// MaxText is in bytes.
+	MaxText = 1 << 20
+	// MaxEvents counts each VEVENT, also those that do not count.
+	MaxEvents = 5_000
+	// MaxOccurrences counts those that are returned.
+	MaxOccurrences = 50_000
+)
+
+// Options say what to read from a text.
+type Options struct {
+	// Zone is that of dates and of times without a zone.
+	Zone *schedule.Zone
+	// From and Until are the stretch [From, Until) to look at: all occurrences are returned
+	// that have a part in it.
+	From, Until time.Time
+	// Categories that count: an event must have one of them. Their case does not matter. If
+	// there are none, events of all categories count, and those without.
+	Categories []string
+}
+
+// Calendar is what a text means.
+type Calendar struct {
+	// Occurrences of the events that count, sorted by start, then by end. They may overlap.
+	Occurrences []Occurrence
+	// NotCounted are the other events, sorted by line.
+	NotCounted []NotCounted
+}
+
+// Occurrence is one of an event, in [Start, End).
+type Occurrence struct {
+	Start, End time.Time
+	// Summary and UID are as written in the text and may be empty. Summary may have line
+	// breaks and be long.
+	Summary, UID string
+	// Line is where the VEVENT begins.
+	Line int
+}
+
+// NotCounted is an event that does not count.
+type NotCounted struct {
+	// Line is where the VEVENT begins.
+	Line         int
+	Summary, UID string
+	// Cause says why, such as "STATUS is CANCELLED".
+	Cause string
+}
+
+// Period returns the period of all occurrences, whose events have the names of their
+// summaries.
+func (c *Calendar) Period(name string) schedule.Period {
+	spans := make([]schedule.Span, len(c.Occurrences))
+	for i, o := range c.Occurrences {
+		spans[i] = schedule.Span{Start: o.Start, End: o.End, Name: o.Summary}
+	}
+	return schedule.Calendar(name, spans)
+}
+
+// reader reads one text.
+type reader struct {
+	// zone is that of floating times.
+	zone, utc   *schedule.Zone
+	from, until int64
+	categories  []string
+	left        *left
+	// zones are those of the VCALENDAR that is read.
+	zones *zones
+	found Calendar
+}
+
+// Read reads an iCalendar text. An error in it is an [*Error].
+func Read(text string, o Options) (*Calendar, error) {
+	if len(text) > MaxText {
+		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), MaxText)
+	}
+	if !o.From.Before(o.Until) {
+		return nil, errors.New("must be read from an instant to a later one")
+	}
+	utc, err := schedule.LoadZone("")
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{
+		zone: o.Zone, utc: utc, from: o.From.Unix(), until: o.Until.Unix(), categories: o.Categories,
+		left: &left{effort, maxOnsets},
+	}
+	calendars, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	events, err := r.events(calendars)
+	if err != nil {
+		return nil, err
+	}
+	changed := map[string]*exclusions{}
+	for _, e := range events {
+		if e.instance == nil || e.uid == "" {
+			continue
+		}
+		if changed[e.uid] == nil {
+			changed[e.uid] = newExclusions()
+		}
+		changed[e.uid].add(*e.instance)
+	}
+	for _, e := range events {
+		if e.discounted != "" {
+			r.found.NotCounted = append(r.found.NotCounted, NotCounted{Line: e.line, Summary: e.summary, UID: e.uid, Cause: e.discounted})
+			continue
+		}
+		except := changed[e.uid]
+		if except == nil || e.instance != nil {
+			except = newExclusions()
+		}
+		if err := r.occur(e, except); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(r.found.Occurrences, func(a, b Occurrence) int {
+		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), cmp.Compare(a.Line, b.Line))
+	})
+	// A date may be in a rule and in RDATE too.
+	r.found.Occurrences = slices.Compact(r.found.Occurrences)
+	slices.SortStableFunc(r.found.NotCounted, func(a, b NotCounted) int { return cmp.Compare(a.Line, b.Line) })
+	return &r.found, nil
+}
+
+// version is what the versions of an event have in common.
+type version struct {
+	uid           string
+	changed, date bool
+	at            int64
+}
+
+// events returns all events, each in its latest version. The others do not count.
+func (r *reader) events(calendars []*component) ([]*event, error) {
+	var events []*event
+	latest := map[version]*event{}
+	for _, calendar := range calendars {
+		r.zones = newZones(calendar)
+		for _, c := range calendar.children {
+			if c.name != vevent {
+				continue
+			}
+			e, err := r.identify(c)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, e)
+			if e.uid == "" {
+				continue
+			}
+			v := version{uid: e.uid}
+			if e.instance != nil {
+				v.changed, v.date, v.at = true, e.instance.date, e.instance.at()
+			}
+			if latest[v], err = later(latest[v], e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return events, nil
+}
+
+// later returns the later of two versions of an event. The other does not count.
+func later(a, b *event) (*event, error) {
+	if a == nil {
+		return b, nil
+	}
+	order := cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.stamp, b.stamp))
+	switch {
+	case order > 0:
+		b.discounted = fmt.Sprintf("the event in line %d is a later version of it", a.line)
+		return a, nil
+	case order < 0:
+		a.discounted = fmt.Sprintf("the event in line %d is a later version of it", b.line)
+		return b, nil
+	case a.component.same(b.component):
+		b.discounted = fmt.Sprintf("the event in line %d is the same", a.line)
+		return a, nil
+	}
+	return nil, b.component.errorf("has the UID %s, as the event in line %d has, but differs from it, and neither SEQUENCE nor DTSTAMP says which is later", quote(b.uid), a.line)
+}
+
+func instant(t int64) time.Time { return time.Unix(t, 0).UTC() }

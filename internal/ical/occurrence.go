@@ -1,0 +1,195 @@
+package ical
+
+import "strings"
+
+// What one text may cost. It takes less than a second.
+const (
+	// effort is how many days its rules may look at.
+	effort = 10_000_000
+	// maxOnsets is how many changes of UTC offsets its VTIMEZONEs may have.
+	maxOnsets = 100_000
+)
+
+// left is what a text may still cost.
+type left struct{ days, onsets int }
+
+// start returns DTSTART.
+func (r *reader) start(c *component) (moment, error) {
+	p, err := c.one("DTSTART")
+	if err != nil {
+		return moment{}, err
+	}
+	if p == nil {
+		return moment{}, c.errorf("has no DTSTART")
+	}
+	return r.moment(p)
+}
+
+// starts calls add for DTSTART, for all of RRULE that may lie between two instants, and
+// for RDATE. It names the property, and the length of an occurrence that has its own.
+func (r *reader) starts(c *component, start moment, from, until int64, add func(*property, moment, *length) error) error {
+	if err := add(c.all("DTSTART")[0], start, nil); err != nil {
+		return err
+	}
+	for _, p := range c.all("EXRULE") {
+		return p.errorf("is not understood: RFC 5545 has no such property any more")
+	}
+	p, err := c.one("RRULE")
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		if err := r.follow(p, start, from, until, add); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.all("RDATE") {
+		if err := r.addDates(p, start, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow calls add for the occurrences of a RRULE after its start.
+func (r *reader) follow(p *property, start moment, from, until int64, add func(*property, moment, *length) error) error {
+	u, err := r.parseRule(p, start)
+	if err != nil {
+		return err
+	}
+	// Wall clocks differ by less than a day from UTC, and may be set.
+	from, until = from-2*day, until+2*day
+	if u.until != nil {
+		until = min(until, u.until.wall+2*day)
+	}
+	var failed error
+	if !u.walk(start.wall, from, until, &r.left.days, func(wall int64) bool {
+		m := start
+		m.wall = wall
+		if u.until == nil || !m.after(*u.until) {
+			failed = add(p, m, nil)
+		}
+		return failed == nil
+	}) {
+		return p.errorf("takes too long to follow: the rules up to here look at more than %d days", effort)
+	}
+	return failed
+}
+
+// after returns whether a moment is after UNTIL.
+func (m moment) after(until moment) bool {
+	if until.floating {
+		return m.wall > until.wall
+	}
+	return m.at() > until.at()
+}
+
+// addDates calls add for the values of a RDATE.
+func (r *reader) addDates(p *property, start moment, add func(*property, moment, *length) error) error {
+	kind, _, err := p.types()
+	if err != nil {
+		return err
+	}
+	for value := range strings.SplitSeq(strings.TrimSpace(p.value), ",") {
+		value, end, isPeriod := strings.Cut(value, "/")
+		if isPeriod != (kind == "PERIOD") {
+			return p.errorf("%s must be a start and an end with a slash between, and must have VALUE=PERIOD", quote(p.value))
+		}
+		m, err := r.parseMoment(p, value)
+		switch {
+		case err != nil:
+			return err
+		case m.date != start.date:
+			return p.errorf("and DTSTART must both be dates or both be times")
+		}
+		var own *length
+		if isPeriod {
+			l, err := r.lengthOfPeriod(p, m, end)
+			if err != nil {
+				return err
+			}
+			own = &l
+		}
+		if err := add(p, m, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lengthOfPeriod reads the end of a PERIOD: a time or a duration.
+func (r *reader) lengthOfPeriod(p *property, start moment, end string) (length, error) {
+	if strings.ContainsAny(end, "Pp") {
+		return parseLength(p, end)
+	}
+	return r.lengthUntil(p, start, end)
+}
+
+// exclusions are the occurrences that an event does not have.
+type exclusions struct {
+	instants, days map[int64]bool
+}
+
+func newExclusions() *exclusions { return &exclusions{map[int64]bool{}, map[int64]bool{}} }
+
+func (x *exclusions) add(m moment) {
+	if m.date {
+		x.days[m.wall] = true
+		return
+	}
+	x.instants[m.at()] = true
+}
+
+// has returns whether the occurrence m of an event is excluded. Its day is the one on the
+// clock of the event.
+func (x *exclusions) has(m moment, event moment) bool {
+	if x.instants[m.at()] {
+		return true
+	}
+	wall := m.wall
+	if m.zone != event.zone {
+		wall = event.zone.Wall(m.at())
+	}
+	return x.days[midnight(wall)]
+}
+
+// occur adds the occurrences of an event to the calendar.
+func (r *reader) occur(e *event, except *exclusions) error {
+	r.zones = e.zones
+	c := e.component
+	start, err := r.start(c)
+	if err != nil {
+		return err
+	}
+	usual, err := r.length(c, start)
+	if err != nil {
+		return err
+	}
+	for _, p := range c.all("EXDATE") {
+		for value := range strings.SplitSeq(strings.TrimSpace(p.value), ",") {
+			m, err := r.parseMoment(p, value)
+			if err != nil {
+				return err
+			}
+			except.add(m)
+		}
+	}
+	return r.starts(c, start, r.from-usual.total(), r.until, func(p *property, m moment, own *length) error {
+		l := usual
+		if own != nil {
+			l = *own
+		}
+		from, until := m.at(), l.end(m)
+		// One on a day that a zone has left out lasts no time.
+		if from >= until || until <= r.from || from >= r.until || except.has(m, start) {
+			return nil
+		}
+		if len(r.found.Occurrences) >= MaxOccurrences {
+			return p.errorf("makes more than %d occurrences up to %s", MaxOccurrences, instant(r.until).Format("2006-01-02"))
+		}
+		r.found.Occurrences = append(r.found.Occurrences, Occurrence{
+			Start: instant(from), End: instant(until), Summary: e.summary, UID: e.uid, Line: e.line,
+		})
+		return nil
+	})
+}

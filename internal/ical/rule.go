@@ -1,0 +1,261 @@
+package ical
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// frequency of a rule: how long its periods are.
+type frequency uint8
+
+const (
+	daily frequency = iota
+	weekly
+	monthly
+	yearly
+)
+
+var frequencies = map[string]frequency{"DAILY": daily, "WEEKLY": weekly, "MONTHLY": monthly, "YEARLY": yearly}
+
+// rule is a RRULE.
+type rule struct {
+	frequency frequency
+	interval  int64
+	// count and until are zero and nil without a bound.
+	count int64
+	until *moment
+	wkst  time.Weekday
+	// months is a bit set, empty for all.
+	months                               uint16
+	monthDays, yearDays, weeks, position ordinals
+	// weekdays is a bit set of those without an ordinal, nth has those with one.
+	weekdays uint8
+	nth      [7]ordinals
+	hasNth   bool
+	// hours, minutes and seconds are nil for those of DTSTART.
+	hours, minutes, seconds []int64
+}
+
+// ordinals is a set of ordinals such as 1 for the first and -1 for the last.
+type ordinals struct {
+	first, last [6]uint64
+	any         bool
+}
+
+func (o *ordinals) add(n int) {
+	o.any = true
+	set := &o.first
+	if n < 0 {
+		set, n = &o.last, -n
+	}
+	set[n/64] |= 1 << (n % 64)
+}
+
+// has returns whether the n-th of so many is in the set.
+func (o *ordinals) has(n, of int) bool {
+	return bit(&o.first, n) || bit(&o.last, of-n+1)
+}
+
+func bit(set *[6]uint64, n int) bool { return n < 64*len(set) && set[n/64]&(1<<(n%64)) != 0 }
+
+var weekdayNames = []string{"SU", "MO", "TU", "WE", "TH", "FR", "SA"}
+
+// parseRule reads a RRULE for an event that starts at a moment.
+func (r *reader) parseRule(p *property, start moment) (*rule, error) {
+	u := &rule{interval: 1, wkst: time.Monday}
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(strings.ToUpper(strings.TrimSpace(p.value)), ";") {
+		key, value, _ := strings.Cut(part, "=")
+		if seen[key] {
+			return nil, p.errorf("has %s twice", quote(key))
+		}
+		seen[key] = true
+		if key == "UNTIL" {
+			until, err := r.parseMoment(&property{line: p.line, name: p.name}, value)
+			if err != nil {
+				return nil, p.errorf("has UNTIL=%s, which is no date and no time", quote(value))
+			}
+			u.until = &until
+			continue
+		}
+		if problem := u.set(key, value); problem != "" {
+			return nil, p.errorf("has %s: %s", quote(part), problem)
+		}
+	}
+	if problem := u.check(seen, start); problem != "" {
+		return nil, p.errorf("%s", problem)
+	}
+	if u.until != nil {
+		u.bound(start)
+	}
+	u.derive(start)
+	if len(u.hours)*len(u.minutes)*len(u.seconds) > 1440 {
+		return nil, p.errorf("has more than 1440 times a day")
+	}
+	return u, nil
+}
+
+// set reads one part. It returns what is wrong with it.
+func (u *rule) set(key, value string) (problem string) {
+	switch key {
+	case "FREQ":
+		f, ok := frequencies[value]
+		if !ok {
+			return "only DAILY, WEEKLY, MONTHLY and YEARLY are understood"
+		}
+		u.frequency = f
+	case "INTERVAL":
+		return number(value, &u.interval)
+	case "COUNT":
+		return number(value, &u.count)
+	case "WKST":
+		i := slices.Index(weekdayNames, value)
+		if i < 0 {
+			return "it is no day of the week such as MO"
+		}
+		u.wkst = time.Weekday(i)
+	case "BYDAY":
+		return u.setDays(value)
+	case "BYMONTH":
+		return each(value, 1, 12, func(n int) { u.months |= 1 << n })
+	case "BYMONTHDAY":
+		return each(value, -31, 31, u.monthDays.add)
+	case "BYYEARDAY":
+		return each(value, -366, 366, u.yearDays.add)
+	case "BYWEEKNO":
+		return each(value, -53, 53, u.weeks.add)
+	case "BYSETPOS":
+		return each(value, -366, 366, u.position.add)
+	case "BYHOUR":
+		return each(value, 0, 23, func(n int) { u.hours = append(u.hours, int64(n)*hour) })
+	case "BYMINUTE":
+		return each(value, 0, 59, func(n int) { u.minutes = append(u.minutes, int64(n)*minute) })
+	case "BYSECOND":
+		// A leap second is the one before it.
+		return each(value, 0, 60, func(n int) { u.seconds = append(u.seconds, min(int64(n), 59)) })
+	default:
+		return "this part is not known"
+	}
+	return ""
+}
+
+// number reads a number from 1.
+func number(value string, to *int64) (problem string) {
+	n, err := strconv.ParseUint(value, 10, 31)
+	if err != nil || n == 0 {
+		return "it must be a number from 1 to 2147483647"
+	}
+	*to = int64(n)
+	return ""
+}
+
+// each reads a list of numbers. Where it goes below zero, a zero is wrong.
+func each(value string, low, high int, add func(int)) (problem string) {
+	for text := range strings.SplitSeq(value, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < low || n > high || n == 0 && low < 0 {
+			problem = fmt.Sprintf("%s is no number from %d to %d", quote(text), low, high)
+			if n == 0 && low < 0 {
+				problem += " without 0"
+			}
+			return problem
+		}
+		add(n)
+	}
+	return ""
+}
+
+// setDays reads a list of days of the week, with or without an ordinal.
+func (u *rule) setDays(value string) (problem string) {
+	for text := range strings.SplitSeq(value, ",") {
+		at := max(len(text)-2, 0)
+		i := slices.Index(weekdayNames, text[at:])
+		if i < 0 {
+			return quote(text) + " is no day of the week such as MO or -1FR"
+		}
+		if at == 0 {
+			u.weekdays |= 1 << i
+			continue
+		}
+		if problem := each(text[:at], -53, 53, u.nth[i].add); problem != "" {
+			return problem
+		}
+		u.hasNth = true
+	}
+	return ""
+}
+
+// check returns what is wrong with the parts together.
+func (u *rule) check(seen map[string]bool, start moment) (problem string) {
+	by := 0
+	for key := range seen {
+		if strings.HasPrefix(key, "BY") && key != "BYSETPOS" {
+			by++
+		}
+	}
+	f := u.frequency
+	switch {
+	case !seen["FREQ"]:
+		return "has no FREQ"
+	case seen["COUNT"] && seen["UNTIL"]:
+		return "has both COUNT and UNTIL"
+	case f == weekly && u.monthDays.any:
+		return "has BYMONTHDAY, which does not go with FREQ=WEEKLY"
+	case f != yearly && u.yearDays.any:
+		return "has BYYEARDAY, which goes only with FREQ=YEARLY"
+	case f != yearly && u.weeks.any:
+		return "has BYWEEKNO, which goes only with FREQ=YEARLY"
+	case u.hasNth && f < monthly:
+		return "has BYDAY with a number, which goes only with FREQ=MONTHLY and FREQ=YEARLY"
+	case u.hasNth && u.weeks.any:
+		return "has BYDAY with a number, which does not go with BYWEEKNO"
+	case u.weeks.any && (u.interval > 1 || u.position.any):
+		// A week may lie in two years, and RFC 5545 does not say in which it counts.
+		return "has BYWEEKNO with INTERVAL or BYSETPOS, which is not understood"
+	case u.position.any && by == 0:
+		return "has BYSETPOS without another part that begins with BY"
+	case start.date && u.hours != nil, start.date && u.minutes != nil, start.date && u.seconds != nil:
+		return "has BYHOUR, BYMINUTE or BYSECOND, but the event starts with a date"
+	}
+	return ""
+}
+
+// bound gives UNTIL the meaning that it has for an event that starts at a moment.
+func (u *rule) bound(start moment) {
+	if u.until.date {
+		u.until.wall += day - 1
+	}
+	if u.until.floating {
+		u.until.zone = start.zone
+	}
+}
+
+// derive takes from the start what the rule does not say.
+func (u *rule) derive(start moment) {
+	t := time.Unix(start.wall, 0).UTC()
+	byDay := u.weekdays != 0 || u.hasNth
+	switch {
+	case byDay, u.monthDays.any, u.yearDays.any:
+	case u.frequency == weekly, u.weeks.any:
+		u.weekdays = 1 << t.Weekday()
+	case u.frequency == yearly && u.months == 0:
+		u.months = 1 << t.Month()
+		fallthrough
+	case u.frequency >= monthly:
+		u.monthDays.add(t.Day())
+	}
+	second := start.wall - midnight(start.wall)
+	for _, part := range []struct {
+		of   *[]int64
+		from int64
+	}{{&u.hours, second / hour * hour}, {&u.minutes, second % hour / minute * minute}, {&u.seconds, second % minute}} {
+		if *part.of == nil {
+			*part.of = []int64{part.from}
+		}
+		slices.Sort(*part.of)
+		*part.of = slices.Compact(*part.of)
+	}
+}

@@ -1,0 +1,200 @@
+package ical
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Error says what is wrong with an iCalendar text.
+type Error struct {
+	// Line counts from 1.
+	Line int
+	// Property or component that is wrong, such as DTSTART.
+	Property string
+	// Cause is the rest of the sentence.
+	Cause string
+}
+
+// Error returns one sentence without a full stop.
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s %s", e.Line, e.Property, e.Cause) }
+
+// line is a line of content, its folds removed.
+type line struct {
+	number int
+	text   string
+}
+
+const bom = "\uFEFF"
+
+// unfold cuts a text into lines of content. It leaves out empty lines.
+func unfold(text string) ([]line, error) {
+	var lines []line
+	// parts are those of the last line. Joined at its end, a line of many folds takes no longer.
+	var parts []string
+	end := func() {
+		if len(parts) > 1 {
+			lines[len(lines)-1].text = strings.Join(parts, "")
+		}
+	}
+	number := 0
+	for physical := range strings.SplitSeq(text, "\n") {
+		number++
+		physical = strings.TrimSuffix(physical, "\r")
+		switch {
+		case physical == "":
+		case physical[0] != ' ' && physical[0] != '\t':
+			end()
+			lines, parts = append(lines, line{number, physical}), append(parts[:0], physical)
+		case len(lines) > 0:
+			parts = append(parts, physical[1:])
+		case strings.TrimSpace(physical) != "":
+			return nil, &Error{number, "TEXT", "begins with a blank, but there is no line that it could continue"}
+		}
+	}
+	end()
+	for _, l := range lines {
+		// A fold may lie within a character.
+		if !utf8.ValidString(l.text) {
+			return nil, &Error{l.number, "TEXT", "is not UTF-8"}
+		}
+		if strings.ContainsRune(l.text, 0) {
+			return nil, &Error{l.number, "TEXT", "has a NUL byte"}
+		}
+	}
+	return lines, nil
+}
+
+// property is a line of content, its parameters not yet read: only those of a property
+// that matters must be right.
+type property struct {
+	line   int
+	name   string
+	params string
+	value  string
+
+	// kind and tzid are VALUE and TZID, once they were asked for.
+	kind, tzid string
+	typed      bool
+}
+
+// types returns the parameters VALUE, in capitals, and TZID.
+func (p *property) types() (kind, tzid string, err error) {
+	if p.typed {
+		return p.kind, p.tzid, nil
+	}
+	if kind, err = p.param("VALUE"); err != nil {
+		return "", "", err
+	}
+	if tzid, err = p.param("TZID"); err != nil {
+		return "", "", err
+	}
+	p.kind, p.tzid, p.typed = strings.ToUpper(kind), tzid, true
+	return p.kind, p.tzid, nil
+}
+
+// errorf returns an error about the property. The cause goes on after its name.
+func (p *property) errorf(format string, args ...any) error {
+	return &Error{p.line, p.name, fmt.Sprintf(format, args...)}
+}
+
+// parseProperty finds the colon before the value. A parameter may have one in quotes.
+func parseProperty(l line) (property, error) {
+	length := strings.IndexFunc(l.text, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	if length < 1 || l.text[length] != ':' && l.text[length] != ';' {
+		return property{}, &Error{l.number, "TEXT", fmt.Sprintf("%s is no property: a name and a colon are missing", quote(l.text))}
+	}
+	p := property{line: l.number, name: strings.ToUpper(l.text[:length])}
+	quoted := false
+	for i := length; i < len(l.text); i++ {
+		switch {
+		case l.text[i] == '"':
+			quoted = !quoted
+		case l.text[i] == ':' && !quoted:
+			p.params, p.value = l.text[length:i], l.text[i+1:]
+			return p, nil
+		}
+	}
+	return property{}, p.errorf("has no value: there is no colon outside of quotes")
+}
+
+// param returns the value of a parameter, empty if it is not there.
+func (p *property) param(name string) (string, error) {
+	found, seen := "", false
+	for rest := p.params; rest != ""; {
+		var param string
+		param, rest = cutParam(rest[1:])
+		key, value, ok := strings.Cut(param, "=")
+		switch {
+		case !ok:
+			return "", p.errorf("has the parameter %s without a value", quote(param))
+		case !strings.EqualFold(key, name):
+			continue
+		case seen:
+			return "", p.errorf("has the parameter %s twice", name)
+		}
+		seen = true
+		if found = value; len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
+			found = value[1 : len(value)-1]
+		}
+		if found == "" || strings.Contains(found, `"`) {
+			return "", p.errorf("has the parameter %s=%s, which is no value", name, quote(value))
+		}
+	}
+	return found, nil
+}
+
+// cutParam cuts a text at the first semicolon outside of quotes. The rest has it.
+func cutParam(s string) (param, rest string) {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == ';' && !quoted:
+			return s[:i], s[i:]
+		}
+	}
+	return s, ""
+}
+
+// texts returns the values of a list of TEXT, without their escapes.
+func (p *property) texts() []string {
+	var all []string
+	var text strings.Builder
+	for i := 0; i < len(p.value); i++ {
+		switch c := p.value[i]; {
+		case c == ',':
+			all = append(all, text.String())
+			text.Reset()
+		case c != '\\' || i+1 == len(p.value):
+			text.WriteByte(c)
+		default:
+			i++
+			switch c := p.value[i]; c {
+			case 'n', 'N':
+				text.WriteByte('\n')
+			case '\\', ';', ',':
+				text.WriteByte(c)
+			default:
+				text.WriteString(p.value[i-1 : i+1])
+			}
+		}
+	}
+	return append(all, text.String())
+}
+
+// text returns the value of a TEXT. Who writes a comma in it without a backslash means a comma.
+func (p *property) text() string { return strings.Join(p.texts(), ",") }
+
+// quote returns a text that fits into an error.
+func quote(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return strconv.Quote(s)
+}

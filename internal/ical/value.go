@@ -1,0 +1,157 @@
+package ical
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Seconds.
+const (
+	minute int64 = 60
+	hour         = 60 * minute
+	day          = 24 * hour
+)
+
+// longest is how long an event may last: to the last year that a DTEND can name.
+const longest = 10_000 * 366 * day
+
+// moment is a DATE or a DATE-TIME.
+type moment struct {
+	// wall is in seconds since 1970-01-01 00:00 on the clock of the zone.
+	wall int64
+	zone *schedule.Zone
+	date bool
+	// floating has no zone of its own. A date is floating.
+	floating bool
+}
+
+// at returns the instant.
+func (m moment) at() int64 { return m.zone.Resolve(m.wall) }
+
+// moment returns the one value of a property, and its parameters if it has others.
+func (r *reader) moment(p *property) (moment, error) {
+	return r.parseMoment(p, strings.TrimSpace(p.value))
+}
+
+// parseMoment reads a value of the property.
+func (r *reader) parseMoment(p *property, value string) (moment, error) {
+	kind, tzid, err := p.types()
+	if err != nil {
+		return moment{}, err
+	}
+	wall, date, utc, ok := parseStamp(value)
+	m := moment{wall: wall, date: date, zone: r.zone, floating: true}
+	switch {
+	case !ok:
+		return moment{}, p.errorf("%s is no date such as 20261224 and no time such as 20261224T180000", quote(value))
+	case kind == "DATE" && !date, kind == "DATE-TIME" && date:
+		return moment{}, p.errorf("%s is no %s", quote(value), kind)
+	case kind != "" && kind != "DATE" && kind != "DATE-TIME" && kind != "PERIOD":
+		return moment{}, p.errorf("has VALUE=%s, but must be a date or a time", quote(kind))
+	case date && tzid != "":
+		return moment{}, p.errorf("is a date, but has a TZID, which only times have")
+	case tzid != "":
+		m.floating = false
+		if m.zone, err = r.named(p, tzid); err != nil {
+			return moment{}, err
+		}
+	}
+	if utc {
+		if tzid != "" && !slices.Contains([]string{"UTC", "Etc/UTC", "GMT"}, m.zone.String()) {
+			return moment{}, p.errorf("has the TZID %s, but Z at its end means UTC", quote(tzid))
+		}
+		m.zone, m.floating = r.utc, false
+	}
+	return m, nil
+}
+
+// parseStamp reads YYYYMMDD, YYYYMMDDTHHMMSS, and this with Z.
+func parseStamp(s string) (wall int64, date, utc, ok bool) {
+	switch {
+	case len(s) == 8:
+		date = true
+	case len(s) == 15 && (s[8] == 'T' || s[8] == 't'):
+	case len(s) == 16 && (s[8] == 'T' || s[8] == 't') && (s[15] == 'Z' || s[15] == 'z'):
+		utc = true
+	default:
+		return 0, false, false, false
+	}
+	number := func(from, until int) (n int) {
+		for _, c := range []byte(s[from:until]) {
+			if c < '0' || c > '9' {
+				return -1
+			}
+			n = n*10 + int(c-'0')
+		}
+		return n
+	}
+	year, month, dom := number(0, 4), number(4, 6), number(6, 8)
+	t := time.Date(year, time.Month(month), dom, 0, 0, 0, 0, time.UTC)
+	if year < 0 || t.Month() != time.Month(month) || t.Day() != dom {
+		return 0, false, false, false
+	}
+	wall = t.Unix()
+	if date {
+		return wall, date, utc, true
+	}
+	h, m, sec := int64(number(9, 11)), int64(number(11, 13)), int64(number(13, 15))
+	if h < 0 || h > 23 || m < 0 || m > 59 || sec < 0 || sec > 60 {
+		return 0, false, false, false
+	}
+	// As RFC 5545 says, a leap second is the one before it.
+	return wall + h*hour + m*minute + min(sec, 59), date, utc, true
+}
+
+// length of an event: days on the calendar, then seconds that elapse.
+type length struct {
+	days, seconds int64
+}
+
+// total returns about how long it is.
+func (l length) total() int64 { return l.days*day + l.seconds }
+
+// end returns when an event ends that starts at a moment.
+func (l length) end(start moment) int64 {
+	if l.days == 0 {
+		return start.at() + l.seconds
+	}
+	start.wall += l.days * day
+	return start.at() + l.seconds
+}
+
+var durationForm = regexp.MustCompile(`^([+-]?)P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
+
+// parseLength reads a DURATION.
+func parseLength(p *property, value string) (length, error) {
+	m := durationForm.FindStringSubmatch(strings.ToUpper(value))
+	if m == nil || strings.Join(m[2:], "") == "" {
+		return length{}, p.errorf("%s is no duration such as P1D or PT8H30M", quote(value))
+	}
+	number := func(i int) int64 {
+		n, _ := strconv.ParseInt(m[i], 10, 64) // of digits, or empty
+		return n
+	}
+	l := length{number(2)*7 + number(3), number(4)*hour + number(5)*minute + number(6)}
+	if m[1] == "-" {
+		return length{}, p.errorf("%s is negative", quote(value))
+	}
+	return l, l.check(p)
+}
+
+// check returns an error unless an event can be that long.
+func (l length) check(p *property) error {
+	switch {
+	case l.total() == 0:
+		return p.errorf("makes an event that lasts no time, which would close nothing")
+	case l.total() < 0:
+		return p.errorf("is before the start of the event")
+	case l.total() > longest:
+		return p.errorf("makes an event that lasts until after the year 9999")
+	}
+	return nil
+}

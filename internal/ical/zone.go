@@ -1,0 +1,169 @@
+package ical
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// zones are those of the TZIDs of a VCALENDAR.
+type zones struct {
+	known map[string]*schedule.Zone
+	// defined are the VTIMEZONEs.
+	defined map[string][]*component
+}
+
+func newZones(calendar *component) *zones {
+	z := &zones{known: map[string]*schedule.Zone{}, defined: map[string][]*component{}}
+	for _, c := range calendar.children {
+		for _, id := range c.all("TZID") {
+			if c.name != vtimezone {
+				continue
+			}
+			z.defined[id.value] = append(z.defined[id.value], c)
+			if text := id.text(); text != id.value {
+				// A parameter has no escapes.
+				z.defined[text] = append(z.defined[text], c)
+			}
+		}
+	}
+	return z
+}
+
+// named returns the zone of a TZID: an IANA name, else one of Windows, else that of a
+// VTIMEZONE of the calendar. The property is where it is used.
+func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
+	if zone := r.zones.known[tzid]; zone != nil {
+		return zone, nil
+	}
+	zone, err := schedule.LoadZone(tzid)
+	if err != nil {
+		if name, ok := windows[tzid]; ok {
+			zone, err = schedule.LoadZone(name)
+		}
+	}
+	if err != nil {
+		zone, err = r.build(p, tzid)
+	}
+	if err == nil {
+		r.zones.known[tzid] = zone
+	}
+	return zone, err
+}
+
+// onset is when an observance begins.
+type onset struct {
+	at, before, after int64
+}
+
+// tableStart is when the tables of zones start, in 1970.
+const tableStart = 0
+
+// build tabulates the VTIMEZONE of a TZID.
+func (r *reader) build(p *property, tzid string) (*schedule.Zone, error) {
+	defined := r.zones.defined[tzid]
+	if len(defined) == 0 {
+		return nil, p.errorf("has the TZID %s, which is no zone that is known, and the calendar has no VTIMEZONE of it", quote(tzid))
+	}
+	for _, other := range defined[1:] {
+		if !other.same(defined[0]) {
+			return nil, other.errorf("has the TZID %s, as the VTIMEZONE in line %d has, but differs from it", quote(tzid), defined[0].line)
+		}
+	}
+	var onsets []onset
+	for _, child := range defined[0].children {
+		if child.name != "STANDARD" && child.name != "DAYLIGHT" {
+			continue
+		}
+		more, err := r.observance(child)
+		if err != nil {
+			return nil, err
+		}
+		onsets = append(onsets, more...)
+	}
+	if len(onsets) == 0 {
+		return nil, defined[0].errorf("has neither STANDARD nor DAYLIGHT")
+	}
+	slices.SortFunc(onsets, func(a, b onset) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.after, b.after)) })
+	offsets := make([]schedule.Offset, len(onsets))
+	for i, o := range onsets {
+		offsets[i] = schedule.Offset{From: o.at, Seconds: o.after}
+	}
+	zone, err := schedule.NewZone(tzid, onsets[0].before, offsets...)
+	if err != nil {
+		return nil, defined[0].errorf("%v", err)
+	}
+	return zone, nil
+}
+
+// observance returns the onsets of STANDARD or DAYLIGHT.
+func (r *reader) observance(c *component) ([]onset, error) {
+	before, err := offsetOf(c, "TZOFFSETFROM")
+	if err != nil {
+		return nil, err
+	}
+	after, err := offsetOf(c, "TZOFFSETTO")
+	if err != nil {
+		return nil, err
+	}
+	clock, err := schedule.NewZone("", before)
+	if err != nil {
+		return nil, c.errorf("%v", err)
+	}
+	// Its times are on the clock before it begins, and no other VTIMEZONE counts.
+	inner := *r
+	inner.zone, inner.zones = clock, newZones(&component{})
+	start, err := inner.start(c)
+	if err != nil {
+		return nil, err
+	}
+	var onsets []onset
+	err = inner.starts(c, start, tableStart, r.until+2*366*day, func(p *property, m moment, own *length) error {
+		if m.date || !m.floating || own != nil {
+			return p.errorf("is no time on the clock of the VTIMEZONE")
+		}
+		if r.left.onsets--; r.left.onsets < 0 {
+			return p.errorf("has too many dates: the VTIMEZONEs up to here have more than %d", maxOnsets)
+		}
+		onsets = append(onsets, onset{m.at(), before, after})
+		return nil
+	})
+	for _, p := range c.all("EXDATE") {
+		return nil, p.errorf("is not understood in a VTIMEZONE")
+	}
+	return onsets, err
+}
+
+var offsetForm = regexp.MustCompile(`^([+-])(\d{2})([0-5]\d)([0-5]\d)?$`)
+
+// offsetOf returns a UTC offset in seconds.
+func offsetOf(c *component, name string) (int64, error) {
+	p, err := c.one(name)
+	if err != nil {
+		return 0, err
+	}
+	if p == nil {
+		return 0, c.errorf("has no %s", name)
+	}
+	m := offsetForm.FindStringSubmatch(strings.TrimSpace(p.value))
+	if m == nil {
+		return 0, p.errorf("%s is no UTC offset such as +0100", quote(p.value))
+	}
+	number := func(i int) int64 {
+		n, _ := strconv.ParseInt(m[i], 10, 64) // of digits, or empty
+		return n
+	}
+	seconds := number(2)*hour + number(3)*minute + number(4)
+	if m[1] == "-" {
+		seconds = -seconds
+	}
+	if max(seconds, -seconds) > 16*hour {
+		return 0, p.errorf("is %s, which is more than 16 hours", time.Duration(seconds)*time.Second)
+	}
+	return seconds, nil
+}

@@ -1,0 +1,83 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Span is an event of a calendar, in [Start, End). A fraction of a second counts as the
+// second that it lies in.
+type Span struct {
+	Start, End time.Time
+	// Name is that of the event. It need not be the only one with it.
+	Name string
+}
+
+// Calendar returns the period of all instants that lie in a span. The spans may be in any
+// order and overlap. One that does not end later than it starts covers nothing.
+func Calendar(name string, spans []Span) Period {
+	p := Period{name: name}
+	spans = slices.Clone(spans)
+	slices.SortStableFunc(spans, func(a, b Span) int {
+		return cmp.Or(cmp.Compare(a.Start.Unix(), b.Start.Unix()), cmp.Compare(b.End.Unix(), a.End.Unix()), cmp.Compare(a.Name, b.Name))
+	})
+	for _, s := range spans {
+		p.cover(span{s.Start.Unix(), s.End.Unix()}, s.Name)
+	}
+	return p
+}
+
+// event is the stretch in which an event is the one to name.
+type event struct {
+	span
+	name string
+}
+
+// cover adds an event that starts no earlier than those before.
+func (p *Period) cover(s span, name string) {
+	last := len(p.events) - 1
+	if s.from >= s.until || last >= 0 && s.until <= p.events[last].until {
+		return
+	}
+	p.form = formSpans
+	if last < 0 || s.from > p.events[last].until {
+		p.spans = append(p.spans, s)
+	}
+	// Events that touch are one stretch: a search for its end does not stop at each of them.
+	p.spans[len(p.spans)-1].until = s.until
+	if last >= 0 && s.from <= p.events[last].until {
+		if name == p.events[last].name {
+			p.events[last].until = s.until
+			return
+		}
+		p.events[last].until = s.from
+	}
+	p.events = append(p.events, event{s, name})
+}
+
+// Event returns the name of the event of a calendar that covers an instant, and until when
+// this is the one. Of several it is the one that ends last, because that is the one to wait
+// for; another may take over before it ends. It returns false if no event covers the
+// instant, or if the period is of another form.
+func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
+	t := at.Unix()
+	i := sort.Search(len(p.events), func(i int) bool { return t < p.events[i].until })
+	if i == len(p.events) || t < p.events[i].from {
+		return "", time.Time{}, false
+	}
+	return p.events[i].name, instant(p.events[i].until), true
+}
+
+// findSpans returns as find does for sorted spans that do not overlap.
+func (p *Period) findSpans(t int64) (bool, int64) {
+	i := sort.Search(len(p.spans), func(i int) bool { return t < p.spans[i].until })
+	switch {
+	case i == len(p.spans):
+		return false, never
+	case p.spans[i].from <= t:
+		return true, p.spans[i].until
+	}
+	return false, p.spans[i].from
+}

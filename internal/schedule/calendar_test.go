@@ -1,0 +1,158 @@
+package schedule_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// spans are made of "from/until name" with hours of one day.
+func spans(texts ...string) []schedule.Span {
+	var all []schedule.Span
+	for _, text := range texts {
+		var from, until int
+		var name string
+		if _, err := fmt.Sscanf(text, "%d-%d %s", &from, &until, &name); err != nil {
+			panic(err)
+		}
+		midnight := utc("2026-06-01T00:00:00Z")
+		all = append(all, schedule.Span{Start: midnight.Add(time.Duration(from) * time.Hour), End: midnight.Add(time.Duration(until) * time.Hour), Name: name})
+	}
+	return all
+}
+
+func TestCalendarCoversItsSpans(t *testing.T) {
+	const june = "2026-06-01T"
+	for _, tt := range []struct {
+		name  string
+		spans []schedule.Span
+		want  []string
+		// events are those at each full hour from 0 to 11, a dot for none.
+		events string
+	}{
+		{"none", nil, nil, "............"},
+		{"one", spans("2-4 a"), []string{june + "02:00:00Z/" + june + "04:00:00Z"}, "..aa........"},
+		{"in any order", spans("6-7 b", "2-4 a"), []string{june + "02:00:00Z/" + june + "04:00:00Z", june + "06:00:00Z/" + june + "07:00:00Z"}, "..aa..b....."},
+		{"one after another", spans("2-4 a", "4-5 b"), []string{june + "02:00:00Z/" + june + "05:00:00Z"}, "..aab......."},
+		{"that overlap: the one that ends last", spans("2-6 a", "4-8 b"), []string{june + "02:00:00Z/" + june + "08:00:00Z"}, "..aabbbb...."},
+		{"within another", spans("2-8 a", "4-6 b"), []string{june + "02:00:00Z/" + june + "08:00:00Z"}, "..aaaaaa...."},
+		{"that start together", spans("2-4 b", "2-6 a"), []string{june + "02:00:00Z/" + june + "06:00:00Z"}, "..aaaa......"},
+		{"that end together", spans("2-6 a", "4-6 b"), []string{june + "02:00:00Z/" + june + "06:00:00Z"}, "..aaaa......"},
+		{"the same twice", spans("2-4 b", "2-4 a"), []string{june + "02:00:00Z/" + june + "04:00:00Z"}, "..aa........"},
+		{"with one name", spans("2-4 a", "3-5 a", "5-6 a"), []string{june + "02:00:00Z/" + june + "06:00:00Z"}, "..aaaa......"},
+		{"three in a chain", spans("2-5 a", "3-6 b", "4-7 c"), []string{june + "02:00:00Z/" + june + "07:00:00Z"}, "..abccc....."},
+		{"that cover nothing", spans("2-2 a", "5-4 b"), nil, "............"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := schedule.Calendar("calendar", tt.spans)
+			stretch{period: p, from: june + "00:00:00Z", until: "2026-06-02T00:00:00Z", want: tt.want}.run(t)
+			events := ""
+			for h := range 12 {
+				at := utc(june + "00:00:00Z").Add(time.Duration(h) * time.Hour)
+				name, until, ok := p.Event(at)
+				if ok != (name != "") || ok != until.After(at) {
+					t.Fatalf("%q until %s, %t", name, until, ok)
+				}
+				if next, _, _ := p.Event(until); ok && next == name {
+					t.Errorf("%q at %s goes on after %s", name, at, until)
+				}
+				if before, _, _ := p.Event(until.Add(-time.Second)); before != name {
+					t.Errorf("%q at %s is not it up to %s", name, at, until)
+				}
+				events += (name + ".")[:1]
+			}
+			if events != tt.events {
+				t.Errorf("events are %s, want %s", events, tt.events)
+			}
+		})
+	}
+}
+
+func TestOtherPeriodsHaveNoEvents(t *testing.T) {
+	for _, p := range []schedule.Period{{}, dated("dated", "", ""), weekly("UTC", "00:00", "24:00"), cron("UTC", "* * * * *", time.Hour)} {
+		if name, _, ok := p.Event(benchNow); ok {
+			t.Errorf("%s has the event %q", p.Name(), name)
+		}
+	}
+}
+
+func TestDecisionNamesTheCalendar(t *testing.T) {
+	p := schedule.Calendar("freezes", spans("2-6 a", "4-8 b"))
+	plan := schedule.NewPlan(schedule.Config{Default: schedule.Opened, ClosePeriods: []schedule.Period{p}})
+	d := plan.Decide(utc("2026-06-01T03:00:00Z"))
+	if d.State != schedule.Closed || d.Reason != schedule.ClosePeriod || d.By != "freezes" ||
+		!d.Until.Equal(utc("2026-06-01T08:00:00Z")) || !d.Next.At.Equal(utc("2026-06-01T08:00:00Z")) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestCalendarAgainstAModel asks each hour whether a span covers it, and which ends last.
+func TestCalendarAgainstAModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		midnight := utc("2026-06-01T00:00:00Z")
+		var all []schedule.Span
+		for i := range rapid.IntRange(0, 8).Draw(t, "spans") {
+			from := rapid.IntRange(0, 30).Draw(t, "from")
+			until := from + rapid.IntRange(-1, 10).Draw(t, "length")
+			all = append(all, schedule.Span{
+				Start: midnight.Add(time.Duration(from) * time.Hour), End: midnight.Add(time.Duration(until) * time.Hour), Name: fmt.Sprint("e", i%3),
+			})
+		}
+		p := schedule.Calendar("calendar", all)
+		plan := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{p}})
+		for h := range 40 {
+			at := midnight.Add(time.Duration(h) * time.Hour)
+			var names []string
+			var last time.Time
+			for _, s := range all {
+				if s.Start.After(at) || !s.End.After(at) {
+					continue
+				}
+				if s.End.After(last) {
+					names, last = nil, s.End
+				}
+				if s.End.Equal(last) {
+					names = append(names, s.Name)
+				}
+			}
+			name, _, ok := p.Event(at)
+			if ok != (len(names) > 0) || ok && !slices.Contains(names, name) {
+				t.Fatalf("at %d it is %q, want one of %q", h, name, names)
+			}
+			if open := plan.Decide(at).State == schedule.Opened; open != ok {
+				t.Fatalf("at %d it is opened: %t", h, open)
+			}
+		}
+	})
+}
+
+func TestZonesThatAreMade(t *testing.T) {
+	winter := utc("2026-10-25T01:00:00Z").Unix()
+	zone, err := schedule.NewZone("Mine", 7200, schedule.Offset{From: winter, Seconds: 3600}, schedule.Offset{From: winter + 5, Seconds: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	oslo := mustZone("Europe/Oslo")
+	for at := winter - 7200; at < winter+7200; at += 600 {
+		if got, want := zone.Wall(at), oslo.Wall(at); got != want {
+			t.Errorf("at %d the wall shows %d, want %d", at, got, want)
+		}
+		if got, want := zone.Resolve(at+3600), oslo.Resolve(at+3600); got != want {
+			t.Errorf("%d on the wall is %d, want %d", at+3600, got, want)
+		}
+	}
+	for want, offsets := range map[string][]schedule.Offset{
+		"has a UTC offset of 16h0m1s, which is more than 16 hours": {{From: 0, Seconds: 57601}},
+		"has UTC offsets that are not sorted":                      {{From: 1, Seconds: 1}, {From: 0, Seconds: 2}},
+		"has two UTC offsets from one instant on":                  {{From: 1, Seconds: 1}, {From: 1, Seconds: 2}},
+	} {
+		if _, err := schedule.NewZone("Mine", 0, offsets...); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
