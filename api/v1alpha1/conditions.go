@@ -165,6 +165,9 @@ const (
 	// the condition that says so could not be written, or the target could not be
 	// read for it.
 	StatusWriteFailedReason = "StatusWriteFailed"
+	// CalendarFailedReason means that the calendar of a period is missing or cannot be
+	// read. A close period with it closes all the time, a window with it never opens.
+	CalendarFailedReason = "CalendarFailed"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"
 )

@@ -86,8 +86,9 @@ type GateExceptionSpec struct {
 	// as in a Gate. Their time zone defaults to spec.timeZone of the Gate. Time
 	// outside validFrom and validUntil does not count. At most 100. Required for
 	// types extend and suspend. An exception of type replace without windows keeps
-	// the Gate in its default state.
+	// the Gate in its default state. None of them is a calendar.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(w, !has(w.calendar))",message="a window of an exception has no calendar, give it start and end, a schedule, or from and until"
 	// +listType=map
 	// +listMapKey=name
 	// +optional

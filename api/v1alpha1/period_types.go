@@ -8,15 +8,15 @@ type DayOfWeek string
 
 // +structType=atomic
 
-// Period is a time in exactly one of three forms: weekly (start, end,
-// optionally daysOfWeek), cron (schedule, duration) or dated (from, until). It
-// includes its beginning, but not its end.
+// Period is a time in exactly one of four forms: weekly (start, end,
+// optionally daysOfWeek), cron (schedule, duration), dated (from, until) or
+// calendar. It includes its beginning, but not its end.
 //
 // A wall-clock time that occurs twice, when clocks are set back, means its
 // first occurrence. One that does not exist, when they are set forward, is
 // read with the UTC offset in use before (RFC 5545, section 3.3.5). A cron
 // whose hour field begins with * ticks in both occurrences of a repeated hour.
-// +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek), has(self.schedule) || has(self.duration), has(self.from) || has(self.until)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"
+// +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek), has(self.schedule) || has(self.duration), has(self.from) || has(self.until), has(self.calendar)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from) || has(self.calendar))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until), calendar"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
@@ -78,10 +78,52 @@ type Period struct {
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// TimeZone is the time zone of start, end and schedule: a name of the IANA
-	// database, such as Europe/Oslo. Defaults to spec.timeZone of the Gate.
+	// Calendar is an iCalendar file, such as one of holidays. Its events are the
+	// period. Not in the windows of a GateException. While the file is missing or
+	// cannot be read, a close period closes all the time, and a window never
+	// opens.
+	// +optional
+	Calendar *CalendarReference `json:"calendar,omitempty"`
+
+	// TimeZone is the time zone of start, end and schedule, and of events of a
+	// calendar that name none: a name of the IANA database, such as Europe/Oslo.
+	// Defaults to spec.timeZone of the Gate.
 	// +optional
 	TimeZone TimeZone `json:"timeZone,omitempty"`
+}
+
+// CalendarReference names an iCalendar file and says which of its events count.
+type CalendarReference struct {
+	// ConfigMapRef is the file.
+	// +required
+	ConfigMapRef ConfigMapKeyReference `json:"configMapRef"`
+
+	// Categories limits the events to those that have one of these, such as
+	// [freeze]. Their case does not matter. At most 32, each of at most 128
+	// characters. If omitted, all events count.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +listType=set
+	// +optional
+	Categories []string `json:"categories,omitempty"`
+}
+
+// ConfigMapKeyReference names an entry of a ConfigMap in the namespace of the
+// Gate.
+type ConfigMapKeyReference struct {
+	// Name of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// Key of the entry in data or binaryData, such as holidays.ics.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Key string `json:"key"`
 }
 
 // TimeZone is the name of a zone in the IANA database, such as Europe/Oslo.
@@ -103,8 +145,8 @@ const (
 // +structType=atomic
 
 // ClosePeriod is a period in which a Gate is closed. It has exactly one of
-// three forms: weekly (start, end, optionally daysOfWeek), cron (schedule,
-// duration) or dated (from, until).
+// four forms: weekly (start, end, optionally daysOfWeek), cron (schedule,
+// duration), dated (from, until) or calendar.
 type ClosePeriod struct {
 	Period `json:",inline"`
 

@@ -20,9 +20,15 @@ const ahead = 30 * 24 * time.Hour
 // pair are two Gates, in the order of their names.
 type pair struct{ a, b *v1alpha1.Gate }
 
+// Schedules are what decides when Gates are open, besides themselves.
+type Schedules struct {
+	Exceptions []*v1alpha1.GateException
+	Calendars  gate.Calendars
+}
+
 // Contradictions finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
 // each of them opens.
-func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
+func Contradictions(gates []v1alpha1.Gate, with Schedules, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
 	shared := map[pair][]string{}
 	index := newIndex(gates, scope)
 	for _, obj := range objects {
@@ -36,7 +42,7 @@ func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException,
 	open := map[*v1alpha1.Gate][]schedule.Interval{}
 	of := func(g *v1alpha1.Gate) []schedule.Interval {
 		if _, ok := open[g]; !ok {
-			open[g] = openIn(g, exceptions, now)
+			open[g] = with.open(g, now)
 		}
 		return open[g]
 	}
@@ -100,10 +106,11 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 	return found
 }
 
-// openIn returns when a Gate is open in the days ahead. One with an invalid spec never is.
-func openIn(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) (open []schedule.Interval) {
-	intervals, errs := gate.Intervals(g, now, now.Add(ahead), exceptions...)
-	if len(errs) > 0 {
+// open returns when a Gate is open in the days ahead. One with an invalid spec never is, nobody knows it of one with a calendar
+// that cannot be read.
+func (s Schedules) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
+	intervals, errs := s.Calendars.Intervals(g, now, now.Add(ahead), s.Exceptions...)
+	if len(errs) > 0 || len(s.Calendars.Broken(g)) > 0 {
 		return nil
 	}
 	for i := range intervals {

@@ -138,7 +138,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Contradictions(tc.gates, tc.exceptions, tc.objects, verdict.Scope{}, noon), tc.want...)
+			finds(t, check.Contradictions(tc.gates, check.Schedules{Exceptions: tc.exceptions}, tc.objects, verdict.Scope{}, noon), tc.want...)
 		})
 	}
 }

@@ -86,7 +86,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 		installs := check.ControllerAppliers(r.deployed)
 		objects, scope := r.objects(ctx), r.reach(ctx)
 		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
-		found = append(found, check.Contradictions(gates, r.exceptions(ctx), objects, scope, r.now)...)
+		found = append(found, check.Contradictions(gates, check.Schedules{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}, objects, scope, r.now)...)
 	}
 	found = append(found, check.Permissions(r.denied(ctx), r.namespace)...)
 	found = append(found, r.unreadFindings()...)

@@ -136,6 +136,8 @@ func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (befo
 	if before, err = c.comparedWith(ctx, manifests, gone); err != nil {
 		return nil, nil, err
 	}
+	missing := slices.DeleteFunc(manifests.ConfigMaps(), func(name preview.ConfigMap) bool { return slices.Contains(before.ConfigMaps(), name) })
+	c.readConfigMaps(ctx, before, slices.Concat(before.ConfigMaps(), missing)) //nolint:errcheck // the set has each error
 	return before, before.Without(func(obj metav1.Object) bool { return gone(obj) && !manifests.Has(obj) }).Applied(manifests), nil
 }
 

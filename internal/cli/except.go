@@ -188,10 +188,16 @@ func (s *session) tryOut(ctx context.Context, c *cluster, g *v1alpha1.Gate, e *v
 		s.warn("written without a look at the other exceptions: %s", oneLine(err.Error()))
 	}
 	others = slices.DeleteFunc(others, func(o *v1alpha1.GateException) bool { return o.Name == e.Name })
-	if err := leadOf(g, e, others, now); err != nil {
+	calendars, err := c.calendars(ctx, now, g)
+	if err != nil {
+		s.warn("written without a look at the calendars of the gate: %s", oneLine(err.Error()))
+		return "", nil
+	}
+	w := written{g, e, others, calendars}
+	if err := w.lead(now); err != nil {
 		return "", err
 	}
-	doubts, inVain := doubtsOf(g, e, others, now)
+	doubts, inVain := w.doubts(now)
 	for _, doubt := range doubts {
 		s.warn("%s", doubt)
 	}
@@ -214,9 +220,17 @@ func approvalsOf(g *v1alpha1.Gate) int {
 	return int(g.Spec.Exceptions.Approvals)
 }
 
-// leadOf refuses a lead time that the Gate cannot have.
-func leadOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.GateException, now time.Time) error {
-	return gate.ValidateLead(e, preview.WithoutApprovals(g), append(slices.Clone(others), e), now).ToAggregate()
+// written is an exception that is about to be written, and what it meets.
+type written struct {
+	gate      *v1alpha1.Gate
+	exception *v1alpha1.GateException
+	others    []*v1alpha1.GateException
+	calendars gate.Calendars
+}
+
+// lead refuses a lead time that the Gate cannot have.
+func (w written) lead(now time.Time) error {
+	return w.calendars.ValidateLead(w.exception, preview.WithoutApprovals(w.gate), append(slices.Clone(w.others), w.exception), now).ToAggregate()
 }
 
 // excepted waits for what the controller says of an exception. Whether it is in vain is known before.

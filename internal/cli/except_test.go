@@ -41,7 +41,7 @@ func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
 			if errs := gate.ValidateException(e); len(errs) > 0 {
 				t.Errorf("invalid: %v", errs)
 			}
-			if doubts, inVain := doubtsOf(g, e, nil, now); len(doubts) > 0 || inVain != "" {
+			if doubts, inVain := (written{gate: g, exception: e}).doubts(now); len(doubts) > 0 || inVain != "" {
 				t.Errorf("closes %t, a gate that is %s by default, %s: %q", closes, byDefault, e.Spec.Type, doubts)
 			}
 			e.CreationTimestamp = preview.NotCreated
@@ -95,7 +95,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, inVain := doubtsOf(g, e, tc.others, now)
+			got, inVain := written{gate: g, exception: e, others: tc.others}.doubts(now)
 			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) || inVain != tc.inVain {
 				t.Errorf("got %q, %q, want %q, %q", got, inVain, tc.want, tc.inVain)
 			}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -213,6 +214,16 @@ func (r *reading) exceptions(ctx context.Context) []*v1alpha1.GateException {
 	}
 	found, err := r.cluster.exceptions(ctx, []string{namespace})
 	r.may("list", "gateexceptions.gating.toolkit.fluxcd.io", err)
+	return found
+}
+
+func (r *reading) calendars(ctx context.Context, gates []v1alpha1.Gate) gate.Calendars {
+	var all []*v1alpha1.Gate
+	for i := range gates {
+		all = append(all, &gates[i])
+	}
+	found, err := r.cluster.calendars(ctx, r.now, all...)
+	r.may("get", "configmaps", err)
 	return found
 }
 

@@ -26,7 +26,9 @@ func (s *session) setOf(ctx context.Context, c *cluster, gates []*v1alpha1.Gate)
 		known[nameOfGate(g)] = true
 	}
 	exceptions = slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return !known[e.Namespace+"/"+e.Spec.GateRef.Name] })
-	return preview.FromCluster(gates, exceptions)
+	set := preview.FromCluster(gates, exceptions)
+	c.readConfigMaps(ctx, set, set.ConfigMaps()) //nolint:errcheck // the set has each error
+	return set
 }
 
 // manyNamespaces is from how many on one list of all is cheaper than a list of each.

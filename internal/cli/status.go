@@ -67,7 +67,8 @@ type screen struct {
 	*session
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
-	// unseen is whether exceptions may not be listed.
+	calendars  gate.Calendars
+	// unseen is whether exceptions may not be listed, or a calendar may not be read.
 	unseen  bool
 	targets []targetLine
 	now     time.Time
@@ -92,6 +93,10 @@ func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now 
 		sc.unseen = true
 	case err != nil:
 		return nil, err
+	}
+	if sc.calendars, err = c.calendars(ctx, now, g); err != nil {
+		s.warn("%s", err)
+		sc.unseen = true
 	}
 	o, err := s.objects(ctx, c)
 	if err != nil {
@@ -193,7 +198,7 @@ const transitions = 5
 // sightOfStatus is how far status looks ahead.
 const sightOfStatus = 366 * 24 * time.Hour
 
-// next returns the next transitions of the Gate, none if its spec is invalid. Without its exceptions it is the one in its status.
+// next returns the next transitions of the Gate, none if its spec is invalid. Without its exceptions or its calendars it is the one in its status.
 func (sc *screen) next() [][]string {
 	if sc.unseen {
 		if t := sc.gate.Status.NextTransition; t != nil {
@@ -201,7 +206,7 @@ func (sc *screen) next() [][]string {
 		}
 		return nil
 	}
-	intervals, errs := gate.Intervals(sc.gate, sc.now, sc.now.Add(sightOfStatus), sc.exceptions...)
+	intervals, errs := sc.calendars.Intervals(sc.gate, sc.now, sc.now.Add(sightOfStatus), sc.exceptions...)
 	if len(errs) > 0 {
 		return nil
 	}
@@ -209,7 +214,7 @@ func (sc *screen) next() [][]string {
 	first := true
 	for i := range intervals {
 		if !first {
-			rows = append(rows, []string{formatUntil(i.From, sc.now), sc.paintState(i.State.String()), words(string(i.Reason), i.By)})
+			rows = append(rows, []string{formatUntil(i.From, sc.now), sc.paintState(i.State.String()), words(string(i.Reason), gate.WithEvent(i.By, i.Event))})
 		}
 		if first = false; len(rows) == transitions {
 			break

@@ -134,6 +134,9 @@ func (s *session) known(ctx context.Context, c *cluster, obj *unstructured.Unstr
 	if err != nil {
 		return nil, err
 	}
+	if k.Calendars, err = c.calendars(ctx, now, k.Gates...); err != nil {
+		s.warn("%s: what opens its gate may not be said", err)
+	}
 	return k, nil
 }
 

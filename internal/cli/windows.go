@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -71,8 +70,9 @@ func dayOf(text string) int {
 	return slices.IndexFunc(weekdays, func(day string) bool { return strings.HasPrefix(day, text) })
 }
 
-// doubtsOf returns what keeps an exception from having its effect on a Gate, and if it has none at all why.
-func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.GateException, now time.Time) (doubts []string, inVain string) {
+// doubts returns what keeps an exception from having its effect on a Gate, and if it has none at all why.
+func (w written) doubts(now time.Time) (doubts []string, inVain string) {
+	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return formatTime(at.In(now.Location())) }
 	for _, o := range others {
 		if !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
@@ -86,7 +86,7 @@ func doubtsOf(g *v1alpha1.Gate, e *v1alpha1.GateException, others []*v1alpha1.Ga
 	e = e.DeepCopy()
 	e.CreationTimestamp = preview.NotCreated
 	wanted, ok := wantedOf(e.Spec.Type, g.Spec.Default)
-	intervals, errs := gate.Intervals(preview.WithoutApprovals(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
+	intervals, errs := w.calendars.Intervals(preview.WithoutApprovals(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
 	switch {
 	case len(errs) > 0:
 		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error()), ""

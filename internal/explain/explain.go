@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -20,6 +21,8 @@ type Known struct {
 	Gates []*v1alpha1.Gate
 	// Namespaces are those whose Gates are all in Gates, nil if that is all namespaces.
 	Namespaces []string
+	// Calendars are those of Gates.
+	Calendars gate.Calendars
 	// Absent are Gates of other namespaces that are known not to exist, as namespace/name.
 	Absent []string
 	// Labels returns the labels of a namespace.

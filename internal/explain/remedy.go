@@ -69,9 +69,15 @@ func (k Known) lift(g verdict.Gate, obj *target.Object, refreshes bool) []Remedy
 // open returns what opens a closed Gate. It tries in memory whether a request does.
 func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 	asked := k.requested(g)
-	d := gate.Decide(asked, k.Now) // a request wins over any exception
+	d := k.Calendars.Decide(asked, k.Now) // a request wins over any exception
 	if d.State == v1alpha1.StateOpened {
 		return []Remedy{{k.onGate("open", g, "--for 1h"), done + k.lasts(g, asked)}}
+	}
+	for i := range d.Broken {
+		if b := &d.Broken[i]; d.Reason == v1alpha1.ClosePeriodReason && b.Period == d.By {
+			return []Remedy{{fmt.Sprintf("kubectl get configmap %s -n %s -o yaml", b.Name, b.Namespace),
+				fmt.Sprintf("shows the calendar of its close period %s, which has manualOpen: Deny and closes all the time until the calendar is mended: key %s: %s", d.By, b.Key, b.Cause)}}
+		}
 	}
 	edit := fmt.Sprintf("kubectl edit gate %s -n %s", g.Name, g.Namespace)
 	switch d.Reason {
@@ -91,7 +97,7 @@ func (k Known) lasts(g, asked *v1alpha1.Gate) string {
 	if window := g.Spec.Window; window != nil && window.Duration < openFor {
 		lasts, text = window.Duration, " for "+window.Duration.String()+", its spec.window"
 	}
-	after := gate.Decide(asked, k.Now.Add(lasts+time.Second))
+	after := k.Calendars.Decide(asked, k.Now.Add(lasts+time.Second))
 	if after.State == v1alpha1.StateOpened {
 		text += ", and after that"
 	}

@@ -83,11 +83,26 @@ func validateMachines(path *field.Path, policy *v1alpha1.MachinePolicy) field.Er
 type compiler struct {
 	errs field.ErrorList
 	zone *schedule.Zone
+	// gate whose periods are compiled, nil for those of an exception.
+	gate      *v1alpha1.Gate
+	calendars Calendars
+	broken    []BrokenCalendar
 }
 
-// compile returns the schedule of a Gate without its requests.
+// compile returns the schedule of a Gate without its requests. All calendars are taken for broken.
 func compile(g *v1alpha1.Gate) (schedule.Config, field.ErrorList) {
-	c, spec := &compiler{}, &g.Spec
+	config, _, errs := Calendars(nil).compile(g)
+	return config, errs
+}
+
+// compile returns the schedule of a Gate without its requests, and which calendars cannot be read.
+func (c Calendars) compile(g *v1alpha1.Gate) (schedule.Config, []BrokenCalendar, field.ErrorList) {
+	compiler := &compiler{gate: g, calendars: c}
+	config := compiler.config(&g.Spec)
+	return config, compiler.broken, compiler.errs
+}
+
+func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 	root := field.NewPath("spec")
 	c.zone = c.loadZone(root.Child("timeZone"), spec.TimeZone)
 	config := schedule.Config{}
@@ -106,14 +121,14 @@ func compile(g *v1alpha1.Gate) (schedule.Config, field.ErrorList) {
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
 		c.add(field.Invalid(root.Child("notAfter"), rfc3339(spec.NotAfter.Time), "must be later than notBefore"))
 	}
-	c.watches(g)
-	c.targets(g)
+	c.watches(c.gate)
+	c.targets(c.gate)
 	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
 		c.add(field.Invalid(root.Child("windows"), len(spec.Windows), "windows need default: closed; use closePeriods with default: opened"))
 	}
 	if n := len(spec.Windows) + len(spec.ClosePeriods); n > v1alpha1.MaxPeriods {
 		c.add(field.TooMany(root, n, v1alpha1.MaxPeriods))
-		return config, c.errs
+		return config
 	}
 
 	names := map[string]bool{}
@@ -132,7 +147,7 @@ func compile(g *v1alpha1.Gate) (schedule.Config, field.ErrorList) {
 			c.add(field.NotSupported(path.Child("manualOpen"), mode, []v1alpha1.ManualOpen{v1alpha1.ManualOpenAllow, v1alpha1.ManualOpenDeny}))
 		}
 	}
-	return config, c.errs
+	return config
 }
 
 func (c *compiler) add(err *field.Error) { c.errs = append(c.errs, err) }
@@ -171,6 +186,9 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 	cron := p.Schedule != nil || p.Duration != nil
 	dated := p.From != nil || p.Until != nil
 	switch {
+	case p.Calendar != nil && !weekly && !cron && !dated:
+		return c.calendar(path, p, opens)
+	case p.Calendar != nil:
 	case weekly && !cron && !dated && p.Start != nil && p.End != nil:
 		return c.weekly(path, p, zone)
 	case cron && !weekly && !dated && p.Schedule != nil && p.Duration != nil:
@@ -184,7 +202,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 		}
 		return span(p.Name, p.From.Time, roundUp(p.Until.Time))
 	}
-	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"))
+	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until), calendar"))
 	return schedule.Period{}
 }
 

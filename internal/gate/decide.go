@@ -20,8 +20,9 @@ type Decision struct {
 	State v1alpha1.State
 	// Reason and Message of the condition Opened.
 	Reason, Message string
-	// By names the period or the exception that decided, empty if none did.
-	By string
+	// By names the period or the exception that decided, empty if none did. Event names the
+	// event of its calendar.
+	By, Event string
 	// Next change of state, nil if none is in sight.
 	Next *v1alpha1.Transition
 	// Recheck is when Reason or State may change, zero if no change is in sight.
@@ -33,14 +34,21 @@ type Decision struct {
 	Request *Request
 	// Errors of a spec that does not compile.
 	Errors field.ErrorList
+	// Broken are the calendars that cannot be read.
+	Broken []BrokenCalendar
 }
 
 // Decide returns the decision on a Gate at an instant. It reads the spec, the accepted
 // requests and what was seen of the objects that the Gate follows. Of the exceptions it
 // uses those that are of this Gate and count. If the spec does not compile, it also reads
-// the last state.
+// the last state. All calendars are taken for broken.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
-	config, errs := compile(g)
+	return Calendars(nil).Decide(g, now, exceptions...)
+}
+
+// Decide is as the function, with calendars.
+func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
+	config, broken, errs := c.compile(g)
 	if len(errs) > 0 {
 		return decideInvalid(g, errs, now)
 	}
@@ -51,7 +59,7 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 	plan := schedule.NewPlan(config)
 	s := plan.Decide(now)
 
-	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), By: s.By, Recheck: s.Until}
+	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), By: s.By, Event: s.Event, Recheck: s.Until, Broken: broken}
 	if !s.Next.At.IsZero() {
 		d.Next = &v1alpha1.Transition{
 			At: metav1.NewTime(s.Next.At), State: v1alpha1.State(s.Next.State.String()),
@@ -63,6 +71,7 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 	if why := waitsFor(g); why != "" {
 		d.wait(g, s, request, why)
 	}
+	d.Message += unreadable(s, d.Next, broken)
 	d.Message += inForceToo(d.Reason, applying(counts, now), plan.Refused())
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = earlier(d.Recheck, next)
@@ -77,9 +86,14 @@ func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateExcepti
 }
 
 // Intervals yields the states of a Gate with its exceptions between two instants,
-// as schedule.Plan.Intervals does.
+// as schedule.Plan.Intervals does. All calendars are taken for broken.
 func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
-	config, errs := compile(g)
+	return Calendars(nil).Intervals(g, from, until, exceptions...)
+}
+
+// Intervals is as the function, with calendars.
+func (c Calendars) Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
+	config, _, errs := c.compile(g)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -120,7 +134,7 @@ func (c *course) resetTimes(byItself func(time.Time) v1alpha1.State) (requestedA
 // Withheld returns the decision to leave a Gate closed instead of opening it, because
 // nobody knows whether it is time.
 func (d Decision) Withheld() Decision {
-	d.State, d.Reason, d.By, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", nil, nil
+	d.State, d.Reason, d.By, d.Event, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", "", nil, nil
 	d.Message = "Gate stays closed, the API server does not say what time it is"
 	return d
 }

@@ -56,8 +56,8 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 
 // ValidateLead returns what is wrong with the lead of a valid exception, given the
 // schedule of its Gate and all exceptions of that, this one included.
-func ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) field.ErrorList {
-	config, errs := compile(g)
+func (c Calendars) ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) field.ErrorList {
+	config, _, errs := c.compile(g)
 	if e.Spec.LeadTime == nil || len(errs) > 0 {
 		return nil
 	}

@@ -132,8 +132,14 @@ type ExceptionDecision struct {
 }
 
 // DecideException returns the decision on an exception at an instant. The Gate is
-// nil if it does not exist; exceptions are all that refer to it, this one included.
+// nil if it does not exist; exceptions are all that refer to it, this one included. All
+// calendars are taken for broken.
 func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
+	return Calendars(nil).DecideException(e, g, exceptions, now)
+}
+
+// DecideException is as the function, with the calendars of the Gate.
+func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
 	p := peers{now: now}
 	if g != nil {
 		p = peersOf(g, exceptions, now)
@@ -168,7 +174,7 @@ func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*
 	case v1alpha1.InForceReason:
 		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, rfc3339(e.Spec.ValidUntil.Time))
 	}
-	d.Errors = append(d.Errors, ValidateLead(e, g, exceptions, now)...)
+	d.Errors = append(d.Errors, c.ValidateLead(e, g, exceptions, now)...)
 	d.Overlapped = p.overlapped(e, name)
 	switch {
 	case d.Reason == v1alpha1.OverlappedReason:

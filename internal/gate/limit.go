@@ -49,7 +49,7 @@ func (d Decision) Limit(before *v1alpha1.Gate, n Governed) Decision {
 		return d
 	}
 	due := strings.TrimPrefix(d.Message, "Gate ")
-	d.Reason, d.By = v1alpha1.TooManyTargetsReason, ""
+	d.Reason, d.By, d.Event = v1alpha1.TooManyTargetsReason, "", ""
 	if opened := was != nil && was.Status == metav1.ConditionTrue; opened || was == nil && !n.Held {
 		if d.Next != nil {
 			d.Recheck = earlier(d.Recheck, d.Next.At.Time)

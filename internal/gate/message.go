@@ -25,6 +25,17 @@ func inForceToo(reason string, exception *v1alpha1.GateException, refused []stri
 	return text
 }
 
+// inBrackets returns the name of an event to follow that of its period.
+func inBrackets(event string) string {
+	if event == "" {
+		return ""
+	}
+	return " (" + event + ")"
+}
+
+// WithEvent returns what decided with the event of its calendar, such as holidays (Christmas Day).
+func WithEvent(by, event string) string { return by + inBrackets(event) }
+
 // message says in a sentence what the Gate is, until when, and who asked for it. The
 // wording for requests and the default is from the Flux RFC on gating.
 func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, request *Request) string {
@@ -41,7 +52,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	case schedule.OpenRequested, schedule.CloseRequested:
 		return "Gate " + strings.TrimPrefix(then+", "+request.String(), ", ")
 	case schedule.ClosePeriod:
-		text = fmt.Sprintf("Gate closed by close period '%s'", s.By)
+		text = fmt.Sprintf("Gate closed by close period '%s'%s", s.By, inBrackets(s.Event))
 	case schedule.NotYetActive:
 		text = fmt.Sprintf("Gate closed before %s", rfc3339(spec.NotBefore.Time))
 	case schedule.Expired:
@@ -49,7 +60,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	case schedule.ExceptionApplies:
 		text = fmt.Sprintf("Gate %s by exception '%s'", s.State, s.By)
 	case schedule.WindowOpen:
-		text = fmt.Sprintf("Gate opened by window '%s'", s.By)
+		text = fmt.Sprintf("Gate opened by window '%s'%s", s.By, inBrackets(s.Event))
 	case schedule.OutsideWindows:
 		text = "Gate closed outside its windows"
 	case schedule.OutsideClosePeriods:
@@ -62,7 +73,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	}
 	text += ", " + then
 	if next.By != "" && next.By != s.By {
-		text += fmt.Sprintf(" by '%s'", next.By)
+		text += fmt.Sprintf(" by '%s'%s", next.By, inBrackets(s.Next.Event))
 	}
 	return text
 }

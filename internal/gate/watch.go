@@ -220,18 +220,23 @@ func (d *Decision) wait(g *v1alpha1.Gate, s schedule.Decision, request *Request,
 		d.Message = message(s, nil, &g.Spec, request) + ", " + why
 		return
 	}
-	d.Reason, d.By, d.Message = v1alpha1.DependencyNotReadyReason, "", "Gate closed, "+why
+	d.Reason, d.By, d.Event, d.Message = v1alpha1.DependencyNotReadyReason, "", "", "Gate closed, "+why
 }
 
 // DecideIfReady returns the decision on a Gate as if everything that it follows were
 // ready. If it is closed even then, nobody needs to look at the objects.
 func DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
+	return Calendars(nil).DecideIfReady(g, now, exceptions...)
+}
+
+// DecideIfReady is as the function, with calendars.
+func (c Calendars) DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	ready := g.DeepCopy()
 	ready.Status.Watch = make([]v1alpha1.WatchStatus, len(g.Spec.Watch))
 	for i := range g.Spec.Watch {
 		ready.Status.Watch[i] = RecordWatch(g, &g.Spec.Watch[i], true, "", now)
 	}
-	return Decide(ready, now, exceptions...)
+	return c.Decide(ready, now, exceptions...)
 }
 
 // isHard returns whether an open request does not lift a close period.

@@ -64,6 +64,10 @@ func (s *Set) document(file string, document []byte) {
 
 func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	gvk := obj.GroupVersionKind()
+	if gvk.Group == "" && gvk.Kind == "ConfigMap" {
+		s.readConfigMap(file, obj)
+		return
+	}
 	kind, known := kinds[gvk.Kind]
 	if gvk.Group != v1alpha1.GroupVersion.Group || !known {
 		return

@@ -47,7 +47,8 @@ type Cause struct {
 	State string `json:"state"`
 	// Reason is that of the condition Opened.
 	Reason string `json:"reason"`
-	// By names the period or the exception that decides, empty if none does.
+	// By names the period or the exception that decides, empty if none does. A period that is a calendar is followed by
+	// the name of the event, such as holidays (Christmas Day).
 	By string `json:"by"`
 }
 
@@ -72,7 +73,9 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 		} else {
 			faults = append(faults, found...)
 		}
-		for _, fault := range s.leads(g, r.From) {
+		broken, doubts := s.broken(g, r)
+		faults, refused = append(faults, broken...), append(refused, doubts...)
+		for _, fault := range s.leads(g, r) {
 			if fault.File == "" {
 				refused = append(refused, fault)
 			} else {
@@ -98,7 +101,7 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) 
 			refused = append(refused, s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error()))
 		}
 	}
-	intervals, errs := gate.Intervals(WithoutApprovals(g), r.From, r.Until, s.counting(g)...)
+	intervals, errs := s.Calendars(g, r).Intervals(WithoutApprovals(g), r.From, r.Until, s.counting(g)...)
 	if len(errs) > 0 {
 		if s.isKnown(g) {
 			t.Intervals = invalid(g, r)
@@ -112,7 +115,7 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) 
 }
 
 func causeOf(i schedule.Interval) Cause {
-	return Cause{State: i.State.String(), Reason: string(i.Reason), By: i.By}
+	return Cause{State: i.State.String(), Reason: string(i.Reason), By: gate.WithEvent(i.By, i.Event)}
 }
 
 // causeAt returns why a Gate has its state at an instant within a range. An interval has the reason of its begin, which may be over.
@@ -120,7 +123,7 @@ func (s *Set) causeAt(name string, r Range, at time.Time) (Cause, bool) {
 	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return nameOf(g) == name })
 	g := s.gates[i].DeepCopy()
 	gate.HandleRequests(g, r.From)
-	intervals, errs := gate.Intervals(WithoutApprovals(g), at, r.Until, s.counting(g)...)
+	intervals, errs := s.Calendars(g, r).Intervals(WithoutApprovals(g), at, r.Until, s.counting(g)...)
 	if len(errs) > 0 {
 		return Cause{}, false
 	}
@@ -146,10 +149,10 @@ func invalid(g *v1alpha1.Gate, r Range) []Interval {
 }
 
 // leads returns the exceptions of a Gate whose lead cannot be had.
-func (s *Set) leads(g *v1alpha1.Gate, from time.Time) (faults []Fault) {
+func (s *Set) leads(g *v1alpha1.Gate, r Range) (faults []Fault) {
 	counting := s.counting(g)
 	for _, e := range counting {
-		for _, err := range gate.ValidateLead(e, WithoutApprovals(g), counting, from) {
+		for _, err := range s.Calendars(g, r).ValidateLead(e, WithoutApprovals(g), counting, r.From) {
 			faults = append(faults, s.fault(e, err.Field, err.ErrorBody()))
 		}
 	}

@@ -17,7 +17,10 @@ type Set struct {
 	namespace  string
 	gates      []*v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
+	configMaps map[ConfigMap]*configMap
 	faults     []Fault
+	// read are the calendars that have been read.
+	read map[calendarIn]gate.Calendar
 	// seen has the file of each object, empty for one of a cluster.
 	seen map[key]string
 	// ofCluster is whether it has what a cluster has. Of these Gates, kept are those with another spec.
@@ -31,7 +34,9 @@ type key struct {
 }
 
 // NewSet returns an empty set for manifests. Objects that name no namespace are in the given one.
-func NewSet(namespace string) *Set { return &Set{namespace: namespace, seen: map[key]string{}} }
+func NewSet(namespace string) *Set {
+	return &Set{namespace: namespace, seen: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]gate.Calendar{}}
+}
 
 // FromCluster returns what a cluster has. Its requests are those in status, and its exceptions need the approvals that they have there.
 func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
@@ -73,6 +78,7 @@ func (s *Set) Err() error {
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
 	after.namespace, after.faults = manifests.namespace, manifests.faults
+	after.applyConfigMaps(s, manifests)
 	for _, g := range manifests.gates {
 		after.seen[keyOf(g)] = manifests.seen[keyOf(g)]
 		i := slices.IndexFunc(after.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })

@@ -62,12 +62,20 @@ func (p *Period) cover(s span, name string) {
 // for; another may take over before it ends. It returns false if no event covers the
 // instant, or if the period is of another form.
 func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
-	t := at.Unix()
-	i := sort.Search(len(p.events), func(i int) bool { return t < p.events[i].until })
-	if i == len(p.events) || t < p.events[i].from {
+	name, end := p.eventAt(at.Unix())
+	if end == never {
 		return "", time.Time{}, false
 	}
-	return p.events[i].name, instant(p.events[i].until), true
+	return name, instant(end), true
+}
+
+// eventAt returns as Event does, and never if no event covers t.
+func (p *Period) eventAt(t int64) (name string, until int64) {
+	i := sort.Search(len(p.events), func(i int) bool { return t < p.events[i].until })
+	if i == len(p.events) || t < p.events[i].from {
+		return "", never
+	}
+	return p.events[i].name, p.events[i].until
 }
 
 // findSpans returns as find does for sorted spans that do not overlap.

@@ -85,9 +85,21 @@ func TestDecisionNamesTheCalendar(t *testing.T) {
 	p := schedule.Calendar("freezes", spans("2-6 a", "4-8 b"))
 	plan := schedule.NewPlan(schedule.Config{Default: schedule.Opened, ClosePeriods: []schedule.Period{p}})
 	d := plan.Decide(utc("2026-06-01T03:00:00Z"))
-	if d.State != schedule.Closed || d.Reason != schedule.ClosePeriod || d.By != "freezes" ||
-		!d.Until.Equal(utc("2026-06-01T08:00:00Z")) || !d.Next.At.Equal(utc("2026-06-01T08:00:00Z")) {
+	if d.State != schedule.Closed || d.Reason != schedule.ClosePeriod || d.By != "freezes" || d.Event != "a" ||
+		!d.Until.Equal(utc("2026-06-01T04:00:00Z")) || !d.Next.At.Equal(utc("2026-06-01T08:00:00Z")) {
 		t.Errorf("%+v", d)
+	}
+	if next := plan.Decide(utc("2026-06-01T01:00:00Z")).Next; next.By != "freezes" || next.Event != "a" {
+		t.Errorf("%+v", next)
+	}
+	for i := range plan.Intervals(utc("2026-06-01T05:00:00Z"), utc("2026-06-01T07:00:00Z")) {
+		if i.By != "freezes" || i.Event != "b" {
+			t.Errorf("%+v", i)
+		}
+	}
+	other := p.Named("other")
+	if d := schedule.NewPlan(schedule.Config{ClosePeriods: []schedule.Period{other}}).Decide(utc("2026-06-01T03:00:00Z")); d.By != "other" || p.Name() != "freezes" {
+		t.Errorf("%+v, and the first is %q", d, p.Name())
 	}
 }
 

@@ -48,8 +48,14 @@ const (
 	formSpans
 )
 
-// Name returns the name that the period was made with.
+// Name returns the name of the period.
 func (p *Period) Name() string { return p.name }
+
+// Named returns the same period under another name.
+func (p Period) Named(name string) Period {
+	p.name = name
+	return p
+}
 
 // Dated returns the period [from, until). A zero from means since ever, a zero
 // until means for ever; until must be later than from. A fraction of a second

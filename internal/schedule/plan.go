@@ -91,6 +91,8 @@ type Decision struct {
 	Reason Reason
 	// By names the period or the exception that decided, empty where none did.
 	By string
+	// Event names the event of a calendar that decided, empty where none did.
+	Event string
 	// Until is the instant from which on the reason may be another, the state
 	// being the same or not; zero if that is not in sight.
 	Until time.Time
@@ -105,16 +107,17 @@ type Transition struct {
 	At     time.Time
 	State  State
 	Reason Reason
-	By     string
+	// By and Event are as in a Decision.
+	By, Event string
 }
 
-// Interval is a stretch [From, Until) of one state. Reason and By are those in
+// Interval is a stretch [From, Until) of one state. Reason, By and Event are those in
 // force when it begins.
 type Interval struct {
 	From, Until time.Time
 	State       State
 	Reason      Reason
-	By          string
+	By, Event   string
 }
 
 // NewPlan compiles a plan.
@@ -156,9 +159,11 @@ func (p *Plan) add(state State, reason Reason, periods ...Period) {
 func (p *Plan) Decide(now time.Time) Decision {
 	t := now.Unix()
 	m := p.at(t)
-	d := Decision{State: m.state, Reason: m.reason, By: m.by, Until: instant(m.until)}
+	event, until := m.event()
+	d := Decision{State: m.state, Reason: m.reason, By: m.by, Event: event, Until: instant(min(m.until, until))}
 	if next := p.next(m, t+horizon, sight); next.start != never {
-		d.Next = Transition{At: instant(next.start), State: next.state, Reason: next.reason, By: next.by}
+		event, _ := next.event()
+		d.Next = Transition{At: instant(next.start), State: next.state, Reason: next.reason, By: next.by, Event: event}
 	}
 	return d
 }
@@ -170,7 +175,8 @@ func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 		end := until.Unix()
 		for m := p.at(from.Unix()); m.start < end; {
 			next := p.next(m, end, math.MaxInt)
-			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by}
+			event, _ := m.event()
+			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by, Event: event}
 			if !yield(i) {
 				return
 			}
@@ -186,8 +192,18 @@ type moment struct {
 	state  State
 	reason Reason
 	by     string
+	// period decides, nil where none does or where it is not the one to name.
+	period *Period
 	until  int64
 	flip   int64
+}
+
+// event returns the name of the event that decides, and until when that is the one.
+func (m *moment) event() (name string, until int64) {
+	if m.period == nil {
+		return "", never
+	}
+	return m.period.eventAt(m.start)
 }
 
 // sight is how many edges a decision looks ahead. Periods can hide each other at
@@ -222,41 +238,42 @@ func (p *Plan) at(t int64) moment {
 		}
 		starts[l.state] = min(starts[l.state], edge)
 	}
-	return p.rest.decide(t, never, "", starts)
+	return p.rest.decide(t, never, nil, starts)
 }
 
-func (l *layer) decide(t, edge int64, by string, starts [2]int64) moment {
-	return moment{
-		start: t, state: l.state, reason: l.reason, by: by,
+func (l *layer) decide(t, edge int64, by *Period, starts [2]int64) moment {
+	m := moment{
+		start: t, state: l.state, reason: l.reason, by: l.by,
 		until: min(edge, starts[Closed], starts[Opened]),
 		flip:  min(edge, starts[1-l.state]),
 	}
+	if l.by == "" && by != nil {
+		m.by, m.period = by.name, by
+	}
+	return m
 }
 
 // find returns whether one of the periods covers t. If so, edge is the latest
-// end of those that do and by names it; if not, edge is the earliest start.
-func (l *layer) find(t int64) (covered bool, edge int64, by string) {
+// end of those that do and by is the one; if not, edge is the earliest start.
+func (l *layer) find(t int64) (covered bool, edge int64, by *Period) {
 	if t >= l.within.until {
-		return false, never, ""
+		return false, never, nil
 	}
 	if t < l.within.from {
 		if covered, edge, _ = l.find(l.within.from); covered {
 			edge = l.within.from
 		}
-		return false, edge, ""
+		return false, edge, nil
 	}
 	edge = never
 	for i := range l.periods {
 		c, e := l.periods[i].find(t)
 		switch {
 		case c && (!covered || e > edge):
-			covered, edge, by = true, e, l.periods[i].name
+			covered, edge, by = true, e, &l.periods[i]
 		case !c && !covered:
 			edge = min(edge, e)
 		}
-	}
-	if l.by != "" {
-		by = l.by
 	}
 	switch {
 	case covered:

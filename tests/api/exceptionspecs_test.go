@@ -70,6 +70,7 @@ var badExceptions = []badSpec{
 	{"a window whose name has a blank", windowed(`[{name: "No Friday", start: "08:00", end: "09:00"}]`), "spec.windows[0].name", causeName},
 	{"a window without a form", windowed(`[{name: a}]`), "spec.windows[0]", causeForm},
 	{"a window of two forms", windowed(`[{name: a, start: "08:00", end: "09:00", schedule: "0 0 * * *", duration: 1h}]`), "spec.windows[0]", causeForm},
+	{"a window that is a calendar", windowed(`[{name: a, calendar: {configMapRef: {name: days, key: no.ics}}}]`), "spec.windows", "a window of an exception has no calendar, give it start and end, a schedule, or from and until"},
 	{"25:00 as start", windowed(`[{name: a, start: "25:00", end: "05:00"}]`), "spec.windows[0].start", causeStart},
 	{"24:01 as end", windowed(`[{name: a, start: "22:00", end: "24:01"}]`), "spec.windows[0].end", causeEnd},
 	{"an unknown day", windowed(`[{name: a, start: "22:00", end: "10:00", daysOfWeek: [Fri]}]`), "spec.windows[0].daysOfWeek[0]", "supported values"},

@@ -14,6 +14,15 @@ func periods(n int) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
+// categories returns names of n categories.
+func categories(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("c%d", i))
+	}
+	return strings.Join(all, ", ")
+}
+
 // watches returns n watches as YAML, each of another object.
 func watches(n int) string {
 	var all []string
@@ -33,7 +42,7 @@ type badSpec struct {
 
 const (
 	causeZone     = "unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC"
-	causeForm     = "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until)"
+	causeForm     = "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until), calendar"
 	causeStart    = "start must be a time of day from 00:00 to 23:59"
 	causeEnd      = "end must be a time of day from 00:00 to 24:00"
 	causeDuration = "duration must be from 1m to 8784h (366 days), such as 24h"
@@ -106,6 +115,22 @@ var badSpecs = []badSpec{
 	{"from without until", `{default: closed, windows: [{name: a, from: "2026-12-01T00:00:00Z"}]}`, "spec.windows[0]", causeForm},
 	{"until without from", `{default: closed, closePeriods: [{name: a, until: "2026-12-01T00:00:00Z"}]}`, "spec.closePeriods[0]", causeForm},
 
+	{"calendar and weekly", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0]", causeForm},
+	{"calendar and days of the week", `{default: closed, closePeriods: [{name: a, daysOfWeek: [Friday], calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.closePeriods[0]", causeForm},
+	{"calendar and from", `{default: closed, windows: [{name: a, from: "2026-12-01T00:00:00Z", calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0]", causeForm},
+	{"calendar and duration", `{default: closed, windows: [{name: a, duration: 1h, calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0]", causeForm},
+	{"a calendar without a ConfigMap", `{default: closed, windows: [{name: a, calendar: {}}]}`, "spec.windows[0].calendar.configMapRef", "Required value"},
+	{"a calendar without a name", `{default: closed, windows: [{name: a, calendar: {configMapRef: {key: no.ics}}}]}`, "spec.windows[0].calendar.configMapRef.name", "Required value"},
+	{"a calendar without a key", `{default: closed, closePeriods: [{name: a, calendar: {configMapRef: {name: days}}}]}`, "spec.closePeriods[0].calendar.configMapRef.key", "Required value"},
+	{"a calendar with an empty key", `{default: closed, windows: [{name: a, calendar: {configMapRef: {name: days, key: ""}}}]}`, "spec.windows[0].calendar.configMapRef.key", "should be at least 1 chars long"},
+	{"a calendar with a long key", `{default: closed, windows: [{name: a, calendar: {configMapRef: {name: days, key: ` + strings.Repeat("a", 254) + `}}}]}`, "spec.windows[0].calendar.configMapRef.key", "253"},
+	{"a calendar with a long name", `{default: closed, windows: [{name: a, calendar: {configMapRef: {name: ` + strings.Repeat("a", 254) + `, key: a}}}]}`, "spec.windows[0].calendar.configMapRef.name", "253"},
+	{"a calendar with no categories", `{default: closed, windows: [{name: a, calendar: {categories: [], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories", "should have at least 1 items"},
+	{"a calendar with an empty category", `{default: closed, windows: [{name: a, calendar: {categories: [""], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories[0]", "should be at least 1 chars long"},
+	{"a calendar with a long category", `{default: closed, windows: [{name: a, calendar: {categories: [` + strings.Repeat("ä", 129) + `], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories[0]", "128"},
+	{"a calendar with a category twice", `{default: closed, windows: [{name: a, calendar: {categories: [a, a], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories[1]", "Duplicate value"},
+	{"a calendar with 33 categories", `{default: closed, windows: [{name: a, calendar: {categories: [` + categories(33) + `], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories", "must have at most 32 items"},
+
 	{"101 windows", `{default: closed, windows: ` + periods(101) + `}`, "spec.windows", "must have at most 100 items"},
 	{"100 windows and a close period", `{default: closed, windows: ` + periods(100) + `, closePeriods: [{name: x, start: "08:00", end: "09:00"}]}`, "spec", causeCount},
 	{"two windows of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.windows[2]", causeTwice},
@@ -171,6 +196,7 @@ var badSpecs = []badSpec{
 
 // goodSpecs must be accepted.
 var goodSpecs = map[string]string{
+	"calendars":             `{default: closed, windows: [{name: a, timeZone: Europe/Oslo, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + categories(32) + `]}}], closePeriods: [{name: b, manualOpen: Deny, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + strings.Repeat("ä", 128) + `]}}]}`,
 	"nothing but a default": `{default: opened}`,
 	"the example of DESIGN.md": `
 interval: 1m

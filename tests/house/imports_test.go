@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"internal/schedule":   {"internal/tz"},
 	"internal/expression": {"internal/tz"},
 	"internal/ical":       {"internal/schedule"},
-	"internal/gate":       {"api/v1alpha1", "internal/schedule", "internal/expression"},
+	"internal/gate":       {"api/v1alpha1", "internal/schedule", "internal/ical", "internal/expression"},
 	"internal/target":     {},
 	"internal/verdict":    {"api/v1alpha1", "internal/gate", "internal/target", "internal/tz"},
 	"internal/explain":    {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict"},

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// calendars reads the calendars of Gates as they count now. Those that this user may not read are missing, and the error
+// says so. One that does not exist is broken, as it is for the controller.
+func (c *cluster) calendars(ctx context.Context, now time.Time, gates ...*v1alpha1.Gate) (gate.Calendars, error) {
+	set := preview.FromCluster(gates, nil)
+	err := c.readConfigMaps(ctx, set, set.ConfigMaps())
+	all := gate.Calendars{}
+	for _, g := range gates {
+		for key, calendar := range set.Calendars(g, preview.Range{From: now, Until: now}) {
+			all[key] = calendar
+		}
+	}
+	return all, err
+}
+
+// readConfigMaps adds ConfigMaps to a set. The error is the first one of those that this user cannot read.
+func (c *cluster) readConfigMaps(ctx context.Context, set *preview.Set, names []preview.ConfigMap) (unread error) {
+	for _, name := range names {
+		files, err := c.configMap(ctx, name)
+		set.AddConfigMap(name, files, err)
+		if err != nil && !errors.Is(err, errNoConfigMap) && unread == nil {
+			unread = err
+		}
+	}
+	return unread
+}
+
+var errNoConfigMap = errors.New("does not exist")
+
+func (c *cluster) configMap(ctx context.Context, name preview.ConfigMap) (*gate.Files, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	switch err := c.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, obj); {
+	case apierrors.IsNotFound(err):
+		return nil, errNoConfigMap
+	case err != nil:
+		return nil, asked{"get", "configmap " + name.Name, name.Namespace, name.Name, "view"}.explain(err)
+	}
+	files := &gate.Files{}
+	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)
+}

@@ -1,0 +1,244 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ical"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Bounds of a reference to a calendar, as in the CRD.
+const (
+	maxCategories = 32
+	maxCategory   = 128
+	maxKey        = 253
+)
+
+const (
+	// calendarPast is how long ago a decision may look: at when a request began.
+	calendarPast = maxWindow
+	// calendarAhead is how far ahead a calendar is read.
+	calendarAhead = 2 * 366 * 24 * time.Hour
+	// maxEvent bounds in bytes the name of an event, maxBroken what is wrong with a calendar.
+	maxEvent  = 128
+	maxBroken = 512
+)
+
+// CalendarKey names a file, and says which of its events are a period.
+type CalendarKey struct {
+	// Namespace and Name are those of the ConfigMap, Key is that of its entry.
+	Namespace, Name, Key string
+	// Zone is that of dates and times without a zone.
+	Zone string
+	// Categories are a list in JSON, empty for all events.
+	Categories string
+}
+
+// Calendar is what a CalendarKey names.
+type Calendar struct {
+	// Period of all events, under any name.
+	Period schedule.Period
+	// Err says why there is none.
+	Err error
+}
+
+// Calendars are all that a Gate may need. One that is missing is taken for broken: a close period of it closes all the
+// time, and a window of it never opens.
+type Calendars map[CalendarKey]Calendar
+
+// BrokenCalendar is a calendar of a Gate that cannot be read.
+type BrokenCalendar struct {
+	CalendarKey
+	// Path is that of the period, Period its name.
+	Path, Period string
+	// Cause says what is wrong, in one line.
+	Cause string
+}
+
+// String names the file and says what is wrong with it.
+func (b *BrokenCalendar) String() string {
+	return fmt.Sprintf("ConfigMap %s/%s, key %s: %s", b.Namespace, b.Name, b.Key, b.Cause)
+}
+
+// Files is what a ConfigMap has, by keys.
+type Files struct {
+	Data       map[string]string `json:"data"`
+	BinaryData map[string][]byte `json:"binaryData"`
+}
+
+// text returns an entry.
+func (f *Files) text(key string) (string, error) {
+	if text, ok := f.Data[key]; ok {
+		return text, nil
+	}
+	if bytes, ok := f.BinaryData[key]; ok {
+		return string(bytes), nil
+	}
+	return "", errors.New("does not exist in the ConfigMap")
+}
+
+// CalendarsOf returns which calendars a Gate refers to.
+func CalendarsOf(g *v1alpha1.Gate) []CalendarKey {
+	var keys []CalendarKey
+	add := func(p *v1alpha1.Period) {
+		if p.Calendar == nil {
+			return
+		}
+		if key := calendarKey(g.Namespace, &g.Spec, p); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for i := range g.Spec.Windows {
+		add(&g.Spec.Windows[i])
+	}
+	for i := range g.Spec.ClosePeriods {
+		add(&g.Spec.ClosePeriods[i].Period)
+	}
+	return keys
+}
+
+func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period) CalendarKey {
+	key := CalendarKey{Namespace: namespace, Name: p.Calendar.ConfigMapRef.Name, Key: p.Calendar.ConfigMapRef.Key, Zone: string(spec.TimeZone)}
+	if p.TimeZone != "" {
+		key.Zone = string(p.TimeZone)
+	}
+	if len(p.Calendar.Categories) > 0 {
+		list, _ := json.Marshal(p.Calendar.Categories) //nolint:errchkjson // strings can always be written
+		key.Categories = string(list)
+	}
+	return key
+}
+
+// ReadCalendars reads the calendars of a Gate as far as decisions between two instants need them: two years ahead of the
+// first at least. It asks for the ConfigMaps, an error says what is wrong with one.
+func ReadCalendars(g *v1alpha1.Gate, from, until time.Time, configMap func(namespace, name string) (*Files, error)) Calendars {
+	calendars := Calendars{}
+	for _, key := range CalendarsOf(g) {
+		files, err := configMap(key.Namespace, key.Name)
+		if err != nil {
+			calendars[key] = Calendar{Err: err}
+			continue
+		}
+		calendars[key] = key.Read(files, from, until)
+	}
+	return calendars
+}
+
+// Read reads a calendar from its ConfigMap as far as decisions between two instants need it, as ReadCalendars does.
+func (k CalendarKey) Read(files *Files, from, until time.Time) Calendar {
+	text, err := files.text(k.Key)
+	if err != nil {
+		return Calendar{Err: err}
+	}
+	zone, err := schedule.LoadZone(k.Zone)
+	if err != nil {
+		return Calendar{Err: err}
+	}
+	ahead := from.Add(calendarAhead)
+	if until.After(ahead) {
+		ahead = until
+	}
+	options := ical.Options{Zone: zone, From: from.Add(-calendarPast), Until: ahead}
+	if k.Categories != "" {
+		if err := json.Unmarshal([]byte(k.Categories), &options.Categories); err != nil {
+			return Calendar{Err: err}
+		}
+	}
+	calendar, err := ical.Read(text, options)
+	if err != nil {
+		return Calendar{Err: err}
+	}
+	for i := range calendar.Occurrences {
+		o := &calendar.Occurrences[i]
+		o.Summary = oneLine(o.Summary, maxEvent)
+	}
+	return Calendar{Period: calendar.Period("")}
+}
+
+// Broken returns which calendars of a Gate cannot be read.
+func (c Calendars) Broken(g *v1alpha1.Gate) []BrokenCalendar {
+	_, broken, _ := c.compile(g)
+	return broken
+}
+
+// calendar compiles a period that is a calendar. One that cannot be read covers nothing if it opens, and else all time.
+func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) schedule.Period {
+	path = path.Child("calendar")
+	if c.gate == nil {
+		c.add(field.Forbidden(path, "a window of an exception has no calendar, give it start and end, a schedule, or from and until"))
+		return schedule.Period{}
+	}
+	c.calendarReference(path, p.Calendar)
+	key := calendarKey(c.gate.Namespace, &c.gate.Spec, p)
+	found, known := c.calendars[key]
+	if known && found.Err == nil {
+		return found.Period.Named(p.Name)
+	}
+	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: "has not been read"}
+	if known {
+		broken.Cause = oneLine(found.Err.Error(), maxBroken)
+	}
+	c.broken = append(c.broken, broken)
+	if opens {
+		return schedule.Period{}
+	}
+	return span(p.Name, time.Time{}, time.Time{})
+}
+
+// calendarReference checks what the CRD's schema does.
+func (c *compiler) calendarReference(path *field.Path, ref *v1alpha1.CalendarReference) {
+	for _, f := range []struct{ name, value string }{{"name", ref.ConfigMapRef.Name}, {"key", ref.ConfigMapRef.Key}} {
+		switch path := path.Child("configMapRef", f.name); {
+		case f.value == "":
+			c.add(field.Required(path, "a calendar is an entry of a ConfigMap"))
+		case len(f.value) > maxKey:
+			c.add(field.TooLong(path, f.value, maxKey))
+		}
+	}
+	path = path.Child("categories")
+	switch n := len(ref.Categories); {
+	case n > maxCategories:
+		c.add(field.TooMany(path, n, maxCategories))
+	case n == 0 && ref.Categories != nil:
+		c.add(field.Invalid(path, "[]", "should have at least 1 items, leave it out for all events"))
+	}
+	for i, category := range ref.Categories {
+		switch {
+		case category == "":
+			c.add(field.Required(path.Index(i), "a category has a name"))
+		case len([]rune(category)) > maxCategory:
+			c.add(field.TooLong(path.Index(i), category, maxCategory))
+		case slices.Contains(ref.Categories[:i], category):
+			c.add(field.Duplicate(path.Index(i), category))
+		}
+	}
+}
+
+// unreadable says which calendar cannot be read, preferably the one of the close period that decides. It is empty if all can.
+func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []BrokenCalendar) string {
+	if len(broken) == 0 {
+		return ""
+	}
+	first, text := &broken[0], ""
+	i := slices.IndexFunc(broken, func(b BrokenCalendar) bool { return b.Period == s.By })
+	if s.Reason == schedule.ClosePeriod && i >= 0 {
+		first = &broken[i]
+	}
+	switch {
+	case s.Reason == schedule.ClosePeriod && i >= 0 && next == nil:
+		text = ", whose calendar cannot be read: " + first.String()
+	default:
+		text = fmt.Sprintf(", the calendar of '%s' cannot be read: %s", first.Period, first)
+	}
+	if more := len(broken) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}

@@ -1,0 +1,121 @@
+package preview
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// configMap is one that may have calendars.
+type configMap struct {
+	// file is where it is from, empty for one of a cluster.
+	file  string
+	files gate.Files
+	// err says why it cannot be read.
+	err error
+}
+
+// calendarIn names a calendar as far as it is read for a range.
+type calendarIn struct {
+	gate.CalendarKey
+	Range
+}
+
+// ConfigMap names a ConfigMap.
+type ConfigMap struct {
+	Namespace, Name string
+}
+
+// ConfigMaps returns which ConfigMaps the Gates of a set refer to and the set does not have.
+func (s *Set) ConfigMaps() (missing []ConfigMap) {
+	for _, g := range s.gates {
+		for _, key := range gate.CalendarsOf(g) {
+			name := ConfigMap{key.Namespace, key.Name}
+			if s.configMaps[name] == nil && !slices.Contains(missing, name) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	return missing
+}
+
+// AddConfigMap adds a ConfigMap of a cluster to a set, or the error why it cannot be read.
+func (s *Set) AddConfigMap(name ConfigMap, files *gate.Files, err error) {
+	added := &configMap{err: err}
+	if files != nil {
+		added.files = *files
+	}
+	s.configMaps[name] = added
+}
+
+// readConfigMap adds a ConfigMap of a manifest. What is wrong with it matters only if a Gate refers to it.
+func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
+	name := ConfigMap{obj.GetNamespace(), obj.GetName()}
+	if name.Namespace == "" {
+		name.Namespace = s.namespace
+	}
+	added := &configMap{file: file}
+	data, err := json.Marshal(obj.Object)
+	if err == nil {
+		err = json.NewDecoder(bytes.NewReader(data)).Decode(&added.files)
+	}
+	added.err = err
+	if other := s.configMaps[name]; other != nil && !reflect.DeepEqual(other.files, added.files) {
+		added.err = fmt.Errorf("is another one in %s", other.file)
+	}
+	s.configMaps[name] = added
+}
+
+// applyConfigMaps adds what a cluster has once manifests are applied to it.
+func (s *Set) applyConfigMaps(before, manifests *Set) {
+	maps.Copy(s.configMaps, before.configMaps)
+	maps.Copy(s.configMaps, manifests.configMaps)
+}
+
+// Calendars returns the calendars of a Gate in a range. They are read once.
+func (s *Set) Calendars(g *v1alpha1.Gate, r Range) gate.Calendars {
+	all := gate.Calendars{}
+	for _, key := range gate.CalendarsOf(g) {
+		in := calendarIn{key, r}
+		if _, ok := s.read[in]; !ok {
+			s.read[in] = s.calendar(key, r)
+		}
+		all[key] = s.read[in]
+	}
+	return all
+}
+
+func (s *Set) calendar(key gate.CalendarKey, r Range) gate.Calendar {
+	found := s.configMaps[ConfigMap{key.Namespace, key.Name}]
+	switch {
+	case found == nil && s.ofCluster:
+		return gate.Calendar{Err: errors.New("has not been read")}
+	case found == nil:
+		return gate.Calendar{Err: errors.New("is not in the manifests")}
+	case found.err != nil:
+		return gate.Calendar{Err: found.err}
+	}
+	return key.Read(&found.files, r.From, r.Until)
+}
+
+// broken returns the calendars of a Gate that cannot be read: those in manifests are faults, the others doubts.
+func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, doubts []Fault) {
+	for _, b := range s.Calendars(g, r).Broken(g) {
+		found := s.configMaps[ConfigMap{b.Namespace, b.Name}]
+		if found != nil && found.file != "" {
+			faults = append(faults, Fault{File: found.file, Object: b.Namespace + "/" + b.Name, Field: fmt.Sprintf("data[%s]", b.Key), Cause: b.Cause})
+			continue
+		}
+		doubts = append(doubts, s.fault(g, b.Path, b.String()+": the preview takes it as closed"))
+	}
+	return faults, doubts
+}

@@ -1,0 +1,103 @@
+package preview_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	apigate "github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// holidays returns the manifest of a ConfigMap with an event on that day from 11:00 to 12:00 and more lines.
+func holidays(summary string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: days, namespace: apps}\ndata:\n  no.ics: |\n    BEGIN:VCALENDAR\n    VERSION:2.0\n" +
+		"    BEGIN:VEVENT\n    UID:1\n    DTSTART:20261124T110000Z\n    DURATION:PT1H\n    SUMMARY:" + summary + "\n    END:VEVENT\n    END:VCALENDAR\n---\n"
+}
+
+// frozen returns the manifest of a Gate with a close period that is a calendar.
+func frozen(key string) string {
+	return strings.Replace(gate("shop", "14:00"), "windows:",
+		"closePeriods: [{name: holidays, calendar: {configMapRef: {name: days, key: "+key+"}}}]\n  windows:", 1)
+}
+
+const notThere = "gates.yaml: apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: is not in the manifests: the preview takes it as closed"
+
+func TestPreviewReadsCalendars(t *testing.T) {
+	inCluster := func(g *v1alpha1.Gate) {
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
+			ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}}}
+	}
+	cluster := func(files *apigate.Files, err error) *preview.Set {
+		set := preview.FromCluster([]*v1alpha1.Gate{known("shop", inCluster)}, nil)
+		for _, name := range set.ConfigMaps() {
+			set.AddConfigMap(name, files, err)
+		}
+		return set
+	}
+	ofCluster := "apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: "
+	for name, tc := range map[string]struct {
+		set          *preview.Set
+		open, doubts string
+	}{
+		"in the manifests":       {manifests(t, frozen("no.ics"), holidays("Day")), "apps/shop 10:00-11:00 window day\napps/shop 12:00-14:00 window day", ""},
+		"before its Gate":        {manifests(t, holidays("Day"), frozen("no.ics")), "apps/shop 10:00-11:00 window day\napps/shop 12:00-14:00 window day", ""},
+		"not in the manifests":   {manifests(t, frozen("no.ics")), "", notThere},
+		"in the cluster":         {cluster(&apigate.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 window day", ""},
+		"not in the cluster":     {cluster(nil, errors.New("does not exist")), "", ofCluster + "does not exist: the preview takes it as closed"},
+		"without the key":        {cluster(&apigate.Files{}, nil), "", ofCluster + "does not exist in the ConfigMap: the preview takes it as closed"},
+		"applied to the cluster": {cluster(nil, errors.New("does not exist")).Applied(manifests(t, holidays("Day"))), "apps/shop 10:00-11:00 window day", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			open, doubts := opens(t, tc.set)
+			if open != tc.open || doubts != tc.doubts {
+				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", open, doubts, tc.open, tc.doubts)
+			}
+		})
+	}
+}
+
+func TestPreviewNamesEvents(t *testing.T) {
+	report, _, err := manifests(t, frozen("no.ics"), holidays("Day of\x1b Rest")).Preview(day)
+	if err == nil {
+		t.Fatal("YAML has no escapes")
+	}
+	if report, _, err = manifests(t, frozen("no.ics"), holidays(`Day of\nRest`)).Preview(day); err != nil {
+		t.Fatal(err)
+	}
+	if i := report.Gates[0].Intervals[2]; i.By != "holidays (Day of Rest)" || i.Words() != "close period holidays (Day of Rest)" {
+		t.Errorf("it is by %q", i.By)
+	}
+}
+
+func TestACalendarOfAManifestThatCannotBeReadIsAFault(t *testing.T) {
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"a broken file":        {strings.Replace(holidays("Day"), "PT1H", "soon", 1), `gates.yaml: apps/days: data[no.ics]: `},
+		"a key that is absent": {strings.Replace(holidays("Day"), "no.ics", "se.ics", 1), `gates.yaml: apps/days: data[no.ics]: does not exist in the ConfigMap`},
+		"two of a name":        {holidays("a") + holidays("b"), `gates.yaml: apps/days: data[no.ics]: is another one in gates.yaml`},
+		"data of another type": {strings.Replace(holidays("Day"), "no.ics: |", "no.ics: 7\n  x: |", 1), `gates.yaml: apps/days: data[no.ics]: `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := manifests(t, frozen("no.ics"), tc.manifest).Preview(day)
+			invalid := &preview.InvalidError{}
+			if !errors.As(err, &invalid) || len(invalid.Faults) != 1 || !strings.HasPrefix(invalid.Faults[0].String(), tc.want) {
+				t.Errorf("got %+v, want %s", err, tc.want)
+			}
+		})
+	}
+	if _, _, err := manifests(t, gate("shop", "14:00"), holidays("a"), holidays("b")).Preview(day); err != nil {
+		t.Errorf("what no Gate refers to is not looked at: %v", err)
+	}
+}
+
+func TestADiffNamesTheEventThatCloses(t *testing.T) {
+	before, after := manifests(t, frozen("no.ics"), strings.Replace(holidays("Day"), "20261124", "20261123", 1)), manifests(t, frozen("no.ics"), holidays("Day"))
+	changes, _, err := preview.Diff(before, after, day)
+	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Stretches) != 1 {
+		t.Fatalf("%+v, %v", changes, err)
+	}
+	if s := changes.Gates[0].Stretches[0]; s.After.By != "holidays (Day)" || s.Before.By != "day" {
+		t.Errorf("%+v", s)
+	}
+}
