@@ -66,6 +66,16 @@ type decision struct {
 	err error
 }
 
+// besides is what decides about a Gate besides itself.
+type besides struct {
+	calendars  gate.Calendars
+	exceptions []*v1alpha1.GateException
+}
+
+func (b besides) decide(obj *v1alpha1.Gate, at time.Time) gate.Decision {
+	return b.calendars.Decide(obj, at, b.exceptions...)
+}
+
 func (v *decision) decide(d gate.Decision) {
 	v.Decision, v.edges = d, []time.Time{d.Recheck}
 	if d.Next != nil {
@@ -76,13 +86,13 @@ func (v *decision) decide(d gate.Decision) {
 // decide takes note of requests and decides. A Gate that is closed even if all objects
 // that it watches are ready does not wait for them: it closes first. One that opens does so
 // on what was read just now, and by two clocks.
-func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) decision {
+func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, now time.Time) decision {
 	before := obj.DeepCopy()
 	v := decision{at: now, handled: gate.HandleRequests(obj, now)}
 	if len(obj.Spec.Watch) > 0 {
-		ready := gate.DecideIfReady(obj, now, exceptions...)
+		ready := with.calendars.DecideIfReady(obj, now, with.exceptions...)
 		if ready.State == v1alpha1.StateClosed {
-			v.decide(gate.Decide(obj, now, exceptions...))
+			v.decide(with.decide(obj, now))
 			return v
 		}
 		limited, cancel := untilClosing(ctx, ready, now)
@@ -90,20 +100,20 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*
 		var remembered bool
 		v.looked = true
 		v.faults, remembered = r.Watcher.observe(limited, obj, now, false)
-		if remembered && opens(before, gate.Decide(obj, now, exceptions...).State, v.handled, now) {
+		if remembered && opens(before, with.decide(obj, now).State, v.handled, now) {
 			v.faults, _ = r.Watcher.observe(limited, obj, now, true)
 		}
 		if next := ready.Next; next != nil && !r.Clock.Now().Before(next.At.Time) {
 			before.Status.DeepCopyInto(&obj.Status)
-			return r.decide(ctx, obj, exceptions, r.Clock.Now())
+			return r.decide(ctx, obj, with, r.Clock.Now())
 		}
 	} else {
 		v.looked = true
 		r.Watcher.observe(ctx, obj, now, false)
 	}
-	v.decide(gate.Decide(obj, now, exceptions...))
+	v.decide(with.decide(obj, now))
 	if r.ServerTime != nil && opens(before, v.State, v.handled, now) {
-		r.witness(ctx, before, obj, exceptions, &v)
+		r.witness(ctx, before, obj, with, &v)
 	}
 	return v
 }
@@ -136,7 +146,7 @@ func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []gate.Request, 
 // server shows, unless it is open at that time as well. The clock of this process may
 // be ahead, and another replica would not agree. If nobody knows what time it is, the
 // Gate stays what it was.
-func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *decision) {
+func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, with besides, v *decision) {
 	asked := r.Clock.Now()
 	shown, err := r.ServerTime(ctx)
 	if err != nil {
@@ -153,10 +163,10 @@ func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, excep
 	before.Status.DeepCopyInto(&then.Status)
 	then.Status.Watch = obj.Status.Watch
 	handled := gate.HandleRequests(then, reached(shown, v.at))
-	at, d := shown, gate.Decide(then, shown, exceptions...)
+	at, d := shown, with.decide(then, shown)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(v.at) {
 		at = d.Next.At.Time // what that clock has not seen yet is not over
-		d = gate.Decide(then, at, exceptions...)
+		d = with.decide(then, at)
 	}
 	if d.State == v1alpha1.StateOpened {
 		return
@@ -220,12 +230,12 @@ func untilShown(at, shown, now time.Time) time.Duration {
 
 // lookLater looks at the objects that a Gate watches if that was left to do, because the Gate is closed even if all
 // are ready, and decides once more. It returns whether it did.
-func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *decision) bool {
+func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, with besides, v *decision) bool {
 	if v.looked {
 		return false
 	}
 	v.looked = true
 	v.faults, _ = r.Watcher.observe(ctx, obj, v.at, false)
-	v.decide(gate.Decide(obj, v.at, exceptions...))
+	v.decide(with.decide(obj, v.at))
 	return true
 }

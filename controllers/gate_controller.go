@@ -48,6 +48,8 @@ type GateReconciler struct {
 	Clock clock.PassiveClock
 	// Decider decides.
 	Decider *Decider
+	// Calendars reads the calendars of Gates.
+	Calendars *CalendarReader
 	// Selector finds targets.
 	Selector *Selector
 	// Locks reads GateLocks.
@@ -118,14 +120,22 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	d := r.decide(ctx, obj, exceptions, now)
+	calendars, err := r.Calendars.of(ctx, obj, now)
+	if err != nil { // what the status says stays in force
+		return ctrl.Result{}, err
+	}
+	with := besides{calendars, exceptions}
+	d := r.decide(ctx, obj, with, now)
+	if len(calendars) > 0 {
+		d.edges = append(d.edges, now.Add(calendarAge))
+	}
 	switch woken, err := r.persist(ctx, before, obj, writer, d); {
 	case err != nil: // a decision that was not written has not been told: it is made once more
 		return ctrl.Result{}, err
 	case woken:
 		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))}, nil
 	}
-	if r.Decider.lookLater(ctx, obj, exceptions, &d) {
+	if r.Decider.lookLater(ctx, obj, with, &d) {
 		r.Selector.limit(ctx, before, &d)
 	}
 	return r.report(ctx, before, obj, writer, d)
@@ -135,12 +145,12 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 const wakeDelay = time.Second
 
 // decide notes in the status of a Gate what it is.
-func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) decision {
+func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, now time.Time) decision {
 	before := obj.DeepCopy()
-	d := r.Decider.decide(ctx, obj, exceptions, now)
+	d := r.Decider.decide(ctx, obj, with, now)
 	r.Selector.limit(ctx, before, &d)
 	report(obj, d.Decision)
-	gate.RecordExceptions(obj, exceptions, d.at)
+	gate.RecordExceptions(obj, with.exceptions, d.at)
 	changed := stateChanged(before, obj) || missed(before, d)
 	gate.RecordTransition(obj, d.Decision, d.at, changed)
 	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed || newlyRefused(before, obj))
@@ -270,6 +280,7 @@ func (r *GateReconciler) forget(key types.NamespacedName) {
 // forgetGate forgets a Gate that is gone. One that is created again under its name begins from nothing.
 func (r *GateReconciler) forgetGate(g tally.Gate) {
 	r.Decider.Watcher.forget(g.NamespacedName)
+	r.Calendars.forget(g.NamespacedName)
 	r.Backoff.Forget(backoffOf(g.UID))
 	r.Turns.Close(g)
 	r.news.forget(g)

@@ -77,6 +77,7 @@ type memory struct {
 	targets  *targetVersions
 	gates    *gateMemory
 	watcher  *Watcher
+	calendar *CalendarReader
 	news     *targetNews
 	counted  *countedMachines
 	appliers *appliers
@@ -85,7 +86,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{},
+		watcher: &Watcher{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{},
 	}
 }
 
@@ -107,14 +108,16 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	selector := &Selector{scopes: spanning, Targets: c.Targets}
 	index := &GateIndex{scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
 	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
+	m.calendar.APIReader, m.calendar.Wake = c.APIReader, wake
 	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics
 	l := &loops{events: &Events{
 		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Wake: wake, versions: m.targets,
 	}}
 	l.gates = &GateReconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, APIReader: c.APIReader, Clock: c.Clock,
-		Decider:  &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
-		Selector: selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
+		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
+		Calendars: m.calendar,
+		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
 		accidents: accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 	}
@@ -157,6 +160,12 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 		return err
 	}
 	m := newMemory()
+	if m.calendar.Watches, err = configMapWatches(mgr); err != nil {
+		return err
+	}
+	if err := mgr.Add(m.calendar); err != nil {
+		return err
+	}
 	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
 	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
 	if kinds.targets.definitions.document, err = documents(mgr); err != nil {

@@ -95,6 +95,7 @@ func (r *GateReconciler) outcomeOf(ctx context.Context, obj *v1alpha1.Gate, d de
 			causes = append(causes, f.cause.Error())
 		}
 	}
+	o.failures = append(o.failures, calendarFaults(d.Decision)...)
 	o.sums.Failed += int64(len(o.failures))
 	for _, f := range r.Tally.Failures(tallied(obj)) {
 		o.failures = append(o.failures, v1alpha1.TargetFailure{

@@ -1,0 +1,276 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// holiday is a file with an event on a day, such as 20261123.
+func holiday(day, summary string) string {
+	return "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\nUID:1\nDTSTART;VALUE=DATE:" + day + "\nSUMMARY:" + summary + "\nEND:VEVENT\nEND:VCALENDAR\n"
+}
+
+// days creates a ConfigMap with a file.
+func (w *world) days(text string) *corev1.ConfigMap {
+	w.Helper()
+	days := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "days", Namespace: w.Namespace}, Data: map[string]string{"no.ics": text}}
+	w.Must(cluster.Client.Create(w.Context(), days))
+	return days
+}
+
+// change writes another file.
+func (w *world) change(days *corev1.ConfigMap, text string) {
+	w.Helper()
+	days.Data["no.ics"] = text
+	w.Must(cluster.Client.Update(w.Context(), days))
+}
+
+// frozenGate creates a Gate that is open except on the days of a calendar.
+func (w *world) frozenGate(name string, targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
+	w.Helper()
+	return w.gateIn(w.Namespace, name, v1alpha1.GateSpec{Default: "opened", Targets: targets, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}}})
+}
+
+func calendar(name string) v1alpha1.Period {
+	return v1alpha1.Period{Name: name, Calendar: &v1alpha1.CalendarReference{ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}
+}
+
+// expectMessageOf checks what a Gate says about its state.
+func (w *world) expectMessageOf(g *v1alpha1.Gate, status metav1.ConditionStatus, want string) {
+	w.Helper()
+	opened := conditions.Get(g, v1alpha1.OpenedCondition)
+	if got := strings.ReplaceAll(opened.Message, w.Namespace, "NS"); opened.Status != status || got != want {
+		w.Errorf("got  %s %q\nwant %s %q", opened.Status, got, status, want)
+	}
+}
+
+const freely = "Gate opened outside its close periods"
+
+func TestAChangedCalendarTakesEffect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	days, app := w.days(holiday("20271225", "Christmas")), w.kustomization("apps", nil)
+	g := w.frozenGate("shop", named("apps"))
+	w.reconcile(g)
+	w.expectMessageOf(g, metav1.ConditionTrue, freely+", scheduled for closing at 2027-12-25T00:00:00Z by 'holidays' (Christmas)")
+	w.expectUntouched(app)
+
+	w.change(days, holiday("20261123", "Labour Day"))
+	w.reconcile(g)
+	w.expectMessageOf(g, metav1.ConditionFalse, "Gate closed by close period 'holidays' (Labour Day), scheduled for opening at 2026-11-24T00:00:00Z")
+	w.expectHeld(app, g)
+	if by := g.Status.LastTransition.By; by != "holidays" {
+		t.Errorf("it is by %q", by)
+	}
+
+	w.change(days, holiday("20271225", "Christmas"))
+	w.reconcile(g)
+	w.expectMessageOf(g, metav1.ConditionTrue, freely+", scheduled for closing at 2027-12-25T00:00:00Z by 'holidays' (Christmas)")
+	w.expectReleased(app, g)
+}
+
+func TestACalendarIsReadFurtherAheadEachDay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.days(holiday("20281124", "Later"))
+	g := w.frozenGate("shop")
+	w.reconcile(g)
+	if next := g.Status.NextTransition; next != nil {
+		t.Errorf("more than two years ahead there is %v", next)
+	}
+	w.in(hours(24))
+	w.reconcile(g)
+	if next := g.Status.NextTransition; next == nil || next.At.UTC().Format(time.RFC3339) != "2028-11-24T00:00:00Z" {
+		t.Errorf("a day later there is %v", next)
+	}
+}
+
+func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "days", errors.New("no"))
+	denied := client.Reader(interceptor.NewClient(cluster.Client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, ok := obj.(*corev1.ConfigMap); ok {
+				return forbidden
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	}))
+	for name, tc := range map[string]struct {
+		breaks func(*world, *corev1.ConfigMap)
+		cause  string
+	}{
+		"gone": {func(w *world, days *corev1.ConfigMap) { w.Must(cluster.Client.Delete(w.Context(), days)) }, "does not exist"},
+		"without its key": {func(w *world, days *corev1.ConfigMap) {
+			days.Data = map[string]string{"se.ics": ""}
+			w.Must(cluster.Client.Update(w.Context(), days))
+		}, "does not exist in the ConfigMap"},
+		"an event in line 3 that cannot be read": {func(w *world, days *corev1.ConfigMap) {
+			w.change(days, strings.Replace(holiday("20271225", "Christmas"), "UID:1\n", "UID:1\nRRULE:FREQ=SECONDLY\n", 1))
+		}, "line 5: "},
+		"out of reach": {func(w *world, _ *corev1.ConfigMap) { w.APIReader = denied },
+			"the controller may not read it, install config/calendars or give it a Role"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			days, app := w.days(holiday("20271225", "Christmas")), w.kustomization("apps", nil)
+			g := w.frozenGate("shop", named("apps"))
+			w.reconcile(g)
+			w.expectUntouched(app)
+
+			tc.breaks(w, days)
+			w.reconcile(g)
+			w.expectHeld(app, g)
+			opened := conditions.Get(g, v1alpha1.OpenedCondition)
+			told := "Gate closed by close period 'holidays', whose calendar cannot be read: ConfigMap " + w.Namespace + "/days, key no.ics: " + tc.cause
+			if opened.Reason != v1alpha1.ClosePeriodReason || !strings.HasPrefix(opened.Message, told) || conditions.IsStalled(g) {
+				t.Errorf("got  %s %q, stalled %t\nwant %q", opened.Reason, opened.Message, conditions.IsStalled(g), told)
+			}
+			if f := g.Status.Failures; len(f) != 1 || f[0].Kind != "ConfigMap" || f[0].Namespace != w.Namespace || f[0].Name != "days" ||
+				f[0].Reason != v1alpha1.CalendarFailedReason || !strings.HasPrefix(f[0].Message, "key no.ics: "+tc.cause) || g.Status.Targets.Failed != 1 {
+				t.Errorf("failures %+v of %+v", f, g.Status.Targets)
+			}
+			if ready := conditions.Get(g, meta.ReadyCondition); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, tc.cause) {
+				t.Errorf("ready %+v", ready)
+			}
+
+			w.APIReader = cluster.Client
+			_ = cluster.Client.Delete(w.Context(), days) // it may be gone
+			w.days(holiday("20271225", "Christmas"))
+			w.reconcile(g)
+			w.expectReleased(app, g)
+			if len(g.Status.Failures) > 0 || !conditions.IsTrue(g, meta.ReadyCondition) {
+				t.Errorf("failures %+v", g.Status.Failures)
+			}
+		})
+	}
+}
+
+func TestACalendarThatNobodyKnowsChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		day       string
+		isOpened  bool
+		restarted bool
+	}{
+		"an open gate stays open, also after a restart":     {"20271225", true, true},
+		"a closed gate stays closed, also after a restart":  {"20261123", false, true},
+		"an open gate stays open for what was read before":  {"20271225", true, false},
+		"a closed gate stays closed for what was read then": {"20261123", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.days(holiday(tc.day, "Day"))
+			app := w.kustomization("apps", nil)
+			g := w.frozenGate("shop", named("apps"))
+			w.reconcile(g)
+			before := g.DeepCopy()
+			if tc.restarted {
+				w.forget()
+			}
+			w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					if _, ok := obj.(*corev1.ConfigMap); ok {
+						return apierrors.NewInternalError(errors.New("disk full"))
+					}
+					return c.Get(ctx, key, obj, opts...)
+				},
+			})
+			_, err := w.try(g)
+			if failed := err != nil && strings.Contains(err.Error(), "disk full"); failed != tc.restarted {
+				t.Errorf("the error is %v", err)
+			}
+			equal(t, conditions.Get(g, v1alpha1.OpenedCondition), conditions.Get(before, v1alpha1.OpenedCondition))
+			equal(t, g.Status.NextTransition, before.Status.NextTransition)
+			if held := w.look(app).suspend == true; held == tc.isOpened {
+				t.Errorf("the target is held: %t", held)
+			}
+		})
+	}
+}
+
+func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.days(holiday("20261123", "Labour Day"))
+	a, b := w.frozenGate("a"), w.frozenGate("b")
+	w.reconcile(a)
+	w.reconcile(b)
+	for _, g := range []*v1alpha1.Gate{a, b} {
+		w.expectMessageOf(g, metav1.ConditionFalse, "Gate closed by close period 'holidays' (Labour Day), scheduled for opening at 2026-11-24T00:00:00Z")
+	}
+	r := w.memory.calendar
+	if n := len(r.followed); n != 1 {
+		t.Fatalf("%d ConfigMaps are followed", n)
+	}
+	for _, f := range r.followed {
+		if len(f.gates) != 2 || len(f.read) != 1 {
+			t.Errorf("%d Gates read %d calendars", len(f.gates), len(f.read))
+		}
+	}
+	r.Wake = w.woken
+	_ = w.woken.take()
+	r.changed(client.ObjectKey{Namespace: w.Namespace, Name: "days"})
+	if !w.woken.has(client.ObjectKeyFromObject(a)) || !w.woken.has(client.ObjectKeyFromObject(b)) {
+		t.Error("not all are woken")
+	}
+	a.Spec.ClosePeriods = nil
+	w.Must(cluster.Client.Update(w.Context(), a))
+	w.reconcile(a)
+	w.expectMessageOf(a, metav1.ConditionTrue, "Gate opened by default")
+	w.Must(cluster.Client.Delete(w.Context(), b))
+	w.reconcile(b)
+	if n := len(r.followed); n != 0 {
+		t.Errorf("%d ConfigMaps are followed in the end", n)
+	}
+}
+
+func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.days(holiday("20261123", "Labour Day"))
+	w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{Default: "closed", Windows: []v1alpha1.Period{calendar("holidays")}})
+	e := w.exception("hotfix", v1alpha1.ExceptionSuspend, 0, hours(2), func(e *v1alpha1.GateException) { e.Spec.LeadTime = duration(hours(1)) })
+	_, err := w.tryException(e)
+	w.Must(err)
+	if active := conditions.Get(e, v1alpha1.ActiveCondition); active == nil || active.Reason != v1alpha1.InForceReason {
+		t.Errorf("active %+v", active)
+	}
+}
+
+func TestAManagerFollowsCalendars(t *testing.T) {
+	w := newWorld(t)
+	w.startManagerByItsClock()
+	app := w.kustomization("apps", nil)
+	g := w.frozenGate("shop", named("apps"))
+	w.soonHeld(app, g)
+	days := w.days(holiday("20271225", "Christmas"))
+	w.soonFree(app)
+	w.change(days, holiday("20261123", "Labour Day"))
+	w.soonHeld(app, g)
+	w.change(days, holiday("20271225", "Christmas"))
+	w.soonFree(app)
+	w.Must(cluster.Client.Delete(w.Context(), days))
+	w.soonHeld(app, g)
+	w.soonStatus(g, "the failure is told", func(g *v1alpha1.Gate) bool {
+		return slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool { return f.Reason == v1alpha1.CalendarFailedReason })
+	})
+	w.days(holiday("20271225", "Christmas"))
+	w.soonFree(app)
+}
