@@ -68,7 +68,7 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 	keys := gate.CalendarsOf(obj)
 	followed := r.follow(client.ObjectKeyFromObject(obj), keys)
 	if len(keys) == 0 {
-		return nil, nil
+		return nil, nil //nolint:nilnil // a Gate without calendars needs none
 	}
 	ctx, cancel := context.WithTimeout(ctx, calendarTimeout)
 	defer cancel()
@@ -91,6 +91,14 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 		calendars[key] = followed[name].calendar(key)
 	}
 	return calendars, nil
+}
+
+// calendarsOfLead returns the calendars that an exception of a Gate depends on: only its lead time does. It follows none.
+func calendarsOfLead(ctx context.Context, reader client.Reader, e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (gate.Calendars, error) {
+	if g == nil || e.Spec.LeadTime == nil {
+		return nil, nil
+	}
+	return (&CalendarReader{APIReader: reader}).of(ctx, g, now)
 }
 
 // configMapOf returns the key of the ConfigMap of a calendar.

@@ -139,14 +139,6 @@ func removalOf(obj *v1alpha1.GateException) time.Time {
 // instant, in case somebody sets the clock.
 const exceptionInterval = 10 * time.Minute
 
-// calendars reads those of a Gate that an exception depends on: only its lead time does.
-func (r *ExceptionReconciler) calendars(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (gate.Calendars, error) {
-	if g == nil || obj.Spec.LeadTime == nil {
-		return nil, nil
-	}
-	return (&CalendarReader{APIReader: r.APIReader}).of(ctx, g, now)
-}
-
 // reconcile returns when to look again, zero if only events tell.
 func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
 	exceptions, err := exceptionsOf(ctx, r.Client, gateOf(obj))
@@ -159,7 +151,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	if err != nil {
 		return time.Time{}, err
 	}
-	calendars, err := r.calendars(ctx, obj, g, now)
+	calendars, err := calendarsOfLead(ctx, r.APIReader, obj, g, now)
 	if err != nil {
 		return time.Time{}, err
 	}

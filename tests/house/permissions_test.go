@@ -103,6 +103,14 @@ func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
 	}
 }
 
+// That of calendars is one too.
+func TestTheRoleOfCalendarsReadsConfigMapsAndNothingElse(t *testing.T) {
+	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: read}}
+	if got := roles(t, "config/calendars/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // The roles that have Secrets are optional components of their own.
 func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
 	for component, verbs := range map[string][]string{"activation": {"get", "create", "patch"}, "webhooks": {"get"}} {
