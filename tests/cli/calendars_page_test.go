@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func TestThePageOnCalendarsIsWhatHappens(t *testing.T) {
+	t.Parallel()
+	w, folder, ran := newWorld(t), t.TempDir(), 0
+	w.Must(os.CopyFS(filepath.Join(folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	do := func(command string) {
+		t.Helper()
+		if got := w.in(folder, command); got.code != 0 {
+			t.Fatalf("%s\n%+v", command, got)
+		}
+	}
+	for _, b := range w.blocksOf("calendars.md") {
+		switch b.language {
+		case "yaml":
+			if name := b.write(w, folder); name == "fetch.yaml" {
+				do("kubectl apply -f " + name)
+			}
+		case "sh":
+			// The Role of the page is to be enough.
+			do(strings.Replace(b.text, "-k config/calendars", "--dry-run=server -k config/calendars", 1))
+			ran++
+		case "console":
+			command, want, _ := strings.Cut(strings.TrimPrefix(b.text, "$ "), "\n")
+			got := w.in(folder, command)
+			if narrow(got.out) != narrow(want) || got.errOut != "" {
+				t.Errorf("%s\nprints\n%s%s\nand the page has\n%s", command, got.out, got.errOut, want)
+			}
+			ran++
+		case "text":
+		default:
+			t.Errorf("nobody tries the %s on the page: %s", b.language, b.text)
+		}
+	}
+	if ran != 5 {
+		t.Errorf("%d blocks with commands", ran)
+	}
+	w.closedFor("the controller may not read it, install config/calendars or give it a Role")
+	do("kubectl apply -f role.yaml")
+	w.Decided(w.ReadGate("production"))
+	w.Opened("production", metav1.ConditionTrue)
+
+	do("kubectl delete configmap holidays")
+	w.closedFor("does not exist")
+	w.fetches(folder)
+}
+
+// closedFor waits until the Gate is closed because its calendar cannot be read.
+func (w *world) closedFor(cause string) {
+	w.Helper()
+	g := w.Opened("production", metav1.ConditionFalse)
+	want := "Gate closed by close period 'holidays', whose calendar cannot be read: ConfigMap " + w.Namespace + "/holidays, key no.ics: " + cause
+	if got := g.Status.Conditions; !strings.HasPrefix(messageOf(got), want) {
+		w.Errorf("got  %q\nwant %q", messageOf(got), want)
+	}
+}
+
+func messageOf(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Type == "Opened" {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// fetches runs the script of the CronJob as its service account. There is no copy so far.
+func (w *world) fetches(folder string) {
+	w.Helper()
+	good, err := os.ReadFile(filepath.Join(folder, "clusters", "production", "no.ics"))
+	w.Must(err)
+	var answer atomic.Pointer[string]
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		if *answer.Load() == "" {
+			http.Error(rw, "BEGIN:VEVENT", http.StatusInternalServerError)
+			return
+		}
+		_, _ = rw.Write([]byte(*answer.Load()))
+	}))
+	w.Cleanup(server.Close)
+	script := w.in(folder, "kubectl get configmap fetch-calendar -o 'jsonpath={.data.fetch\\.sh}'")
+	w.Must(os.WriteFile(filepath.Join(folder, "fetch.sh"), []byte(script.out), 0o600))
+	job := w.as("system:serviceaccount:"+w.Namespace+":fetch-calendar", "system:serviceaccounts", "system:authenticated")
+	fetch := func() said { return job.in(folder, "URL="+server.URL+" sh fetch.sh") }
+	kept := func() string {
+		return w.in(folder, "kubectl get configmap holidays -o 'jsonpath={.data.no\\.ics}'").out
+	}
+
+	text := string(good)
+	answer.Store(&text)
+	if got := fetch(); got.code != 0 || kept() != text {
+		w.Fatalf("%+v\n%s", got, kept())
+	}
+	w.Opened("production", metav1.ConditionTrue)
+	newer := strings.Replace(text, "Christmas Day", "Christmas", 1)
+	for what, bad := range map[string]string{
+		"nothing but an error": "",
+		"a page to log in":     "<html>",
+		"a broken calendar":    strings.Replace(text, "20261225", "tomorrow", 1),
+		"an empty calendar":    "BEGIN:VCALENDAR\nEND:VCALENDAR\n",
+		"a rule by the second": strings.Replace(text, "YEARLY", "SECONDLY", 1),
+		"half of a calendar":   text[:len(text)/2],
+		"more than fits":       text + strings.Repeat(" \n", 1<<20),
+	} {
+		answer.Store(&bad)
+		if got := fetch(); got.code == 0 || got.errOut == "" || kept() != text {
+			w.Errorf("%s: %+v\n%s", what, got, kept())
+		}
+	}
+	answer.Store(&newer)
+	if got := fetch(); got.code != 0 || kept() != newer {
+		w.Errorf("%+v\n%s", got, kept())
+	}
+}
