@@ -137,7 +137,7 @@ func (s *session) diffed(ctx context.Context, f *diffFlags, args []string) (befo
 		return nil, nil, err
 	}
 	missing := slices.DeleteFunc(manifests.ConfigMaps(), func(name preview.ConfigMap) bool { return slices.Contains(before.ConfigMaps(), name) })
-	c.readConfigMaps(ctx, before, slices.Concat(before.ConfigMaps(), missing)) //nolint:errcheck // the set has each error
+	_ = c.readConfigMaps(ctx, before, slices.Concat(before.ConfigMaps(), missing)) // the set has each error
 	return before, before.Without(func(obj metav1.Object) bool { return gone(obj) && !manifests.Has(obj) }).Applied(manifests), nil
 }
 

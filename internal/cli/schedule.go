@@ -27,7 +27,7 @@ func (s *session) setOf(ctx context.Context, c *cluster, gates []*v1alpha1.Gate)
 	}
 	exceptions = slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return !known[e.Namespace+"/"+e.Spec.GateRef.Name] })
 	set := preview.FromCluster(gates, exceptions)
-	c.readConfigMaps(ctx, set, set.ConfigMaps()) //nolint:errcheck // the set has each error
+	_ = c.readConfigMaps(ctx, set, set.ConfigMaps()) // the set has each error
 	return set
 }
 

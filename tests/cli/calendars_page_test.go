@@ -57,6 +57,36 @@ func TestThePageOnCalendarsIsWhatHappens(t *testing.T) {
 	do("kubectl delete configmap holidays")
 	w.closedFor("does not exist")
 	w.fetches(folder)
+	w.seesCalendars(folder)
+}
+
+// seesCalendars looks at a Gate in the cluster, and is somebody who may not read its calendar.
+func (w *world) seesCalendars(folder string) {
+	w.Helper()
+	if got := w.gate("preview", "production", "--from", "2026-12-25T00:00:00Z", "--until", "2026-12-25T12:00:00Z"); !strings.Contains(got.out, "holidays (Christmas)") || got.errOut != "" {
+		w.Errorf("preview: %+v", got)
+	}
+	if got := w.gate("status", "production"); !strings.Contains(got.out, "close period holidays (Christmas)") || got.errOut != "" {
+		w.Errorf("status: %+v", got)
+	}
+	change := "sed s/20261225/20261224/ clusters/production/no.ics > no.ics && mv no.ics clusters/production && kubectl gate diff -f clusters/production --from 2026-12-20T00:00:00Z"
+	got := w.in(folder, change)
+	if got.code != 1 || !strings.Contains(got.out, "close period holidays (Christmas Day), was outside close periods") ||
+		!strings.Contains(got.out, "outside close periods, was close period holidays (Christmas)") {
+		w.Errorf("diff: %+v", got)
+	}
+	if got := w.in(folder, "kubectl create role sees --verb=get,list --resource=gates.gating.toolkit.fluxcd.io,gateexceptions.gating.toolkit.fluxcd.io,kustomizations.kustomize.toolkit.fluxcd.io"+
+		" && kubectl create rolebinding sees --role=sees --user=ivan"); got.code != 0 {
+		w.Fatalf("%+v", got)
+	}
+	ivan, denied := w.as("ivan"), `you may not get configmap holidays in namespace "`+w.Namespace+`"`
+	got = ivan.gate("preview", "production", "--from", "2026-12-20T00:00:00Z", "--until", "2026-12-21T00:00:00Z")
+	if !strings.Contains(got.out, "closed   ClosePeriod   holidays") || !strings.Contains(got.errOut, denied) || !strings.Contains(got.errOut, "the preview takes it as closed") {
+		w.Errorf("preview: %+v", got)
+	}
+	if got := ivan.gate("status", "production"); !strings.Contains(got.out, "close period holidays") || !strings.Contains(got.errOut, denied) {
+		w.Errorf("status: %+v", got)
+	}
 }
 
 // closedFor waits until the Gate is closed because its calendar cannot be read.

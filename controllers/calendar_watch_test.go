@@ -1,0 +1,57 @@
+package controllers
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// unreachable is an API server that does not answer while fails is set.
+type unreachable struct {
+	http.RoundTripper
+	fails *atomic.Bool
+}
+
+func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
+	if u.fails.Load() {
+		return nil, errors.New("nobody answers")
+	}
+	return u.RoundTripper.RoundTrip(r)
+}
+
+func TestAWatchIsNotTrustedUntilItWorks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	days := w.days(holiday("20271225", "Christmas"))
+	fails := &atomic.Bool{}
+	fails.Store(true)
+	config := rest.CopyConfig(cluster.Config)
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return unreachable{inner, fails} })
+	c, err := corev1client.NewForConfig(config)
+	w.Must(err)
+	var woken atomic.Int64
+	watch := newSingleWatch(c, types.NamespacedName{Namespace: days.Namespace, Name: days.Name}, func() { woken.Add(1) })
+	t.Cleanup(watch.stop)
+	soon(t, "the failure is noticed", func() bool { return woken.Load() > 0 })
+	if found, ok := watch.get(); ok {
+		t.Errorf("it has %v", found)
+	}
+	fails.Store(false)
+	soon(t, "the file is there", func() bool {
+		found, ok := watch.get()
+		return ok && found.Data["no.ics"] == days.Data["no.ics"]
+	})
+	before := woken.Load()
+	w.change(days, holiday("20261123", "Labour Day"))
+	soon(t, "the change wakes", func() bool { return woken.Load() > before })
+	w.Must(cluster.Client.Delete(w.Context(), days))
+	soon(t, "what is gone is to be looked up", func() bool {
+		_, ok := watch.get()
+		return !ok
+	})
+}
