@@ -8,6 +8,7 @@ replace github.com/fluxcd/gating-controller/api => ./api
 
 require (
 	github.com/coreos/go-oidc/v3 v3.21.0
+	github.com/fluxcd/cli-utils v1.2.3
 	github.com/fluxcd/gating-controller/api v0.0.0
 	github.com/fluxcd/pkg/apis/event v0.27.2
 	github.com/fluxcd/pkg/apis/meta v1.31.0
@@ -51,7 +52,6 @@ require (
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/exponent-io/jsonpath v0.0.0-20210407135951-1de76d718b3f // indirect
-	github.com/fluxcd/cli-utils v1.2.3 // indirect
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
 	github.com/go-errors/errors v1.5.1 // indirect

@@ -219,12 +219,13 @@ func untilShown(at, shown, now time.Time) time.Duration {
 }
 
 // lookLater looks at the objects that a Gate watches if that was left to do, because the Gate is closed even if all
-// are ready, and decides once more.
-func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *decision) {
+// are ready, and decides once more. It returns whether it did.
+func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, v *decision) bool {
 	if v.looked {
-		return
+		return false
 	}
 	v.looked = true
 	v.faults, _ = r.Watcher.observe(ctx, obj, v.at, false)
 	v.decide(gate.Decide(obj, v.at, exceptions...))
+	return true
 }

@@ -77,7 +77,8 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 		}
 	}
 	for _, message := range []string{
-		verdict.Explain([]verdict.Gate{{Name: "ns/a"}, {Name: "ns/b"}}, start), verdict.Explain(nil, start), verdict.Released(nil), verdict.Released([]string{"ns/a", "ns/b"}),
+		verdict.Explain([]verdict.Gate{{Name: "ns/a"}, {Name: "ns/b"}}, start), verdict.Explain(nil, start), verdict.Verdict{}.Released(), verdict.Verdict{Open: []string{"ns/a", "ns/b"}}.Released(),
+		verdict.Verdict{Audits: []verdict.Gate{{Name: "ns/a"}}}.Released(), verdict.ExplainAudit(verdict.Gate{Name: "ns/a"}, start),
 		refusalOf("ns/a", verdict.Denied), refusalOf("ns/"+target.NoGate, verdict.Missing),
 	} {
 		if !passes(message) {

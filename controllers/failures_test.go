@@ -32,7 +32,7 @@ func (b brokenTargets) Readable(ctx context.Context, adapter target.Adapter) err
 	return b.TargetReader.Readable(ctx, adapter)
 }
 
-func (b brokenTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
+func (b brokenTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error) {
 	if b.kinds[adapter.GroupKind().Kind] != nil {
 		return nil, nil
 	}

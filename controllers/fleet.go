@@ -273,7 +273,10 @@ func (f *fleet) vetoed(ctx context.Context, t *target.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	gates := f.Gates.Among(ctx, f.gates, t, f.Clock.Now())
+	gates, err := f.Gates.Among(ctx, f.gates, t, f.Clock.Now())
+	if err != nil {
+		return false, err
+	}
 	own := slices.IndexFunc(gates, f.isOwn)
 	if own < 0 {
 		return true, nil // its event wakes

@@ -214,7 +214,7 @@ type staleTargets struct {
 	first bool
 }
 
-func (s *staleTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
+func (s *staleTargets) Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error) {
 	all, err := s.TargetReader.Select(ctx, adapter, namespace, ref)
 	for i, obj := range all {
 		if s.first {

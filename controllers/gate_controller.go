@@ -66,6 +66,8 @@ type GateReconciler struct {
 	versions *versions
 	news     *targetNews
 	counted  *countedMachines
+	// accidents tell what nobody has meant.
+	accidents accidents
 }
 
 // gates returns the client of the Gates that are reconciled.
@@ -123,7 +125,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	case woken:
 		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))}, nil
 	}
-	r.Decider.lookLater(ctx, obj, exceptions, &d)
+	if r.Decider.lookLater(ctx, obj, exceptions, &d) {
+		r.Selector.limit(ctx, before, &d)
+	}
 	return r.report(ctx, before, obj, writer, d)
 }
 
@@ -134,21 +138,27 @@ const wakeDelay = time.Second
 func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) decision {
 	before := obj.DeepCopy()
 	d := r.Decider.decide(ctx, obj, exceptions, now)
+	r.Selector.limit(ctx, before, &d)
 	report(obj, d.Decision)
 	gate.RecordExceptions(obj, exceptions, d.at)
 	changed := stateChanged(before, obj) || missed(before, d)
 	gate.RecordTransition(obj, d.Decision, d.at, changed)
-	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed)
+	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed || newlyRefused(before, obj))
 	if status := obj.Status.Machines; status != nil && (!isCurrent(before) || changed && d.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
 	}
 	return d
 }
 
+// newlyRefused returns whether spec.maxTargets keeps a Gate from closing, or from holding more, that it did not keep before.
+func newlyRefused(before, after *v1alpha1.Gate) bool {
+	return gate.IsRefused(after) && !gate.IsRefused(before)
+}
+
 // missed returns whether a Gate changed its state and changed it back while nobody looked. What keeps a Gate from
-// opening keeps it closed: that it was to open is no edge.
+// opening keeps it closed: that it was to open is no edge. So it is with what keeps it from closing.
 func missed(before *v1alpha1.Gate, d decision) bool {
-	return d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
+	return !d.IsRefused() && d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
 }
 
 // isCurrent returns whether the status of a Gate is about its spec as it is.
@@ -163,8 +173,8 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 {
 		return false, nil
 	}
-	if len(d.Errors) == 0 && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(d.State))
+	if !conditions.IsStalled(obj) && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", bringing(obj, d.State))
 	}
 	if d.err != nil { // both clocks are asked once more, also after a crash
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TimeUnknownReason, "%s", d.err)
@@ -188,6 +198,8 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 	told.requests(ctx, obj, d.handled)
 	if changed {
 		r.memory.with(obj, func(m *remembered) { m.changed = true })
+	}
+	if changed || newlyRefused(before, obj) {
 		told.announce(ctx, obj, d.Decision, d.at)
 	}
 	return wakes, nil

@@ -17,8 +17,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// targetField is by which the Gates are looked up that may govern an object: its key,
-// or that of all objects of its kind in its namespace.
+// targetField is by which the Gates are looked up that may govern an object: its key, or that of all objects of its kind in
+// its namespace or in all. For all namespaces there is no key with a name, so that a target costs one look-up less. The Gates that name objects in a namespace at all are found by the name of that, which is
+// v1alpha1.AnyName for those whose references span namespaces.
 const targetField = "spec.targets"
 
 // targetedBy returns what the spec of a Gate names, for the index by targetField.
@@ -28,17 +29,22 @@ func targetedBy(obj client.Object) []string {
 		return nil
 	}
 	var named []string
-	for _, ref := range gate.Spec.Targets {
+	for i := range gate.Spec.Targets {
+		ref := &gate.Spec.Targets[i]
 		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
-			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), ref.Name))
+			name := ref.Name
+			if ref.SpansNamespaces() {
+				name = v1alpha1.AnyName
+			}
+			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), name))
 		}
 	}
-	return named
+	return append(named, namespacesOf(gate)...)
 }
 
 // GateIndex looks up the Gates that have to do with a target.
 type GateIndex struct {
-	Reach
+	scopes
 	// Reader reads Gates from the cache, which has the index targetField.
 	Reader client.Reader
 	// APIReader reads from the API server.
@@ -52,8 +58,8 @@ type GateIndex struct {
 // those whose names it has. They are as the cache has them, and must not be changed.
 func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	found := map[string]*v1alpha1.Gate{}
-	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
-		listed, err := listGates(ctx, i.Reader, client.MatchingFields{targetField: keyOf(&obj.Unstructured, name)})
+	for _, key := range keysIn(&obj.Unstructured) {
+		listed, err := listGates(ctx, i.Reader, client.MatchingFields{targetField: key})
 		if err != nil {
 			return nil, err
 		}
@@ -61,6 +67,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 			found[client.ObjectKeyFromObject(g).String()] = g
 		}
 	}
+	scope, failed := i.scope(ctx)
 	var gates []verdict.Gate
 	for _, name := range verdict.NamesOn(&obj.Unstructured) {
 		if found[name] != nil {
@@ -82,7 +89,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 		if g == nil {
 			continue
 		}
-		if stand, ok := verdict.About(g, &obj.Unstructured, i.reaches, now); ok {
+		if stand, ok := scope.About(g, &obj.Unstructured, now); ok {
 			stand.Behind = i.memory.behind(g)
 			if stand.Behind && stand.Stand == verdict.Open && g.DeletionTimestamp.IsZero() {
 				stand.Stand = verdict.Undecided // the cache gets what was decided in a moment
@@ -90,7 +97,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 			gates = append(gates, stand)
 		}
 	}
-	return gates, nil
+	return gates, failed()
 }
 
 // Live returns the Gates that have to do with a target, those of all shards, as the API server has them
@@ -100,7 +107,7 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	return i.Among(ctx, all, obj, now), nil
+	return i.Among(ctx, all, obj, now)
 }
 
 // All returns the Gates of all shards as the API server has them.
@@ -116,8 +123,10 @@ func (i *GateIndex) All(ctx context.Context) ([]*v1alpha1.Gate, error) {
 	return gates, nil
 }
 
-// Among returns those of all Gates that have to do with a target, each as the cache has it if that is newer.
-func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target.Object, now time.Time) []verdict.Gate {
+// Among returns those of all Gates that have to do with a target, each as the cache has it if that is newer. The labels of
+// namespaces are those that the API server has.
+func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
+	scope, failed := scopes{i.Reach, []client.Reader{i.APIReader}}.scope(ctx)
 	newest := map[types.UID]*v1alpha1.Gate{}
 	if cached, err := listGates(ctx, i.Reader); err == nil {
 		for _, g := range cached {
@@ -132,7 +141,7 @@ func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target
 			g = cached
 		}
 		known[name] = true
-		if stand, ok := verdict.About(g, &obj.Unstructured, i.reaches, now); ok {
+		if stand, ok := scope.About(g, &obj.Unstructured, now); ok {
 			gates = append(gates, stand)
 		}
 	}
@@ -141,7 +150,7 @@ func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target
 			gates = append(gates, i.without(name, obj))
 		}
 	}
-	return gates
+	return gates, failed()
 }
 
 // get returns a Gate, nil if the cache has none.
@@ -234,9 +243,10 @@ func namedOn(obj *unstructured.Unstructured, name string) bool {
 	return slices.Contains(verdict.NamedBy(obj), name)
 }
 
-// isOver returns whether a Gate has a say about a target.
+// isOver returns whether a Gate governs a target, or the target names it. One with mode Audit is as good as open, once somebody has
+// decided on that.
 func isOver(g verdict.Gate) bool {
-	return g.Governs || g.Stand == verdict.Missing || g.Stand == verdict.Denied
+	return g.Governs || g.Audits || g.Stand == verdict.Missing || g.Stand == verdict.Denied
 }
 
 // isOurs returns whether a Gate is one of those that this process reconciles.

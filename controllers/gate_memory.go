@@ -31,6 +31,10 @@ type remembered struct {
 	written time.Time
 	// changed says that the Gate has another state, until all targets are as that wants them.
 	changed bool
+	// empty are the references that match nothing, and when that was looked at.
+	empty emptiness
+	// origin is of what it was last looked at whether the Gate governs what applies it.
+	origin string
 	// due is when the Gate was due to have the state that it has, until all targets are as it wants them.
 	due *v1alpha1.Transition
 }

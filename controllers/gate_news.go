@@ -29,7 +29,7 @@ type gateTeller struct {
 	targets TargetReader
 }
 
-// announce says in an event and in the log that the Gate has another state, and
+// announce says in an event and in the log that the Gate has another state, or that this is refused, and
 // who requested it, when and why if a request did it.
 func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, now time.Time) {
 	details := []any{"state", decision.State, "reason", decision.Reason, "decidedBy", decision.By}
@@ -39,7 +39,11 @@ func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision g
 	if request := decision.Request; request != nil {
 		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "by", request.By, "requestReason", request.Reason)
 	}
-	newsOf(client.ObjectKeyFromObject(obj).String(), decision, now).tell(n, obj, notice{eventNormal, decision.Reason, decision.Message})
+	kind := eventNormal
+	if decision.IsRefused() {
+		kind = eventWarning
+	}
+	newsOf(client.ObjectKeyFromObject(obj).String(), decision, now).tell(n, obj, notice{kind, decision.Reason, decision.Message})
 	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
 }
 
@@ -50,7 +54,12 @@ func (n gateTeller) summary(obj *v1alpha1.Gate, s tally.Sums, now time.Time) {
 		return
 	}
 	said := notice{eventNormal, v1alpha1.GateOpenedReason, fmt.Sprintf("%d targets released", s.Total-s.Held)}
-	if last.State == v1alpha1.StateClosed {
+	switch {
+	case obj.Audits() && last.State == v1alpha1.StateOpened:
+		return // it has held nothing
+	case obj.Audits():
+		said.reason, said.message = v1alpha1.WouldHoldReason, fmt.Sprintf("%d of %d targets would be held. The gate has mode Audit and holds nothing.", s.WouldHold, s.Total)
+	case last.State == v1alpha1.StateClosed:
 		said.reason, said.message = v1alpha1.GateClosedReason, fmt.Sprintf("%d of %d targets held", s.Held, s.Total)
 	}
 	newsOfGate(client.ObjectKeyFromObject(obj).String(), obj, now).tell(n, obj, said)

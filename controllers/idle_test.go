@@ -16,7 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // reads notes what is read from the API server, past all caches, as "verb Kind".
@@ -109,6 +112,9 @@ func newIdle(t *testing.T) *idle {
 	add("watching", v1alpha1.GateSpec{Default: opened, Targets: of("watching"), Watch: []v1alpha1.WatchReference{staging()}})
 	add("production", v1alpha1.GateSpec{Default: closed, Targets: of("excepted"), Windows: []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}})
 	add("suspended", v1alpha1.GateSpec{Default: closed, Suspend: true, Targets: of("held")})
+	add("empty", v1alpha1.GateSpec{Default: opened, Targets: of("held", "nothing")})
+	add("refused", v1alpha1.GateSpec{Default: closed, Targets: of("shared", "foreign"), MaxTargets: ptr.To(int32(1))})
+	i.appliedBy(add("own", v1alpha1.GateSpec{Default: opened, Targets: of("watching")}), "kustomize", "watching")
 	i.gates = append(i.gates, i.nights(certificates), i.activationGate(-hours(1)))
 	i.gates = append(i.gates, i.fleetGate("fleet", opened), i.fleetGate("fleet-closed", closed))
 	requested := add("requested", v1alpha1.GateSpec{Default: closed, Window: duration(day), Targets: of("paced"), Release: &v1alpha1.ReleasePolicy{PerMinute: 60}})
@@ -196,10 +202,16 @@ func TestASettledWorldIsWrittenByNobody(t *testing.T) {
 	i.restart()
 	i.reads.take()
 	i.lookAtAll("the restart")
-	i.expectNothing("after a restart", idleReads)
-	kinds := map[string]bool{}
+	reads := maps.Clone(idleReads)
+	reads["get Kustomization"]++ // what applies a Gate is looked at once
+	i.expectNothing("after a restart", reads)
+	kinds, accidents := map[string]bool{}, map[string]bool{}
 	for _, g := range i.gates {
+		accidents[fmt.Sprint(saysEmpty(g), gate.IsRefused(g), conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition))] = true
 		kinds[opened(g)] = true
+	}
+	if len(accidents) < 4 {
+		t.Errorf("the accidents are alike: %v", accidents)
 	}
 	if len(kinds) < 6 {
 		t.Errorf("all alike: %q", slices.Collect(maps.Keys(kinds)))

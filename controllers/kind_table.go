@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -26,6 +27,14 @@ type kindTable struct {
 	kinds map[schema.GroupKind]watchedKind
 	// syncing has a lock for each kind, which is held while that one is synced.
 	syncing map[schema.GroupKind]*sync.Mutex
+	// faults are why kinds cannot be held.
+	faults map[schema.GroupKind]UnsupportedError
+}
+
+func newKindTable() kindTable {
+	return kindTable{
+		kinds: map[schema.GroupKind]watchedKind{}, syncing: map[schema.GroupKind]*sync.Mutex{}, faults: map[schema.GroupKind]UnsupportedError{},
+	}
 }
 
 type watchedKind struct {
@@ -77,6 +86,25 @@ func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
 	if known != nil {
 		c.kinds[kind] = *known
 	}
+}
+
+// refuse notes why a kind cannot be held, empty if it can, and returns whether that is new.
+func (c *kindTable) refuse(kind schema.GroupKind, fault UnsupportedError) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.faults[kind]
+	c.faults[kind] = fault
+	return before != fault
+}
+
+// missing returns why a kind is not watched.
+func (c *kindTable) missing(kind schema.GroupKind) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if fault := c.faults[kind]; fault != "" {
+		return fault
+	}
+	return fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
 }
 
 // isSynced returns whether the objects of a kind are read.

@@ -162,9 +162,9 @@ func (r *kindReconciler) sync(ctx context.Context, definition string) (changed b
 		changed, err = r.locks.Sync(ctx)
 		return changed, func(*v1alpha1.Gate) bool { return true }, err
 	}
-	kind, ok := kindOfCRD(definition)
-	if !ok {
-		return false, nil, nil
+	kind, ok, err := r.targets.definitions.kindOf(ctx, definition)
+	if !ok || err != nil {
+		return false, nil, err
 	}
 	if changed, err = r.targets.Sync(ctx, kind); err == nil && changed {
 		if _, watched := r.targets.kind(kind); !watched {

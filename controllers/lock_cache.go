@@ -23,11 +23,12 @@ var errLocksUnread = errors.New("GateLocks cannot be read, see the log of the co
 
 // LockReader reads GateLocks.
 type LockReader interface {
-	// Lock returns the GateLock of a namespace. One that does not exist has no resource version; it is nil if GateLocks
-	// are not installed. It must not be changed.
+	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. One that does not exist has no
+	// resource version; it is nil if there can be none: GateLocks are not installed, or nobody knows the namespace of the
+	// controller. It must not be changed.
 	Lock(ctx context.Context, namespace string) (*v1alpha1.GateLock, error)
 
-	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name.
+	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all.
 	Naming(ctx context.Context, gate string) ([]string, error)
 }
 
@@ -37,6 +38,8 @@ type LockCache struct {
 	Cache ctrlcache.Cache
 	// APIReader reads from the API server.
 	APIReader client.Reader
+	// Own is the namespace of the controller, which has the GateLock of all namespaces.
+	Own string
 	// Handler gets the events of all GateLocks.
 	Handler toolscache.ResourceEventHandler
 
@@ -90,19 +93,39 @@ func (l *LockCache) Lock(ctx context.Context, namespace string) (*v1alpha1.GateL
 	if err != nil || !installed {
 		return nil, err
 	}
-	return lockOf(ctx, l.Cache, namespace, client.UnsafeDisableDeepCopy)
+	key := lockKey(namespace, l.Own)
+	if key.Namespace == "" {
+		return nil, nil //nolint:nilnil // as LockReader says
+	}
+	return readLock(ctx, l.Cache, key, client.UnsafeDisableDeepCopy)
 }
 
-// lockOf reads the GateLock of a namespace.
-func lockOf(ctx context.Context, reader client.Reader, namespace string, opts ...client.GetOption) (*v1alpha1.GateLock, error) {
+// lockKey names the GateLock of a namespace, or of all. Own is the namespace of the controller.
+func lockKey(namespace, own string) client.ObjectKey {
+	if namespace == v1alpha1.AnyName {
+		return client.ObjectKey{Namespace: own, Name: v1alpha1.FleetLockName}
+	}
+	return client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
+}
+
+// lockedBy returns the namespace that a GateLock is about, v1alpha1.AnyName if it is about all.
+func lockedBy(obj *v1alpha1.GateLock) string {
+	if obj.Name == v1alpha1.FleetLockName {
+		return v1alpha1.AnyName
+	}
+	return obj.Namespace
+}
+
+// readLock reads a GateLock.
+func readLock(ctx context.Context, reader client.Reader, key client.ObjectKey, opts ...client.GetOption) (*v1alpha1.GateLock, error) {
 	obj := &v1alpha1.GateLock{}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj, opts...)
+	err := reader.Get(ctx, key, obj, opts...)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
 	if err != nil {
 		obj = &v1alpha1.GateLock{}
-		obj.Namespace, obj.Name = namespace, v1alpha1.GateLockName
+		obj.Namespace, obj.Name = key.Namespace, key.Name
 	}
 	return obj, nil
 }
@@ -125,7 +148,7 @@ func naming(list *v1alpha1.GateLockList, gate string) []string {
 	var namespaces []string
 	for i := range list.Items {
 		if _, ok := list.Items[i].Spec.Gates[gate]; ok {
-			namespaces = append(namespaces, list.Items[i].Namespace)
+			namespaces = append(namespaces, lockedBy(&list.Items[i]))
 		}
 	}
 	return namespaces

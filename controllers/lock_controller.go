@@ -42,7 +42,8 @@ type LockReconciler struct {
 	Tally *tally.Tally
 }
 
-// Reconcile makes the GateLock of a namespace, which is the name in the request, what all Gates want it to be.
+// Reconcile makes the GateLock of a namespace, which is the name in the request, or that of all namespaces what all Gates want it
+// to be.
 func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	namespace, now := req.Name, r.Clock.Now()
 	if !r.watches(namespace) {
@@ -53,7 +54,7 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.unread(ctx, namespace, err, now)
 	}
 	if obj == nil {
-		r.Tally.Forget(lockKey(namespace))
+		r.Tally.Forget(talliedLock(namespace))
 		return ctrl.Result{}, nil
 	}
 	obj = obj.DeepCopy()
@@ -67,7 +68,7 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 			err = r.write(ctx, obj)
 		}
 		if raced(err) || apierrors.IsAlreadyExists(err) {
-			if obj, err = lockOf(ctx, r.APIReader, namespace); err == nil && retry < conflictRetries {
+			if obj, err = readLock(ctx, r.APIReader, client.ObjectKeyFromObject(obj)); err == nil && retry < conflictRetries {
 				continue
 			}
 		}
@@ -76,18 +77,18 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 }
 
-// lockKey is by what the Tally knows a GateLock.
-func lockKey(namespace string) target.Key {
+// talliedLock is by what the Tally knows a GateLock.
+func talliedLock(namespace string) target.Key {
 	return target.Key{
 		GroupKind:      v1alpha1.GroupVersion.WithKind(v1alpha1.GateLockKind).GroupKind(),
-		NamespacedName: types.NamespacedName{Namespace: namespace, Name: v1alpha1.GateLockName},
+		NamespacedName: types.NamespacedName{Namespace: namespace, Name: lockKey(namespace, "").Name},
 	}
 }
 
 // note takes note of a GateLock that is not as Gates want it, or is again.
 func (r *LockReconciler) note(namespace string, gates []*v1alpha1.Gate, err error, now time.Time) {
 	if err == nil {
-		r.Tally.Forget(lockKey(namespace))
+		r.Tally.Forget(talliedLock(namespace))
 		return
 	}
 	r.fail(namespace, gates, v1alpha1.WriteFailedReason, err, now)
@@ -98,15 +99,23 @@ func (r *LockReconciler) fail(namespace string, gates []*v1alpha1.Gate, reason s
 	for _, g := range gates {
 		entries = append(entries, tally.Entry{Gate: tallied(g), Uncounted: true, Failure: &tally.Failure{Reason: reason, Message: err.Error()}})
 	}
-	r.Tally.Put(lockKey(namespace), entries, now)
+	r.Tally.Put(talliedLock(namespace), entries, now)
 }
 
 // unread takes note that the GateLock of a namespace cannot be read.
 func (r *LockReconciler) unread(ctx context.Context, namespace string, err error, now time.Time) error {
-	gates, listed := listGates(ctx, r.Gates.Reader, client.InNamespace(namespace))
+	var opts []client.ListOption
+	if namespace != v1alpha1.AnyName {
+		opts = append(opts, client.InNamespace(namespace))
+	}
+	gates, listed := listGates(ctx, r.Gates.Reader, opts...)
 	if listed != nil {
 		return listed
 	}
+	gates = slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool {
+		_, has := r.refsIn(g, namespace)
+		return !has
+	})
 	r.fail(namespace, gates, v1alpha1.ReadFailedReason, err, now)
 	return err
 }
@@ -131,7 +140,7 @@ func (r *LockReconciler) write(ctx context.Context, obj *v1alpha1.GateLock) erro
 // shares returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
 // it is. It returns the Gates of this shard among them.
 func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now time.Time) (map[string]*lock.Share, []*v1alpha1.Gate, error) {
-	namespace := obj.Namespace
+	namespace := lockedBy(obj)
 	all, err := listGates(ctx, r.Gates.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -150,7 +159,7 @@ func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now
 		share, stays := shareOf(g, refs, now)
 		_, was := obj.Spec.Gates[name]
 		switch {
-		case !has || !g.DeletionTimestamp.IsZero():
+		case !has && !stays || !g.DeletionTimestamp.IsZero():
 			if was && (read || !g.DeletionTimestamp.IsZero()) {
 				shares[name] = nil
 				gates = append(gates, g)
@@ -179,11 +188,14 @@ func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now
 // these targets are read.
 func (r *LockReconciler) namedIn(ctx context.Context, namespace string) (named map[string]bool, all bool) {
 	named, all = map[string]bool{}, true
+	if namespace == v1alpha1.AnyName { // who names a Gate is locked by the GateLock of its namespace
+		return named, all
+	}
 	for _, adapter := range target.All() {
 		if !target.Suspends(adapter) {
 			continue
 		}
-		found, err := r.Targets.Select(ctx, adapter, namespace, v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		found, err := r.Targets.Select(ctx, adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
 		all = all && (err == nil || errors.Is(err, ErrNotInstalled))
 		for _, t := range found {
 			for _, name := range verdict.NamedBy(&t.Unstructured) {
@@ -194,18 +206,19 @@ func (r *LockReconciler) namedIn(ctx context.Context, namespace string) (named m
 	return named, all
 }
 
-// refsIn returns what a Gate locks in a namespace by its spec, and whether the GateLock is to have the Gate for that. The lock is
-// for what spec.suspend holds.
+// refsIn returns what a Gate locks in a namespace by its spec, or by what spans namespaces in all, and whether the GateLock is to
+// have the Gate for that. The lock is for what spec.suspend holds.
 func (r *LockReconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)
-		return err != nil || !target.Suspends(a) || namespaceOf(ref, g) != namespace || !r.reaches(g.Namespace, namespace)
+		return err != nil || !target.Suspends(a) || namespaceOf(&ref, g) != namespace || !r.reaches(g.Namespace, namespace)
 	})
 	return refs, g.Namespace == namespace || len(refs) > 0
 }
 
 // shareOf returns what a Gate has in a GateLock, and whether that stays as it is: for a Gate that has not decided yet, or is
-// suspended. A Gate that respects a resume locks nothing.
+// suspended. A Gate that respects a resume locks nothing, and neither does one with mode Audit: it lets go. It has an entry all the
+// same, as an open Gate has one, because what names a Gate that the GateLock does not know is locked.
 func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (share lock.Share, stays bool) {
 	switch verdict.Governing("", g, now).Stand {
 	case verdict.Undecided, verdict.Suspended:

@@ -120,23 +120,27 @@ func (r *MachineReconciler) fleetOf(ctx context.Context, key types.NamespacedNam
 		return nil, nil //nolint:nilnil // nothing to do is an answer
 	default:
 	}
-	f.judge(g)
-	return f, nil
+	scope, failed := r.Selector.scope(ctx)
+	f.judge(g, scope)
+	return f, failed()
 }
 
 // judge takes over what a Gate says.
-func (f *fleet) judge(g verdict.Gate) {
+func (f *fleet) judge(g verdict.Gate, scope verdict.Scope) {
 	terms := machineTerms(g)
 	f.gate.Open, f.gate.Margin, f.gate.Strict, f.gate.Idle = g.Stand == verdict.Open, terms.Margin, terms.Strict, true
+	if g.Audits { // it requests nothing, and counts what would wait
+		f.gate.Open = g.Would == verdict.Open
+	}
 	invalid := verdict.IsInvalid(g.Object)
 	if policy := g.Object.Spec.Machines; policy != nil {
 		f.ttl, f.gate.Within, f.gate.Timeout = policy.TTL, policy.Within.Duration, policy.Timeout.Duration
 		status := g.Object.Status.Machines
-		f.gate.Idle = status != nil && status.Stopped != nil || invalid
+		f.gate.Idle = status != nil && status.Stopped != nil || invalid || g.Audits
 	}
 	for _, t := range f.machines {
 		// Of a spec that is broken nobody knows what it is meant to name.
-		f.governed[t.GetUID()] = f.governed[t.GetUID()] || invalid || verdict.Governs(g.Object, &t.Unstructured)
+		f.governed[t.GetUID()] = f.governed[t.GetUID()] || invalid || scope.Governs(g.Object, &t.Unstructured)
 	}
 }
 
@@ -229,6 +233,9 @@ func (r *MachineReconciler) count(f *fleet, d refresh.Decision) {
 		e := tally.Entry{Uncounted: !f.governed[t.GetUID()]}
 		if slices.Contains(d.Waiting, name) {
 			e.Outcome = tally.Held
+			if f.obj.Audits() {
+				e.Outcome = tally.WouldHold
+			}
 		}
 		put(name, e)
 	}

@@ -387,7 +387,7 @@ func TestWatches(t *testing.T) {
 		w.Must(err)
 		var cached *target.Object
 		soon(t, "the cache has seen the hold and the condition", func() bool {
-			found, err := r.Targets.Select(w.Context(), adapter, w.Namespace, named("apps"))
+			found, err := r.Targets.Select(w.Context(), adapter, w.Namespace, ptr.To(named("apps")))
 			w.Must(err)
 			cached = found[0]
 			return len(cached.GetConditions()) > 0 && adapter.Observe(cached, verdict.Us) == target.Held

@@ -10,15 +10,18 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // GateMetrics are the metrics of Gates.
 type GateMetrics struct {
 	registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
-	lag                   *prometheus.HistogramVec
-	skew                  *prometheus.GaugeVec
-	deferred, bypassed    *prometheus.CounterVec
+	// empty, own and tooMany tell accidents. They are missing if there is none.
+	empty, own, tooMany *prometheus.GaugeVec
+	lag                 *prometheus.HistogramVec
+	skew                *prometheus.GaugeVec
+	deferred, bypassed  *prometheus.CounterVec
 }
 
 // MustMakeGateMetrics registers the metrics of Gates and panics if that fails.
@@ -36,8 +39,20 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 		}, labels),
 		targets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gating_gate_targets",
-			Help: "Number of targets of a gate by what became of them: total, held, foreign, pending, failed.",
+			Help: "Number of targets of a gate by what became of them: total, held, would_hold, foreign, exempt, pending, failed.",
 		}, append(labels, "result")),
+		empty: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_empty_references",
+			Help: "Number of entries of spec.targets of a gate that have matched nothing for a minute; missing if there are none.",
+		}, labels),
+		own: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_holds_own_source",
+			Help: "Whether a gate holds what applies it from Git (1); missing if it does not.",
+		}, labels),
+		tooMany: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_too_many_targets",
+			Help: "Whether spec.maxTargets keeps a gate from closing, or from holding more (1); missing if it does not.",
+		}, labels),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
@@ -56,14 +71,14 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help: "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.",
 		}, []string{"reason"}),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.lag, m.skew, m.deferred, m.bypassed)
+	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.lag, m.skew, m.deferred, m.bypassed)
 	return m
 }
 
 // Delete forgets a Gate that is gone.
 func (m *GateMetrics) Delete(key types.NamespacedName) {
 	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
-	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets} {
+	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.empty, m.own, m.tooMany} {
 		vec.DeletePartialMatch(labels)
 	}
 }
@@ -80,13 +95,31 @@ func (m *GateMetrics) record(g *v1alpha1.Gate) {
 	} else {
 		m.next.DeleteLabelValues(key.Name, key.Namespace)
 	}
+	set(m.own, key, is(conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition)))
+	set(m.tooMany, key, is(gate.IsRefused(g)))
 	if counts := g.Status.Targets; counts != nil {
 		for result, n := range map[string]int64{
-			"total": counts.Total, "held": counts.Held, "foreign": counts.Foreign, "pending": counts.Pending, "failed": counts.Failed,
+			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "foreign": counts.Foreign, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
 		} {
 			m.targets.WithLabelValues(key.Name, key.Namespace, result).Set(float64(n))
 		}
 	}
+}
+
+func is(so bool) int {
+	if so {
+		return 1
+	}
+	return 0
+}
+
+// set sets a metric of a Gate that is missing if it is 0.
+func set(vec *prometheus.GaugeVec, key types.NamespacedName, n int) {
+	if n == 0 {
+		vec.DeleteLabelValues(key.Name, key.Namespace)
+		return
+	}
+	vec.WithLabelValues(key.Name, key.Namespace).Set(float64(n))
 }
 
 // settled observes how late all targets were as a Gate wants them, after the instant at which it was due to have a

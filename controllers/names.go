@@ -62,17 +62,33 @@ func tallied(g *v1alpha1.Gate) tally.Gate {
 	return tally.Gate{NamespacedName: client.ObjectKeyFromObject(g), UID: g.UID}
 }
 
-func namespaceOf(ref v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
+// namespaceOf returns the namespace of the targets of a reference, v1alpha1.AnyName if it spans namespaces.
+func namespaceOf(ref *v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
+	if ref.SpansNamespaces() {
+		return v1alpha1.AnyName
+	}
 	return cmp.Or(ref.Namespace, gate.Namespace)
 }
 
-// namespacesOf returns the namespace of a Gate, and those of the targets that its spec names.
+// namespacesOf returns the namespace of a Gate, and those of the targets that its spec names, v1alpha1.AnyName among them if that
+// is more than one.
 func namespacesOf(g *v1alpha1.Gate) []string {
-	namespaces := []string{g.Namespace}
-	for _, ref := range g.Spec.Targets {
-		namespaces = append(namespaces, namespaceOf(ref, g))
+	namespaces := keySetOf[string]{}
+	namespaces.addKeys(g.Namespace)
+	for i := range g.Spec.Targets {
+		namespaces.addKeys(namespaceOf(&g.Spec.Targets[i], g))
 	}
-	return namespaces
+	return namespaces.keys
+}
+
+// keysIn returns the keys by which Gates may name an object: by its name or that of all in its namespace, or in all namespaces.
+func keysIn(obj *unstructured.Unstructured) []string {
+	kind, namespace := obj.GroupVersionKind().GroupKind(), obj.GetNamespace()
+	return []string{
+		objectKey(kind, namespace, obj.GetName()),
+		objectKey(kind, namespace, v1alpha1.AnyName),
+		objectKey(kind, v1alpha1.AnyName, v1alpha1.AnyName),
+	}
 }
 
 // objectKey is how objects of supported kinds are named in indexes.

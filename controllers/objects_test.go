@@ -184,15 +184,16 @@ func keys(gates []*v1alpha1.Gate) []string {
 }
 
 // expectReleased checks that a target is as if no Gate had ever held it, except for the condition: it names the Gate if that
-// governs it still.
+// governs it still, because it is open or has mode Audit.
 func (w *world) expectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
-	var open []string
-	if g := w.read(client.ObjectKeyFromObject(by)); g != nil && g.DeletionTimestamp.IsZero() && verdict.Governs(g, &w.reload(obj).Unstructured) &&
+	var gates []verdict.Gate
+	scope, _ := w.on().gates.Selector.scope(w.Context())
+	if g := w.read(client.ObjectKeyFromObject(by)); g != nil && g.DeletionTimestamp.IsZero() && scope.Governs(g, &w.reload(obj).Unstructured) &&
 		w.reaches(g.Namespace, obj.GetNamespace()) {
-		open = []string{key(by)}
+		gates = []verdict.Gate{verdict.Governing(key(by), g, w.clock.Now())}
 	}
-	w.expect(obj, look{approved: "True GateOpened " + verdict.Released(open)})
+	w.expect(obj, look{approved: "True GateOpened " + verdict.Judge(verdict.Observed{}, gates).Released()})
 }
 
 // expectUntouched checks that no Gate ever touched a target.

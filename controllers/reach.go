@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // Reach says what may refer to what.
@@ -15,6 +17,8 @@ type Reach struct {
 	// objects name a Gate of another one. Without it, what one namespace may be edited for
 	// reaches no other.
 	AllowCrossNamespaceRefs bool
+	// Own is the namespace of the controller, empty if it is not known.
+	Own string
 	// Namespaces are those whose Gates are reconciled, none means all.
 	Namespaces map[string]ctrlcache.Config
 }
@@ -27,26 +31,33 @@ func (r Reach) reaches(from, to string) bool {
 	return from == to || r.AllowCrossNamespaceRefs
 }
 
+// spans returns whether the Gates of all namespaces are reconciled.
+func (r Reach) spans() bool { return len(r.Namespaces) == 0 }
+
 // watches returns whether the Gates of a namespace are reconciled.
 func (r Reach) watches(namespace string) bool {
 	_, ok := r.Namespaces[namespace]
-	return ok || len(r.Namespaces) == 0
+	return ok || r.spans()
 }
 
 // outOfReach says why objects in a namespace cannot be held or watched, as done says, from another one. It is empty if they can.
 func (r Reach) outOfReach(objects, done, from, namespace string) string {
+	where := fmt.Sprintf("namespace %q", namespace)
+	if namespace == v1alpha1.AnyName {
+		where = "other namespaces"
+	}
 	switch {
 	case !r.reaches(from, namespace):
-		return fmt.Sprintf("%s in namespace %q cannot be %s from namespace %q"+crossNamespace, objects, namespace, done, from)
+		return fmt.Sprintf("%s in %s cannot be %s from namespace %q"+crossNamespace, objects, where, done, from)
 	case !r.watches(namespace):
-		return fmt.Sprintf("the controller does not watch namespace %q: it runs with --watch-all-namespaces=false", namespace)
+		return fmt.Sprintf("the controller does not watch %s: it runs with --watch-all-namespaces=false", where)
 	}
 	return ""
 }
 
 // all returns the namespaces to list, metav1.NamespaceAll if all are watched.
 func (r Reach) all() []string {
-	if len(r.Namespaces) == 0 {
+	if r.spans() {
 		return []string{metav1.NamespaceAll}
 	}
 	return slices.Collect(maps.Keys(r.Namespaces))

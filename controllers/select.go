@@ -3,18 +3,22 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // Selector finds the targets of Gates in the cache.
 type Selector struct {
-	Reach
+	scopes
 	Targets TargetReader
 }
 
@@ -22,13 +26,13 @@ type Selector struct {
 // its spec names, and those that name it. A kind that cannot be read has none.
 func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) ([]target.Key, error) {
 	all := keySet{}
-	for _, ref := range g.Spec.Targets {
+	for i := range g.Spec.Targets {
+		ref := &g.Spec.Targets[i]
 		adapter, err := target.For(ref.APIVersion, ref.Kind)
-		namespace := namespaceOf(ref, g)
-		if err != nil || !s.reaches(g.Namespace, namespace) || !s.watches(namespace) || len(kinds) > 0 && !slices.Contains(kinds, adapter.GroupKind()) {
+		if err != nil || len(kinds) > 0 && !slices.Contains(kinds, adapter.GroupKind()) {
 			continue // see Faults
 		}
-		found, err := s.Targets.Select(ctx, adapter, namespace, ref)
+		found, err := s.selected(ctx, g, ref, adapter)
 		if err != nil && !errors.Is(err, ErrNotInstalled) && !errors.Is(err, errNotRead) {
 			return nil, err
 		}
@@ -47,9 +51,36 @@ func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...sche
 	return all.keys, nil
 }
 
+// selected returns the targets that a reference of a Gate names, where the Gate reaches.
+func (s *Selector) selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1.TargetReference, adapter target.Adapter) ([]*target.Object, error) {
+	namespace := namespaceOf(ref, g)
+	if !ref.SpansNamespaces() {
+		if !s.reaches(g.Namespace, namespace) || !s.watches(namespace) {
+			return nil, nil // see Faults
+		}
+		return s.Targets.Select(ctx, adapter, namespace, ref)
+	}
+	if namespace = metav1.NamespaceAll; !s.AllowCrossNamespaceRefs {
+		namespace = g.Namespace
+	}
+	found, err := s.Targets.Select(ctx, adapter, namespace, ref)
+	scope, failed := s.scope(ctx)
+	spanned := map[string]bool{}
+	found = slices.DeleteFunc(found, func(t *target.Object) bool {
+		is, known := spanned[t.GetNamespace()]
+		if !known {
+			is = s.watches(t.GetNamespace()) && scope.Spans(ref, t.GetNamespace())
+			spanned[t.GetNamespace()] = is
+		}
+		return !is
+	})
+	return found, errors.Join(err, failed())
+}
+
 // reading returns errNotRead while a kind is being read, if a Gate names objects of it.
 func (s *Selector) reading(ctx context.Context, g *v1alpha1.Gate, kind schema.GroupKind) error {
-	for _, ref := range g.Spec.Targets {
+	for i := range g.Spec.Targets {
+		ref := &g.Spec.Targets[i]
 		adapter, err := target.For(ref.APIVersion, ref.Kind)
 		if err != nil || adapter.GroupKind() != kind || s.Targets.Readable(ctx, adapter) != nil {
 			continue
@@ -78,26 +109,6 @@ func (s *Selector) Named(ctx context.Context, gate string) ([]target.Key, error)
 	return all.keys, nil
 }
 
-// keySetOf is a list of keys, each once, in the order in which they came.
-type keySetOf[T comparable] struct {
-	keys []T
-	has  map[T]bool
-}
-
-type keySet = keySetOf[target.Key]
-
-func (s *keySetOf[T]) addKeys(keys ...T) {
-	if s.has == nil {
-		s.has = map[T]bool{}
-	}
-	for _, key := range keys {
-		if !s.has[key] {
-			s.has[key] = true
-			s.keys = append(s.keys, key)
-		}
-	}
-}
-
 func keysOfTargets(targets []*target.Object) []target.Key {
 	keys := make([]target.Key, len(targets))
 	for i, t := range targets {
@@ -120,19 +131,25 @@ func newFault(kind, namespace, name, reason, message string) fault {
 // Faults returns why targets of a Gate cannot be found, by its references.
 func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []fault {
 	var faults []fault
-	for _, ref := range g.Spec.Targets {
+	for i := range g.Spec.Targets {
+		ref := &g.Spec.Targets[i]
 		namespace := namespaceOf(ref, g)
 		if message := s.outOfReach("targets", "held", g.Namespace, namespace); message != "" {
 			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.AccessDeniedReason, message))
 			continue
+		}
+		if message := s.selectsOwn(ctx, ref); message != "" {
+			faults = append(faults, newFault(ref.Kind, s.Own, ref.Name, v1alpha1.AccessDeniedReason, message))
 		}
 		adapter, err := target.For(ref.APIVersion, ref.Kind)
 		if err != nil {
 			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.UnsupportedKindReason, err.Error()))
 			continue
 		}
-		err = s.Targets.Readable(ctx, adapter)
-		switch {
+		var unsupported UnsupportedError
+		switch err = s.Targets.Readable(ctx, adapter); {
+		case errors.As(err, &unsupported):
+			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.UnsupportedKindReason, err.Error()))
 		case errors.Is(err, ErrNotInstalled):
 			faults = append(faults, newFault(ref.Kind, namespace, ref.Name, v1alpha1.CRDNotFoundReason, err.Error()))
 		case err != nil:
@@ -142,4 +159,17 @@ func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []fault {
 		}
 	}
 	return faults
+}
+
+// selectsOwn says that a reference selects the namespace of the controller by its labels. It is empty if it does not.
+func (s *Selector) selectsOwn(ctx context.Context, ref *v1alpha1.TargetReference) string {
+	if ref.NamespaceSelector == nil || s.Own == "" {
+		return ""
+	}
+	labels, err := s.labels(ctx, s.Own)
+	if err != nil || !verdict.Matches(ref.NamespaceSelector, labels) {
+		return "" // what cannot be read fails where it matters
+	}
+	return fmt.Sprintf("namespaceSelector selects %q, the namespace of the controller, where nothing is held: exclude it with {key: %s, operator: NotIn, values: [%s]}",
+		s.Own, corev1.LabelMetadataName, s.Own)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -26,6 +28,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/predicates"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -76,12 +79,13 @@ type memory struct {
 	watcher  *Watcher
 	news     *targetNews
 	counted  *countedMachines
+	appliers *appliers
 }
 
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{},
+		watcher: &Watcher{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{},
 	}
 }
 
@@ -96,8 +100,12 @@ type loops struct {
 
 // loops makes the controllers.
 func (c *Gating) loops(m *memory, wake Waker) *loops {
-	selector := &Selector{Reach: c.Reach, Targets: c.Targets}
-	index := &GateIndex{Reach: c.Reach, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
+	spanning := scopes{c.Reach, []client.Reader{c.Client, c.APIReader}}
+	if !c.spans() {
+		spanning.readers = []client.Reader{c.APIReader}
+	}
+	selector := &Selector{scopes: spanning, Targets: c.Targets}
+	index := &GateIndex{scopes: spanning, Reader: c.Client, APIReader: c.APIReader, AllGates: c.AllGates, memory: m.gates}
 	m.watcher.Reach, m.watcher.Targets = c.Reach, c.Targets
 	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics
 	l := &loops{events: &Events{
@@ -108,6 +116,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Decider:  &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
 		Selector: selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
+		accidents: accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 	}
 	l.targets = &TargetReconciler{
 		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Wake: wake, news: m.news,
@@ -148,8 +157,11 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 		return err
 	}
 	m := newMemory()
-	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader()}
+	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
 	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)
+	if kinds.targets.definitions.document, err = documents(mgr); err != nil {
+		return err
+	}
 	kinds.tally = m.tally
 	for _, adapter := range target.All() { // before any controller starts
 		m.tally.Expect(readOf(adapter))
@@ -210,6 +222,9 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
 			return err
 		}
+		if err := c.watchNamespaces(ctx, mgr, l); err != nil {
+			return err
+		}
 		opts.ClockWatch.add(kinds.wakeAll)
 		return kinds.start(ctx)
 	})); err != nil {
@@ -227,9 +242,33 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		Named("target-kind").
 		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			_, ok := kindOfCRD(obj.GetName())
-			return ok || obj.GetName() == gateLocks
+			return ok || obj.GetName() == gateLocks || len(addedOf(obj.GetName())) > 0
 		}))).
 		Complete(kinds)
+}
+
+// watchNamespaces follows namespaces, unless this process has to do with one alone: it may not have the permission.
+func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *loops) error {
+	if !c.spans() {
+		return nil
+	}
+	informer, err := mgr.GetCache().GetInformer(ctx, newNamespace())
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(l.events.namespaces())
+	return err
+}
+
+// documents returns what asks the API server for what it publishes in OpenAPI 3.
+func documents(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion) ([]byte, error), error) {
+	c, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, gv schema.GroupVersion) ([]byte, error) {
+		return c.RESTClient().Get().AbsPath("/openapi/v3/apis/" + gv.String()).DoRaw(ctx)
+	}, nil
 }
 
 // queueOf returns a queue that is there already.
@@ -265,8 +304,9 @@ func wakeGates(ctx context.Context, reader client.Reader, wake Waker) error {
 	return err
 }
 
-// requestChanged lets updates pass that request something of a Gate. A close with
-// the same time, but by somebody else, is a new request.
+// requestChanged lets updates pass that request something of a Gate, and those after
+// which something else applies it. A close with the same time, but by somebody else, is
+// a new request.
 type requestChanged struct {
 	predicate.Funcs
 }
@@ -276,5 +316,6 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 	return slices.ContainsFunc([]string{
 		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
-	}, func(name string) bool { return before[name] != after[name] })
+	}, func(name string) bool { return before[name] != after[name] }) ||
+		!slices.Equal(origin.Appliers(e.ObjectOld.GetLabels()), origin.Appliers(e.ObjectNew.GetLabels()))
 }

@@ -131,7 +131,7 @@ func followPolicies(ctx context.Context, t testing.TB) {
 func (s *sharedTargets) of(w *world) *TargetCache {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	c := NewTargetCache(s.cache, s.mapper, apiReader{w}, s)
+	c := NewTargetCache(s.cache, s.definitions.mapper, apiReader{w}, s)
 	c.kinds = maps.Clone(s.kinds)
 	return c
 }

@@ -30,13 +30,16 @@ func report(obj *v1alpha1.Gate, d gate.Decision) {
 		mark = conditions.MarkTrue
 	}
 	mark(obj, v1alpha1.OpenedCondition, d.Reason, "%s", d.Message)
-	if len(d.Errors) == 0 {
+	reason, cause := v1alpha1.TooManyTargetsReason, d.Message
+	switch {
+	case len(d.Errors) > 0:
+		reason, cause = v1alpha1.InvalidSpecReason, d.Errors.ToAggregate().Error()
+	case !d.IsRefused():
 		conditions.Delete(obj, meta.StalledCondition)
 		return
 	}
-	cause := d.Errors.ToAggregate().Error()
-	conditions.MarkStalled(obj, v1alpha1.InvalidSpecReason, "%s", cause)
-	conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
+	conditions.MarkStalled(obj, reason, "%s", cause)
+	conditions.MarkFalse(obj, meta.ReadyCondition, reason, "%s", cause)
 }
 
 // stateChanged returns whether the Gate is in another state than before, or in
@@ -46,12 +49,26 @@ func stateChanged(before, after *v1alpha1.Gate) bool {
 	return was == nil || was.Status != conditions.Get(after, v1alpha1.OpenedCondition).Status
 }
 
-// bringing says what becomes of targets by a state.
-func bringing(state v1alpha1.State) string {
-	if state == v1alpha1.StateClosed {
+// bringing says what becomes of the targets of a Gate by a state.
+func bringing(obj *v1alpha1.Gate, state v1alpha1.State) string {
+	switch {
+	case obj.Audits():
+		return "audit: looking at the targets"
+	case state == v1alpha1.StateClosed:
 		return "holding the targets"
 	}
 	return "releasing the targets"
+}
+
+// auditing says what a Gate with mode Audit would do with its targets.
+func auditing(s tally.Sums) string {
+	switch {
+	case s.Held > 0:
+		return fmt.Sprintf("audit: releasing targets, %d of %d to go", s.Held, s.Total)
+	case !s.IsSettled():
+		return fmt.Sprintf("audit: %d of %d targets to look at", s.Pending, s.Total)
+	}
+	return fmt.Sprintf("audit: %d of %d targets would be held, nothing is", s.WouldHold, s.Total)
 }
 
 // outcome is what became of the targets of a Gate.
@@ -59,6 +76,8 @@ type outcome struct {
 	sums tally.Sums
 	// failures are those of targets, of references and of objects that the Gate watches.
 	failures []v1alpha1.TargetFailure
+	// empty says which references match nothing, and is empty if all match something.
+	empty string
 	// err is what another try may mend, nil if nothing is.
 	err error
 }
@@ -118,9 +137,13 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	}
 	s := o.sums
 	obj.Status.Targets = &v1alpha1.TargetCounts{
-		Total: s.Total, Held: s.Held, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
+		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, Foreign: s.Foreign, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
 	}
 	obj.Status.Failures = newest(o.failures, before.Status, d.at)
+	found := r.accidents.look(ctx, before, obj, s, d.at)
+	if found != nil {
+		edges, o.empty = append(edges, found.again), found.message
+	}
 	summarize(obj, d, o)
 	at := r.mayWrite(obj, s, d.at)
 	if mayWait := d.err == nil && len(next.called) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
@@ -129,6 +152,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	if err := r.write(ctx, obj, writer, next); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.accidents.note(before, obj, found, d.at)
 	r.measure(ctx, obj, s)
 	if o.err == nil {
 		r.Backoff.Forget(backoffOf(obj.UID))
@@ -211,17 +235,27 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
 			o.sums.Failed, first.Kind, first.Namespace, first.Name, first.Message)
 	case !o.sums.IsSettled():
-		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(d.State, o.sums))
-		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(d.State, o.sums))
+		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
+		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
+	case obj.Audits():
+		conditions.Delete(obj, meta.ReconcilingCondition)
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", auditing(o.sums))
 	default:
 		conditions.Delete(obj, meta.ReconcilingCondition)
-		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%d of %d targets held", o.sums.Held, o.sums.Total)
+		reason, message := meta.SucceededReason, fmt.Sprintf("%d of %d targets held", o.sums.Held, o.sums.Total)
+		if o.empty != "" {
+			reason, message = v1alpha1.NoTargetsReason, o.empty+"; "+message
+		}
+		conditions.MarkTrue(obj, meta.ReadyCondition, reason, "%s", message)
 	}
 }
 
 // progress says how far the targets are.
-func progress(state v1alpha1.State, s tally.Sums) string {
-	if state == v1alpha1.StateClosed {
+func progress(obj *v1alpha1.Gate, state v1alpha1.State, s tally.Sums) string {
+	switch {
+	case obj.Audits():
+		return auditing(s)
+	case state == v1alpha1.StateClosed:
 		return fmt.Sprintf("holding %d of %d targets", s.Held, s.Total)
 	}
 	return fmt.Sprintf("releasing targets, %d of %d to go", s.Held, s.Total)

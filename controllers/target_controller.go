@@ -97,12 +97,12 @@ func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.
 	}
 	if err != nil {
 		if s.failure != nil {
-			r.Tally.Put(key, s.entries(), now)
+			r.note(key, &s, now)
 		}
 		r.Wake.Urge(key)
 		return ctrl.Result{}, err
 	}
-	r.Tally.Put(key, s.entries(), now)
+	r.note(key, &s, now)
 	return r.result(key, s, now), nil
 }
 
@@ -192,12 +192,27 @@ func (r *TargetReconciler) isLocked(ctx context.Context, ruling verdict.Ruling) 
 	if !target.Suspends(target.Of(&obj.Unstructured)) {
 		return false, nil
 	}
-	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
-	if gateLock == nil || err != nil {
+	lockers, err := r.lockers(ctx, obj)
+	if err != nil {
 		return false, err
 	}
-	lockers := lock.Lockers(&gateLock.Spec, obj.GetKind(), obj.GetName(), obj.GetLabels(), verdict.NamedBy(&obj.Unstructured))
 	return slices.ContainsFunc(slices.Concat(ruling.Dropped(), ruling.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) }), nil
+}
+
+// lockers returns the Gates in whose names the GateLocks lock a target: that of its namespace, and that of all.
+func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
+	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
+	if gateLock == nil || err != nil {
+		return nil, err
+	}
+	o := lock.Object{Kind: obj.GetKind(), Name: obj.GetName(), Labels: obj.GetLabels(), Gates: verdict.NamedBy(&obj.Unstructured)}
+	lockers := lock.Lockers(&gateLock.Spec, o)
+	fleet, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
+	if fleet == nil || err != nil || len(fleet.Spec.Selectors) == 0 || obj.GetNamespace() == fleet.Namespace {
+		return lockers, err
+	}
+	o.NamespaceLabels, err = r.Gates.labels(ctx, obj.GetNamespace())
+	return append(lockers, lock.Selecting(&fleet.Spec, o)...), err
 }
 
 // awaitsTurn returns whether a target has to wait for its turn by one of the Gates that let it go. A Certificate that has to
@@ -249,6 +264,9 @@ func (r *TargetReconciler) tell(ctx context.Context, s settled) (settled, error)
 		s.again(a.decision.Recheck)
 		s.failure, mended = a.failure(), a.err
 	}
+	if r.Targets.Definition(target.KeyOf(obj).GroupKind).Untold {
+		return s, mended // its events tell all the same
+	}
 	list := s.ruling.Conditions(activated)
 	changed, err := r.writer.conditions(ctx, obj, list, metav1.NewTime(s.ruling.Now))
 	switch {
@@ -283,14 +301,15 @@ func (s settled) entries() []tally.Entry {
 			continue
 		}
 		held := slices.Contains(s.ruling.Observed.HeldBy, g.Name)
-		decides := g.Governs && (g.Stand == verdict.Undecided || g.Behind)
+		counts := g.Governs || g.Audits
+		decides := counts && (g.Stand == verdict.Undecided || g.Behind)
 		e := tally.Entry{
-			Gate: tallied(g.Object), Failure: s.failure, Uncounted: !g.Governs, Pending: s.wrote || decides || s.waits && held && !s.inLine,
+			Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: s.wrote || decides || s.waits && held && !s.inLine,
 		}
-		if g.Governs {
+		if counts {
 			e.Outcome = s.outcome(g, held)
 		}
-		if g.Governs || e.Pending || e.Failure != nil {
+		if counts || e.Pending || e.Failure != nil {
 			entries = append(entries, e)
 		}
 	}

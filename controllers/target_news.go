@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,11 +28,17 @@ type targetNews struct {
 
 type told struct {
 	transition metav1.Time
+	mode       v1alpha1.Mode
 	n          int
+	// audited are the targets that were told what a Gate with mode Audit would do.
+	audited map[target.Key]bool
 }
 
-// mayTell returns whether another event may be made for the last transition of a Gate.
-func (n *targetNews) mayTell(g *v1alpha1.Gate) bool {
+// mayTell returns whether another event may be made for the last transition of a Gate, and of its mode.
+func (n *targetNews) mayTell(g *v1alpha1.Gate) bool { return n.mayTellOf(g, target.Key{}) }
+
+// mayTellOf is mayTell of what is told once of a target. Without a key it is told each time.
+func (n *targetNews) mayTellOf(g *v1alpha1.Gate, key target.Key) bool {
 	if g == nil || g.Status.LastTransition == nil {
 		return true
 	}
@@ -40,13 +47,18 @@ func (n *targetNews) mayTell(g *v1alpha1.Gate) bool {
 	if n.told == nil {
 		n.told = map[tally.Gate]told{}
 	}
-	key, at := tallied(g), g.Status.LastTransition.At
-	known := n.told[key]
-	if !known.transition.Equal(&at) {
-		known = told{transition: at}
+	of, at := tallied(g), g.Status.LastTransition.At
+	known := n.told[of]
+	if !known.transition.Equal(&at) || known.mode != g.Spec.Mode {
+		known = told{transition: at, mode: g.Spec.Mode, audited: map[target.Key]bool{}}
 	}
-	known.n++
-	n.told[key] = known
+	if known.audited[key] {
+		return false
+	}
+	if known.n++; known.n <= maxTold && key != (target.Key{}) {
+		known.audited[key] = true
+	}
+	n.told[of] = known
 	return known.n <= maxTold
 }
 
@@ -68,15 +80,34 @@ func (n *targetNews) tell(r verdict.Ruling) {
 		}
 	case r.LetsGo():
 		open := r.Verdict.Opened
-		if len(open) == 0 { // it governs the target no more, or is gone
-			for _, name := range r.Dropped() {
-				open = append(open, verdict.Gate{Name: name})
-			}
+		if len(open) == 0 {
+			open = letGo(r)
 		}
 		if n.mayTell(first(open)) {
-			n.about(r, open).tell(n, obj, notice{eventNormal, v1alpha1.GateOpenedReason, verdict.Released(r.Verdict.Open)})
+			n.about(r, open).tell(n, obj, notice{eventNormal, v1alpha1.GateOpenedReason, r.Verdict.Released()})
 		}
 	}
+}
+
+// audited records an event on a target that a Gate with mode Audit would begin to hold.
+func (n *targetNews) audited(r verdict.Ruling, g verdict.Gate) {
+	if n.mayTellOf(g.Object, target.KeyOf(r.Object)) {
+		n.about(r, []verdict.Gate{g}).tell(n, r.Object, notice{eventNormal, v1alpha1.WouldHoldReason, verdict.ExplainAudit(g, r.Now)})
+	}
+}
+
+// letGo returns the Gates that let a target go although they are not open: they have mode Audit, govern the target no more or are
+// gone.
+func letGo(r verdict.Ruling) []verdict.Gate {
+	var gates []verdict.Gate
+	for _, name := range r.Dropped() {
+		g := verdict.Gate{Name: name}
+		if i := slices.IndexFunc(r.Verdict.Audits, func(g verdict.Gate) bool { return g.Name == name }); i >= 0 {
+			g = r.Verdict.Audits[i]
+		}
+		gates = append(gates, g)
+	}
+	return gates
 }
 
 func first(gates []verdict.Gate) *v1alpha1.Gate {

@@ -6,9 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,18 +24,22 @@ import (
 // TargetReader reads targets, trimmed as target.Trim does it. What it returns
 // must not be changed.
 type TargetReader interface {
-	// Select returns the objects of a kind in a namespace that a reference
-	// names, or ErrNotInstalled or errNotRead.
-	Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error)
+	// Select returns the objects of a kind in a namespace, in all if that is empty, that
+	// a reference names by their names and labels, or ErrNotInstalled, an UnsupportedError
+	// or errNotRead.
+	Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error)
+
+	// Any returns whether Select finds anything.
+	Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error)
 
 	// Get returns an object, nil if the cache has none, or errNotRead. It is in memory.
 	Get(ctx context.Context, key target.Key) (*target.Object, error)
 
-	// Readable returns ErrNotInstalled or ErrNotReadable for a kind whose objects cannot be read.
+	// Readable returns ErrNotInstalled, an UnsupportedError or ErrNotReadable for a kind whose objects cannot be read.
 	Readable(ctx context.Context, adapter target.Adapter) error
 
 	// Read returns an object in full as the API server has it, nil if it does not
-	// exist, or ErrNotInstalled.
+	// exist, or ErrNotInstalled or an UnsupportedError.
 	Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error)
 
 	// HeldBy returns the objects of all kinds that name a Gate, given as
@@ -58,10 +60,9 @@ const heldByIndex, namingIndex = "heldBy", "naming"
 
 // TargetCache is a TargetReader on informers of the kinds that the cluster has.
 type TargetCache struct {
-	cache   ctrlcache.Cache
-	mapper  meta.RESTMapper
-	reader  client.Reader
-	handler toolscache.ResourceEventHandler
+	cache       ctrlcache.Cache
+	definitions *definitions
+	handler     toolscache.ResourceEventHandler
 
 	kindTable
 }
@@ -72,8 +73,7 @@ type TargetCache struct {
 // the API server. The handler gets the events of all targets.
 func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
 	return &TargetCache{
-		cache: cache, mapper: mapper, reader: reader, handler: handler,
-		kindTable: kindTable{kinds: map[schema.GroupKind]watchedKind{}, syncing: map[schema.GroupKind]*sync.Mutex{}},
+		cache: cache, definitions: &definitions{mapper: mapper, reader: reader}, handler: handler, kindTable: newKindTable(),
 	}
 }
 
@@ -90,23 +90,23 @@ func TrimTargets(obj any) (any, error) {
 }
 
 // Sync watches a kind in a version that its definition serves, or no longer if
-// the cluster has no definition. It returns whether that changed anything. The
+// the cluster has no definition, or one by which it cannot be held. It returns whether that changed anything. The
 // error is ErrNotInstalled if there is a definition that is not served yet.
 func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	alone := c.syncingOf(kind)
 	alone.Lock()
 	defer alone.Unlock()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := c.reader.Get(ctx, client.ObjectKey{Name: definitionOf(kind)}, crd)
-	if client.IgnoreNotFound(err) != nil {
+	known, watched := c.kind(kind)
+	f, err := c.definitions.find(ctx, kind, known.Version)
+	if err != nil {
 		return false, err
 	}
-	known, watched := c.kind(kind)
-	gvk := kind.WithVersion(servedVersion(crd, known.Version))
+	changed := c.refuse(kind, f.fault)
+	gvk := kind.WithVersion(f.version)
 	switch {
-	case err != nil: // not found is an answer
+	case !f.installed || f.fault != "":
 		if !watched {
-			return false, nil
+			return changed, nil
 		}
 		c.put(kind, nil)
 		return true, c.cache.RemoveInformer(ctx, newTarget(known.GroupVersionKind))
@@ -114,13 +114,13 @@ func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, er
 		return false, fmt.Errorf("kind %s %w", kind, ErrNotInstalled)
 	case watched && known.GroupVersionKind == gvk:
 		before := known.definition
-		known.definition = definitionIn(crd, gvk.Version)
+		known.definition = f.definition
 		c.put(kind, &known)
 		return !reflect.DeepEqual(before, known.definition), nil
 	}
 	// The version before is there until then, so that nobody takes the kind for one that
 	// is not installed.
-	if err := c.watch(ctx, gvk, definitionIn(crd, gvk.Version)); err != nil || !watched {
+	if err := c.watch(ctx, gvk, f.definition); err != nil || !watched {
 		return err == nil, err
 	}
 	return true, c.cache.RemoveInformer(ctx, newTarget(known.GroupVersionKind))
@@ -147,7 +147,7 @@ func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
 func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
 	obj := newTarget(gvk)
 	// The cache asks the mapper, too, but lets nobody read any kind meanwhile.
-	_, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	_, err := c.definitions.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("kind %s %w", gvk.GroupKind(), ErrNotInstalled)
 	}
@@ -186,7 +186,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 func (c *TargetCache) Readable(_ context.Context, adapter target.Adapter) error {
 	kind, ok := c.kind(adapter.GroupKind())
 	if !ok {
-		return fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
+		return c.missing(adapter.GroupKind())
 	}
 	select {
 	case <-kind.grace:
@@ -199,22 +199,39 @@ func (c *TargetCache) Readable(_ context.Context, adapter target.Adapter) error 
 }
 
 // Select implements TargetReader.
-func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namespace string, ref v1alpha1.TargetReference) ([]*target.Object, error) {
+func (c *TargetCache) Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error) {
 	kind, ok := c.kind(adapter.GroupKind())
 	if !ok {
-		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
+		return nil, c.missing(adapter.GroupKind())
 	}
 	if !kind.isSynced() {
 		return nil, errNotRead
 	}
-	if ref.Name == v1alpha1.AnyName {
-		return c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabels(ref.MatchLabels))
+	if ref.Name == v1alpha1.AnyName || namespace == metav1.NamespaceAll {
+		selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
+		if err != nil {
+			return nil, nil //nolint:nilerr // the spec of the Gate is invalid, which its decision says
+		}
+		found, err := c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
+		return slices.DeleteFunc(found, func(t *target.Object) bool { return ref.Name != v1alpha1.AnyName && ref.Name != t.GetName() }), err
 	}
 	obj, err := c.Get(ctx, target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: namespace, Name: ref.Name}})
 	if obj == nil || err != nil {
 		return nil, err
 	}
 	return []*target.Object{obj}, nil
+}
+
+// Any implements TargetReader. It looks no further than to the first object.
+func (c *TargetCache) Any(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) (bool, error) {
+	kind, ok := c.kind(adapter.GroupKind())
+	selector, err := metav1.LabelSelectorAsSelector(ref.Selector())
+	if ref.Name != v1alpha1.AnyName || !ok || !kind.isSynced() || err != nil {
+		found, err := c.Select(ctx, adapter, namespace, ref)
+		return len(found) > 0, err
+	}
+	found, err := c.list(ctx, kind.GroupVersionKind, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(1))
+	return len(found) > 0, err
 }
 
 // Get implements TargetReader.
@@ -237,9 +254,9 @@ func (c *TargetCache) Get(ctx context.Context, key target.Key) (*target.Object, 
 func (c *TargetCache) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	kind, ok := c.kind(adapter.GroupKind())
 	if !ok {
-		return nil, fmt.Errorf("kind %s %w", adapter.GroupKind(), ErrNotInstalled)
+		return nil, c.missing(adapter.GroupKind())
 	}
-	return read(ctx, c.reader, kind.GroupVersionKind, key)
+	return read(ctx, c.definitions.reader, kind.GroupVersionKind, key)
 }
 
 // read returns an object, nil if it does not exist.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,7 +62,7 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 			goesOn(t, "who reads another kind", func() {
 				_ = c.Definition(kustomization.GroupKind())
 				c.Failed("some other kind")
-				_, err1 := c.Select(t.Context(), kustomization, "nobodys", all())
+				_, err1 := c.Select(t.Context(), kustomization, "nobodys", ptr.To(all()))
 				_, err2 := c.HeldBy(t.Context(), "some/gate")
 				_, err3 := c.All(t.Context(), bucket.GroupKind())
 				_, err4 := c.Sync(t.Context(), kustomization.GroupKind())
@@ -74,7 +75,7 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 				t.Error(err)
 			}
 			whenRead(c, bucket)
-			if _, err := c.Select(t.Context(), bucket, "nobodys", all()); err != nil {
+			if _, err := c.Select(t.Context(), bucket, "nobodys", ptr.To(all())); err != nil {
 				t.Error(err)
 			}
 		})

@@ -166,7 +166,7 @@ func (r *Watcher) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sight
 	if err != nil {
 		return false
 	}
-	cached, err := r.Targets.Select(ctx, adapter, gate.WatchedNamespace(obj, ref), v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
+	cached, err := r.Targets.Select(ctx, adapter, gate.WatchedNamespace(obj, ref), &v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
 	switch {
 	case err != nil || len(cached) > 1:
 		return false
@@ -207,6 +207,10 @@ func (r *Watcher) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]
 		return cannot(v1alpha1.UnsupportedKindReason, err.Error())
 	}
 	dep, err := r.Targets.Read(ctx, adapter, types.NamespacedName{Namespace: namespace, Name: ref.Name})
+	var unsupported UnsupportedError
+	if errors.As(err, &unsupported) {
+		return cannot(v1alpha1.UnsupportedKindReason, err.Error())
+	}
 	if errors.Is(err, ErrNotInstalled) {
 		return cannot(v1alpha1.CRDNotFoundReason, err.Error())
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -214,7 +215,21 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 	if !slices.Equal(namesIn(before), namesIn(after)) {
 		e.Wake.Locks(obj.GetNamespace())
 	}
+	if before != nil && after != nil && !apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) {
+		e.relabeled(after)
+	}
 	e.watching(obj)
+}
+
+// relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
+func (e *Events) relabeled(obj *unstructured.Unstructured) {
+	for _, key := range keysIn(obj) {
+		for _, g := range e.indexed(targetField, key) {
+			if saysEmpty(g) {
+				e.Wake.Gate(client.ObjectKeyFromObject(g))
+			}
+		}
+	}
 }
 
 func namesIn(obj *unstructured.Unstructured) []string {
@@ -233,9 +248,10 @@ func (e *Events) machine(obj *unstructured.Unstructured) {
 	for _, name := range append(holders(obj), verdict.NamedBy(obj)...) {
 		gates.addKeys(keyNamed(name))
 	}
-	for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
-		for _, g := range e.indexed(targetField, keyOf(obj, name)) {
-			if verdict.Governs(g, obj) {
+	scope, _ := e.Selector.scope(context.Background()) // who governs no Machine of it finds nothing to do
+	for _, key := range keysIn(obj) {
+		for _, g := range e.indexed(targetField, key) {
+			if scope.Governs(g, obj) {
 				gates.addKeys(client.ObjectKeyFromObject(g))
 			}
 		}
@@ -266,7 +282,7 @@ func (e *Events) locks() toolscache.ResourceEventHandler {
 			obj = tombstone.Obj
 		}
 		if l, ok := obj.(*v1alpha1.GateLock); ok {
-			e.lock(l.Namespace)
+			e.lock(lockedBy(l))
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -275,14 +291,17 @@ func (e *Events) locks() toolscache.ResourceEventHandler {
 	}
 }
 
-// lock has the GateLock of a namespace looked at, and what is held there.
+// lock has the GateLock of a namespace looked at, or that of all, and what is held there.
 func (e *Events) lock(namespace string) {
 	e.Wake.Locks(namespace)
+	if namespace == v1alpha1.AnyName {
+		namespace = metav1.NamespaceAll
+	}
 	for _, adapter := range target.All() {
 		if !target.Suspends(adapter) {
 			continue
 		}
-		found, err := e.Selector.Targets.Select(context.Background(), adapter, namespace, v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		found, err := e.Selector.Targets.Select(context.Background(), adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
 		if err != nil {
 			continue // a kind that is not installed has none
 		}

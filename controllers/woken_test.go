@@ -90,7 +90,11 @@ func (l *liveLocks) Lock(ctx context.Context, namespace string) (*v1alpha1.GateL
 	if !l.installed {
 		return nil, nil //nolint:nilnil // as LockReader says
 	}
-	return lockOf(ctx, cluster.Client, namespace)
+	key := lockKey(namespace, l.w.Own)
+	if key.Namespace == "" {
+		return nil, nil //nolint:nilnil // as LockReader says
+	}
+	return readLock(ctx, cluster.Client, key)
 }
 
 // Naming implements LockReader.

@@ -45,9 +45,11 @@ func (s source) manifestsOf(folder, repository string) (manifests, error) {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config"))); err != nil {
 		return m, err
 	}
-	// What is not complete without this program is not released as it is.
-	if err := os.RemoveAll(filepath.Join(folder, "chart")); err != nil {
-		return m, err
+	// What is not complete without this program is not released as it is, and neither is the package that has the folder.
+	for _, name := range []string{"chart", "config.go"} {
+		if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
+			return m, err
+		}
 	}
 	path := filepath.Join(folder, "manager", "kustomization.yaml")
 	raw, err := os.ReadFile(path) //nolint:gosec // copied above
@@ -89,7 +91,7 @@ func (m manifests) addOns() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if !slices.Contains(noAddOns, entry.Name()) {
+		if entry.IsDir() && !slices.Contains(noAddOns, entry.Name()) {
 			names = append(names, entry.Name())
 		}
 	}

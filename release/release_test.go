@@ -57,6 +57,9 @@ func TestWhatIsInstalledIsOfTheRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := os.Stat(filepath.Join(m.folder, "config.go")); err == nil {
+			t.Error("the manifests have Go code")
+		}
 		slices.Sort(files)
 		if want := []string{"activation.yaml", "install.yaml", "lock.yaml", "monitoring.yaml", "policies-1.30.yaml", "policies.yaml", "webhooks.yaml"}; !slices.Equal(files, want) {
 			t.Errorf("files %q, want %q", files, want)

@@ -42,7 +42,16 @@ const (
 	// TimeUnknownReason means that the Gate would open, but the API server has not
 	// confirmed that it is time.
 	TimeUnknownReason = "TimeUnknown"
+	// TooManyTargetsReason means that the Gate would hold more targets than
+	// spec.maxTargets allows. It does not close. If it is closed, it holds what it
+	// holds and nothing else. Also a reason of Ready and of an event.
+	TooManyTargetsReason = "TooManyTargets"
 )
+
+// HoldsItsOwnSourceCondition of a Gate is True if it governs the object of Flux that
+// applies it, or the source of that: while it is closed, no change of it in Git
+// arrives. Missing otherwise. Also the reason of the condition and of an event.
+const HoldsItsOwnSourceCondition = "HoldsItsOwnSource"
 
 // ActiveCondition of a GateException is True while it applies. Its reason is one of
 // the reasons below.
@@ -92,6 +101,9 @@ const (
 	// TargetsFailedReason means that not every target is as the Gate wants it, see
 	// status.failures.
 	TargetsFailedReason = "TargetsFailed"
+	// NoTargetsReason means that all is well, but an entry of spec.targets has
+	// matched nothing for a minute. Also the reason of an event.
+	NoTargetsReason = "NoTargets"
 )
 
 // Reasons of the condition Ready of a GateReceiver besides Succeeded. A
@@ -116,6 +128,9 @@ const (
 	// ResumedReason means that somebody resumed the target and the Gate respects
 	// that, or that somebody suspended it afterwards.
 	ResumedReason = "Resumed"
+	// WouldHoldReason means that a Gate with mode Audit would hold the target. Also the
+	// reason of an event on a Gate with many of them.
+	WouldHoldReason = "WouldHold"
 	// HeldAgainReason means that somebody resumed the target while it was held.
 	HeldAgainReason = "HeldAgain"
 )

@@ -22,8 +22,20 @@ const (
 	// MaxFailures is the number of entries that status.failures keeps.
 	MaxFailures = 10
 
-	// AnyName as the name of a target stands for all objects of its kind.
+	// AnyName as the name of a target stands for all objects of its kind, and as its
+	// namespace for all namespaces.
 	AnyName = "*"
+)
+
+// Mode says whether a Gate holds its targets.
+// +kubebuilder:validation:Enum=Enforce;Audit
+type Mode string
+
+const (
+	// ModeEnforce holds the targets while the Gate is closed.
+	ModeEnforce Mode = "Enforce"
+	// ModeAudit holds nothing: the Gate decides, and says what it would hold.
+	ModeAudit Mode = "Audit"
 )
 
 // State of a Gate.
@@ -121,6 +133,22 @@ type GateSpec struct {
 	// +optional
 	Targets []TargetReference `json:"targets,omitempty"`
 
+	// Mode is Enforce or Audit. Enforce holds the targets. Audit holds nothing: it
+	// counts them in status.targets.wouldHold and sends events. A change to Audit
+	// releases what the Gate holds. Defaults to Enforce.
+	// +kubebuilder:default=Enforce
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// MaxTargets is the largest number of targets with which the Gate closes. With
+	// more, it stays open, and the condition Opened has the reason TooManyTargets.
+	// If a change of the spec makes them more while the Gate is closed, what is
+	// held stays held, and nothing else is held. At least 1. If omitted, there is
+	// no limit.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	MaxTargets *int32 `json:"maxTargets,omitempty"`
+
 	// ResumePolicy says what happens when somebody resumes a target that is held:
 	// Enforce holds it again at once, Respect leaves it alone until the Gate next
 	// closes. Defaults to Enforce.
@@ -166,6 +194,8 @@ type GateSpec struct {
 
 // TargetReference names objects that a Gate governs.
 // +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) == 0 || self.name == '*'",message="matchLabels needs name: '*'"
+// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) == 0 || self.name == '*'",message="matchExpressions needs name: '*'"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || !has(self.__namespace__) || size(self.__namespace__) == 0",message="a target has a namespace or a namespaceSelector, not both"
 type TargetReference struct {
 	// APIVersion of the targets, such as kustomize.toolkit.fluxcd.io/v1. Only its
 	// group counts, and it is needed only if the kind alone is ambiguous.
@@ -185,16 +215,45 @@ type TargetReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// Namespace of the targets. Defaults to the namespace of the Gate.
+	// Namespace of the targets, or * for all namespaces but that of the
+	// controller. Defaults to the namespace of the Gate. Another namespace needs
+	// --allow-cross-namespace-refs.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+
+	// NamespaceSelector selects the namespaces of the targets by their labels,
+	// such as matchLabels: {team: shop}. It must not select the namespace of the
+	// controller, as an empty one does: for all namespaces, use namespace: "*".
+	// Not together with namespace. Needs --allow-cross-namespace-refs. At most 32
+	// labels and 32 expressions.
+	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || size(self.matchLabels) <= 32) && (!has(self.matchExpressions) || size(self.matchExpressions) <= 32)",message="a selector has at most 32 labels and 32 expressions"
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// MatchLabels are labels that the targets must have, all of them, such as
 	// tier: critical. Only for name *. At most 32.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+
+	// MatchExpressions are further conditions on the labels of the targets, such
+	// as {key: tier, operator: NotIn, values: [test]}. All must be true. Only for
+	// name *. At most 32.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// SpansNamespaces returns whether the reference is not about one namespace.
+func (in *TargetReference) SpansNamespaces() bool {
+	return in.Namespace == AnyName || in.NamespaceSelector != nil
+}
+
+// Selector returns what the labels of the targets must match.
+func (in *TargetReference) Selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: in.MatchLabels, MatchExpressions: in.MatchExpressions}
 }
 
 // Transition is a change of a Gate's state.
@@ -222,6 +281,11 @@ type TargetCounts struct {
 
 	// Held is the number of objects that the Gate keeps from being reconciled.
 	Held int64 `json:"held"`
+
+	// WouldHold is the number of objects that the Gate would hold if spec.mode
+	// were Enforce. Only with mode Audit.
+	// +optional
+	WouldHold int64 `json:"wouldHold,omitempty"`
 
 	// Foreign is the number of objects that somebody else has suspended. The Gate
 	// neither holds nor resumes them.
@@ -375,7 +439,8 @@ type GateStatus struct {
 // +kubebuilder:printcolumn:name="Held",type="integer",JSONPath=".status.targets.held"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
-// +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:printcolumn:name="Mode",type="string",priority=1,JSONPath=".spec.mode"
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
 type Gate struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -401,6 +466,9 @@ func (in *Gate) GetConditions() []metav1.Condition { return in.Status.Conditions
 
 // SetConditions replaces the conditions of the Gate.
 func (in *Gate) SetConditions(conditions []metav1.Condition) { in.Status.Conditions = conditions }
+
+// Audits returns whether the mode of the Gate is Audit.
+func (in *Gate) Audits() bool { return in.Spec.Mode == ModeAudit }
 
 // GetInterval returns spec.interval, or its default if there is none.
 func (in *Gate) GetInterval() time.Duration {

@@ -10,6 +10,10 @@ const (
 
 	// GateLockName is the name of the one GateLock of a namespace.
 	GateLockName = "closed"
+
+	// FleetLockName is the name of the GateLock of all namespaces, which is in the
+	// namespace of the controller.
+	FleetLockName = "fleet"
 )
 
 // GateLockSpec tells the admission policies of config/lock which objects of a
@@ -37,6 +41,12 @@ type GateLockSpec struct {
 	// +mapType=atomic
 	// +optional
 	Labels map[string][]LabelLock `json:"labels,omitempty"`
+
+	// Selectors has the locked Gates of the objects of a kind that more than equal
+	// labels select. All entries of the kind are compared.
+	// +mapType=atomic
+	// +optional
+	Selectors map[string][]SelectorLock `json:"selectors,omitempty"`
 }
 
 // LabelLock has the locked Gates of the objects that have some labels.
@@ -49,11 +59,31 @@ type LabelLock struct {
 	Gates []string `json:"gates"`
 }
 
+// SelectorLock has the locked Gates of the objects that selectors match.
+type SelectorLock struct {
+	// Name that the objects must have. Any name if omitted.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Selector that the labels of the objects must match.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// NamespaceSelector that the labels of their namespace must match. Only in the
+	// GateLock of all namespaces.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// Gates as namespace/name, sorted.
+	// +listType=atomic
+	Gates []string `json:"gates"`
+}
+
 // GateLock is the index that lets the API server keep held objects from being
 // resumed. It is internal: only the controller writes it.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=fluxcd-gates
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'closed'",message="the one GateLock of a namespace is named closed"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name in ['closed', 'fleet']",message="the one GateLock of a namespace is named closed, and that of all namespaces fleet"
 type GateLock struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

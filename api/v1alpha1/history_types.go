@@ -55,7 +55,8 @@ type HistoryEntry struct {
 	// +optional
 	RequestReason string `json:"requestReason,omitempty"`
 
-	// Refused says why a request was refused. Missing unless it was.
+	// Refused says why a request was refused, or why the Gate does not close or
+	// holds nothing more. Missing unless it was.
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,6 +35,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
@@ -52,6 +54,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.FeatureGates.WithLogger(log).SupportedFeatures(map[string]bool{}); err != nil {
 		return fmt.Errorf("unable to load feature gates: %w", err)
 	}
+	kinds, err := target.ParseKinds(o.SuspendKinds)
+	if err != nil {
+		return fmt.Errorf("--suspend-kinds: %w", err)
+	}
+	target.SetKinds(kinds...) // before anybody asks what kinds there are
 	if err := o.IntervalJitter.SetGlobalJitter(nil); err != nil {
 		return fmt.Errorf("unable to set global jitter: %w", err)
 	}
@@ -106,7 +113,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
 		ServerTime:    askTime,
-		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Namespaces: namespaces(o.Watch)},
+		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
 		WritesAtOnce:  writesPerReconcile * o.Concurrent,
 		GateMetrics:   controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
@@ -171,7 +178,10 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: namespaces(watch),
-		ByObject:          map[client.Object]cache.ByObject{&v1alpha1.Gate{}: {Label: selector}},
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.Gate{}:    {Label: selector},
+			&corev1.Namespace{}: {Transform: controllers.TrimNamespaces},
+		},
 	}
 }
 

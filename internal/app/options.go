@@ -24,6 +24,8 @@ type Options struct {
 	// objects name Gates of other namespaces. Off by default, unlike in the controllers of
 	// Flux: a Gate suspends with the controller's own permissions, no matter who wrote it.
 	AllowCrossNamespaceRefs bool
+	// SuspendKinds are the kinds that are added to those that are built in, as target.ParseKinds reads them.
+	SuspendKinds []string
 
 	Client         runtimeclient.Options
 	Log            logger.Options
@@ -58,6 +60,10 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 
 	fs.BoolVar(&o.AllowCrossNamespaceRefs, "allow-cross-namespace-refs", false,
 		"Let Gates hold and watch objects of other namespaces, and objects name Gates of other namespaces.")
+
+	fs.StringSliceVar(&o.SuspendKinds, "suspend-kinds", nil,
+		"More kinds that Gates hold, each as group/Kind or group/Kind=spec.field with the boolean field that stops its objects, which is spec.suspend by default. "+
+			"Such as batch/CronJob,argoproj.io/Rollout=spec.paused.")
 
 	o.Client.BindFlags(fs)
 	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst} {

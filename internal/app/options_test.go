@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	flag "github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
@@ -16,7 +17,7 @@ func TestTheFlagsAreThoseOfFlux(t *testing.T) {
 	var o Options
 	o.BindFlags(fs)
 	for name, want := range map[string]string{
-		"metrics-addr": ":8080", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "concurrent": "4",
+		"metrics-addr": ":8080", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "concurrent": "4", "suspend-kinds": "[]",
 		"kube-api-qps": "500", "kube-api-burst": "1000", "log-level": "info", "log-encoding": "json",
 		"enable-leader-election": "false", "allow-cross-namespace-refs": "false", "min-retry-delay": "750ms",
 		"feature-gates": "", "watch-all-namespaces": "true", "watch-label-selector": "", "interval-jitter-percentage": "5",
@@ -39,10 +40,13 @@ func TestAShardSeesItsGatesAndEveryTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := cacheOptions(watch, selector)
-	if len(options.ByObject) != 1 || options.DefaultLabelSelector != nil || options.DefaultNamespaces != nil {
+	if len(options.ByObject) != 2 || options.DefaultLabelSelector != nil || options.DefaultNamespaces != nil {
 		t.Errorf("the cache is restricted to %+v", options)
 	}
 	for obj, by := range options.ByObject {
+		if _, ok := obj.(*corev1.Namespace); ok && by.Label == nil {
+			continue
+		}
 		if _, ok := obj.(*v1alpha1.Gate); !ok || by.Label.Matches(labels.Set{"sharding.fluxcd.io/shard": "two"}) ||
 			!by.Label.Matches(labels.Set{"sharding.fluxcd.io/shard": "one"}) {
 			t.Errorf("%T by %v", obj, by.Label)

@@ -22,9 +22,9 @@ type pair struct{ a, b *v1alpha1.Gate }
 
 // Contradictions finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
 // each of them opens.
-func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, objects []*unstructured.Unstructured, now time.Time) (findings []Finding) {
+func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
 	shared := map[pair][]string{}
-	index := newIndex(gates)
+	index := newIndex(gates, scope)
 	for _, obj := range objects {
 		governs := index.of(obj)
 		for i, a := range governs {
@@ -43,10 +43,15 @@ func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException,
 	for p, names := range shared {
 		if a, b := of(p.a), of(p.b); len(a) > 0 && len(b) > 0 && !overlap(a, b) {
 			slices.Sort(names)
-			findings = append(findings, Finding{
+			found := Finding{
 				Error, gateName(p.a), fmt.Sprintf("it and %s govern %s, and are never open at the same time in the next 30 days: that never moves", gateName(p.b), some(names)),
 				"change the schedule of one of them, or take the object out of one",
-			})
+			}
+			if p.a.Audits() || p.b.Audits() {
+				found.Severity = Warning
+				found.Message += " once none of them has mode Audit"
+			}
+			findings = append(findings, found)
 		}
 	}
 	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Object+a.Message, b.Object+b.Message) })
@@ -55,17 +60,21 @@ func Contradictions(gates []v1alpha1.Gate, exceptions []*v1alpha1.GateException,
 
 // index finds the Gates that may govern an object by the namespaces of their targets.
 type index struct {
+	verdict.Scope
 	byNamespace map[string][]*v1alpha1.Gate
 	byName      map[string]*v1alpha1.Gate
 }
 
-func newIndex(gates []v1alpha1.Gate) index {
-	in := index{map[string][]*v1alpha1.Gate{}, map[string]*v1alpha1.Gate{}}
+func newIndex(gates []v1alpha1.Gate, scope verdict.Scope) index {
+	in := index{scope, map[string][]*v1alpha1.Gate{}, map[string]*v1alpha1.Gate{}}
 	for i := range gates {
 		g := &gates[i]
 		in.byName[g.Namespace+"/"+g.Name] = g
 		for _, ref := range g.Spec.Targets {
 			namespace := cmp.Or(ref.Namespace, g.Namespace)
+			if ref.SpansNamespaces() {
+				namespace = v1alpha1.AnyName
+			}
 			if !slices.Contains(in.byNamespace[namespace], g) {
 				in.byNamespace[namespace] = append(in.byNamespace[namespace], g)
 			}
@@ -76,14 +85,14 @@ func newIndex(gates []v1alpha1.Gate) index {
 
 // of returns the Gates that govern an object, by their names.
 func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
-	candidates := slices.Clone(in.byNamespace[obj.GetNamespace()])
+	candidates := slices.Concat(in.byNamespace[obj.GetNamespace()], in.byNamespace[v1alpha1.AnyName])
 	for _, name := range verdict.NamedBy(obj) {
-		if g := in.byName[name]; g != nil && !slices.Contains(candidates, g) {
+		if g := in.byName[name]; g != nil {
 			candidates = append(candidates, g)
 		}
 	}
 	for _, g := range candidates {
-		if verdict.Governs(g, obj) {
+		if !slices.Contains(found, g) && in.Governs(g, obj) {
 			found = append(found, g)
 		}
 	}

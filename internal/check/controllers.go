@@ -18,6 +18,8 @@ type Controller struct {
 	Version  string `json:"version,omitempty"`
 	Ready    int64  `json:"ready"`
 	Replicas int64  `json:"replicas"`
+	// Kinds are those of its flag --suspend-kinds.
+	Kinds []string `json:"suspendKinds,omitempty"`
 	// account is the user of its service account.
 	account string
 	elects  bool
@@ -48,11 +50,26 @@ func ControllerOf(d *unstructured.Unstructured) Controller {
 			continue
 		}
 		c.Image, c.Version = image, tagOf(image)
+		c.Kinds = kindsIn(args)
 		c.elects = slices.ContainsFunc(args, func(arg string) bool {
 			return arg == "--enable-leader-election" || arg == "--enable-leader-election=true"
 		})
 	}
 	return c
+}
+
+// kindsIn returns the values of --suspend-kinds among arguments.
+func kindsIn(args []string) (kinds []string) {
+	for i, arg := range args {
+		value, ok := strings.CutPrefix(arg, "--suspend-kinds=")
+		if arg == "--suspend-kinds" && i+1 < len(args) {
+			value, ok = args[i+1], true
+		}
+		if ok {
+			kinds = append(kinds, strings.Split(value, ",")...)
+		}
+	}
+	return kinds
 }
 
 // String returns what it is.

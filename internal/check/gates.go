@@ -9,6 +9,27 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
+// Audits notes which Gates have mode Audit, and how much they would hold.
+func Audits(gates []v1alpha1.Gate) (findings []Finding) {
+	for i := range gates {
+		g := &gates[i]
+		if !g.Audits() {
+			continue
+		}
+		would := ""
+		if counts := g.Status.Targets; counts != nil && meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) {
+			would = fmt.Sprintf("; it is open, so it would hold none of its %d targets", counts.Total)
+		} else if counts != nil {
+			would = fmt.Sprintf("; it would hold %d of its %d targets", counts.WouldHold, counts.Total)
+		}
+		findings = append(findings, Finding{Note, gateName(g), "it has mode Audit and holds nothing" + would, "to enforce: " + ToEnforce(g)})
+	}
+	return findings
+}
+
+// ToEnforce returns the command that has a Gate with mode Audit hold its targets.
+func ToEnforce(g *v1alpha1.Gate) string { return patch(g, `{"spec":{"mode":"Enforce"}}`) }
+
 // Gates finds Gates that are not ready, suspended, or not looked at.
 func Gates(gates []v1alpha1.Gate) (findings []Finding) {
 	for i := range gates {

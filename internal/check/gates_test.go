@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/origin"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 func with(kind string, status metav1.ConditionStatus, reason, message string) v1alpha1.Gate {
@@ -47,13 +50,13 @@ func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 	labels := map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 	source := v1alpha1.TargetReference{Kind: "GitRepository", Name: "repo", Namespace: "sources"}
-	known := check.Known{
+	known := origin.Known{
 		{Kind: "Kustomization", Namespace: "flux-system", Name: "gates"}: kustomization(t, "gates", ", labels: {tier: platform}}\nspec: {sourceRef: {kind: GitRepository, name: repo, namespace: sources}}"),
 	}
 	for name, tc := range map[string]struct {
 		labels  map[string]string
 		targets []v1alpha1.TargetReference
-		known   check.Known
+		known   origin.Known
 		want    []string
 	}{
 		"another Kustomization":          {labels, gate("", "apps").Spec.Targets, known, nil},
@@ -69,10 +72,10 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := gate("production")
 			g.Labels, g.Spec.Targets = tc.labels, tc.targets
-			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil), tc.want...)
+			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil, verdict.Scope{}), tc.want...)
 		})
 	}
-	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, check.Appliers(labels)),
+	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, origin.Appliers(labels), verdict.Scope{}),
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }
 
@@ -81,8 +84,8 @@ func TestASourceIsInTheNamespaceOfItsApplierUnlessItSaysOtherwise(t *testing.T) 
 	g.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "gates", "helm.toolkit.fluxcd.io/namespace": "team"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "OCIRepository", Name: "charts", Namespace: "team"}}
 	release := object(t, "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {namespace: team, name: gates}, spec: {chartRef: {kind: OCIRepository, name: charts}}}")
-	known := check.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
-	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
+	known := origin.Known{{Kind: "HelmRelease", Namespace: "team", Name: "gates"}: release}
+	finds(t, check.OwnSource([]v1alpha1.Gate{g}, known, nil, verdict.Scope{}), "error Gate flux-system/production: it holds its own source OCIRepository team/charts")
 }
 
 func TestSkewIsWhatIsCertainOfIt(t *testing.T) {
@@ -100,6 +103,8 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 	apps, web := kustomization(t, "apps", "}"), kustomization(t, "web", ", annotations: {gating.toolkit.fluxcd.io/gates: nights}}")
 	mornings, nights := daily(gate("mornings", "apps"), "06:00", "09:00"), daily(gate("nights", "apps"), "22:00", "05:00")
 	early, byHand := daily(gate("early", "apps"), "04:00", "05:00"), gate("by-hand", "apps")
+	trial := daily(gate("mornings", "apps"), "06:00", "09:00")
+	trial.Spec.Mode = v1alpha1.ModeAudit
 	frozen := daily(gate("frozen", "apps"), "06:00", "09:00")
 	from, until := metav1.NewTime(noon.AddDate(0, 0, -1)), metav1.NewTime(noon.AddDate(0, 0, 40))
 	frozen.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
@@ -119,7 +124,9 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		objects    []*unstructured.Unstructured
 		want       []string
 	}{
-		"never open together":                       {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps, and are never open at the same time"}},
+		"never open together": {[]v1alpha1.Gate{nights, mornings}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps, and are never open at the same time"}},
+		"one has mode Audit": {[]v1alpha1.Gate{nights, trial}, nil, []*unstructured.Unstructured{apps}, []string{strings.Replace(both, "error", "warning", 1) +
+			"apps, and are never open at the same time in the next 30 days: that never moves once none of them has mode Audit"}},
 		"open together for an hour":                 {[]v1alpha1.Gate{nights, early}, nil, []*unstructured.Unstructured{apps}, nil},
 		"together by an exception":                  {[]v1alpha1.Gate{nights, mornings}, []*v1alpha1.GateException{extends}, []*unstructured.Unstructured{apps}, nil},
 		"one opens by hand":                         {[]v1alpha1.Gate{nights, byHand}, nil, []*unstructured.Unstructured{apps}, nil},
@@ -131,7 +138,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Contradictions(tc.gates, tc.exceptions, tc.objects, noon), tc.want...)
+			finds(t, check.Contradictions(tc.gates, tc.exceptions, tc.objects, verdict.Scope{}, noon), tc.want...)
 		})
 	}
 }
@@ -156,4 +163,23 @@ func TestClocksThatAreApartAreFound(t *testing.T) {
 		})
 	}
 	finds(t, check.Clocks(check.Asked{Before: noon, After: noon}, nil), "warning clocks: the API server does not say what time it is")
+}
+
+func TestAGateWithModeAuditIsNotedWithWhatItWouldHold(t *testing.T) {
+	enforcing, untold := gate("enforcing", "apps"), gate("untold", "apps")
+	closed, opened := gate("closed", "apps"), gate("opened", "apps")
+	opened.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionTrue}}
+	for _, g := range []*v1alpha1.Gate{&closed, &opened, &untold} {
+		g.Spec.Mode = v1alpha1.ModeAudit
+	}
+	closed.Status.Targets = &v1alpha1.TargetCounts{Total: 14, WouldHold: 12}
+	opened.Status.Targets = &v1alpha1.TargetCounts{Total: 14}
+	found := check.Audits([]v1alpha1.Gate{enforcing, closed, opened, untold})
+	finds(t, found,
+		"note Gate flux-system/closed: it has mode Audit and holds nothing; it would hold 12 of its 14 targets",
+		"note Gate flux-system/opened: it has mode Audit and holds nothing; it is open, so it would hold none of its 14 targets",
+		"note Gate flux-system/untold: it has mode Audit and holds nothing")
+	if want := `to enforce: kubectl -n flux-system patch gate/closed --type=merge -p '{"spec":{"mode":"Enforce"}}'`; found[0].Action != want {
+		t.Errorf("got %s", found[0].Action)
+	}
 }

@@ -127,6 +127,8 @@ func (r *result) inVain() error {
 	where := fmt.Sprintf("%s -n %s", r.gate.Name, r.gate.Namespace)
 	switch {
 	case opened == nil:
+	case opened.Reason == v1alpha1.TooManyTargetsReason:
+		text = "the close is refused, and counts once there are fewer targets: " + opened.Message
 	case opened.Reason == v1alpha1.ClosePeriodReason:
 		text += fmt.Sprintf(", which has manualOpen: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
@@ -204,7 +206,7 @@ func endOfRequest(g *v1alpha1.Gate, now time.Time) (end time.Time, requested boo
 func refusedWhy(g *v1alpha1.Gate, r *request) string {
 	for _, e := range g.Status.History {
 		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))
-		if e.Action == r.action && (unreadable || e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)) {
+		if e.Action == r.action && e.State == "" && (unreadable || e.RequestedAt != nil && e.RequestedAt.Time.Equal(r.at)) {
 			return e.Refused
 		}
 	}

@@ -34,7 +34,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 		if err != nil {
 			return err
 		}
-		r := &reading{cluster: c, clock: s.clock, now: now}
+		r := &reading{cluster: c, clock: s.clock, now: now, learn: s.learn, sees: len(s.suspendKinds) > 0}
 		findings, err := r.findings(cmd.Context())
 		if err != nil {
 			return err
@@ -68,19 +68,25 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 		found = append(found, check.Controllers(controllers, version.Release(), check.SignOfLife(gates, leases, r.now))...)
 		found = append(found, check.Leases(controllers, leases, r.now)...)
 	}
+	if err := r.learn(r.deployed); err != nil {
+		return nil, err
+	}
 	if admission, ok := r.admission(ctx); ok {
 		found = append(found, check.Policies(admission, r.deployed, gates)...)
-		found = append(found, check.Lock(admission, r.installed["GateLock.gating.toolkit.fluxcd.io"] != nil)...)
+		found = append(found, check.Lock(admission, r.installed["GateLock.gating.toolkit.fluxcd.io"] != nil, r.deployed)...)
+		found = append(found, check.Added(admission, r.resources)...)
 	}
 	found = append(found, check.Kinds(r.kinds())...)
 	found = append(found, check.Clocks(asked, gates)...)
 	found = append(found, check.Gates(gates)...)
 	found = append(found, check.Targets(gates)...)
+	found = append(found, check.Audits(gates)...)
+	found = append(found, check.Leftovers(r.unsupported(ctx, gates))...)
 	if len(gates) > 0 {
 		installs := check.ControllerAppliers(r.deployed)
-		objects := r.objects(ctx)
-		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs)...)
-		found = append(found, check.Contradictions(gates, r.exceptions(ctx), objects, r.now)...)
+		objects, scope := r.objects(ctx), r.reach(ctx)
+		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
+		found = append(found, check.Contradictions(gates, r.exceptions(ctx), objects, scope, r.now)...)
 	}
 	found = append(found, check.Permissions(r.denied(ctx), r.namespace)...)
 	found = append(found, r.unreadFindings()...)

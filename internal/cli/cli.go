@@ -50,6 +50,8 @@ type session struct {
 	name string
 	// timeZone and color are the values of the flags.
 	timeZone, color string
+	// suspendKinds is the value of the flag, none if it is not given.
+	suspendKinds []string
 }
 
 // Run executes a command line and returns its exit code. The first argument is the program.
@@ -124,6 +126,7 @@ func (s *session) root() *cobra.Command {
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&s.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
 	root.PersistentFlags().StringVar(&s.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
+	root.PersistentFlags().StringSliceVar(&s.suspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides those that are built in, as in the flag of the controller. Defaults to those of the controllers, for who may list Deployments.")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains([]string{"always", "never", "auto"}, s.color) {
 			return fmt.Errorf("--color=%s: use always, never or auto", s.color)
@@ -171,7 +174,7 @@ var groups = []struct {
 		(*session).exceptCommand, (*session).approveCommand,
 	}},
 	{"Look ahead", []func(*session) *cobra.Command{(*session).previewCommand, (*session).diffCommand}},
-	{"Set up", []func(*session) *cobra.Command{(*session).checkCommand, (*session).versionCommand}},
+	{"Set up", []func(*session) *cobra.Command{(*session).checkCommand, (*session).kindsCommand, (*session).versionCommand}},
 }
 
 // codeOf says what went wrong, if anything did, and returns the exit code for it.

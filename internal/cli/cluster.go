@@ -31,6 +31,8 @@ type cluster struct {
 	config    *rest.Config
 	// role is the one that the command needs, for errors.
 	role string
+	// warn says on standard error what is left out.
+	warn func(format string, args ...any)
 }
 
 // begin connects to the cluster and reads the clock, as most commands do first.
@@ -62,7 +64,7 @@ func (s *session) cluster() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	return &cluster{WithWatch: c, namespace: namespace, config: config, role: "gate-viewer"}, nil
+	return &cluster{WithWatch: c, namespace: namespace, config: config, role: "gate-viewer", warn: s.warn}, nil
 }
 
 func scheme() *runtime.Scheme {

@@ -32,6 +32,7 @@ func (s *session) complete(root *cobra.Command) {
 		"color":           oneOf("always", "auto", "never"),
 		"dry-run":         oneOf("none", "server"),
 		"type":            oneOf(exceptionTypes...),
+		"with":            oneOf(rolePart, lockPart, policiesPart),
 		"state":           oneOf(string(v1alpha1.StateOpened), string(v1alpha1.StateClosed)),
 		"status-selector": oneOf("ready=true", "ready=false", "ready=unknown", "opened=true", "opened=false"),
 		"timezone":        oneOf(tz.Names()...),
@@ -191,7 +192,7 @@ func (s *session) completeObject(cmd *cobra.Command, args []string, toComplete s
 // namesOf returns what reads the names of a kind, with the kind as somebody has written it, such as ks/apps.
 func (s *session) namesOf(kind string) func(context.Context, *cluster) ([]string, error) {
 	return func(ctx context.Context, c *cluster) ([]string, error) {
-		o, err := s.objects(c)
+		o, err := s.objects(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -208,8 +209,8 @@ func (s *session) namesOf(kind string) func(context.Context, *cluster) ([]string
 }
 
 // installedKinds returns the kinds that Gates hold and that the cluster has.
-func (s *session) installedKinds(_ context.Context, c *cluster) (kinds []string, err error) {
-	o, err := s.objects(c)
+func (s *session) installedKinds(ctx context.Context, c *cluster) (kinds []string, err error) {
+	o, err := s.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}

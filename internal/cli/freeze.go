@@ -14,7 +14,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // frozen is how the reason of a request begins that freeze has made. The name follows: the API server removes a reason that somebody else
@@ -25,12 +24,12 @@ func (s *session) freezeCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "freeze --until TIME --reason WHY [NAME...]",
-		Short: "Close many Gates in an emergency, and say what goes on",
-		Long: `Close many Gates in an emergency, and say what goes on all the same.
+		Short: "Close many Gates in an emergency, and list what is not stopped",
+		Long: `Close many Gates in an emergency, and list what is not stopped.
 
-Without names and --selector these are all Gates of the namespace, with -A those of all namespaces. At the end it lists what goes on all
-the same: objects that no Gate governs, and those of other Gates. The exit code is 3 if a Gate does not stay closed for so long,
-because of its spec.window. thaw takes a freeze back.`,
+Without names and --selector it closes all Gates of the namespace, with -A those of all namespaces. At the end it lists what it has not
+stopped: objects that no Gate governs, and those of other Gates or of Gates with mode Audit. The exit code is 3 if a Gate opens before
+the freeze ends, because its spec.window is shorter. thaw takes a freeze back.`,
 		Example: `  # Everything, until tomorrow morning
   kubectl gate freeze -A --until "tomorrow 08:00" --reason "incident 77"`,
 	}
@@ -142,7 +141,7 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	if f.all {
 		namespace = ""
 	}
-	o, err := s.objects(c)
+	o, err := s.objects(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -150,17 +149,22 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	if err != nil {
 		return err
 	}
-	var free, others []string
+	reach := c.reach(ctx)
+	all, audits := apart(all)
+	closed, _ = apart(closed)
+	var free, others, audited []string
 	for _, kind := range kinds {
 		if err := o.each(ctx, kind, namespace, "", func(obj *unstructured.Unstructured) {
 			by := func(gates []*v1alpha1.Gate) bool {
-				return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool { return reaches(g, obj) && verdict.Governs(g, obj) })
+				return slices.ContainsFunc(gates, func(g *v1alpha1.Gate) bool { return explain.Reaches(g, obj) && reach.Governs(g, obj) })
 			}
 			name := fmt.Sprintf("%s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
 			switch {
 			case by(closed) || explain.IsHeld(obj):
 			case by(all):
 				others = append(others, name)
+			case by(audits):
+				audited = append(audited, name)
 			default:
 				free = append(free, name)
 			}
@@ -170,12 +174,25 @@ func (s *session) unreached(ctx context.Context, f *requestFlags, results []resu
 	}
 	s.goOn("These go on, no gate governs them:", free)
 	s.goOn("These go on, other gates govern them:", others)
+	s.goOn("These go on, the gates that govern them have mode Audit:", audited)
 	if refusal := o.refusal(); refusal != "" {
 		s.warn("not checked, these may go on: %s", refusal)
-	} else if len(free)+len(others) == 0 {
+	} else if len(free)+len(others)+len(audited) == 0 {
 		s.say("Every object that a gate can hold is held by these gates, or on its way.")
 	}
 	return nil
+}
+
+// apart returns the Gates that hold something while they are closed, and those with mode Audit.
+func apart(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
+	for _, g := range gates {
+		if g.Audits() {
+			audits = append(audits, g)
+		} else {
+			enforcing = append(enforcing, g)
+		}
+	}
+	return enforcing, audits
 }
 
 // goOn names objects.
@@ -190,11 +207,4 @@ func (s *session) goOn(title string, names []string) {
 	if more := len(names) - maxUnreached; more > 0 {
 		s.say("  and %d more", more)
 	}
-}
-
-// reaches returns whether a Gate may govern an object in a namespace: its status says where the controller does not let it.
-func reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
-	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
-		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && f.Namespace == obj.GetNamespace()
-	})
 }

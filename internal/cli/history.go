@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 	reason := e.RequestReason
 	switch {
 	case e.Refused != "":
-		what, reason = s.paint(yellow, string(e.Action)+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
+		what, reason = s.paint(yellow, cmp.Or(string(e.Action), "close")+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
 	case e.Reason == v1alpha1.RequestTakenBackReason:
 		what = map[v1alpha1.RequestAction]string{v1alpha1.RequestOpen: "close", v1alpha1.RequestClose: "open"}[e.Action] + " taken back"
 	}

@@ -187,6 +187,9 @@ func reasonOf(g *v1alpha1.Gate) string {
 		by = last.By
 	}
 	text := words(opened.Reason, by)
+	if g.Audits() {
+		text += ", audit"
+	}
 	if g.Spec.Suspend {
 		text += ", suspended"
 	}
@@ -196,12 +199,16 @@ func reasonOf(g *v1alpha1.Gate) string {
 // words puts a reason of the condition Opened, and what decided, into words.
 func words(reason, by string) string { return preview.Words(reason, by) }
 
-// heldOf says how many targets of a Gate are held, of how many.
+// heldOf says how many targets of a Gate are held, of how many, and how many would be.
 func heldOf(g *v1alpha1.Gate) string {
 	if g.Status.Targets == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d/%d", g.Status.Targets.Held, g.Status.Targets.Total)
+	text := fmt.Sprintf("%d/%d", g.Status.Targets.Held, g.Status.Targets.Total)
+	if g.Audits() {
+		text += fmt.Sprintf(" (%d would be held)", g.Status.Targets.WouldHold)
+	}
+	return text
 }
 
 // statusSelector returns which Gates have a condition, such as ready=false.

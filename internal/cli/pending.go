@@ -28,8 +28,8 @@ A revision waits if the source of an object has another one than the object has 
 what would come. Of a held Certificate the renewal waits once it is due. Held objects for which nothing new waits are listed with --all
 only. Kinds that you may not list are named on standard error, and the exit code is 3.
 
-With -o json, the items are PendingTargets: target, gates, revision (in effect), reason (NewRevision, NotFetched, NothingNew, RenewalDue
-or SourceUnknown), waits (the revision that waits), since and source. With -o name they are the objects, for kubectl.`,
+With -o json, the items are PendingTargets: target, gates, revision (in effect), reason (NewRevision, NotFetched, NothingNew, Stopped,
+RenewalDue or SourceUnknown), waits (the revision that waits), since and source. With -o name they are the objects, for kubectl.`,
 		Example: `  # What waits in a namespace
   kubectl gate pending -n flux-system
 
@@ -65,7 +65,7 @@ func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.objects(c)
+	o, err := s.objects(cmd.Context(), c)
 	if err != nil {
 		return err
 	}

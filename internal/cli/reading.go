@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/origin"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -33,6 +35,9 @@ type reading struct {
 	// resources are their names, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
 	resources map[string]string
 	deployed  []check.Controller
+	// learn takes note of the kinds of controllers, and sees means that they are known without.
+	learn func([]check.Controller) error
+	sees  bool
 	// all is whether the person may read the Gates of all namespaces.
 	all    bool
 	unread []unread
@@ -59,11 +64,11 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 		return asked, noCluster(err)
 	}
 	if _, err := r.discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-		return asked, discovering("get", "/version").explain(err)
+		return asked, discovering("/version").explain(err)
 	}
 	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it takes none
 	if err != nil && len(lists) == 0 {
-		return asked, discovering("get", "/apis").explain(err)
+		return asked, discovering("/apis").explain(err)
 	}
 	r.installed, r.resources = map[string]*schema.GroupVersionKind{}, map[string]string{}
 	for _, list := range lists {
@@ -82,8 +87,8 @@ func (r *reading) connect(ctx context.Context) (asked check.Asked, err error) {
 	return asked, nil
 }
 
-func discovering(verb, resource string) asked {
-	return asked{verb: verb, resource: resource, name: resource, role: "system:discovery"}
+func discovering(resource string) asked {
+	return asked{verb: "get", resource: resource, name: resource, role: "system:discovery"}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -97,7 +102,7 @@ func (r *reading) document(ctx context.Context) ([]byte, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return raw, discovering("get", "/openapi/v3").explain(err)
+	return raw, discovering("/openapi/v3").explain(err)
 }
 
 // may notes what could not be read, and returns whether it was.
@@ -223,37 +228,66 @@ func (r *reading) kinds() (kinds []string) {
 func (r *reading) objects(ctx context.Context) (objects []*unstructured.Unstructured) {
 	for _, a := range target.All() {
 		key := a.GroupKind().String()
-		gvk := r.installed[key]
-		if gvk == nil {
-			continue
+		if r.installed[key] != nil {
+			objects = append(objects, r.objectsOf(ctx, key, r.in())...)
 		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(*gvk)
-		if !r.may("list", r.resources[key], r.List(ctx, list, r.in())) {
-			continue
-		}
-		for i := range list.Items {
-			obj := &unstructured.Unstructured{}
-			obj.SetGroupVersionKind(*gvk)
-			obj.SetNamespace(list.Items[i].Namespace)
-			obj.SetName(list.Items[i].Name)
-			obj.SetLabels(list.Items[i].Labels)
-			obj.SetAnnotations(list.Items[i].Annotations)
-			objects = append(objects, obj)
+	}
+	return objects
+}
+
+// objectsOf returns names, labels and annotations of the objects of a kind that is installed.
+func (r *reading) objectsOf(ctx context.Context, key string, in client.ListOption) (objects []*unstructured.Unstructured) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(*r.installed[key])
+	if !r.may("list", r.resources[key], r.List(ctx, list, in)) {
+		return nil
+	}
+	for i := range list.Items {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(*r.installed[key])
+		obj.SetNamespace(list.Items[i].Namespace)
+		obj.SetName(list.Items[i].Name)
+		obj.SetLabels(list.Items[i].Labels)
+		obj.SetAnnotations(list.Items[i].Annotations)
+		objects = append(objects, obj)
+	}
+	return objects
+}
+
+// unsupported returns the objects that Gates name of kinds which no controller holds, in the namespaces in which they name them.
+// There are none if nobody knows what controllers hold.
+func (r *reading) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objects []*unstructured.Unstructured) {
+	if !r.sees && len(r.deployed) == 0 {
+		return nil
+	}
+	read := map[string]bool{}
+	for i := range gates {
+		for _, ref := range gates[i].Spec.Targets {
+			if _, err := target.For(ref.APIVersion, ref.Kind); err == nil {
+				continue
+			}
+			group, _, _ := strings.Cut(ref.APIVersion, "/")
+			namespace := cmp.Or(ref.Namespace, gates[i].Namespace)
+			for key, gvk := range r.installed {
+				if gvk.Kind == ref.Kind && (ref.APIVersion == "" || gvk.Group == group) && !read[key+" "+namespace] {
+					read[key+" "+namespace] = true
+					objects = append(objects, r.objectsOf(ctx, key, client.InNamespace(namespace))...)
+				}
+			}
 		}
 	}
 	return objects
 }
 
 // known returns objects by their names, those that apply Gates or the controller with their specs.
-func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []check.Reference) check.Known {
-	known := check.Known{}
+func (r *reading) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []origin.Reference) origin.Known {
+	known := origin.Known{}
 	for _, obj := range objects {
-		known[check.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
+		known[origin.Reference{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj
 	}
 	appliers := slices.Clone(installs)
 	for i := range gates {
-		appliers = append(appliers, check.Appliers(gates[i].Labels)...)
+		appliers = append(appliers, origin.Appliers(gates[i].Labels)...)
 	}
 	for i, a := range appliers {
 		adapter, err := target.For("", a.Kind)

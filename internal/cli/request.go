@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
@@ -60,7 +61,7 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 // add adds the flags that all commands with requests have.
 func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "All gates with these labels, instead of names.")
-	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "With --selector: those of all namespaces.")
+	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "The gates of all namespaces; with --selector, those of them that have the labels.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or released.")
@@ -240,6 +241,9 @@ func (s *session) plan(g *v1alpha1.Gate, ask asking) result {
 	}
 	r = r.of(g)
 	s.say("%s: %s", nameOfGate(g), r)
+	if g.Audits() && r.action == v1alpha1.RequestClose && !r.takesBack {
+		s.warn("%s: it has mode Audit, so nothing is held; to enforce: %s", nameOfGate(g), check.ToEnforce(g))
+	}
 	if limit := r.limited(g); limit != "" {
 		s.warn("%s: %s", nameOfGate(g), s.called(limit))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -92,7 +93,7 @@ func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now 
 	case err != nil:
 		return nil, err
 	}
-	o, err := s.objects(c)
+	o, err := s.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -117,17 +118,21 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 			namespaces = append(namespaces, ref.Namespace)
 		}
 	}
+	if slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return ref.SpansNamespaces() }) {
+		namespaces = []string{metav1.NamespaceAll}
+	}
 	var held []*unstructured.Unstructured
 	var others []targetLine
-	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Now: now}
+	reach := o.reach(ctx)
+	known := explain.Known{Gates: []*v1alpha1.Gate{g}, Namespaces: []string{}, Labels: reach.Labels, Own: reach.Own, Now: now}
 	look := func(obj *unstructured.Unstructured) {
-		if !verdict.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
+		if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
 			return
 		}
 		switch e := explain.Explain(obj, known); {
 		case e.State.IsHeld() && explain.IsHeld(obj):
 			held = append(held, obj.DeepCopy())
-		case e.State != explain.Free || e.Becomes != "":
+		case e.State != explain.Free || e.Becomes != "" || wouldHold(e):
 			w := explain.Wait(obj, nil, now)
 			others = append(others, targetLine{w, foreignTo(g, e), e.Owners})
 		}
@@ -152,6 +157,14 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 	return append(lines, others...), nil
 }
 
+// wouldBeHeld is the state of what a Gate with mode Audit would hold.
+const wouldBeHeld explain.State = "would be held"
+
+// wouldHold returns whether a Gate with mode Audit, the only one that is known, would hold an object.
+func wouldHold(e explain.Explanation) bool {
+	return slices.ContainsFunc(e.Gates, func(g explain.Gate) bool { return g.WouldHold })
+}
+
 // suspended is the state of what somebody else has suspended while the Gate is open: the Gate does not count it as foreign.
 const suspended explain.State = "suspended"
 
@@ -159,6 +172,9 @@ const suspended explain.State = "suspended"
 func foreignTo(g *v1alpha1.Gate, e explain.Explanation) explain.State {
 	if e.State == explain.Foreign && stateOf(g) == string(v1alpha1.StateOpened) {
 		return suspended
+	}
+	if e.State == explain.Free && wouldHold(e) {
+		return wouldBeHeld
 	}
 	return e.State
 }
@@ -228,5 +244,9 @@ func (sc *screen) counts() string {
 	if t == nil {
 		return "not counted yet"
 	}
-	return fmt.Sprintf("%d in all: %d held, %d foreign, %d exempt, %d pending, %d failed", t.Total, t.Held, t.Foreign, t.Exempt, t.Pending, t.Failed)
+	held := fmt.Sprintf("%d held", t.Held)
+	if sc.gate.Audits() {
+		held += fmt.Sprintf(", %d would be held", t.WouldHold)
+	}
+	return fmt.Sprintf("%d in all: %s, %d foreign, %d exempt, %d pending, %d failed", t.Total, held, t.Foreign, t.Exempt, t.Pending, t.Failed)
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
@@ -72,6 +73,9 @@ func (sc *screen) head() {
 	if ready := meta.FindStatusCondition(g.Status.Conditions, "Ready"); ready != nil && ready.Status != "True" {
 		sc.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
 	}
+	if g.Audits() {
+		sc.say("It has mode Audit: it holds nothing. To enforce: %s", check.ToEnforce(g))
+	}
 	if g.Spec.Suspend {
 		sc.say("It has spec.suspend: nobody looks at it, and what it holds stays held.")
 	}
@@ -95,7 +99,7 @@ var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 func moreThanWords(g *v1alpha1.Gate) string {
 	opened := conditionOf(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch opened.Reason {
-	case v1alpha1.InvalidSpecReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TimeUnknownReason:
+	case v1alpha1.InvalidSpecReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TimeUnknownReason, v1alpha1.TooManyTargetsReason:
 		return opened.Message
 	}
 	if found := invalidException.FindStringSubmatch(opened.Message); found != nil {

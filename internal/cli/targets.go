@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,15 +25,20 @@ type objects struct {
 	refused map[string][]string
 	// read is how many lists were read.
 	read int
+	// blind means that nobody knows which kinds were added to those that are built in.
+	blind bool
 }
 
 // objects returns what reads objects of a cluster.
-func (s *session) objects(c *cluster) (*objects, error) {
+func (s *session) objects(ctx context.Context, c *cluster) (*objects, error) {
 	mapper, err := s.config.ToRESTMapper()
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	return &objects{cluster: c, mapper: mapper, refused: map[string][]string{}}, nil
+	o := &objects{cluster: c, mapper: mapper, refused: map[string][]string{}}
+	deployed, err := c.controllers(ctx)
+	o.blind = err != nil || len(deployed) == 0
+	return o, s.learn(deployed)
 }
 
 // installed returns the kinds that Gates can hold and that the cluster has.
@@ -119,7 +125,11 @@ func (o *objects) find(name string) (*meta.RESTMapping, error) {
 		}
 	}
 	if !other.Empty() {
-		return nil, fmt.Errorf("gates do not hold objects of kind %s, only of %s", other.Kind, gateable())
+		text := fmt.Sprintf("gates do not hold objects of kind %s, only of %s", other.Kind, gateable())
+		if o.blind {
+			text += "; if the controller has more in its flag --suspend-kinds, which you cannot see, give it here as well"
+		}
+		return nil, errors.New(text)
 	}
 	return nil, o.unknownKind(name)
 }

@@ -82,6 +82,9 @@ func (s *session) timeline(ctx context.Context, c *cluster, sc scope, f *timelin
 		if sc.all {
 			name = nameOfGate(g)
 		}
+		if g.Audits() {
+			name += " (audit)"
+		}
 		rows[i] = []string{name, s.paintState(stateOf(g))}
 		taken = max(taken, len(name)+len("unknown"))
 	}

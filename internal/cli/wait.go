@@ -12,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 const waitPoll = 200 * time.Millisecond
@@ -94,8 +95,17 @@ func (s *session) settled(results []result) error {
 		if r.request == nil || r.err != nil {
 			continue
 		}
+		if r.request.action == v1alpha1.RequestClose && gate.IsRefused(r.gate) {
+			failed++
+			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), s.called(r.inVain().Error()))
+			continue
+		}
 		counts := r.gate.Status.Targets
-		s.say("%s: done, %d of %d targets held, %d suspended by others, %d failed", nameOfGate(r.gate), counts.Held, counts.Total, counts.Foreign, counts.Failed)
+		held := fmt.Sprintf("%d of %d targets held", counts.Held, counts.Total)
+		if r.gate.Audits() {
+			held += fmt.Sprintf(", %d would be (mode Audit)", counts.WouldHold)
+		}
+		s.say("%s: done, %s, %d suspended by others, %d failed", nameOfGate(r.gate), held, counts.Foreign, counts.Failed)
 		for _, f := range r.gate.Status.Failures {
 			s.say("  %s %s/%s: %s: %s", f.Kind, f.Namespace, f.Name, f.Reason, f.Message)
 		}

@@ -129,6 +129,8 @@ func waitsFor(w *explain.Waiting, wide bool) string {
 		return shortRevision(w.Waits, wide)
 	case explain.NotFetched:
 		return "not fetched"
+	case explain.Stopped:
+		return "stopped"
 	case explain.RenewalDue:
 		return "renewal"
 	case explain.SourceUnknown:

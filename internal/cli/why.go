@@ -86,7 +86,7 @@ func (s *session) why(ctx context.Context, kind, name string, now time.Time) (*e
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.objects(c)
+	o, err := s.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +112,11 @@ func (s *session) why(ctx context.Context, kind, name string, now time.Time) (*e
 
 // known reads the Gates that may govern an object: all, or those of its namespace and those that it names, if the user may not see more.
 func (s *session) known(ctx context.Context, c *cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Known, error) {
-	k := &explain.Known{Now: now, Command: s.name}
+	reach := c.reach(ctx)
+	k := &explain.Known{Labels: reach.Labels, Own: reach.Own, Now: now, Command: s.name}
 	names := verdict.NamesOn(obj)
 	add := func(g *v1alpha1.Gate) {
-		if verdict.Governs(g, obj) || slices.Contains(names, nameOfGate(g)) {
+		if reach.Governs(g, obj) || slices.Contains(names, nameOfGate(g)) {
 			k.Gates = append(k.Gates, g.DeepCopy()) // of ten thousand, the others are not kept
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
@@ -67,6 +68,8 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 		}
 	case explain.NotFetched:
 		return "It is not fetched while it is held, so nobody knows what is new."
+	case explain.Stopped:
+		return "It does nothing while it is held."
 	case explain.RenewalDue:
 		return fmt.Sprintf("Its renewal waits%s.", since)
 	case explain.CertificatesExpire:
@@ -87,6 +90,9 @@ func (s *session) whyRow(g *explain.Gate, namespace string, now time.Time) []str
 		row[2] = "does not exist"
 	case g.State == explain.Denied:
 		row[2] = "must not be named"
+	}
+	if g.Mode == v1alpha1.ModeAudit {
+		row[2] += ", audit"
 	}
 	if g.Suspended {
 		row[2] += ", suspended"

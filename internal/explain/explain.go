@@ -22,6 +22,10 @@ type Known struct {
 	Namespaces []string
 	// Absent are Gates of other namespaces that are known not to exist, as namespace/name.
 	Absent []string
+	// Labels returns the labels of a namespace.
+	Labels func(namespace string) map[string]string
+	// Own is the namespace of the controller.
+	Own string
 	// Now is the instant.
 	Now time.Time
 	// Command is how the plug-in is called, such as kubectl gate.
@@ -127,7 +131,9 @@ func Explain(obj *unstructured.Unstructured, k Known) Explanation {
 	}
 	for _, g := range gates {
 		holds := slices.ContainsFunc(r.Verdict.Holders, func(h verdict.Gate) bool { return h.Name == g.Name })
-		e.Gates = append(e.Gates, k.gate(g, t, holds && e.State != Foreign && e.State != Resumed))
+		is := k.gate(g, t, holds && e.State != Foreign && e.State != Resumed)
+		is.WouldHold = g.Audits && g.Would == verdict.Closed && wouldHold(r.Would(g, gates))
+		e.Gates = append(e.Gates, is)
 	}
 	k.summarize(&e, r)
 	k.remedy(&e, r)
@@ -140,7 +146,7 @@ func (k Known) about(t *target.Object) []verdict.Gate {
 	known := map[string]bool{}
 	for _, g := range k.Gates {
 		known[g.Namespace+"/"+g.Name] = true
-		if about, ok := verdict.About(g, &t.Unstructured, reachOf(g, t), k.Now); ok {
+		if about, ok := k.scope(g, t).About(g, &t.Unstructured, k.Now); ok {
 			gates = append(gates, about)
 		}
 	}
@@ -168,20 +174,22 @@ func (k Known) without(name string, t *target.Object) verdict.Gate {
 	return verdict.Gate{Name: name, Stand: verdict.Missing}
 }
 
-// reachOf returns what may refer to what. Only the controller knows its flags: what it says about the object and in the status of
+// scope returns what may refer to what. Only the controller knows its flags: what it says about the object and in the status of
 // the Gate tells.
-func reachOf(g *v1alpha1.Gate, t *target.Object) verdict.Reaches {
-	return func(from, to string) bool {
-		switch {
-		case from == to:
-			return true
-		case from == t.GetNamespace():
-			return !isDenied(t)
+func (k Known) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
+	return verdict.Scope{Labels: k.Labels, Own: k.Own, Reaches: func(from, to string) bool {
+		if from == t.GetNamespace() {
+			return from == to || !isDenied(t)
 		}
-		return !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
-			return f.Reason == v1alpha1.AccessDeniedReason && f.Namespace == to
-		})
-	}
+		return Reaches(g, &t.Unstructured)
+	}}
+}
+
+// Reaches returns whether a Gate may govern an object: its status says where the controller does not let it.
+func Reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
+	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.Failures, func(f v1alpha1.TargetFailure) bool {
+		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && (f.Namespace == obj.GetNamespace() || f.Namespace == v1alpha1.AnyName)
+	})
 }
 
 func isDenied(t *target.Object) bool {
@@ -215,6 +223,11 @@ func stateOf(r verdict.Ruling) State {
 	case verdict.Free, verdict.Held, verdict.Foreign:
 	}
 	return Free
+}
+
+// wouldHold returns whether an object would be held. A Machine would not be refreshed while a Gate is closed.
+func wouldHold(r verdict.Ruling) bool {
+	return r.Step.Hold || r.Object.GroupVersionKind().GroupKind() == target.Machine
 }
 
 // machineState returns what a Machine is: its certificates are not refreshed while a Gate is closed.

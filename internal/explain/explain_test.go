@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -14,6 +15,7 @@ import (
 
 func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 	respecting := func(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyRespect }
+	audit := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
 	deleting := func(g *v1alpha1.Gate) { g.DeletionTimestamp = &g.Status.LastTransition.At }
 	paced := func(g *v1alpha1.Gate) {
 		g.Status.Release = &v1alpha1.ReleaseStatus{Total: 10, Released: 3, NextAt: &g.Status.Requests[0].RequestedAt}
@@ -95,6 +97,27 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		{
 			"its gate is suspended", kustomization(heldBy("shop/production")), in(closed("production", func(g *v1alpha1.Gate) { g.Spec.Suspend = true })), explain.Held, "",
 			"Kustomization shop/apps is held by gate production. Gate shop/production has spec.suspend: nobody looks at it, and what it holds stays held.",
+		},
+		{
+			"its closed gate has mode Audit", kustomization(), in(closed("production", audit)), explain.Free, "",
+			"Kustomization shop/apps is not held: gate production has mode Audit. Gate shop/production would hold it, but it has mode Audit.",
+		},
+		{
+			"its open gate has mode Audit", kustomization(), in(opened("production", audit)), explain.Free, "",
+			"Kustomization shop/apps is not held: gate production has mode Audit.",
+		},
+		{
+			"another gate holds it, too", kustomization(heldBy("shop/b")), in(closed("a", audit), closed("b")), explain.Held, "",
+			"Kustomization shop/apps is held by gate b. Gate shop/a would hold it, but it has mode Audit.",
+		},
+		{
+			"somebody has suspended it, and a closed gate has mode Audit", kustomization(suspendedBy("flux")), in(closed("production", audit)), explain.Foreign, "",
+			"Kustomization shop/apps is suspended by flux. Gates leave it alone.",
+		},
+		{
+			"its gate has just got mode Audit", kustomization(heldBy("shop/production")), in(closed("production", audit)), explain.Held, explain.Free,
+			"Kustomization shop/apps is still held, although gate production has mode Audit. Gate shop/production would hold it, but it has mode Audit. " +
+				"Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running.",
 		},
 		{
 			"the controller has not decided", kustomization(), in(closed("production", func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} })), explain.Free, "",
@@ -208,10 +231,64 @@ func TestMachinesAreHeldWhileAGateIsClosed(t *testing.T) {
 	}{
 		{closed("production", all), explain.Held, "The certificates of Machine shop/m1 are not refreshed: gate production is closed."},
 		{opened("production", all), explain.Free, "The certificates of Machine shop/m1 are refreshed when they are due: gate production is open."},
+		{closed("production", all, func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }), explain.Free,
+			"No gate has the certificates of Machine shop/m1 refreshed: gate production has mode Audit."},
 		{closed("production"), explain.Free, "No gate governs Machine shop/m1."},
 	} {
 		if e := explain.Explain(machine, in(tc.gate)); e.State != tc.state || e.Summary != tc.says {
 			t.Errorf("%s: %s", e.State, e.Summary)
+		}
+	}
+}
+
+func TestTheRulesOfAGateForManyNamespaces(t *testing.T) {
+	shop := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	tier := []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}}}
+	g := closed("freeze", func(g *v1alpha1.Gate) {
+		g.Namespace = "ops"
+		g.Spec.Targets = []v1alpha1.TargetReference{
+			{Kind: "Kustomization", Name: "*", Namespace: "*", MatchExpressions: tier},
+			{Kind: "Kustomization", Name: "*", NamespaceSelector: shop},
+			{Kind: "Kustomization", Name: "apps", NamespaceSelector: &metav1.LabelSelector{}},
+			{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "bank"}}},
+		}
+	})
+	known := in(g)
+	known.Own = "gating-system"
+	known.Labels = func(string) map[string]string { return shop.MatchLabels }
+	obj := kustomization()
+	want := []string{
+		"spec.targets[0]: Kustomization * in all namespaces with tier notin (test)", "spec.targets[1]: Kustomization * in namespaces with team=shop",
+		"spec.targets[2]: Kustomization apps in namespaces with any labels",
+	}
+	if got := explain.Explain(obj, known).Gates[0].Rules; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	obj.SetNamespace(known.Own)
+	if got := explain.Explain(obj, known).Gates; len(got) > 0 {
+		t.Errorf("nothing there is held, got %+v", got)
+	}
+	g.Status.Failures = []v1alpha1.TargetFailure{{Kind: "Kustomization", Namespace: "*", Name: "*", Reason: v1alpha1.AccessDeniedReason}}
+	if got := explain.Explain(kustomization(), known).Gates; len(got) > 0 {
+		t.Errorf("the controller does not let the gate, got %+v", got)
+	}
+}
+
+func TestAGateWithModeAuditIsNoHolderAndHasNoRemedy(t *testing.T) {
+	audit := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
+	e := explain.Explain(kustomization(heldBy("shop/b")), in(closed("a", audit), closed("b")))
+	if a := e.Gates[0]; a.Holds || !a.WouldHold || a.Mode != v1alpha1.ModeAudit || a.State != explain.Closed {
+		t.Errorf("%+v", a)
+	}
+	if b := e.Gates[1]; !b.Holds || b.WouldHold || b.Mode != "" {
+		t.Errorf("%+v", b)
+	}
+	if got := commands(e); got != "kubectl gate open b -n shop --for 1h\n" {
+		t.Errorf("remedies %q", got)
+	}
+	for _, g := range []*v1alpha1.Gate{opened("a", audit), closed("a", audit)} {
+		if got := commands(explain.Explain(kustomization(), in(g))); got != "" {
+			t.Errorf("remedies %q", got)
 		}
 	}
 }

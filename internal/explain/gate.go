@@ -2,9 +2,7 @@ package explain
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +34,9 @@ type Gate struct {
 	// Gate is the name, as namespace/name.
 	Gate  string    `json:"gate"`
 	State GateState `json:"state"`
+	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold says that it would hold the object.
+	Mode      v1alpha1.Mode `json:"mode,omitempty"`
+	WouldHold bool          `json:"wouldHold,omitempty"`
 	// Suspended says that nobody reconciles the Gate, because of its spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
 	// Rules are by what the Gate governs the object: entries of spec.targets, or the annotation of the object. Empty if the Gate only
@@ -59,7 +60,7 @@ type Gate struct {
 
 // gate says what a Gate is for an object.
 func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
-	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: Rules(g.Name, g.Object, &t.Unstructured)}
+	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: k.rules(g.Name, g.Object, &t.Unstructured)}
 	switch g.Stand {
 	case verdict.Missing:
 		is.State = Missing
@@ -74,6 +75,9 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	}
 	status := &g.Object.Status
 	is.Suspended = g.Object.Spec.Suspend
+	if g.Audits {
+		is.Mode = v1alpha1.ModeAudit
+	}
 	opened := meta.FindStatusCondition(status.Conditions, v1alpha1.OpenedCondition)
 	if opened == nil {
 		return is
@@ -94,14 +98,16 @@ func (k Known) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	return is
 }
 
-// Rules returns by what a Gate governs an object, as somebody would look for it: spec.targets[2]: Kustomization *. The Gate is nil if
+// rules returns by what a Gate governs an object, as somebody would look for it: spec.targets[2]: Kustomization *. The Gate is nil if
 // it is unknown.
-func Rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
+func (k Known) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []string {
 	rules := []string{}
 	if g != nil {
-		for i, ref := range g.Spec.Targets {
-			if verdict.Names(ref, g.Namespace, obj) {
-				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, ruleOf(ref)))
+		scope := verdict.Scope{Labels: k.Labels, Own: k.Own}
+		for i := range g.Spec.Targets {
+			ref := &g.Spec.Targets[i]
+			if scope.Names(ref, g.Namespace, obj) {
+				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, verdict.TextOf(ref)))
 			}
 		}
 	}
@@ -109,19 +115,4 @@ func Rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstructured) []stri
 		rules = append(rules, "annotation "+v1alpha1.GatesAnnotation)
 	}
 	return rules
-}
-
-func ruleOf(ref v1alpha1.TargetReference) string {
-	text := ref.Kind + " " + ref.Name
-	if ref.Namespace != "" {
-		text += " in " + ref.Namespace
-	}
-	var labels []string
-	for _, key := range slices.Sorted(maps.Keys(ref.MatchLabels)) {
-		labels = append(labels, key+"="+ref.MatchLabels[key])
-	}
-	if len(labels) > 0 {
-		text += " with " + strings.Join(labels, ",")
-	}
-	return text
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -29,7 +31,7 @@ func (k Known) remedy(e *Explanation, r verdict.Ruling) {
 			e.Remedies = append(e.Remedies, e.resume())
 		}
 	case e.State == Resumed:
-		e.Remedies = append(e.Remedies, Remedy{fluxCommand("suspend", e.Target), "suspends it in your name, also when the gates open"})
+		e.Remedies = append(e.Remedies, Remedy{command("suspend", e.Target), "suspends it in your name, also when the gates open"})
 	case e.State == Free:
 		for _, g := range r.Verdict.Opened {
 			if g.Governs {
@@ -159,12 +161,39 @@ func (k Known) onGate(action string, g *v1alpha1.Gate, flags string) string {
 func (e *Explanation) resume() Remedy {
 	effect := "ends the suspension of " + e.owners()
 	if slices.ContainsFunc(e.Owners, func(o Owner) bool { return o.Manager == "kustomize-controller" }) {
-		effect += ". Flux applies it again: remove spec.suspend from Git"
+		effect += fmt.Sprintf(". Flux applies it again: remove %s from Git", fieldOf(e.Target))
 	}
 	if e.Target.Kind == target.Certificate.Kind {
 		return Remedy{fmt.Sprintf("kubectl edit certificate %s -n %s", e.Target.Name, e.Target.Namespace), "lets you remove spec.renewal, which " + e.owners() + " has set"}
 	}
-	return Remedy{fluxCommand("resume", e.Target), effect}
+	return Remedy{command("resume", e.Target), effect}
+}
+
+// addedOf returns the kind of an object if it was added to those that are built in.
+func addedOf(ref Ref) (target.Kind, bool) {
+	return target.Added(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+}
+
+// fieldOf returns the field that stops an object.
+func fieldOf(ref Ref) string {
+	if kind, ok := addedOf(ref); ok {
+		return kind.Field
+	}
+	return "spec.suspend"
+}
+
+// command returns what suspends or resumes an object: a command of the CLI of Flux, or a patch of a kind that it does not know.
+func command(action string, ref Ref) string {
+	kind, ok := addedOf(ref)
+	if !ok {
+		return fluxCommand(action, ref)
+	}
+	value := "null"
+	if action == "suspend" {
+		value = "true"
+	}
+	return fmt.Sprintf(`kubectl patch %s %s -n %s --type merge -p '{"spec":{"%s":%s}}'`,
+		resourceOf(kind.Kind, kind.Group), ref.Name, ref.Namespace, strings.TrimPrefix(kind.Field, "spec."), value)
 }
 
 // fluxKinds are how the CLI of Flux calls kinds.

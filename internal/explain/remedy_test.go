@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 const opens = "kubectl gate open production -n shop --for 1h\n"
@@ -49,6 +50,25 @@ func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
 				t.Error("the gate is changed")
 			}
 		})
+	}
+}
+
+func TestTheRemedyOfAnAddedKindIsAPatch(t *testing.T) {
+	kinds, err := target.ParseKinds([]string{"batch/CronJob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.SetKinds(kinds...)
+	t.Cleanup(func() { target.SetKinds() })
+	job := newObject("batch/v1", "CronJob", "backup", suspendedBy("kustomize-controller"))
+	g := closed("production", targets(v1alpha1.TargetReference{Kind: "CronJob", Name: "backup"}))
+	e := explain.Explain(job, in(g))
+	if want := opens + `kubectl patch cronjob.batch backup -n shop --type merge -p '{"spec":{"suspend":null}}'` + "\n"; commands(e) != want ||
+		!strings.HasSuffix(e.Remedies[1].Effect, "remove spec.suspend from Git") {
+		t.Errorf("%s%+v", commands(e), e.Remedies)
+	}
+	if w := explain.Wait(job, nil, noon); w.Reason != explain.Stopped {
+		t.Errorf("it waits for %s", w.Reason)
 	}
 }
 

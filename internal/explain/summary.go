@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -23,10 +24,14 @@ func (k Known) summarize(e *Explanation, r verdict.Ruling) {
 		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exemptions[r.Plan.Exempt])
 	case e.State.IsHeld() && e.Becomes != "" && len(governed) > 0 && len(e.names(closed)) == 0:
 		e.Summary = fmt.Sprintf("%s is still held, although %s.", subject, areOpen(governed))
+	case e.State.IsHeld() && len(holders) == 0 && len(e.names(audits)) > 0:
+		e.Summary = fmt.Sprintf("%s is still held, although %s mode Audit.", subject, have(e.names(audits)))
 	case e.State.IsHeld() && len(holders) == 0:
 		e.Summary = subject + " is held by no gate that is still there."
 	case e.State.IsHeld():
 		e.Summary = fmt.Sprintf("%s is held by %s.", subject, gatesNamed(holders))
+	case len(governed) == 0 && len(e.names(audits)) > 0:
+		e.Summary = fmt.Sprintf("%s is not held: %s mode Audit.", subject, have(e.names(audits)))
 	case len(governed) == 0:
 		e.Summary = fmt.Sprintf("No gate governs %s.", subject)
 	case e.Becomes == Held:
@@ -59,6 +64,12 @@ func (e *Explanation) note(r verdict.Ruling) {
 		add("If it is resumed now, it is held: %s.", areClosed(closed))
 	}
 	for _, g := range e.Gates {
+		if g.WouldHold {
+			add("Gate %s would hold it, but it has mode Audit.", g.Gate)
+		}
+		if g.Reason == v1alpha1.TooManyTargetsReason {
+			add("%s", g.Message)
+		}
 		if g.Hidden {
 			add("You may not see gate %s, so nobody here knows what it is.", g.Gate)
 		}
@@ -88,6 +99,8 @@ func releaseNote(r verdict.Ruling) string {
 // summarizeMachine says what a Machine is.
 func (e *Explanation) summarizeMachine(governed []string) {
 	switch {
+	case len(governed) == 0 && len(e.names(audits)) > 0:
+		e.Summary = fmt.Sprintf("No gate has the certificates of %s refreshed: %s mode Audit.", e.Target, have(e.names(audits)))
 	case len(governed) == 0:
 		e.Summary = fmt.Sprintf("No gate governs %s.", e.Target)
 	case e.State == Held:
@@ -109,7 +122,10 @@ var exemptions = map[target.Exemption]string{
 	target.Unsupported: "this release of cert-manager gives no way to hold it",
 }
 
-func governs(g Gate) bool { return len(g.Rules) > 0 }
+// governs returns whether a Gate governs the object and has a say.
+func governs(g Gate) bool { return len(g.Rules) > 0 && g.Mode != v1alpha1.ModeAudit }
+
+func audits(g Gate) bool { return g.Mode == v1alpha1.ModeAudit }
 
 func undecided(g Gate) bool { return governs(g) && g.State == Unknown }
 
@@ -154,6 +170,13 @@ func are(names []string, what string) string {
 		return gatesNamed(names) + " is " + what
 	}
 	return gatesNamed(names) + " are " + what
+}
+
+func have(names []string) string {
+	if len(names) == 1 {
+		return gatesNamed(names) + " has"
+	}
+	return gatesNamed(names) + " have"
 }
 
 func areClosed(names []string) string { return are(names, "closed") }

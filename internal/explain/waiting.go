@@ -25,6 +25,8 @@ const (
 	NothingNew Reason = "NothingNew"
 	// NotFetched means that the object is a source, or makes revisions itself: nobody knows what there would be.
 	NotFetched Reason = "NotFetched"
+	// Stopped means that the object is of a kind that was added: it does nothing, and nobody knows what it would do.
+	Stopped Reason = "Stopped"
 	// RenewalDue means that cert-manager would have renewed the certificate.
 	RenewalDue Reason = "RenewalDue"
 	// CertificatesExpire means that the certificates of a Machine are not refreshed, and when they expire.
@@ -79,13 +81,17 @@ func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 		w.compare(obj, source)
 		return w
 	}
-	switch target.Of(obj).GroupKind() {
+	switch kind := target.Of(obj).GroupKind(); kind {
 	case target.Certificate:
 		w.renewal(obj, now)
 	case target.Machine:
 		w.Reason = CertificatesExpire
 		at, _ := time.Parse(time.RFC3339, obj.GetAnnotations()[target.CertificatesExpiryAnnotation]) // unknown if it is none
 		w.Since = timeOf(at)
+	default:
+		if _, added := target.Added(kind); added {
+			w.Reason = Stopped
+		}
 	}
 	return w
 }

@@ -38,21 +38,20 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 		errs = append(errs, field.NotSupported(field.NewPath("spec", "resumePolicy"), g.Spec.ResumePolicy,
 			[]v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect}))
 	}
+	switch g.Spec.Mode {
+	case "", v1alpha1.ModeEnforce, v1alpha1.ModeAudit:
+	default:
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "mode"), g.Spec.Mode, []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}))
+	}
+	if most := g.Spec.MaxTargets; most != nil && *most < 1 {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "maxTargets"), *most, "must be at least 1"))
+	}
 	if policy := g.Spec.Exceptions; policy != nil && (policy.Approvals < 0 || policy.Approvals > maxApprovers) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "exceptions", "approvals"), policy.Approvals, "must be from 0 to 10"))
 	}
 	errs = append(errs, validateMachines(field.NewPath("spec", "machines"), g.Spec.Machines)...)
-	for i, target := range g.Spec.Targets {
-		path := field.NewPath("spec", "targets").Index(i)
-		if target.Kind == "" {
-			errs = append(errs, field.Required(path.Child("kind"), "a target needs a kind"))
-		}
-		if target.Name == "" {
-			errs = append(errs, field.Required(path.Child("name"), "a target needs a name, or * for all of its kind"))
-		}
-		if len(target.MatchLabels) > 0 && target.Name != v1alpha1.AnyName {
-			errs = append(errs, field.Invalid(path.Child("matchLabels"), target.MatchLabels, "needs name: '*'"))
-		}
+	for i := range g.Spec.Targets {
+		errs = append(errs, validateTarget(field.NewPath("spec", "targets").Index(i), &g.Spec.Targets[i])...)
 	}
 	return errs
 }
@@ -108,6 +107,7 @@ func compile(g *v1alpha1.Gate) (schedule.Config, field.ErrorList) {
 		c.add(field.Invalid(root.Child("notAfter"), rfc3339(spec.NotAfter.Time), "must be later than notBefore"))
 	}
 	c.watches(g)
+	c.targets(g)
 	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
 		c.add(field.Invalid(root.Child("windows"), len(spec.Windows), "windows need default: closed; use closePeriods with default: opened"))
 	}

@@ -12,8 +12,8 @@ import (
 // maxRefused bounds in bytes what the history says about a refused request.
 const maxRefused = 512
 
-// RecordHistory notes in the status of a Gate what has happened at an instant: its state has changed, and what was requested. A request
-// that has changed the state at once is in the same entry.
+// RecordHistory notes in the status of a Gate what has happened at an instant: its state has changed or a change is refused, and what was
+// requested. A request that has done so at once is in the same entry.
 func RecordHistory(g *v1alpha1.Gate, d Decision, handled []Request, now time.Time, changed bool) {
 	at := metav1.NewTime(now)
 	for _, r := range handled {
@@ -34,6 +34,9 @@ func (r Request) is(other *Request) bool {
 
 func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 	e := v1alpha1.HistoryEntry{At: at, State: d.State, Reason: d.Reason, By: d.By}
+	if d.IsRefused() {
+		e.Refused = oneLine(d.Message, maxRefused)
+	}
 	if d.Next != nil {
 		e.Until = d.Next.At.DeepCopy()
 	}

@@ -14,6 +14,18 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
+func targeting(refs ...v1alpha1.TargetReference) func(*v1alpha1.GateSpec) {
+	return func(s *v1alpha1.GateSpec) { s.Targets = refs }
+}
+
+func manyLabels(n int) map[string]string {
+	labels := map[string]string{}
+	for i := range n {
+		labels[fmt.Sprintf("l%d", i)] = "x"
+	}
+	return labels
+}
+
 func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 	zone := func(name v1alpha1.TimeZone, p v1alpha1.Period) v1alpha1.Period { p.TimeZone = name; return p }
 	hundredAndOne := make([]v1alpha1.Period, 101)
@@ -80,10 +92,27 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"a negative window":                       {closed(window(-time.Hour)), "spec.window", "1s to 8784h"},
 		"a window of 367 days":                    {closed(window(367 * 24 * time.Hour)), "spec.window", "1s to 8784h"},
 		"an interval below 1s":                    {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = time.Millisecond }), "spec.interval", "at least 1s"},
+		"a limit of no targets":                   {closed(func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(0)) }), "spec.maxTargets", "at least 1"},
 		"a negative interval":                     {closed(func(s *v1alpha1.GateSpec) { s.Interval.Duration = -time.Minute }), "spec.interval", "at least 1s"},
-		"an unknown resume policy":                {closed(func(s *v1alpha1.GateSpec) { s.ResumePolicy = "Ignore" }), "spec.resumePolicy", "Unsupported"},
-		"a target without a kind":                 {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Name: "apps"}} }), "spec.targets[0].kind", "Required"},
-		"a target without a name":                 {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization"}} }), "spec.targets[0].name", "Required"},
+		"an operator that nobody knows": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like", Values: []string{"web"}}}})),
+			"spec.targets[0].matchExpressions[0].operator", "not a valid selector operator"},
+		"an expression without values": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn}}})),
+			"spec.targets[0].matchExpressions[0].values", "must be specified when `operator` is 'In' or 'NotIn'"},
+		"a label that none can be": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"tier": "a b"}})),
+			"spec.targets[0].matchLabels", "a valid label must be"},
+		"a namespace that no selector selects": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*"}, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists, Values: []string{"a"}}},
+		}})), "spec.targets[1].namespaceSelector.matchExpressions[0].values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"},
+		"a namespace and a selector of namespaces": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", Namespace: "*", NamespaceSelector: &metav1.LabelSelector{}})),
+			"spec.targets[0].namespace", "a namespace or a namespaceSelector, not both"},
+		"expressions for one object": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}})),
+			"spec.targets[0].matchExpressions", "needs name: '*'"},
+		"33 labels": {closed(targeting(v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &metav1.LabelSelector{MatchLabels: manyLabels(33)}})),
+			"spec.targets[0].namespaceSelector", "32"},
+		"an unknown resume policy": {closed(func(s *v1alpha1.GateSpec) { s.ResumePolicy = "Ignore" }), "spec.resumePolicy", "Unsupported"},
+		"an unknown mode":          {closed(func(s *v1alpha1.GateSpec) { s.Mode = "audit" }), "spec.mode", "Unsupported"},
+		"a target without a kind":  {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Name: "apps"}} }), "spec.targets[0].kind", "Required"},
+		"a target without a name":  {closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization"}} }), "spec.targets[0].name", "Required"},
 		"labels of a target that is named": {closed(func(s *v1alpha1.GateSpec) {
 			s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "a", MatchLabels: map[string]string{"a": "b"}}}
 		}), "spec.targets[0].matchLabels", "needs name: '*'"},

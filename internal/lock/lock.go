@@ -2,14 +2,18 @@
 package lock
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Share is what a Gate has in the GateLock of one namespace.
+// Share is what a Gate has in one GateLock.
 type Share struct {
 	// Locked means that the targets and all objects that name the Gate are locked.
 	Locked bool
@@ -17,33 +21,72 @@ type Share struct {
 	targets map[string]target
 }
 
-// target are objects of a kind: one by its name, all, or those with some labels.
+// target are objects of a kind: one by its name, all, those with some labels, or those that selectors match.
 type target struct {
-	kind, name  string
-	matchLabels map[string]string
+	kind, name        string
+	matchLabels       map[string]string
+	selects           bool
+	selector          *metav1.LabelSelector
+	namespaceSelector *metav1.LabelSelector
 }
 
-// NewShare returns the share of a Gate whose targets in the namespace are refs. A share
-// that is not locked has no targets.
+// NewShare returns the share of a Gate whose targets are refs: those in one namespace, or those that span
+// namespaces. A share that is not locked has no targets.
 func NewShare(locked bool, refs ...v1alpha1.TargetReference) Share {
 	s := Share{Locked: locked}
 	if locked {
-		for _, ref := range refs {
-			s.add(target{kind: ref.Kind, name: ref.Name, matchLabels: ref.MatchLabels})
+		for i := range refs {
+			s.add(targetOf(&refs[i]))
 		}
 	}
 	return s
+}
+
+func targetOf(ref *v1alpha1.TargetReference) target {
+	if !ref.SpansNamespaces() && len(ref.MatchExpressions) == 0 {
+		return target{kind: ref.Kind, name: ref.Name, matchLabels: ref.MatchLabels}
+	}
+	t := target{kind: ref.Kind, name: ref.Name, selects: true, namespaceSelector: ref.NamespaceSelector}
+	if t.name == v1alpha1.AnyName {
+		t.name = ""
+	}
+	if len(ref.MatchLabels)+len(ref.MatchExpressions) > 0 {
+		t.selector = ref.Selector()
+	}
+	return t
 }
 
 func (s *Share) add(t target) {
 	if s.targets == nil {
 		s.targets = map[string]target{}
 	}
+	s.targets[t.form()] = t
+}
+
+// form returns a text that is the same for the same objects only.
+func (t target) form() string {
 	form := t.kind + "/" + t.name
 	for _, key := range slices.Sorted(maps.Keys(t.matchLabels)) {
 		form += "," + key + "=" + t.matchLabels[key] // no label has a comma
 	}
-	s.targets[form] = t
+	if t.selects {
+		form += selects(t.lock())
+	}
+	return form
+}
+
+// selects returns a text that is the same for locks that select the same. Maps are sorted in it.
+func selects(l v1alpha1.SelectorLock) string {
+	l.Gates = nil
+	text, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // strings always convert
+	}
+	return string(text)
+}
+
+func (t target) lock() v1alpha1.SelectorLock {
+	return v1alpha1.SelectorLock{Name: t.name, Selector: t.selector, NamespaceSelector: t.namespaceSelector}
 }
 
 // Equal returns whether two shares are the same.
@@ -74,6 +117,11 @@ func Read(spec *v1alpha1.GateLockSpec) map[string]Share {
 			add(l.Gates, target{kind: kind, name: v1alpha1.AnyName, matchLabels: l.MatchLabels})
 		}
 	}
+	for kind, locks := range spec.Selectors {
+		for _, l := range locks {
+			add(l.Gates, target{kind: kind, name: l.Name, selects: true, selector: l.Selector, namespaceSelector: l.NamespaceSelector})
+		}
+	}
 	return shares
 }
 
@@ -98,25 +146,58 @@ func Update(spec *v1alpha1.GateLockSpec, shares map[string]*Share) bool {
 	return changed
 }
 
-// Lockers returns the Gates that lock an object, as the policies of config/lock find them:
-// by its kind, its name and its labels. Those that the object names itself are among them
-// unless they are known to be open.
-func Lockers(spec *v1alpha1.GateLockSpec, kind, name string, labels map[string]string, named []string) []string {
-	lockers := slices.Concat(spec.Targets[kind+"/"+name], spec.Targets[kind+"/"+v1alpha1.AnyName])
-	for key, value := range labels {
-		for _, l := range spec.Labels[kind+"/"+key+"="+value] {
-			if isSubset(l.MatchLabels, labels) {
+// Object is what the policies of config/lock go by.
+type Object struct {
+	Kind, Name string
+	Labels     map[string]string
+	// NamespaceLabels are those of its namespace, for the GateLock of all namespaces.
+	NamespaceLabels map[string]string
+	// Gates are those that the object names itself.
+	Gates []string
+}
+
+// Lockers returns the Gates that lock an object by the GateLock of its namespace, as the policies of config/lock
+// find them: by its kind, its name and its labels. Those that the object names itself are among them unless they are
+// known to be open.
+func Lockers(spec *v1alpha1.GateLockSpec, o Object) []string {
+	lockers := slices.Concat(spec.Targets[o.Kind+"/"+o.Name], spec.Targets[o.Kind+"/"+v1alpha1.AnyName])
+	for key, value := range o.Labels {
+		for _, l := range spec.Labels[o.Kind+"/"+key+"="+value] {
+			if isSubset(l.MatchLabels, o.Labels) {
 				lockers = append(lockers, l.Gates...)
 			}
 		}
 	}
-	for _, gate := range named {
+	for _, gate := range o.Gates {
 		if locked, known := spec.Gates[gate]; locked || !known {
 			lockers = append(lockers, gate)
 		}
 	}
-	slices.Sort(lockers)
-	return slices.Compact(lockers)
+	return sorted(append(lockers, Selecting(spec, o)...))
+}
+
+// Selecting returns the Gates that lock an object by selectors. Those of the GateLock of all namespaces select all that they lock.
+func Selecting(spec *v1alpha1.GateLockSpec, o Object) []string {
+	var lockers []string
+	for _, l := range spec.Selectors[o.Kind] {
+		if (l.Name == "" || l.Name == o.Name) && matches(l.Selector, o.Labels) && matches(l.NamespaceSelector, o.NamespaceLabels) {
+			lockers = append(lockers, l.Gates...)
+		}
+	}
+	return sorted(lockers)
+}
+
+func matches(selector *metav1.LabelSelector, set map[string]string) bool {
+	if selector == nil {
+		return true
+	}
+	valid, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && valid.Matches(labels.Set(set))
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func isSubset(some, all map[string]string) bool {
@@ -133,51 +214,83 @@ func Put(spec *v1alpha1.GateLockSpec, gate string, share Share) {
 	if spec.Gates == nil {
 		spec.Gates = map[string]bool{}
 	}
-	if spec.Targets == nil {
-		spec.Targets = map[string][]string{}
+	spec.Gates[gate] = share.Locked
+	for _, form := range slices.Sorted(maps.Keys(share.targets)) {
+		switch t := share.targets[form]; {
+		case t.selects:
+			putSelector(spec, gate, t)
+		case len(t.matchLabels) > 0:
+			putLabels(spec, gate, t)
+		default:
+			if spec.Targets == nil {
+				spec.Targets = map[string][]string{}
+			}
+			key := t.kind + "/" + t.name
+			spec.Targets[key] = insert(spec.Targets[key], gate)
+		}
 	}
+}
+
+func putLabels(spec *v1alpha1.GateLockSpec, gate string, t target) {
 	if spec.Labels == nil {
 		spec.Labels = map[string][]v1alpha1.LabelLock{}
 	}
-	spec.Gates[gate] = share.Locked
-	for _, t := range share.targets {
-		if len(t.matchLabels) == 0 {
-			key := t.kind + "/" + t.name
-			spec.Targets[key] = insert(spec.Targets[key], gate)
-			continue
-		}
-		key := labelsKey(t)
-		locks := spec.Labels[key]
-		i := indexOf(locks, t)
-		if i < 0 {
-			i = len(locks)
-			locks = append(locks, v1alpha1.LabelLock{MatchLabels: t.matchLabels})
-		}
-		locks[i].Gates = insert(locks[i].Gates, gate)
-		spec.Labels[key] = locks
+	key := labelsKey(t)
+	locks := spec.Labels[key]
+	i := indexOf(locks, t)
+	if i < 0 {
+		i = len(locks)
+		locks = append(locks, v1alpha1.LabelLock{MatchLabels: t.matchLabels})
 	}
+	locks[i].Gates = insert(locks[i].Gates, gate)
+	spec.Labels[key] = locks
+}
+
+func putSelector(spec *v1alpha1.GateLockSpec, gate string, t target) {
+	if spec.Selectors == nil {
+		spec.Selectors = map[string][]v1alpha1.SelectorLock{}
+	}
+	locks := spec.Selectors[t.kind]
+	i := selecting(locks, t)
+	if i < 0 {
+		i = len(locks)
+		locks = append(locks, t.lock())
+	}
+	locks[i].Gates = insert(locks[i].Gates, gate)
+	spec.Selectors[t.kind] = locks
 }
 
 // Remove removes the share of a Gate.
 func Remove(spec *v1alpha1.GateLockSpec, gate string, share Share) {
 	delete(spec.Gates, gate)
 	for _, t := range share.targets {
-		if len(t.matchLabels) == 0 {
+		switch {
+		case t.selects:
+			locks := spec.Selectors[t.kind]
+			if i := selecting(locks, t); i >= 0 {
+				if locks[i].Gates = remove(locks[i].Gates, gate); len(locks[i].Gates) == 0 {
+					locks = slices.Delete(locks, i, i+1)
+				}
+			}
+			if spec.Selectors[t.kind] = locks; len(locks) == 0 {
+				delete(spec.Selectors, t.kind)
+			}
+		case len(t.matchLabels) > 0:
+			key := labelsKey(t)
+			locks := spec.Labels[key]
+			if i := indexOf(locks, t); i >= 0 {
+				if locks[i].Gates = remove(locks[i].Gates, gate); len(locks[i].Gates) == 0 {
+					locks = slices.Delete(locks, i, i+1)
+				}
+			}
+			if spec.Labels[key] = locks; len(locks) == 0 {
+				delete(spec.Labels, key)
+			}
+		default:
 			key := t.kind + "/" + t.name
 			if spec.Targets[key] = remove(spec.Targets[key], gate); len(spec.Targets[key]) == 0 {
 				delete(spec.Targets, key)
 			}
-			continue
-		}
-		key := labelsKey(t)
-		locks := spec.Labels[key]
-		if i := indexOf(locks, t); i >= 0 {
-			if locks[i].Gates = remove(locks[i].Gates, gate); len(locks[i].Gates) == 0 {
-				locks = slices.Delete(locks, i, i+1)
-			}
-		}
-		if spec.Labels[key] = locks; len(locks) == 0 {
-			delete(spec.Labels, key)
 		}
 	}
 }
@@ -191,6 +304,11 @@ func labelsKey(t target) string {
 
 func indexOf(locks []v1alpha1.LabelLock, t target) int {
 	return slices.IndexFunc(locks, func(l v1alpha1.LabelLock) bool { return maps.Equal(l.MatchLabels, t.matchLabels) })
+}
+
+func selecting(locks []v1alpha1.SelectorLock, t target) int {
+	wanted := selects(t.lock())
+	return slices.IndexFunc(locks, func(l v1alpha1.SelectorLock) bool { return selects(l) == wanted })
 }
 
 // insert keeps names sorted and unique.

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -18,7 +20,16 @@ func refs(t *rapid.T) []v1alpha1.TargetReference {
 			Kind: rapid.SampledFrom([]string{"Kustomization", "HelmRelease"}).Draw(t, "kind"),
 			Name: rapid.SampledFrom([]string{"*", "a", "b"}).Draw(t, "name"),
 		}
+		switch rapid.SampledFrom([]string{"own", "all", "selected"}).Draw(t, "namespaces") {
+		case "all":
+			ref.Namespace = v1alpha1.AnyName
+		case "selected":
+			ref.NamespaceSelector = &metav1.LabelSelector{MatchLabels: rapid.MapOfN(rapid.Just("x"), rapid.SampledFrom([]string{"1", "2"}), 0, 1).Draw(t, "namespace labels")}
+		}
 		if ref.Name == "*" {
+			if rapid.Bool().Draw(t, "expressions") {
+				ref.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: metav1.LabelSelectorOpExists}}
+			}
 			ref.MatchLabels = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.SampledFrom([]string{"1", "2"}), 0, 2).Draw(t, "labels")
 		}
 		return ref
@@ -69,6 +80,11 @@ func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
 					t.Fatalf("%s is empty", key)
 				}
 			}
+			for kind, locks := range spec.Selectors {
+				if len(locks) == 0 || slices.ContainsFunc(locks, func(l v1alpha1.SelectorLock) bool { return len(l.Gates) == 0 }) {
+					t.Fatalf("%s has an entry without gates: %+v", kind, locks)
+				}
+			}
 		}
 		for gate, share := range model {
 			Remove(&spec, gate, share)
@@ -89,6 +105,7 @@ func TestWhatIsLockedIsFoundByAnIndependentLookUp(t *testing.T) {
 			Put(&spec, gate, NewShare(true, all[gate]...))
 		}
 		labels := rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.SampledFrom([]string{"1", "2"}), 0, 3).Draw(t, "of object")
+		namespace := rapid.MapOf(rapid.Just("x"), rapid.SampledFrom([]string{"1", "2"})).Draw(t, "of namespace")
 		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "object")
 		for gate, targets := range all {
 			want := false
@@ -97,9 +114,16 @@ func TestWhatIsLockedIsFoundByAnIndependentLookUp(t *testing.T) {
 				for key, value := range ref.MatchLabels {
 					matches = matches && labels[key] == value
 				}
+				if _, has := labels["x"]; len(ref.MatchExpressions) > 0 {
+					matches = matches && has
+				}
+				if ref.NamespaceSelector != nil && len(ref.NamespaceSelector.MatchLabels) > 0 {
+					matches = matches && namespace["x"] == ref.NamespaceSelector.MatchLabels["x"]
+				}
 				want = want || matches
 			}
-			if got := lookUp(&spec, name, labels)[gate]; got != want {
+			lockers := Selecting(&spec, Object{Kind: "Kustomization", Name: name, Labels: labels, NamespaceLabels: namespace})
+			if got := lookUp(&spec, name, labels)[gate] || slices.Contains(lockers, gate); got != want {
 				t.Fatalf("%s locks the object: %t, want %t in %s", gate, got, want, text(t, spec))
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 )
@@ -33,11 +35,11 @@ func TestUpdateChangesOnlyWhatIsNew(t *testing.T) {
 		if got := lock.Update(&spec, step.shares); got != step.changed {
 			t.Errorf("step %d: changed is %t", i, got)
 		}
-		if got := lock.Lockers(&spec, "Kustomization", "apps", map[string]string{"team": "a", "tier": "web"}, nil); !slices.Equal(got, step.locked) {
+		if got := lock.Lockers(&spec, lock.Object{Kind: "Kustomization", Name: "apps", Labels: map[string]string{"team": "a", "tier": "web"}}); !slices.Equal(got, step.locked) {
 			t.Errorf("step %d: locked by %v, want %v", i, got, step.locked)
 		}
 	}
-	if len(spec.Gates)+len(spec.Targets)+len(spec.Labels) > 0 {
+	if len(spec.Gates)+len(spec.Targets)+len(spec.Labels)+len(spec.Selectors) > 0 {
 		t.Errorf("no gate has a share, but there is %+v", spec)
 	}
 }
@@ -48,7 +50,10 @@ func TestWhoLocksAnObject(t *testing.T) {
 		"shop/name":   share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
 		"shop/all":    share(true, v1alpha1.TargetReference{Kind: "HelmRelease", Name: v1alpha1.AnyName}),
 		"shop/labels": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a", "tier": "web"}}),
-		"shop/open":   share(false, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
+		"shop/expressions": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "b"}, MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test", "db"}},
+		}}),
+		"shop/open": share(false, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
 	})
 	for name, test := range map[string]struct {
 		kind, name string
@@ -62,11 +67,50 @@ func TestWhoLocksAnObject(t *testing.T) {
 		"by its labels":              {"Kustomization", "infra", map[string]string{"team": "a", "tier": "web", "x": "y"}, nil, []string{"shop/labels"}},
 		"some labels are not enough": {"Kustomization", "infra", map[string]string{"team": "a"}, nil, nil},
 		"another value":              {"Kustomization", "infra", map[string]string{"team": "a", "tier": "db"}, nil, nil},
+		"expressions match":          {"Kustomization", "infra", map[string]string{"team": "b", "tier": "web"}, nil, []string{"shop/expressions"}},
+		"an expression does not":     {"Kustomization", "infra", map[string]string{"team": "b", "tier": "db"}, nil, nil},
+		"a label of them is missing": {"Kustomization", "infra", map[string]string{"tier": "web"}, nil, nil},
 		"it names gates":             {"Kustomization", "infra", nil, []string{"shop/all", "shop/open", "shop/unknown"}, []string{"shop/all", "shop/unknown"}},
 		"twice by the same gate":     {"HelmRelease", "apps", nil, []string{"shop/all"}, []string{"shop/all"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lock.Lockers(&spec, test.kind, test.name, test.labels, test.named); !reflect.DeepEqual(slices.Clip(got), slices.Clip(test.want)) && len(got)+len(test.want) > 0 {
+			if got := lock.Lockers(&spec, lock.Object{Kind: test.kind, Name: test.name, Labels: test.labels, Gates: test.named}); !reflect.DeepEqual(slices.Clip(got), slices.Clip(test.want)) && len(got)+len(test.want) > 0 {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhoLocksAnObjectByTheLockOfAllNamespaces(t *testing.T) {
+	ref := func(edit func(*v1alpha1.TargetReference)) v1alpha1.TargetReference {
+		r := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, Namespace: v1alpha1.AnyName}
+		edit(&r)
+		return r
+	}
+	spec := v1alpha1.GateLockSpec{}
+	lock.Update(&spec, map[string]*lock.Share{
+		"ops/all":   share(true, ref(func(r *v1alpha1.TargetReference) { r.Kind = "HelmRelease" })),
+		"ops/named": share(true, ref(func(r *v1alpha1.TargetReference) { r.Name = "apps" })),
+		"ops/shop": share(true, ref(func(r *v1alpha1.TargetReference) {
+			r.Namespace, r.NamespaceSelector = "", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+		})),
+		"ops/critical": share(true, ref(func(r *v1alpha1.TargetReference) { r.MatchLabels = map[string]string{"tier": "critical"} })),
+		"ops/open":     share(false, ref(func(*v1alpha1.TargetReference) {})),
+	})
+	for name, test := range map[string]struct {
+		object lock.Object
+		want   []string
+	}{
+		"all of its kind":              {lock.Object{Kind: "HelmRelease", Name: "web"}, []string{"ops/all"}},
+		"its name":                     {lock.Object{Kind: "Kustomization", Name: "apps"}, []string{"ops/named"}},
+		"another name":                 {lock.Object{Kind: "Kustomization", Name: "infra"}, nil},
+		"the labels of its namespace":  {lock.Object{Kind: "Kustomization", Name: "infra", NamespaceLabels: map[string]string{"team": "shop"}}, []string{"ops/shop"}},
+		"its own labels are not those": {lock.Object{Kind: "Kustomization", Name: "infra", Labels: map[string]string{"team": "shop"}}, nil},
+		"its labels":                   {lock.Object{Kind: "Kustomization", Name: "infra", Labels: map[string]string{"tier": "critical"}}, []string{"ops/critical"}},
+		"the gates that it names are for the lock of its namespace": {lock.Object{Kind: "Kustomization", Name: "infra", Gates: []string{"ops/all"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lock.Selecting(&spec, test.object); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

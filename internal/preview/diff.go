@@ -79,7 +79,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 		}
 	}
 	slices.SortFunc(changes.Gates, func(a, b Change) int { return strings.Compare(a.Gate, b.Gate) })
-	return changes, doubts, nil
+	return changes, append(doubts, after.modes(before)...), nil
 }
 
 // explain has a stretch say what decides when it begins.

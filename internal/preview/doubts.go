@@ -16,6 +16,9 @@ func (s *Set) doubts(from time.Time) (doubts []Fault) {
 			doubts = append(doubts, s.fault(g, "spec.watch",
 				fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
 		}
+		if g.Audits() {
+			doubts = append(doubts, s.fault(g, "spec.mode", "the gate has mode Audit: it holds nothing while it is closed"))
+		}
 		if g.Spec.Suspend && s.keepsStatus(g) {
 			doubts = append(doubts, s.fault(g, "spec.suspend", "nobody opens or closes the gate while it is suspended, the preview takes it for resumed"))
 		}
@@ -29,6 +32,17 @@ func (s *Set) doubts(from time.Time) (doubts []Fault) {
 	}
 	for _, e := range s.exceptions {
 		doubts = append(doubts, s.doubtsOf(e, from)...)
+	}
+	return doubts
+}
+
+// modes returns which Gates of a set begin or end to hold what they govern, compared with another one.
+func (s *Set) modes(before *Set) (doubts []Fault) {
+	for _, g := range s.gates {
+		i := slices.IndexFunc(before.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })
+		if i >= 0 && before.gates[i].Audits() && !g.Audits() {
+			doubts = append(doubts, s.fault(g, "spec.mode", "the gate had mode Audit: from now on it holds its targets while it is closed"))
+		}
 	}
 	return doubts
 }

@@ -28,6 +28,8 @@ type Report struct {
 type Timeline struct {
 	// Gate is its namespace and name.
 	Gate string `json:"gate"`
+	// Mode is Audit if the Gate holds nothing, otherwise it is missing.
+	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Intervals follow one another without gaps.
 	Intervals []Interval `json:"intervals"`
 }
@@ -88,6 +90,9 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) {
 	g = g.DeepCopy()
 	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
+	if g.Audits() {
+		t.Mode = g.Spec.Mode
+	}
 	for _, request := range gate.HandleRequests(g, r.From) {
 		if request.Err != nil {
 			refused = append(refused, s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error()))

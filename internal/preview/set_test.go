@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +92,31 @@ func TestWhatIsWrongInManifestsIsAnErrorAfterTheyAreApplied(t *testing.T) {
 	var invalid *preview.InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Faults) != 1 || !strings.HasPrefix(invalid.Faults[0].String(), "gates.yaml: apps/web: spec.default: ") || broken.Err() == nil {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAGateWithModeAuditIsADoubt(t *testing.T) {
+	audits := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
+	trial, enforcing := preview.FromCluster([]*v1alpha1.Gate{known("web", audits)}, nil), preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil)
+	if open, doubts := opens(t, trial); open != "apps/web 10:00-12:00 window day" || doubts != "apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed" {
+		t.Errorf("got %q, %q", open, doubts)
+	}
+	report, _, err := trial.Preview(day)
+	if err != nil || report.Gates[0].Mode != v1alpha1.ModeAudit {
+		t.Errorf("%+v, %v", report, err)
+	}
+	for _, tc := range []struct {
+		before, after *preview.Set
+		want          string
+	}{
+		{trial, enforcing, "[apps/web: spec.mode: the gate had mode Audit: from now on it holds its targets while it is closed]"},
+		{trial, trial, "[apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed]"},
+		{enforcing, trial, "[apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed]"},
+		{enforcing, enforcing, "[]"},
+	} {
+		_, doubts, err := preview.Diff(tc.before, tc.after, day)
+		if got := fmt.Sprint(doubts); err != nil || got != tc.want {
+			t.Errorf("got %s, %v, want %s", got, err, tc.want)
+		}
 	}
 }

@@ -27,6 +27,8 @@ const (
 	Foreign
 	// Exempt means that the target is not held although the Gate is closed.
 	Exempt
+	// WouldHold means that the Gate would hold the target if its mode were not Audit.
+	WouldHold
 )
 
 // Gate identifies a Gate. One that is created again under the same name is another Gate.
@@ -61,7 +63,7 @@ type Failure struct {
 
 // Sums count the targets of a Gate by what became of them.
 type Sums struct {
-	Total, Held, Foreign, Exempt, Pending, Failed int64
+	Total, Held, WouldHold, Foreign, Exempt, Pending, Failed int64
 	// Awaits means that the Gate has decided and its targets are not pending yet.
 	Awaits bool
 }
@@ -261,6 +263,18 @@ func (t *Tally) Sums(gate Gate) Sums {
 	return Sums{}
 }
 
+// Outcome returns what became of a target for a Gate, Other if nobody has looked at it.
+func (t *Tally) Outcome(key target.Key, gate Gate) Outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.targets[key] {
+		if e.Gate == gate {
+			return e.Outcome
+		}
+	}
+	return Other
+}
+
 // Unsettled returns how many Gates have targets that are not yet as they want them.
 func (t *Tally) Unsettled() int {
 	t.mu.Lock()
@@ -333,6 +347,8 @@ func (c *counted) count(e Entry, key target.Key, by int64) {
 		s.Foreign += by
 	case Exempt:
 		s.Exempt += by
+	case WouldHold:
+		s.WouldHold += by
 	case Other:
 	}
 	if e.Pending {

@@ -209,7 +209,7 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 				if random.IntN(2) == 0 {
 					continue
 				}
-				e := tally.Entry{Gate: gate, Outcome: tally.Outcome(random.IntN(4)), Pending: random.IntN(2) == 0}
+				e := tally.Entry{Gate: gate, Outcome: tally.Outcome(random.IntN(5)), Pending: random.IntN(2) == 0}
 				if random.IntN(4) == 0 {
 					e.Failure = &tally.Failure{Reason: "WriteFailed"}
 				}
@@ -242,6 +242,7 @@ func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
 					want.Held += count(e.Outcome == tally.Held)
 					want.Foreign += count(e.Outcome == tally.Foreign)
 					want.Exempt += count(e.Outcome == tally.Exempt)
+					want.WouldHold += count(e.Outcome == tally.WouldHold)
 					want.Pending += count(e.Pending)
 					want.Failed += count(e.Failure != nil)
 				}

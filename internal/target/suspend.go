@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// suspendable is the adapter of the kinds of Flux that have spec.suspend.
+// suspendable is the adapter of the kinds that a boolean field stops: spec.suspend of those of Flux.
 type suspendable struct {
 	groupKind schema.GroupKind
+	field     []string
 	revision  [][]string
 }
 
-// Suspends returns whether an adapter is for a kind that spec.suspend holds.
+// Suspends returns whether an adapter is for a kind that a boolean field stops.
 func Suspends(a Adapter) bool {
 	_, ok := a.(suspendable)
 	return ok
@@ -23,7 +24,7 @@ func Suspends(a Adapter) bool {
 // suspend returns the adapter of a kind that has spec.suspend. The fields, such as
 // status.artifact.revision, say the revision of an object. The first that is set counts.
 func suspend(group, kind string, revision ...string) Adapter {
-	s := suspendable{groupKind: schema.GroupKind{Group: group, Kind: kind}}
+	s := suspendable{groupKind: schema.GroupKind{Group: group, Kind: kind}, field: suspendPath}
 	for _, field := range revision {
 		s.revision = append(s.revision, strings.Split(field, "."))
 	}
@@ -32,20 +33,20 @@ func suspend(group, kind string, revision ...string) Adapter {
 
 func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
-func (suspendable) levers() [][]string { return [][]string{suspendPath} }
+func (s suspendable) levers() [][]string { return [][]string{s.field} }
 
 func (suspendable) reads() [][]string { return [][]string{conditionsPath} }
 
 func (s suspendable) revisions() [][]string { return s.revision }
 
-var suspendPath = []string{"spec", "suspend"}
+var suspendPath = strings.Split(defaultField, ".")
 
-func (suspendable) Observe(obj *Object, us Identity) State {
-	if suspended, _, err := unstructured.NestedBool(obj.Object, suspendPath...); err != nil || !suspended {
+func (s suspendable) Observe(obj *Object, us Identity) State {
+	if suspended, _, err := unstructured.NestedBool(obj.Object, s.field...); err != nil || !suspended {
 		return Free
 	}
 	_, named := obj.GetAnnotations()[us.HeldBy]
-	ours, others := us.owners(&obj.Unstructured, suspendPath)
+	ours, others := us.owners(&obj.Unstructured, s.field)
 	nameOurs, _ := us.owners(&obj.Unstructured, us.heldByPath())
 	switch {
 	case ours && (nameOurs || !named):
@@ -58,8 +59,8 @@ func (suspendable) Observe(obj *Object, us Identity) State {
 	return Foreign
 }
 
-func (suspendable) Plan(*Object, State, Terms, time.Time) Plan {
-	return Plan{Lever: map[string]any{"suspend": true}}
+func (s suspendable) Plan(*Object, State, Terms, time.Time) Plan {
+	return Plan{Lever: map[string]any{s.field[len(s.field)-1]: true}}
 }
 
 func (suspendable) Differs(_, _ *Object) bool { return false }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -83,6 +84,8 @@ type Definition struct {
 	Release string
 	// Spec has the names of the fields of the objects' spec.
 	Spec map[string]bool
+	// Untold means that the objects have no place for a condition of ours in their status.
+	Untold bool
 }
 
 // Plan is how to hold an object.
@@ -127,24 +130,39 @@ const (
 // the Gate is closed.
 func (e Exemption) Lasts() bool { return e >= Imminent }
 
-var (
-	registry = map[schema.GroupKind]Adapter{}
-	// sorted are the adapters of the registry by group and kind.
+// table has the adapters of the supported kinds.
+type table struct {
+	adapters map[schema.GroupKind]Adapter
+	// sorted are the adapters by group and kind.
 	sorted []Adapter
+	// added are the kinds that are not built in.
+	added map[schema.GroupKind]Kind
+}
+
+func (t *table) add(a Adapter) {
+	t.adapters[a.GroupKind()] = a
+	t.sorted = append(t.sorted, a)
+	slices.SortFunc(t.sorted, func(a, b Adapter) int {
+		return strings.Compare(a.GroupKind().String(), b.GroupKind().String())
+	})
+}
+
+var (
+	// builtIn are the adapters that the files of this package register.
+	builtIn []Adapter
+	// registry has those and the ones of SetKinds.
+	registry atomic.Pointer[table]
 )
 
 // register returns the adapter so that it can be called in a declaration.
 func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it a declaration
-	registry[a.GroupKind()] = a
-	sorted = append(sorted, a)
-	slices.SortFunc(sorted, func(a, b Adapter) int {
-		return strings.Compare(a.GroupKind().String(), b.GroupKind().String())
-	})
+	builtIn = append(builtIn, a)
+	SetKinds()
 	return a
 }
 
 // All returns the adapters of all supported kinds, sorted by group and kind.
-func All() []Adapter { return slices.Clone(sorted) }
+func All() []Adapter { return slices.Clone(registry.Load().sorted) }
 
 // For returns the adapter of a kind. The version of apiVersion does not matter.
 // An empty apiVersion means the only supported group that has the kind.
@@ -154,27 +172,35 @@ func For(apiVersion, kind string) (Adapter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("apiVersion %q is not of the form group/version", apiVersion)
 		}
-		if a, ok := registry[schema.GroupKind{Group: gv.Group, Kind: kind}]; ok {
+		if a, ok := registry.Load().adapters[schema.GroupKind{Group: gv.Group, Kind: kind}]; ok {
 			return a, nil
 		}
-		return nil, fmt.Errorf("kind %s of %s is not supported", kind, apiVersion)
+		return nil, fmt.Errorf("kind %s of %s is not supported%s", kind, apiVersion, hint(gv.Group, kind))
 	}
 	var found []Adapter
-	for _, a := range sorted {
+	for _, a := range registry.Load().sorted {
 		if a.GroupKind().Kind == kind {
 			found = append(found, a)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("kind %s is not supported", kind)
+		return nil, fmt.Errorf("kind %s is not supported%s", kind, hint("GROUP", kind))
 	case 1:
 		return found[0], nil
 	}
 	return nil, fmt.Errorf("kind %s is in more than one API group, name its apiVersion", kind)
 }
 
+// hint says how a kind would be supported, if it can be at all.
+func hint(group, kind string) string {
+	if group == "" || group == ours || !kindForm.MatchString(kind) {
+		return ""
+	}
+	return fmt.Sprintf(": if a boolean field stops its objects, start the controller with --suspend-kinds=%s/%s", group, kind)
+}
+
 // Of returns the adapter of an object, nil if its kind is not supported.
 func Of(obj *unstructured.Unstructured) Adapter {
-	return registry[obj.GroupVersionKind().GroupKind()]
+	return registry.Load().adapters[obj.GroupVersionKind().GroupKind()]
 }

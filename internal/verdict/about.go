@@ -9,26 +9,27 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Reaches returns whether something in a namespace may refer to another namespace.
-type Reaches func(from, to string) bool
-
 // About returns what a Gate says about a target at an instant, and whether it has to do
 // with it: it governs the target, the target names it, or its name is on the target.
-func About(g *v1alpha1.Gate, obj *unstructured.Unstructured, reaches Reaches, now time.Time) (Gate, bool) {
+func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.Time) (Gate, bool) {
 	name := g.Namespace + "/" + g.Name
 	named := slices.Contains(NamedBy(obj), name)
 	switch {
-	case named && !reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
+	case named && !s.Reaches(obj.GetNamespace(), g.Namespace) && g.Spec.Suspend:
 		return Gate{Name: name, Stand: Suspended}, true // nobody reconciles it
-	case named && !reaches(obj.GetNamespace(), g.Namespace):
+	case named && !s.Reaches(obj.GetNamespace(), g.Namespace):
 		return Gate{Name: name, Stand: Denied}, true
 	case named && !g.DeletionTimestamp.IsZero():
 		return Gate{Name: name, Stand: Missing}, true
-	case Governs(g, obj) && reaches(g.Namespace, obj.GetNamespace()):
-		return Governing(name, g, now), true
+	case s.Governs(g, obj) && s.Reaches(g.Namespace, obj.GetNamespace()):
+		about := Governing(name, g, now)
+		if keeps(g) && slices.Contains(HeldBy(obj), name) {
+			about.Stand = Closed // it is held again if somebody resumes it
+		}
+		return about, true
 	case !slices.Contains(HeldBy(obj), name):
 		return Gate{}, false
-	case Governs(g, obj):
+	case s.Governs(g, obj) && !g.Audits():
 		return OutOfReach(name, g, now), true
 	}
 	return Leaving(name, g, now), true

@@ -61,7 +61,7 @@ func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now
 	case v.Waits, was.Status == metav1.ConditionTrue && len(step.Names) > 0:
 		return was // a Gate has not decided yet, or has its name on it
 	}
-	return approved(v1alpha1.GateOpenedReason, Released(v.Open))
+	return approved(v1alpha1.GateOpenedReason, v.Released())
 }
 
 func approved(reason, message string) *metav1.Condition {
@@ -123,6 +123,16 @@ func Explain(holders []Gate, now time.Time) string {
 	if len(holders) == 0 {
 		return "Held because a gate is closed. The annotations have no room for its name."
 	}
+	return "Held by " + by(holders, now) + "."
+}
+
+// ExplainAudit says until when and why a Gate with mode Audit would hold a target.
+func ExplainAudit(g Gate, now time.Time) string {
+	return "Would be held by " + by([]Gate{g}, now) + ". The gate has mode Audit and holds nothing."
+}
+
+// by says which Gates hold a target, until when and why, as a part of a sentence.
+func by(holders []Gate, now time.Time) string {
 	parts := make([]string, len(holders))
 	for i, g := range holders {
 		parts[i] = "'" + g.Name + "'"
@@ -134,12 +144,12 @@ func Explain(holders []Gate, now time.Time) string {
 		}
 	}
 	if len(parts) > 1 {
-		return fmt.Sprintf("Held by gates %s.", strings.Join(parts, ", "))
+		return "gates " + strings.Join(parts, ", ")
 	}
 	if why := holders[0].why(now); why != "" {
-		return fmt.Sprintf("Held by gate %s: %s.", parts[0], why)
+		return fmt.Sprintf("gate %s: %s", parts[0], why)
 	}
-	return fmt.Sprintf("Held by gate %s.", parts[0])
+	return "gate " + parts[0]
 }
 
 // Refusal returns the reason and the message if a target is held because it names a Gate
@@ -170,24 +180,43 @@ func denied(name string) string {
 		"Remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
 }
 
-// Released says why nothing holds a target, with the names of the open Gates that govern
-// it.
-func Released(names []string) string {
-	if len(names) == 0 {
+// Released says why nothing holds a target: which Gates that govern it are open, and which
+// have mode Audit.
+func (v Verdict) Released() string {
+	var parts []string
+	if len(v.Open) > 0 {
+		parts = append(parts, are(v.Open)+" open")
+	}
+	if len(v.Audits) > 0 {
+		parts = append(parts, have(namesOf(v.Audits))+" mode Audit")
+	}
+	if len(parts) == 0 {
 		return "Released: no gate governs it."
 	}
-	return fmt.Sprintf("Released: %s open.", are(names))
+	return fmt.Sprintf("Released: %s.", strings.Join(parts, ", and "))
 }
 
 // ClosedAre says that Gates are closed, as a part of a sentence.
 func ClosedAre(names []string) string { return are(names) + " closed" }
 
 // are begins a sentence about Gates with their names and the verb.
-func are(names []string) string {
+func are(names []string) string { return gates(names, "is", "are") }
+
+func have(names []string) string { return gates(names, "has", "have") }
+
+func gates(names []string, one, many string) string {
 	if len(names) == 1 {
-		return fmt.Sprintf("gate '%s' is", names[0])
+		return fmt.Sprintf("gate '%s' %s", names[0], one)
 	}
-	return fmt.Sprintf("gates '%s' are", strings.Join(names, "', '"))
+	return fmt.Sprintf("gates '%s' %s", strings.Join(names, "', '"), many)
+}
+
+func namesOf(gates []Gate) []string {
+	names := make([]string, len(gates))
+	for i, g := range gates {
+		names[i] = g.Name
+	}
+	return names
 }
 
 // resumed says that Gates respect what somebody has resumed.

@@ -24,7 +24,7 @@ const (
 	Open
 	// Closed holds the target.
 	Closed
-	// Suspended Gates are not reconciled, because of spec.suspend. What they hold stays held.
+	// Suspended Gates hold nothing more, because of spec.suspend or spec.maxTargets. What they hold stays held.
 	Suspended
 	// Elsewhere means that another shard has the Gate. That shard adds and removes its
 	// name.
@@ -44,8 +44,12 @@ type Gate struct {
 	// Name as namespace/name.
 	Name  string
 	Stand Stand
-	// Governs says that the Gate governs the target.
+	// Governs says that the Gate governs the target and has a say.
 	Governs bool
+	// Audits says that the Gate governs the target with mode Audit. It has no say: it lets
+	// go what it holds. Would is what it would say if its mode were Enforce.
+	Audits bool
+	Would  Stand
 	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
 	// Behind says that the Gate has decided since it was as it is here.
@@ -54,6 +58,9 @@ type Gate struct {
 
 // Governing returns what a Gate says about a target that it governs, at an instant.
 func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
+	if g.Audits() {
+		return auditing(name, g, now)
+	}
 	return Gate{Name: name, Stand: standOf(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
@@ -64,12 +71,29 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	stand := standOf(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
+	case keeps(g):
+		stand = Closed // its spec is not what was meant
 	case stand == Undecided, stand == Suspended:
 	case stand == Closed && opened.Reason == v1alpha1.InvalidSpecReason:
 	default:
 		stand = Open
 	}
 	return Gate{Name: name, Stand: stand, Object: g}
+}
+
+// auditing returns what a Gate with mode Audit says about a target that it governs. The
+// target is let go, unless nobody has decided on the spec yet or the spec is invalid: then
+// it stays as it is, also for a Gate that has nothing there.
+func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
+	is := Leaving(name, g, now)
+	is.Audits, is.Would = g.DeletionTimestamp.IsZero(), standOf(g, now)
+	if is.Stand == Closed {
+		is.Stand = Suspended
+	}
+	if is.Would == Closed && !is.isPersisted() {
+		is.Would = Undecided // nothing has to happen at that instant, and the status is about to say why
+	}
+	return is
 }
 
 // OutOfReach returns what a Gate says about a target that has its name, if the Gate names
@@ -82,9 +106,15 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Stand: stand, Object: g}
 }
 
+// keeps returns whether a closed Gate holds what it holds and nothing more: it governs more than spec.maxTargets allows.
+func keeps(g *v1alpha1.Gate) bool {
+	return g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && g.Status.ObservedGeneration == g.Generation &&
+		gate.IsRefused(g) && meta.IsStatusConditionFalse(g.Status.Conditions, v1alpha1.OpenedCondition)
+}
+
 // standOf reads the status of a Gate. A Gate that is due to close counts as closed from
-// then on, even before its status says so. One that is due to open is not open until its
-// status says so.
+// then on, even before its status says so, unless spec.maxTargets may keep it open. One
+// that is due to open is not open until its status says so.
 func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -96,7 +126,9 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Suspended
 	case opened == nil, g.Status.ObservedGeneration != g.Generation:
 		return Undecided
-	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed:
+	case keeps(g):
+		return Suspended
+	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed && g.Spec.MaxTargets == nil:
 		return Closed
 	case due, gate.CloseRequested(g):
 		return Undecided

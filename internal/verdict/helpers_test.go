@@ -42,6 +42,8 @@ func respecting(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyR
 
 func suspended(g *v1alpha1.Gate) { g.Spec.Suspend = true }
 
+func audits(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
+
 func edited(g *v1alpha1.Gate) { g.Generation++ }
 
 func deleted(g *v1alpha1.Gate) { g.DeletionTimestamp = &metav1.Time{Time: noon} }

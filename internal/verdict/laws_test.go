@@ -36,6 +36,8 @@ func everyGate(name string, named bool) []*verdict.Gate {
 	for _, g := range []*v1alpha1.Gate{
 		opened(name), closed(name), closed(name, respecting), closed(name, untold), closed(name, suspended),
 		opened(name, suspended), opened(name, next(0, v1alpha1.StateClosed)), closed(name, deleted),
+		closed(name, audits), opened(name, audits), closed(name, audits, edited), closed(name, audits, suspended),
+		closed(name, audits, because(v1alpha1.InvalidSpecReason, "")),
 	} {
 		add(verdict.Governing(key, g, noon))
 		if named {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -24,20 +25,49 @@ func NamedBy(obj *unstructured.Unstructured) []string {
 	return target.ParseGates(obj.GetAnnotations()[v1alpha1.GatesAnnotation], obj.GetNamespace())
 }
 
+// Scope is what is known of namespaces.
+type Scope struct {
+	// Reaches returns whether something in a namespace may refer to another.
+	Reaches func(from, to string) bool
+	// Labels returns the labels of a namespace. It is asked only for references that
+	// select namespaces. If it is nil, these name nothing.
+	Labels func(namespace string) map[string]string
+	// Own is the namespace of the controller. No reference to all namespaces or to
+	// some by their labels names anything there.
+	Own string
+}
+
 // Governs returns whether the spec of a Gate names an object, or the object names the
 // Gate.
-func Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
+func (s Scope) Governs(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return slices.Contains(NamedBy(obj), g.Namespace+"/"+g.Name) || slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
-		return Names(ref, g.Namespace, obj)
+		return s.Names(&ref, g.Namespace, obj)
 	})
 }
 
 // Names returns whether a reference of a Gate in a namespace names an object.
-func Names(ref v1alpha1.TargetReference, namespace string, obj *unstructured.Unstructured) bool {
-	if cmp.Or(ref.Namespace, namespace) != obj.GetNamespace() || ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName() {
+func (s Scope) Names(ref *v1alpha1.TargetReference, namespace string, obj *unstructured.Unstructured) bool {
+	if ref.Name != v1alpha1.AnyName && ref.Name != obj.GetName() {
+		return false
+	}
+	if !ref.SpansNamespaces() && cmp.Or(ref.Namespace, namespace) != obj.GetNamespace() {
 		return false
 	}
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
-	return err == nil && adapter.GroupKind() == obj.GroupVersionKind().GroupKind() &&
-		labels.SelectorFromSet(ref.MatchLabels).Matches(labels.Set(obj.GetLabels()))
+	return err == nil && adapter.GroupKind() == obj.GroupVersionKind().GroupKind() && Matches(ref.Selector(), obj.GetLabels()) &&
+		(!ref.SpansNamespaces() || s.Spans(ref, obj.GetNamespace()))
+}
+
+// Spans returns whether a reference that spans namespaces is about one of them.
+func (s Scope) Spans(ref *v1alpha1.TargetReference, namespace string) bool {
+	return namespace != s.Own && (ref.NamespaceSelector == nil || s.Labels != nil && Matches(ref.NamespaceSelector, s.Labels(namespace)))
+}
+
+// Matches returns whether labels match a selector. None match one that is not valid.
+func Matches(selector *metav1.LabelSelector, set map[string]string) bool {
+	if len(selector.MatchExpressions) == 0 {
+		return labels.SelectorFromSet(selector.MatchLabels).Matches(labels.Set(set))
+	}
+	valid, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && valid.Matches(labels.Set(set))
 }

@@ -35,7 +35,7 @@ func TestWhichObjectsAGateGoverns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := closed("a")
 			g.Spec.Targets = []v1alpha1.TargetReference{test.ref}
-			if got := verdict.Governs(g, &test.obj.Unstructured); got != test.want {
+			if got := (verdict.Scope{}).Governs(g, &test.obj.Unstructured); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -48,6 +48,18 @@ func Rule(obj *target.Object, gates []Gate, definition target.Definition, now ti
 	return r
 }
 
+// Would returns what would be decided about the target if a Gate with mode Audit enforced,
+// and all others of these Gates did what they do.
+func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
+	gates = slices.Clone(gates)
+	for i := range gates {
+		if g := &gates[i]; g.Name == audits.Name {
+			g.Stand, g.Governs, g.Audits = g.Would, true, false
+		}
+	}
+	return Rule(r.Object, gates, r.Terms.Definition, r.Now)
+}
+
 // maxAnnotations is how many bytes all annotations of an object can have, keys and values
 // together: TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation.
 const maxAnnotations = 256 << 10

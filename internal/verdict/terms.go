@@ -8,12 +8,13 @@ import (
 )
 
 // Terms returns the terms on which Gates together hold a Certificate: it is let go when
-// the last of them lets it go. A Gate that does not exist has the default terms.
+// the last of them lets it go. A Gate that does not exist has the default terms. One with
+// mode Audit that lets it go has none.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	known := 0
 	for _, g := range holders {
-		if g.Object == nil {
+		if g.Object == nil || g.Audits && g.Stand == Open {
 			continue
 		}
 		policy := ptr.Deref(g.Object.Spec.Certificates, v1alpha1.CertificatePolicy{})

@@ -30,6 +30,7 @@ func TestTheLastGateLetsACertificateGo(t *testing.T) {
 		"the shorter margin is first": {governing(closed("a", letting(hour, false)), closed("b", letting(2*hour, false))), target.Terms{Margin: hour}},
 		"one is strict":               {governing(closed("a", letting(hour, true)), closed("b", letting(2*hour, false))), target.Terms{Margin: hour, Strict: true}},
 		"one does not exist":          {append(governing(closed("a", letting(hour, false))), verdict.Gate{Name: "shop/m", Stand: verdict.Missing}), target.Terms{Margin: hour}},
+		"one has mode Audit":          {governing(closed("a", letting(2*hour, false)), closed("b", letting(hour, true), audits)), target.Terms{Margin: 2 * hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := verdict.Terms(test.holders); got.Margin != test.want.Margin || got.Strict != test.want.Strict {

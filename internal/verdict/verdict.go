@@ -31,6 +31,8 @@ type Verdict struct {
 	// Gates.
 	Open   []string
 	Opened []Gate
+	// Audits are the Gates with mode Audit that govern the target and let it go.
+	Audits []Gate
 	// Resumed means that somebody has resumed the target, and that all closed Gates respect it.
 	Resumed bool
 	// Again means that somebody has resumed the target, and that it is held again.
@@ -50,7 +52,10 @@ func Judge(o Observed, gates []Gate) Verdict {
 		case g.Stand.holds():
 			v.closed = true
 		case g.Stand == Open:
-			if g.Governs && g.wasOpen() {
+			switch {
+			case g.Audits:
+				v.Audits = append(v.Audits, g)
+			case g.Governs && g.wasOpen():
 				v.Open, v.Opened = append(v.Open, g.Name), append(v.Opened, g)
 			}
 			continue
@@ -67,6 +72,7 @@ func Judge(o Observed, gates []Gate) Verdict {
 	byName := func(a, b Gate) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(v.Holders, byName)
 	slices.SortFunc(v.Opened, byName)
+	slices.SortFunc(v.Audits, byName)
 	if v.closed && o.State == target.Free && !o.Exempted && v.all(func(g Gate) bool { return g.resumed(o) }) {
 		v.Resumed = v.all(Gate.respects)
 		v.Again = !v.Resumed

@@ -69,11 +69,12 @@ func (w *world) troubles() {
 	w.Gate("stalled", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "never", Schedule: &never, Duration: &metav1.Duration{Duration: 3.6e12}}}})
 	own := w.Gate("own", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: target("gates")})
 	w.Must(w.Merge(own, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gates","kustomize.toolkit.fluxcd.io/namespace":%q}}}`, w.Namespace))
-	for _, name := range []string{"mornings", "nights", "nothing", "stalled", "own"} {
+	w.Gate("trial", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeAudit, Targets: target("apps")})
+	for _, name := range []string{"mornings", "nights", "nothing", "stalled", "own", "trial"} {
 		w.Decided(w.ReadGate(name))
 	}
 	w.Eventually("the targets are counted", func() error {
-		for _, name := range []string{"mornings", "nights", "own"} {
+		for _, name := range []string{"mornings", "nights", "own", "trial"} {
 			if counts := w.ReadGate(name).Status.Targets; counts == nil || counts.Total != 1 {
 				return fmt.Errorf("%s: %+v", name, counts)
 			}

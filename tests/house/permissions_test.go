@@ -22,7 +22,8 @@ var (
 // and group. Secrets are not among them: those are for config/activation and
 // config/webhooks.
 var mayDo = map[string][]string{
-	"events.": {"create", "patch"},
+	"events.":     {"create", "patch"},
+	"namespaces.": read,
 	"validatingadmissionpolicies.admissionregistration.k8s.io":       {"get"},
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io": {"get"},
 	"customresourcedefinitions.apiextensions.k8s.io":                 read,

@@ -72,6 +72,9 @@ func TestThePageOnSecurityListsWhatTheControllerMayDo(t *testing.T) {
 			kubectl("delete", "--ignore-not-found", "-k", config(name))
 		}
 	}
+	kinds := []string{"delete", "--ignore-not-found", "clusterrole,clusterrolebinding", "gating-controller-kinds"}
+	kubectl(kinds...)
+	t.Cleanup(func() { _, _ = cluster.Kubectl(context.WithoutCancel(t.Context()), kinds...) })
 	kubectl("apply", "--server-side", "--force-conflicts", "-k", config("default"))
 	alone := list("gating-controller")
 	want := rows("config/default", alone, list("nobody"))
@@ -82,6 +85,7 @@ func TestThePageOnSecurityListsWhatTheControllerMayDo(t *testing.T) {
 		if !addOns[name] {
 			kubectl("delete", "-k", config(name))
 		}
+		kubectl(kinds...)
 	}
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -38,6 +39,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 				ref := v1alpha1.TargetReference{Kind: pick("Kustomization", "HelmRelease"), Name: pick("*", "*", "app", "other")}
 				if ref.Name == "*" {
 					ref.MatchLabels = labels(2)
+					ref.MatchExpressions = expressions(random, 2)
 				}
 				refs[gate] = append(refs[gate], ref)
 			}
@@ -84,10 +86,42 @@ func matches(ref v1alpha1.TargetReference, name string, labels map[string]string
 	if ref.Kind != "Kustomization" || (ref.Name != "*" && ref.Name != name) {
 		return false
 	}
-	for key, value := range ref.MatchLabels {
+	return selects(ref.Selector(), labels)
+}
+
+// selects does what a selector means.
+func selects(selector *metav1.LabelSelector, labels map[string]string) bool {
+	for key, value := range selector.MatchLabels {
 		if has, ok := labels[key]; !ok || has != value {
 			return false
 		}
 	}
+	for _, e := range selector.MatchExpressions {
+		has, ok := labels[e.Key]
+		if ok = map[metav1.LabelSelectorOperator]bool{
+			metav1.LabelSelectorOpIn: ok && slices.Contains(e.Values, has), metav1.LabelSelectorOpNotIn: !ok || !slices.Contains(e.Values, has),
+			metav1.LabelSelectorOpExists: ok, metav1.LabelSelectorOpDoesNotExist: !ok,
+		}[e.Operator]; !ok {
+			return false
+		}
+	}
 	return true
+}
+
+// expressions returns some of all that can be, about few labels.
+func expressions(random *rand.Rand, most int) []metav1.LabelSelectorRequirement {
+	var all []metav1.LabelSelectorRequirement
+	for range random.IntN(most + 1) {
+		e := metav1.LabelSelectorRequirement{
+			Key: []string{"x", "y", "example.com/z"}[random.IntN(3)],
+			Operator: []metav1.LabelSelectorOperator{
+				metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+			}[random.IntN(4)],
+		}
+		if e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn {
+			e.Values = []string{"1", "2", ""}[:1+random.IntN(3)]
+		}
+		all = append(all, e)
+	}
+	return all
 }

@@ -33,7 +33,7 @@ func TestNobodyCreatesAGateThatHoldsWhatTheyMayNotPatch(t *testing.T) {
 		`{"kind":"Kustomization","name":"*","namespace":"` + shop.Namespace + `"}`:                          there,
 		`{"kind":"Deployment","name":"x"},{"kind":"Kustomization","name":"apps"}`:                           here,
 		`{"kind":"Kustomization","name":"x","apiVersion":"v1"},{"kind":"Kustomization","name":"apps"}`:      here,
-		`{"kind":"Kustomization","name":"*","namespace":"*"}`:                                               w.mayNotHold("bob", "Kustomizations", "*", "freeze", apps),
+		`{"kind":"Kustomization","name":"*","namespace":"*"}`:                                               w.mayNotHoldAnywhere("bob", "freeze"),
 		`{"kind":"Kustomization","name":"*","namespace":"none-yet"}`:                                        w.mayNotHold("bob", "Kustomizations", "none-yet", "freeze", apps),
 		`{"kind":"HelmRelease","name":"a"},{"kind":"Kustomization","name":"apps"}`:                          w.mayNotHold("bob", "HelmReleases", w.Namespace, "freeze", releases),
 		strings.Repeat(`{"kind":"Deployment","name":"x"},`, 255) + `{"kind":"Kustomization","name":"apps"}`: here,

@@ -103,6 +103,11 @@ func (w *world) mayNotHold(user, kinds, namespace, gate, resource string) string
 	return fmt.Sprintf("user %s may not hold %s in namespace %s by gate %s/%s: that needs the verb patch on %s\n", user, kinds, namespace, w.Namespace, gate, resource)
 }
 
+// mayNotHoldAnywhere is the refusal of Kustomizations that span namespaces.
+func (w *world) mayNotHoldAnywhere(user, gate string) string {
+	return fmt.Sprintf("user %s may not hold Kustomizations in all namespaces by gate %s/%s: that needs the verb patch on %s there\n", user, w.Namespace, gate, apps)
+}
+
 func (w *world) mayNotWatch(user, kinds, namespace, gate, resource string) string {
 	return fmt.Sprintf("user %s may not watch %s in namespace %s by gate %s/%s: that needs the verb get on %s\n", user, kinds, namespace, w.Namespace, gate, resource)
 }

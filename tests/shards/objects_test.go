@@ -58,6 +58,11 @@ func (w *world) set(g *v1alpha1.Gate, state v1alpha1.State) {
 	w.EditGate(g, func(g *v1alpha1.Gate) { g.Spec.Default = state })
 }
 
+func (w *world) mode(g *v1alpha1.Gate, mode v1alpha1.Mode) {
+	w.Helper()
+	w.EditGate(g, func(g *v1alpha1.Gate) { g.Spec.Mode = mode })
+}
+
 // move gives a Gate to a shard.
 func (w *world) move(g *v1alpha1.Gate, to *shard) {
 	w.Helper()

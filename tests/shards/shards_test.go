@@ -74,6 +74,7 @@ func all(t *testing.T) {
 		"a gate that was moved is forgotten by all when it is deleted":            movesAndGoes,
 		"a target that names a gate of one shard is none of the other's business": namesAGate,
 		"a target that names no gate is held by both without a fight":             namesNoGate,
+		"a gate of one with mode audit counts what the other one holds":           auditsBeside,
 		"many gates of one namespace close at once":                               closeAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {

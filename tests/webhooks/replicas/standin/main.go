@@ -1,17 +1,20 @@
 // Stands in for curl and openssl where they are not installed, by the name that it is
-// called by: as much of them as docs/webhooks.md uses.
+// called by: as much of them as docs/webhooks.md and config/samples/fleet use.
 package main
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -22,12 +25,28 @@ func main() {
 	}
 }
 
-// curl -fsS -H HEADER... -d BODY URL.
+// curl -fsS -H HEADER... -d BODY URL, or with -sS -m SECONDS -o FILE -w %{http_code}.
 func curl(args []string) error {
 	header, url, body := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, "", ""
+	fails, output := false, ""
+	client := &http.Client{}
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
 		case "-fsS":
+			fails = true
+		case "-sS":
+		case "-m":
+			i++
+			seconds, err := strconv.Atoi(args[i])
+			if err != nil {
+				return err
+			}
+			client.Timeout = time.Duration(seconds) * time.Second
+		case "-o":
+			i++
+			output = args[i]
+		case "-w":
+			i++
 		case "-H":
 			i++
 			name, value, _ := strings.Cut(args[i], ":")
@@ -47,16 +66,24 @@ func curl(args []string) error {
 		return err
 	}
 	req.Header = header
-	response, err := http.DefaultClient.Do(req) //nolint:gosec // the same URL
+	response, err := client.Do(req) //nolint:gosec // the same URL
 	if err != nil {
+		if output != "" {
+			fmt.Print("000")
+		}
 		return err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
-	if response.StatusCode >= http.StatusBadRequest {
+	if fails && response.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("the requested URL returned error: %d", response.StatusCode)
 	}
-	_, err = io.Copy(os.Stdout, response.Body)
-	return err
+	if output == "" {
+		_, err = io.Copy(os.Stdout, response.Body)
+		return err
+	}
+	text, err := io.ReadAll(response.Body)
+	fmt.Print(response.StatusCode)
+	return errors.Join(err, os.WriteFile(output, text, 0o600)) //nolint:gosec // the file that the caller names
 }
 
 // openssl dgst -sha256 -hmac KEY.

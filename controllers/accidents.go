@@ -1,0 +1,185 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	kuberecorder "k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// accidents tell what nobody has meant: references that match nothing, and a Gate that holds what applies it.
+type accidents struct {
+	selector *Selector
+	memory   *gateMemory
+	appliers *appliers
+	events   kuberecorder.EventRecorder
+	metrics  *GateMetrics
+}
+
+// emptyFor is how long a reference matches nothing before that is told: what it names may come with the same commit.
+const emptyFor = time.Minute
+
+// maxNamed is how many references a message names.
+const maxNamed = 5
+
+// emptiness is what a look at references has found.
+type emptiness struct {
+	// generation of the Gate, total number of its targets and time of its next resync, as they were then.
+	generation, total int64
+	resync            time.Time
+	// refs match nothing, each since an instant.
+	refs []emptyReference
+	// told says that somebody knows.
+	told bool
+}
+
+type emptyReference struct {
+	ref   v1alpha1.TargetReference
+	since time.Time
+}
+
+// accident is what was found.
+type accident struct {
+	empty  emptiness
+	origin string
+	// n is how many references have matched nothing for long enough, which message says.
+	n       int
+	message string
+	// again is when to look again, zero for at the next change.
+	again time.Time
+}
+
+// look looks at a Gate whose targets are settled. It notes in its status whether the Gate governs what applies it. It returns nil if it
+// is not the time to look.
+func (a accidents) look(ctx context.Context, before, obj *v1alpha1.Gate, s tally.Sums, now time.Time) *accident {
+	if !s.IsSettled() {
+		return nil
+	}
+	found := &accident{empty: emptiness{generation: obj.Generation, total: s.Total}}
+	a.lookForEmpty(ctx, before, obj, now, found)
+	a.lookForOrigin(ctx, obj, now, found)
+	return found
+}
+
+// note remembers what was found, and tells what is new once the status says so, too.
+func (a accidents) note(before, obj *v1alpha1.Gate, found *accident, now time.Time) {
+	if found == nil {
+		return
+	}
+	key := client.ObjectKeyFromObject(obj)
+	tell := func(condition, reason string) {
+		newsOfGate(key.String(), obj, now).tell(a.events, obj, notice{eventWarning, reason, conditions.GetMessage(obj, condition)})
+	}
+	if saysEmpty(obj) {
+		if !saysEmpty(before) && !found.empty.told {
+			tell(meta.ReadyCondition, v1alpha1.NoTargetsReason)
+		}
+		found.empty.told = true
+	}
+	if conditions.IsTrue(obj, v1alpha1.HoldsItsOwnSourceCondition) && !conditions.IsTrue(before, v1alpha1.HoldsItsOwnSourceCondition) {
+		tell(v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition)
+	}
+	a.memory.with(obj, func(m *remembered) { m.empty, m.origin = found.empty, found.origin })
+	set(a.metrics.empty, key, found.n)
+}
+
+// saysEmpty returns whether the status of a Gate says that a reference matches nothing.
+func saysEmpty(g *v1alpha1.Gate) bool {
+	return conditions.GetReason(g, meta.ReadyCondition) == v1alpha1.NoTargetsReason
+}
+
+// lookForEmpty looks for references that match nothing. All are looked at if one may have become empty: the spec has changed, there are
+// fewer targets, or it is time to look at all targets again. Else only those are that matched nothing before.
+func (a accidents) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *accident) {
+	var last emptiness
+	a.memory.with(obj, func(m *remembered) { last, found.empty.resync = m.empty, m.resync })
+	all := last.generation != obj.Generation || found.empty.total < last.total || !last.resync.Equal(found.empty.resync)
+	var names []string
+	for i := range obj.Spec.Targets {
+		ref := &obj.Spec.Targets[i]
+		known := slices.IndexFunc(last.refs, func(e emptyReference) bool { return equality.Semantic.DeepEqual(e.ref, *ref) })
+		if !all && known < 0 || !a.selector.matchesNothing(ctx, obj, ref) {
+			continue
+		}
+		e := emptyReference{*ref, now}
+		switch {
+		case known >= 0:
+			e.since = last.refs[known].since
+		case last.generation == 0 && saysEmpty(before): // by the process before
+			e.since = now.Add(-emptyFor)
+		}
+		found.empty.refs = append(found.empty.refs, e)
+		if now.Sub(e.since) >= emptyFor {
+			names = append(names, fmt.Sprintf("spec.targets[%d] %s", i, verdict.TextOf(ref)))
+		} else if at := e.since.Add(emptyFor); found.again.IsZero() || at.Before(found.again) {
+			found.again = at
+		}
+	}
+	found.n, found.empty.told = len(names), len(names) > 0 && last.told
+	if found.n > 0 {
+		found.message = emptyMessage(names, len(obj.Spec.Targets))
+	}
+}
+
+// emptyMessage names references that match nothing, of how many.
+func emptyMessage(names []string, of int) string {
+	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	verb := "match"
+	if len(names) == 1 {
+		verb = "matches"
+	}
+	return fmt.Sprintf("%d of %d entries of spec.targets %s nothing: %s; compare kind, name, namespace and labels with what is there", len(names), of, verb, text)
+}
+
+// matchesNothing returns whether a reference of a Gate names no object. One that has a fault does not count: that is told already.
+func (s *Selector) matchesNothing(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1.TargetReference) bool {
+	namespace := namespaceOf(ref, g)
+	adapter, err := target.For(ref.APIVersion, ref.Kind)
+	if err != nil || s.outOfReach("targets", "held", g.Namespace, namespace) != "" || s.Targets.Readable(ctx, adapter) != nil {
+		return false
+	}
+	if !ref.SpansNamespaces() {
+		any, err := s.Targets.Any(ctx, adapter, namespace, ref)
+		return err == nil && !any
+	}
+	found, err := s.selected(ctx, g, ref, adapter)
+	return err == nil && len(found) == 0
+}
+
+// lookForOrigin looks whether a Gate governs what applies it, if that may have changed: its spec, its labels or its state have, or this
+// process has just begun. What cannot be read now is looked at again later.
+func (a accidents) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *accident) {
+	by := originOf(obj)
+	a.memory.with(obj, func(m *remembered) { found.origin = m.origin })
+	if found.origin == by {
+		return
+	}
+	held, err := a.selector.heldOrigin(ctx, obj, a.appliers, now)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Nobody knows whether the gate holds what applies it")
+		return
+	}
+	found.origin = by
+	if len(held) == 0 {
+		conditions.Delete(obj, v1alpha1.HoldsItsOwnSourceCondition)
+		return
+	}
+	conditions.MarkTrue(obj, v1alpha1.HoldsItsOwnSourceCondition, v1alpha1.HoldsItsOwnSourceCondition, "%s", originMessage(obj, held))
+}

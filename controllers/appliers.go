@@ -1,0 +1,100 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/origin"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// appliersFor is how long what applies Gates is remembered: many Gates close at the same time, and one object applies them all.
+const appliersFor = 10 * time.Second
+
+// appliers are objects that apply Gates, as they were read in full. The zero value is ready for use.
+type appliers struct {
+	mu   sync.Mutex
+	at   time.Time
+	read map[origin.Reference]*unstructured.Unstructured
+}
+
+// get returns an applier, nil if it does not exist.
+func (a *appliers) get(ctx context.Context, targets TargetReader, ref origin.Reference, now time.Time) (*unstructured.Unstructured, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if age := now.Sub(a.at); age < 0 || age >= appliersFor {
+		a.at, a.read = now, map[origin.Reference]*unstructured.Unstructured{}
+	}
+	if obj, ok := a.read[ref]; ok {
+		return obj, nil
+	}
+	adapter, err := target.For("", ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := targets.Read(ctx, adapter, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil && !errors.Is(err, ErrNotInstalled) {
+		return nil, fmt.Errorf("%s applies the gate, and cannot be read: %w", ref, err)
+	}
+	a.read[ref] = obj
+	return obj, nil
+}
+
+// originOf says on what it depends whether a Gate governs what applies it.
+func originOf(g *v1alpha1.Gate) string {
+	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), origin.Appliers(g.Labels))
+}
+
+// heldOrigin returns what a Gate governs of that which applies it from Git. Labels count as the cache has them.
+func (s *Selector) heldOrigin(ctx context.Context, g *v1alpha1.Gate, read *appliers, now time.Time) (held []origin.Reference, err error) {
+	scope, failed := s.scope(ctx)
+	for _, applier := range origin.Appliers(g.Labels) {
+		obj, err := read.get(ctx, s.Targets, applier, now)
+		if err != nil {
+			return nil, err
+		}
+		if obj == nil {
+			continue // the labels are of before
+		}
+		known := origin.Known{applier: obj}
+		for _, ref := range known.Sources(applier) {
+			if adapter, err := target.For("", ref.Kind); err == nil {
+				source, err := s.Targets.Get(ctx, target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
+				if err != nil {
+					return nil, err
+				}
+				if source != nil {
+					known[ref] = &source.Unstructured
+				}
+			}
+		}
+		for _, ref := range known.Governed(g, []origin.Reference{applier}, scope) {
+			if s.reaches(g.Namespace, ref.Namespace) && s.watches(ref.Namespace) {
+				held = append(held, ref)
+			}
+		}
+	}
+	return held, failed()
+}
+
+// originMessage says that a Gate governs what applies it, and what to do.
+func originMessage(g *v1alpha1.Gate, held []origin.Reference) string {
+	names := ""
+	for i, ref := range held {
+		if i > 0 {
+			names += " and "
+		}
+		names += ref.String()
+	}
+	return fmt.Sprintf("Gate governs %s, by which it comes from Git: while it is closed, no change of it in Git arrives, not even one that opens it. "+
+		"Apply it from elsewhere, or take that out of its targets. To open it by hand: kubectl gate open %s -n %s", names, g.Name, g.Namespace)
+}

@@ -1,0 +1,70 @@
+package controllers
+
+import (
+	"context"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// namespaces handles the events of namespaces.
+func (e *Events) namespaces() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if namespace, ok := obj.(*metav1.PartialObjectMetadata); ok && !isInInitialList { // at the start all targets are looked at
+				e.namespace(nil, namespace)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			b, ok1 := before.(*metav1.PartialObjectMetadata)
+			a, ok2 := after.(*metav1.PartialObjectMetadata)
+			if ok1 && ok2 && !maps.Equal(b.Labels, a.Labels) {
+				e.namespace(b, a)
+			}
+		},
+	}
+}
+
+// namespace has the targets looked at which Gates begin or cease to govern because a namespace is new or has other labels, and the
+// GateLock of one that is new.
+func (e *Events) namespace(before, after *metav1.PartialObjectMetadata) {
+	if before == nil && len(e.indexed(targetField, after.Name)) > 0 {
+		e.Wake.Locks(after.Name)
+	}
+	for _, g := range e.indexed(targetField, v1alpha1.AnyName) {
+		for i := range g.Spec.Targets {
+			ref := &g.Spec.Targets[i]
+			adapter, err := target.For(ref.APIVersion, ref.Kind)
+			if err != nil || !ref.SpansNamespaces() || e.Selector.includes(ref, before) == e.Selector.includes(ref, after) {
+				continue
+			}
+			if adapter.GroupKind() == target.Machine {
+				e.Wake.Machines(client.ObjectKeyFromObject(g))
+				continue
+			}
+			found, err := e.Selector.Targets.Select(context.Background(), adapter, after.Name, ref)
+			if err == nil { // what is not read yet is looked at when it is
+				e.Wake.Targets(queue.Change, keysOfTargets(found)...)
+			}
+		}
+		if after.Name == e.Selector.Own { // who selects it is told
+			e.Wake.Gate(client.ObjectKeyFromObject(g))
+		}
+	}
+}
+
+// includes returns whether a reference is about a namespace. It is nil before it was there.
+func (r Reach) includes(ref *v1alpha1.TargetReference, namespace *metav1.PartialObjectMetadata) bool {
+	if namespace == nil {
+		return false
+	}
+	scope := verdict.Scope{Own: r.Own, Labels: func(string) map[string]string { return namespace.Labels }}
+	return scope.Spans(ref, namespace.Name)
+}

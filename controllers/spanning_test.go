@@ -1,0 +1,434 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/lock"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// fleetLabel tells the objects and the namespaces of one world from those of others: a reference that spans namespaces
+// reaches all of them.
+const fleetLabel = "fleet"
+
+// everywhere references all Kustomizations of a world.
+func (w *world) everywhere() v1alpha1.TargetReference {
+	ref := all(fleetLabel, w.Namespace)
+	ref.Namespace = v1alpha1.AnyName
+	return ref
+}
+
+// inLabelled references all Kustomizations in the namespaces of a world that have another label too.
+func (w *world) inLabelled(key, value string) v1alpha1.TargetReference {
+	ref := all()
+	ref.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace, key: value}}
+	return ref
+}
+
+// member creates a Kustomization of a world in a namespace.
+func (w *world) member(namespace, name string) *target.Object {
+	w.Helper()
+	obj := inGit(namespace, name, map[string]string{fleetLabel: w.Namespace})
+	w.git(obj)
+	return obj
+}
+
+// relabelNamespace gives a namespace labels besides those that tell the world, and has the event handled.
+func (w *world) relabelNamespace(name string, labels map[string]string) {
+	w.Helper()
+	before := newNamespace()
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, before))
+	after := before.DeepCopy()
+	after.Labels = map[string]string{fleetLabel: w.Namespace}
+	maps.Copy(after.Labels, labels)
+	w.Must(cluster.Client.Patch(w.Context(), after, client.MergeFrom(before)))
+	w.on().events.namespace(before, after)
+}
+
+// bear creates a namespace with labels, and has the event handled.
+func (w *world) bear(labels map[string]string) string {
+	w.Helper()
+	name := w.NewNamespace()
+	w.relabelNamespace(name, labels)
+	_ = w.woken.take()
+	born := newNamespace()
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, born))
+	w.on().events.namespace(nil, born)
+	return name
+}
+
+// settle looks at all that was woken, until nothing is left to do.
+func (w *world) settle() {
+	w.Helper()
+	for range maxRounds {
+		before := w.writes.count()
+		w.Must(w.lookAtWoken())
+		if w.writes.count() == before {
+			return
+		}
+	}
+	w.Fatal("there is always more to do")
+}
+
+func TestOneGateForAllNamespaces(t *testing.T) {
+	w := reaching(t)
+	a, b := w.NewNamespace(), w.NewNamespace()
+	here, there, stranger := w.member(w.Namespace, "apps"), w.member(a, "apps"), inGit(b, "apps", nil)
+	w.git(stranger)
+	g := w.ClosedGate("freeze", w.everywhere())
+	w.reconcile(g)
+	w.expectHeld(here, g)
+	w.expectHeld(there, g)
+	w.expectUntouched(stranger)
+	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, Held: 2})
+
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectReleased(here, g)
+	w.expectReleased(there, g)
+}
+
+func TestAGateForSomeNamespaces(t *testing.T) {
+	w := reaching(t)
+	shop, bank := w.NewNamespace(), w.NewNamespace()
+	w.relabelNamespace(shop, map[string]string{"team": "shop"})
+	w.relabelNamespace(bank, map[string]string{"team": "bank"})
+	in := map[string]*target.Object{shop: w.member(shop, "apps"), bank: w.member(bank, "apps")}
+	another := w.member(shop, "infrastructure")
+	ref := w.inLabelled("team", "shop")
+	ref.Name = "apps"
+	g := w.ClosedGate("freeze", ref)
+	w.reconcile(g)
+	w.expectHeld(in[shop], g)
+	w.expectUntouched(in[bank])
+	_, err := w.on().targets.Reconcile(w.Context(), target.KeyOf(another)) // it finds the Gate by its kind, and is not meant
+	w.Must(err)
+	w.expectUntouched(another)
+
+	w.Edit(g, func() {
+		g.Spec.Targets[0].NamespaceSelector.MatchLabels = map[string]string{fleetLabel: w.Namespace}
+		g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"shop"}}}
+	})
+	w.reconcile(g)
+	w.expectReleased(in[shop], g)
+	w.expectHeld(in[bank], g)
+}
+
+func TestObjectsByExpressions(t *testing.T) {
+	w := reaching(t)
+	web, test := w.kustomization("web", map[string]string{"tier": "web"}), w.kustomization("test", map[string]string{"tier": "test"})
+	bare := w.kustomization("bare", nil)
+	ref := all()
+	ref.MatchExpressions = []metav1.LabelSelectorRequirement{
+		{Key: "tier", Operator: metav1.LabelSelectorOpExists}, {Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}},
+	}
+	g := w.ClosedGate("freeze", ref)
+	w.reconcile(g)
+	w.expectHeld(web, g)
+	w.expectUntouched(test)
+	w.expectUntouched(bare)
+}
+
+func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
+	w := reaching(t)
+	a, b := w.NewNamespace(), w.NewNamespace()
+	w.relabelNamespace(a, map[string]string{"team": "shop"})
+	w.relabelNamespace(b, nil)
+	inA, inB := w.member(a, "apps"), w.member(b, "apps")
+	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
+	w.reconcile(g)
+	w.writes.take("")
+
+	w.relabelNamespace(b, map[string]string{"team": "shop"})
+	w.settle()
+	w.expectHeld(inB, g)
+	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
+
+	w.relabelNamespace(b, map[string]string{"team": "shop", "unrelated": "yes"})
+	w.settle()
+	expectNone(t, w.writes.take(""))
+
+	w.relabelNamespace(b, map[string]string{"team": "bank"})
+	w.settle()
+	w.expectReleased(inB, g)
+	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
+	w.expectHeld(inA, g)
+}
+
+func TestANamespaceThatIsBornWhileAGateIsClosed(t *testing.T) {
+	w := fleetLocking(t)
+	g := w.ClosedGate("freeze", w.everywhere(), w.inLabelled("team", "shop"))
+	w.reconcile(g)
+	w.writes.take("")
+
+	born := w.bear(map[string]string{"team": "shop"})
+	app := inGit(born, "apps", nil)
+	w.git(app)
+	w.woken.Targets(0, target.KeyOf(app))
+	w.settle()
+	w.expectHeld(app, g)
+	equal(t, w.writes.take(""), []string{"apply Kustomization/apps", "patch-status Kustomization/apps"})
+}
+
+func TestTheLabelsOfANewNamespaceMayComeAfterItsObjects(t *testing.T) {
+	w := reaching(t)
+	born := w.NewNamespace()
+	app := w.member(born, "apps")
+	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
+	w.reconcile(g)
+	w.expectUntouched(app)
+	w.relabelNamespace(born, map[string]string{"team": "shop"})
+	w.settle()
+	w.expectHeld(app, g)
+}
+
+// fleetLocking is a world with GateLocks, whose controller has a namespace of its own.
+func fleetLocking(t *testing.T) *world {
+	t.Helper()
+	w := locking(t)
+	w.AllowCrossNamespaceRefs = true
+	w.Own = w.NewNamespace()
+	return w
+}
+
+// expectFleetLock checks what a Gate has in the GateLock of all namespaces, nil for nothing. Other worlds have Gates there too.
+func (w *world) expectFleetLock(g *v1alpha1.Gate, want *lock.Share) {
+	w.Helper()
+	obj := &v1alpha1.GateLock{}
+	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), lockKey(v1alpha1.AnyName, w.Own), obj)))
+	got, has := lock.Read(&obj.Spec)[key(g)]
+	if has != (want != nil) || has && !got.Equal(*want) {
+		w.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func expectNone[T any](t *testing.T, got []T) {
+	t.Helper()
+	if len(got) > 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestOneGateLockIsForAllNamespaces(t *testing.T) {
+	w := fleetLocking(t)
+	for range 3 {
+		w.member(w.NewNamespace(), "apps")
+	}
+	selected := w.inLabelled("team", "shop")
+	selected.Name = "web"
+	g := w.ClosedGate("freeze", w.everywhere(), selected, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
+	w.reconcile(g)
+	w.expectFleetLock(g, ptr.To(lock.NewShare(true, g.Spec.Targets[:2]...)))
+	equal(t, w.writes.take("GateLock"), []string{"create GateLock/" + w.Namespace, "create GateLock/" + w.Own})
+	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectFleetLock(g, ptr.To(lock.NewShare(false)))
+	writes := w.writes.take("")
+	unlocked, released := indexWith(writes, "update GateLock/"+w.Own), indexWith(writes, "apply Kustomization")
+	if unlocked < 0 || released < unlocked {
+		t.Errorf("released before it was unlocked: %q", writes)
+	}
+
+	w.Must(cluster.Client.Delete(w.Context(), g))
+	w.reconcile(g)
+	w.expectFleetLock(g, nil)
+}
+
+func indexWith(writes []string, text string) int {
+	for i, write := range writes {
+		if strings.Contains(write, text) {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestATargetStaysHeldWhileTheLockOfAllNamespacesLocksIt(t *testing.T) {
+	w := fleetLocking(t)
+	app := w.member(w.NewNamespace(), "apps")
+	g := w.ClosedGate("freeze", w.everywhere())
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.writes.before = failing("GateLock/" + w.Own)
+	w.open(g, start)
+	_, err := w.try(g)
+	if err == nil {
+		t.Error("the GateLock cannot be written, and nobody says so")
+	}
+	w.expectHolder(app, g)
+	equal(t, failuresOf(g), []string{"GateLock/fleet WriteFailed"})
+	w.writes.heal()
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
+
+func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
+	w := fleetLocking(t)
+	w.relabelNamespace(w.Own, map[string]string{"team": "shop"})
+	own, other := w.member(w.Own, "gating-controller"), w.member(w.NewNamespace(), "apps")
+	g := w.ClosedGate("freeze", w.everywhere())
+	w.reconcile(g)
+	w.expectUntouched(own)
+	w.expectHeld(other, g)
+	expectNone(t, failuresOf(g))
+
+	t.Run("who selects it is told", func(t *testing.T) {
+		g := w.ClosedGate("selecting", w.inLabelled("team", "shop"))
+		w.reconcile(g)
+		w.expectUntouched(own)
+		equal(t, failuresOf(g), []string{"Kustomization/* AccessDenied"})
+		want := fmt.Sprintf("namespaceSelector selects %q, the namespace of the controller, where nothing is held: exclude it with "+
+			"{key: kubernetes.io/metadata.name, operator: NotIn, values: [%s]}", w.Own, w.Own)
+		equal(t, g.Status.Failures[0].Message, want)
+
+		w.Edit(g, func() {
+			g.Spec.Targets[0].NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
+				{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.Own}},
+			}
+		})
+		w.reconcile(g)
+		expectNone(t, failuresOf(g))
+	})
+	t.Run("who names it means it", func(*testing.T) {
+		ref := named("gating-controller")
+		ref.Namespace = w.Own
+		g := w.ClosedGate("naming", ref)
+		w.reconcile(g)
+		w.expectHeld(own, g)
+	})
+}
+
+func TestSpanningNamespacesHasToBeAllowed(t *testing.T) {
+	w := newWorld(t)
+	other := w.NewNamespace()
+	here, there := w.member(w.Namespace, "apps"), w.member(other, "apps")
+	g := w.ClosedGate("freeze", w.everywhere())
+	w.reconcile(g)
+	w.expectHeld(here, g)
+	w.expectUntouched(there)
+	equal(t, g.Status.Failures[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs without --allow-cross-namespace-refs", w.Namespace))
+
+	t.Run("a controller of one namespace", func(t *testing.T) {
+		w := reaching(t)
+		other := w.NewNamespace()
+		w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
+		here, there := w.member(w.Namespace, "apps"), w.member(other, "apps")
+		g := w.ClosedGate("freeze", w.everywhere())
+		w.reconcile(g)
+		w.expectHeld(here, g)
+		w.expectUntouched(there)
+		equal(t, g.Status.Failures[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
+	})
+}
+
+func TestWhatIsHeldInOtherNamespacesStaysHeldWhenThatIsNoLongerAllowed(t *testing.T) {
+	w := reaching(t)
+	app := w.member(w.NewNamespace(), "apps")
+	g := w.ClosedGate("freeze", w.everywhere())
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.AllowCrossNamespaceRefs = false
+	w.reconcile(g)
+	w.woken.Targets(0, target.KeyOf(app))
+	w.settle()
+	w.expectHolder(app, g)
+}
+
+func TestNothingIsReleasedWhileTheLabelsOfItsNamespaceCannotBeRead(t *testing.T) {
+	w := reaching(t)
+	shop := w.NewNamespace()
+	w.relabelNamespace(shop, map[string]string{"team": "shop"})
+	app := w.member(shop, "apps")
+	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+
+	healthy := w.Client
+	w.Client = blindClient{healthy}
+	w.woken.Targets(0, target.KeyOf(app))
+	if err := w.lookAtWoken(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the labels of namespace %q cannot be read", shop)) {
+		t.Errorf("got %v", err)
+	}
+	w.expectHeld(app, g)
+	w.Client = healthy
+	w.settle()
+	w.expectHeld(app, g)
+}
+
+// blindClient cannot read namespaces.
+type blindClient struct{ client.Client }
+
+func (b blindClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok && obj.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, key.Name, nil)
+	}
+	return b.Client.Get(ctx, key, obj, opts...)
+}
+
+func TestASelectorThatIsNotValidHoldsWhatIsHeld(t *testing.T) {
+	w := reaching(t)
+	app := w.member(w.NewNamespace(), "apps")
+	g := w.ClosedGate("freeze", w.everywhere())
+	w.reconcile(g)
+	w.Edit(g, func() {
+		g.Spec.Targets[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}
+	})
+	w.reconcile(g)
+	w.expectHolder(app, g)
+	equal(t, conditions.GetMessage(g, meta.StalledCondition), `spec.targets[0].matchExpressions[0].operator: Invalid value: "Like": not a valid selector operator`)
+}
+
+func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
+	w := fleetLocking(t)
+	ref := named("apps")
+	ref.Namespace = w.Namespace + "-later"
+	g := w.ClosedGate("freeze", ref)
+	w.reconcile(g)
+	w.writes.take("")
+	born := newNamespace()
+	born.Name = ref.Namespace
+	w.Must(cluster.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: born.Name}}))
+	w.on().events.namespace(nil, born)
+	w.settle()
+	equal(t, w.writes.take(""), []string{"create GateLock/" + born.Name})
+	w.expectLock(born.Name, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+}
+
+func TestMachinesInAllNamespaces(t *testing.T) {
+	w := reaching(t)
+	other := w.NewNamespace()
+	w.relabelNamespace(other, map[string]string{"team": "shop"})
+	ref := w.inLabelled("team", "shop")
+	ref.Kind = "Machine"
+	g := w.ClosedGate("freeze", ref)
+	machine := &unstructured.Unstructured{}
+	machine.SetGroupVersionKind(target.Machine.WithVersion("v1beta2"))
+	machine.SetNamespace(other)
+	machine.SetName("node-1")
+	w.on().events.machine(machine)
+	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
+	w.relabelNamespace(other, nil)
+	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
+	w.on().events.machine(machine)
+	expectNone(t, w.woken.take().machines)
+	w.Must(cluster.Client.Delete(w.Context(), g)) // the Machines of other tests are in its reach
+}

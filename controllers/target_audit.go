@@ -1,0 +1,53 @@
+package controllers
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// note puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. What was so
+// before a restart is not told once more. What the Gate has just let go was told that.
+func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
+	entries := s.entries()
+	for _, g := range s.gates {
+		if !g.Audits || !isOurs(g) {
+			continue
+		}
+		i := slices.IndexFunc(entries, func(e tally.Entry) bool { return e.Gate == tallied(g.Object) })
+		if i < 0 || entries[i].Outcome != tally.Other {
+			continue
+		}
+		before := r.Tally.Outcome(key, entries[i].Gate)
+		entries[i].Outcome = s.audit(g, before)
+		if entries[i].Outcome == tally.WouldHold && before != tally.WouldHold && before != tally.Held && r.Tally.IsComplete() {
+			r.news.audited(s.ruling, g)
+		}
+	}
+	r.Tally.Put(key, entries, now)
+}
+
+// audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was
+// before.
+func (s *settled) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
+	switch {
+	case g.Would == verdict.Open:
+		return tally.Other
+	case g.Would != verdict.Closed || g.Behind:
+		return before
+	}
+	would := s.ruling.Would(g, s.gates)
+	s.again(would.Plan.Recheck)
+	switch {
+	case would.Step.Hold:
+		return tally.WouldHold
+	case would.Step.Outcome == verdict.Foreign:
+		return tally.Foreign
+	case would.Step.Outcome == verdict.Exempt:
+		return tally.Exempt
+	}
+	return tally.Other
+}

@@ -1,0 +1,76 @@
+// Package origin says what applies a Gate from Git, and whether the Gate governs that. It is pure, for the controller and for the
+// plug-in.
+package origin
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// Reference names an object that Gates can hold.
+type Reference struct{ Kind, Namespace, Name string }
+
+// String returns the kind, the namespace and the name.
+func (r Reference) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+// Appliers returns which objects of Flux apply something that has these labels.
+func Appliers(labels map[string]string) (found []Reference) {
+	for _, a := range []struct{ kind, prefix string }{{"Kustomization", "kustomize.toolkit.fluxcd.io/"}, {"HelmRelease", "helm.toolkit.fluxcd.io/"}} {
+		if name := labels[a.prefix+"name"]; name != "" {
+			found = append(found, Reference{a.kind, labels[a.prefix+"namespace"], name})
+		}
+	}
+	return found
+}
+
+// Known are objects by what they are called. Those that could not be read are missing.
+type Known map[Reference]*unstructured.Unstructured
+
+// of returns an object, or one that has nothing but its name.
+func (k Known) of(r Reference) *unstructured.Unstructured {
+	if obj := k[r]; obj != nil {
+		return obj
+	}
+	obj := &unstructured.Unstructured{}
+	if a, err := target.For("", r.Kind); err == nil {
+		obj.SetAPIVersion(a.GroupKind().Group + "/v1")
+	}
+	obj.SetKind(r.Kind)
+	obj.SetNamespace(r.Namespace)
+	obj.SetName(r.Name)
+	return obj
+}
+
+// Sources returns what an applier gets its content from. It is empty if the applier is not known.
+func (k Known) Sources(applier Reference) (all []Reference) {
+	obj := k.of(applier)
+	for _, path := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
+		ref, _, _ := unstructured.NestedStringMap(obj.Object, path...)
+		if ref["name"] == "" {
+			continue
+		}
+		namespace := cmp.Or(ref["namespace"], applier.Namespace)
+		all = append(all, Reference{ref["kind"], namespace, ref["name"]})
+		if path[1] == "chart" { // helm-controller makes a HelmChart of it
+			all = append(all, Reference{"HelmChart", namespace, applier.Namespace + "-" + applier.Name})
+		}
+	}
+	return all
+}
+
+// Governed returns what a Gate governs of some appliers and their sources.
+func (k Known) Governed(g *v1alpha1.Gate, appliers []Reference, scope verdict.Scope) (governed []Reference) {
+	for _, a := range appliers {
+		for _, r := range append([]Reference{a}, k.Sources(a)...) {
+			if scope.Governs(g, k.of(r)) {
+				governed = append(governed, r)
+			}
+		}
+	}
+	return governed
+}

@@ -1,0 +1,126 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// defaultField is the field that stops an object of an added kind unless another one is named.
+const defaultField = "spec.suspend"
+
+// ours is the group of this project. A Gate must not stop a Gate.
+const ours = "gating.toolkit.fluxcd.io"
+
+// Kind is one that somebody adds to those that are built in: a boolean field stops its objects.
+type Kind struct {
+	schema.GroupKind
+	// Field is the path of the field, such as spec.suspend.
+	Field string
+}
+
+// String returns the kind as ParseKinds reads it.
+func (k Kind) String() string {
+	text := k.Group + "/" + k.Kind
+	if k.Field != defaultField {
+		text += "=" + k.Field
+	}
+	return text
+}
+
+// IsBuiltIn returns whether the kind is one of Kubernetes itself, which has no definition in the cluster. The
+// group of a definition always has a dot.
+func (k Kind) IsBuiltIn() bool { return !strings.Contains(k.Group, ".") }
+
+// path returns the steps of the path of the field.
+func (k Kind) path() []string { return strings.Split(k.Field, ".") }
+
+var (
+	groupForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	kindForm  = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	fieldForm = regexp.MustCompile(`^spec\.[a-z][A-Za-z0-9]*$`)
+)
+
+// ParseKinds reads kinds of the form group/Kind or group/Kind=spec.field. The field is spec.suspend by default. No
+// kind can have the name of another one, also not of one in another group: the GateLocks know kinds by their name.
+func ParseKinds(values []string) ([]Kind, error) {
+	var kinds []Kind
+	for _, value := range values {
+		k, err := parseKind(strings.TrimSpace(value))
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", value, err)
+		}
+		for _, other := range kinds {
+			if other.Kind == k.Kind {
+				return nil, fmt.Errorf("%q: %s is there already, and kinds need names of their own", value, other)
+			}
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds, nil
+}
+
+func parseKind(value string) (Kind, error) {
+	name, field, named := strings.Cut(value, "=")
+	if !named {
+		field = defaultField
+	}
+	parts := strings.Split(name, "/")
+	k := Kind{schema.GroupKind{Group: parts[0], Kind: parts[len(parts)-1]}, field}
+	switch {
+	case len(parts) == 3:
+		return k, fmt.Errorf("a kind has no version here: write %s/%s", k.Group, k.Kind)
+	case len(parts) != 2 || !groupForm.MatchString(k.Group):
+		return k, errors.New("write group/Kind or group/Kind=spec.field, such as batch/CronJob")
+	case !kindForm.MatchString(k.Kind):
+		return k, fmt.Errorf("write the kind as in manifests, such as CronJob, and not %q", k.Kind)
+	case k.Group == "core" || k.Group == "v1":
+		return k, errors.New("kinds of the core group, such as Pod, cannot be held")
+	case k.Group == ours:
+		return k, errors.New("what belongs to Gates cannot be held by Gates")
+	case !fieldForm.MatchString(field):
+		return k, fmt.Errorf("the field has to be one of spec, such as spec.paused, and not %q", field)
+	}
+	for _, a := range builtIn {
+		if gk := a.GroupKind(); gk == k.GroupKind {
+			return k, fmt.Errorf("kind %s of %s is built in", gk.Kind, gk.Group)
+		} else if gk.Kind == k.Kind {
+			return k, fmt.Errorf("kind %s of %s is built in, and kinds need names of their own", gk.Kind, gk.Group)
+		}
+	}
+	return k, nil
+}
+
+// SetKinds has All, For and Of know kinds of ParseKinds in place of those that it was called with before. Call it
+// before anybody uses them: what they have returned does not change.
+func SetKinds(kinds ...Kind) {
+	t := table{adapters: map[schema.GroupKind]Adapter{}, added: map[schema.GroupKind]Kind{}}
+	for _, a := range builtIn {
+		t.add(a)
+	}
+	for _, k := range kinds {
+		t.add(suspendable{groupKind: k.GroupKind, field: k.path()})
+		t.added[k.GroupKind] = k
+	}
+	registry.Store(&t)
+}
+
+// Added returns the kind of SetKinds that a group and kind is, and whether it is one.
+func Added(kind schema.GroupKind) (Kind, bool) {
+	k, ok := registry.Load().added[kind]
+	return k, ok
+}
+
+// AddedKinds returns the kinds of SetKinds, sorted by group and kind.
+func AddedKinds() []Kind {
+	var kinds []Kind
+	for _, k := range registry.Load().added {
+		kinds = append(kinds, k)
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.GroupKind.String(), b.GroupKind.String()) })
+	return kinds
+}

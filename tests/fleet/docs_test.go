@@ -1,0 +1,149 @@
+package fleet
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// until is a time in a table, which differs each time.
+var until = regexp.MustCompile(`\S+ \S+ \(in \w+\) *`)
+
+// block is one of a page.
+type block struct{ language, text string }
+
+// page returns the blocks of docs/fleet.md.
+func page(t testing.TB) (all []block) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "fleet.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile("(?s)\n```([a-z]+)\n(.*?)```\n").FindAllStringSubmatch(string(content), -1) {
+		all = append(all, block{found[1], found[2]})
+	}
+	return all
+}
+
+// blockWith returns the text of the first block in a language that has some words.
+func blockWith(t testing.TB, language, words string) string {
+	t.Helper()
+	for _, b := range page(t) {
+		if b.language == language && strings.Contains(b.text, words) {
+			return b.text
+		}
+	}
+	t.Fatalf("docs/fleet.md has no block of %s with %s", language, words)
+	return ""
+}
+
+func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
+	w := newWorld(t)
+	git := harness.StartArtifactServer()
+	t.Cleanup(git.Stop)
+	w.bootstrap(git)
+	for m, until := range map[*member]string{canary: "2087-01-03", other: "2087-01-04"} {
+		if got := w.in[m].ReadGate("fleet").Spec.ClosePeriods[0].Until.UTC().Format("2006-01-02"); got != until {
+			t.Errorf("%s is frozen until %s, want %s", m.name, got, until)
+		}
+		got, err := m.Kubectl(t.Context(), "-n", namespace, "get", "alert", "gates", "-o=jsonpath={.spec.eventMetadata.cluster}")
+		if err != nil || got != m.name {
+			t.Errorf("the Alert of %s says %q: %v", m.name, got, err)
+		}
+		w.write("addresses/"+m.name, m.gating.Webhooks)
+	}
+	both := func(check func(*member)) {
+		for _, m := range members {
+			check(m)
+		}
+	}
+	then := map[string]func(said){
+		"gate preview": func(s said) { w.has(s, "flux-system/fleet   2087-01-03T00:00:00Z   2087-01-05T00:00:00Z   opened") },
+		"each-cluster.sh freeze": func(s said) {
+			w.has(s, "Done in all 2 clusters.")
+			both(func(m *member) { w.closedBy(m, "admin"); w.held(m, true) })
+		},
+		"create secret":   func(s said) { w.has(s, "secret/fleet-webhook created") },
+		"> receivers.txt": func(said) {},
+		"each-webhook.sh": func(s said) {
+			w.has(s, "Taken by all 2 clusters.")
+			both(func(m *member) { w.closedBy(m, "GateReceiver flux-system/fleet") })
+		},
+		"each-cluster.sh list": func(s said) {
+			if want := blockWith(t, "text", "eu-1: fleet"); until.ReplaceAllString(s.out, "") != until.ReplaceAllString(want, "") {
+				t.Errorf("got\n%s\nand the page has\n%s", s.out, want)
+			}
+		},
+		"each-cluster.sh reset": func(s said) {
+			w.has(s, "Done in all 1 clusters.")
+			both(func(m *member) { w.opened(m); w.held(m, false) })
+		},
+	}
+	for _, b := range page(t) {
+		if b.language != "sh" {
+			continue
+		}
+		text := strings.ReplaceAll(inTheFuture.Replace(b.text), "https://gating.$cluster.example.com", "$(cat addresses/$cluster)")
+		s := w.sh("token=$(cat token 2>/dev/null || true)\n" + text + "printf %s \"$token\" > token\n")
+		if s.code != 0 {
+			t.Fatalf("%s%+v", b.text, s)
+		}
+		for words, check := range then {
+			if strings.Contains(b.text, words) {
+				check(s)
+				delete(then, words)
+			}
+		}
+	}
+	for words := range then {
+		t.Errorf("the page has no block with %q", words)
+	}
+	w.metricsOfThePage()
+}
+
+// has expects that a command has printed some texts.
+func (w *world) has(s said, texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		if !strings.Contains(s.out+s.errOut, text) {
+			w.Errorf("%q is not in %s%s", text, s.out, s.errOut)
+		}
+	}
+}
+
+// metricsOfThePage expects that the controllers have what the queries of the page ask for.
+func (w *world) metricsOfThePage() {
+	w.Helper()
+	asked := 0
+	for _, b := range page(w.TB.(*testing.T)) { //nolint:forcetypeassert // it is one
+		if b.language != "promql" {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`gating_[a-z_]+\{[^}]*`).FindAllString(b.text, -1) {
+			asked++
+			for _, m := range members {
+				if !strings.Contains(w.metrics(m), name) {
+					w.Errorf("%s has no %s", m.name, name)
+				}
+			}
+		}
+	}
+	if asked < 4 {
+		w.Errorf("the page asks for %d metrics", asked)
+	}
+}
+
+// metrics returns those of the controller of a cluster.
+func (w *world) metrics(m *member) string {
+	w.Helper()
+	response, err := http.Get("http://" + m.metrics + "/metrics") //nolint:noctx // it ends with the test
+	w.must(err)
+	defer response.Body.Close() //nolint:errcheck // it was read
+	return string(must(io.ReadAll(response.Body)))
+}

@@ -1,0 +1,197 @@
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// startingDeadline is that of the CronJobs that have one.
+const startingDeadline = 10 * time.Second
+
+// cronJob returns one that runs each minute.
+func (w *world) cronJob(name, more string) *unstructured.Unstructured {
+	w.Helper()
+	return w.object("batch/v1", "CronJob", name, more+`
+schedule: "* * * * *"
+jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: backup, image: backup}]}}}}
+`)
+}
+
+// runs returns for which instants a CronJob has made Jobs.
+func (w *world) runs(cronJob *unstructured.Unstructured) (at []time.Time, err error) {
+	w.Helper()
+	jobs := &batchv1.JobList{}
+	w.Must(w.Client.List(w.Context(), jobs, client.InNamespace(w.Namespace)))
+	for i := range jobs.Items {
+		if owner := metav1.GetControllerOf(&jobs.Items[i]); owner == nil || owner.UID != cronJob.GetUID() {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339, jobs.Items[i].Annotations[batchv1.CronJobScheduledTimestampAnnotation])
+		if err != nil {
+			return nil, err
+		}
+		at = append(at, t)
+	}
+	return at, nil
+}
+
+// ran waits until a CronJob has run for an instant that is not before another one, and returns that instant.
+func (w *world) ran(cronJob *unstructured.Unstructured, since time.Time) (at time.Time) {
+	w.Helper()
+	w.Must(harness.Eventually(w.Context(), 3*time.Minute, cronJob.GetName()+" runs", func() error {
+		all, err := w.runs(cronJob)
+		for _, t := range all {
+			if at = t; !t.Before(since) {
+				return err
+			}
+		}
+		return errors.Join(err, fmt.Errorf("it has run at %v", all))
+	}))
+	return at
+}
+
+func (w *world) neverRan(cronJob *unstructured.Unstructured) {
+	w.Helper()
+	w.Throughout(2*time.Second, cronJob.GetName()+" makes no Job", func() error {
+		if all, err := w.runs(cronJob); err != nil || len(all) > 0 {
+			return fmt.Errorf("it has run at %v, %w", all, err)
+		}
+		return nil
+	})
+}
+
+// A CronJob that no Gate holds shows that the minute has come in which the others would have run.
+func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	prompt, late := w.cronJob("prompt", ""), w.cronJob("late", fmt.Sprintf("startingDeadlineSeconds: %d", startingDeadline/time.Second))
+	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "CronJob", Name: "prompt"}, v1alpha1.TargetReference{Kind: "CronJob", Name: "late"})
+	w.Create(prompt)
+	w.Create(late)
+	w.field(prompt, "suspend", true)
+	w.field(late, "suspend", true)
+	control := w.cronJob("control", "")
+	w.Create(control)
+	missed := w.ran(control, time.Now().Truncate(time.Minute).Add(time.Minute))
+	w.neverRan(prompt)
+	w.neverRan(late)
+
+	w.Must(harness.Eventually(w.Context(), time.Minute, "the starting deadline has passed", func() error {
+		if wait := time.Until(missed.Add(startingDeadline + time.Second)); wait > 0 {
+			return fmt.Errorf("it does in %s", wait)
+		}
+		return nil
+	}))
+	opened := time.Now()
+	w.open(g)
+	w.field(prompt, "suspend", false)
+	w.field(late, "suspend", false)
+	if at := w.ran(prompt, missed); !at.Before(opened) {
+		t.Errorf("it runs for %s and not for what it missed, before %s", at, opened)
+	}
+	if next := opened.Truncate(time.Minute).Add(time.Minute); w.ran(late, next).Before(next) {
+		t.Error("it runs too early")
+	}
+	all, err := w.runs(late)
+	w.Must(err)
+	for _, at := range all {
+		if at.Before(opened) {
+			t.Errorf("it runs for %s although its starting deadline has passed", at)
+		}
+	}
+}
+
+// CronJobs have no conditions in their status: it is left to their controller, and nobody writes them again and again.
+func TestNothingIsWrittenIntoTheStatusOfACronJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	job := w.cronJob("backup", "suspend: false")
+	w.Create(job)
+	g := w.ClosedGate("production", v1alpha1.TargetReference{APIVersion: "batch/v1", Kind: "CronJob", Name: v1alpha1.AnyName})
+	w.field(job, "suspend", true)
+	w.Eventually("the gate is settled", func() error {
+		if w.Read(g); g.Status.Targets == nil || g.Status.Targets.Held != 1 || g.Status.Targets.Pending != 0 || len(g.Status.Failures) > 0 {
+			return fmt.Errorf("%+v", g.Status.Targets)
+		}
+		return nil
+	})
+	version := job.GetResourceVersion()
+	w.Decided(g)
+	w.Read(job)
+	if _, has, _ := unstructured.NestedFieldNoCopy(job.Object, "status", "conditions"); has || job.GetResourceVersion() != version {
+		t.Errorf("it was written again: %v", job.Object["status"])
+	}
+	w.Eventually("an event tells", func() error {
+		out, err := w.Kubectl(w.Context(), "get", "events", "-n", w.Namespace, "--field-selector=involvedObject.kind=CronJob", "-o=jsonpath={.items[*].message}")
+		if err == nil && out == "" {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+}
+
+func TestThatAPersonHasSuspendedACronJobStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	job := w.cronJob("backup", "suspend: true")
+	w.Create(job)
+	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "CronJob", Name: "backup"})
+	w.Eventually("the gate leaves it alone", func() error {
+		if w.Read(g); g.Status.Targets == nil || g.Status.Targets.Foreign != 1 {
+			return fmt.Errorf("%+v", g.Status.Targets)
+		}
+		return nil
+	})
+	w.open(g)
+	w.Opened("production", metav1.ConditionTrue)
+	w.Decided(g)
+	if w.Read(job); !harness.Suspended(job) || harness.HeldBy(job) != "" {
+		t.Errorf("%v", job.Object["spec"])
+	}
+}
+
+// The policies are those that kubectl gate kinds makes.
+func TestTheLockHoldsCronJobsFromTheirBirth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "CronJob", Name: "backup"}, v1alpha1.TargetReference{Kind: "Deployment", Name: "web"})
+	web := w.object("apps/v1", "Deployment", "web", `
+selector: {matchLabels: {app: web}}
+template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}
+`)
+	for field, obj := range map[string]*unstructured.Unstructured{"suspend": w.cronJob("backup", ""), "paused": web} {
+		held := func(obj *unstructured.Unstructured) error {
+			if got, _, _ := unstructured.NestedBool(obj.Object, "spec", field); !got || harness.HeldBy(obj) != w.Namespace+"/production" {
+				return fmt.Errorf("%v, held by %q", obj.Object["spec"], harness.HeldBy(obj))
+			}
+			return nil
+		}
+		w.Eventually("the policy knows the lock", func() error {
+			probe := obj.DeepCopy()
+			w.Must(w.Client.Create(w.Context(), probe, client.DryRunAll))
+			return held(probe)
+		})
+		w.Create(obj)
+		w.Must(held(obj))
+		for _, patch := range []string{`{"spec":{%q:false}}`, `{"spec":{%q:null}}`} {
+			w.Must(w.Client.Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, field))))
+			w.Must(held(obj))
+		}
+		if err := w.Client.Delete(w.Context(), obj.DeepCopy()); err == nil {
+			t.Errorf("a %s that is held is deleted", obj.GetKind())
+		}
+	}
+	w.open(w.ReadGate("production"))
+	w.field(web, "paused", false)
+}

@@ -1,0 +1,103 @@
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// plugin runs kubectl gate with a kubeconfig and returns what it says.
+func (w *world) plugin(kubeconfig string, args ...string) string {
+	w.Helper()
+	program := filepath.Join(cluster.Dir(), "kubectl-gate")
+	if _, err := os.Stat(program); err != nil {
+		build := exec.CommandContext(w.Context(), "go", "build", "-o", program, "./cmd/kubectl-gate")
+		build.Dir = harness.Root()
+		if out, err := build.CombinedOutput(); err != nil {
+			w.Fatalf("%v: %s", err, out)
+		}
+	}
+	cmd := exec.CommandContext(w.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("%q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func (w *world) says(out string, texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			w.Errorf("%q is not in\n%s", text, out)
+		}
+	}
+}
+
+func TestThePluginKnowsWhichNamespacesAGateIsAbout(t *testing.T) {
+	w := newWorld(t)
+	w.close()
+	app := w.app(w.tenant(), "app")
+	w.Create(app)
+	w.becomes(app, true)
+	admin := cluster.Kubeconfig
+	w.says(w.plugin(admin, "why", "kustomization/app", "-n", app.GetNamespace()), w.Namespace+"/freeze",
+		fmt.Sprintf("spec.targets[0]: Kustomization * in namespaces with %s=%s", tenant, w.Namespace))
+	w.says(w.plugin(admin, "status", "freeze", "-n", w.Namespace), "Kustomization/app in "+app.GetNamespace(), "1 held")
+
+	t.Run("who may see the gates but not the namespaces is told", func(t *testing.T) {
+		w := &world{World: w.On(t), freeze: w.freeze}
+		kubeconfig, err := cluster.KubeconfigFor("victor")
+		w.Must(err)
+		role := "sees-gates-" + w.Namespace
+		for _, args := range [][]string{
+			{"create", "clusterrole", role, "--verb=get,list", "--resource=gates.gating.toolkit.fluxcd.io,kustomizations.kustomize.toolkit.fluxcd.io"},
+			{"create", "clusterrolebinding", role, "--clusterrole=" + role, "--user=victor"},
+		} {
+			_, err := cluster.Kubectl(w.Context(), args...)
+			w.Must(err)
+		}
+		out := w.plugin(kubeconfig, "why", "kustomization/app", "-n", app.GetNamespace())
+		w.says(out, w.Namespace+"/freeze", "you may not get namespaces", "a gate that selects namespaces by labels is not shown")
+	})
+}
+
+// The manifest and what the page says about it.
+func TestThePageOnOneGateForAllNamespaces(t *testing.T) {
+	w := newWorld(t)
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "namespaces.md"))
+	w.Must(err)
+	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)```\n").FindStringSubmatch(string(content))
+	if block == nil {
+		t.Fatal("the page has no manifest")
+	}
+	manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.Namespace, "default: opened", "default: closed", "key: tenant,", "key: tenant-"+w.Namespace+",").Replace(block[1])
+	file := filepath.Join(t.TempDir(), "gate.yaml")
+	w.Must(os.WriteFile(file, []byte(manifest), 0o600))
+	_, err = cluster.Kubectl(w.Context(), "apply", "-f", file)
+	w.Must(err)
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl(context.Background(), "delete", "-f", file); err != nil {
+			t.Error(err)
+		}
+	})
+	shop := w.NewNamespace(func(n *corev1.Namespace) { n.Labels = map[string]string{"tenant-" + w.Namespace: "shop"} })
+	frozen, exempt, other := w.app(shop, "apps"), w.app(shop, "hotfix"), w.app(w.NewNamespace(), "apps")
+	exempt.SetLabels(map[string]string{"freeze": "exempt"})
+	w.Create(frozen)
+	w.Create(exempt)
+	w.Create(other)
+	w.becomes(frozen, true)
+	w.becomes(exempt, false)
+	w.becomes(other, false)
+}
