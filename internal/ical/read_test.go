@@ -182,6 +182,15 @@ func TestHowTextsAreWritten(t *testing.T) {
 	}
 }
 
+func TestNoZoneIsUTC(t *testing.T) {
+	o := options()
+	o.Zone = nil
+	got := show(mustRead(t, calendar(event("DTSTART;VALUE=DATE:20260601")), o))
+	if want := []string{"2026-06-01T00:00Z/2026-06-02T00:00Z A"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestCategories(t *testing.T) {
 	text := calendar(
 		"BEGIN:VEVENT\nUID:1\nSUMMARY:Freeze\nCATEGORIES:Holiday,Change Freeze\nDTSTART;VALUE=DATE:20261224\nEND:VEVENT",
