@@ -152,7 +152,7 @@ func TestTextsThatAreNoCalendars(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               `line 1: VCALENDAR is missing: this is no iCalendar text`,
 		"\uFEFF\r\n":                     `line 1: VCALENDAR is missing: this is no iCalendar text`,
-		"\tBEGIN:VCALENDAR":               `line 1: TEXT begins with a blank, but there is no line that it could continue`,
+		"\tBEGIN:VCALENDAR":              `line 1: TEXT begins with a blank, but there is no line that it could continue`,
 		"<html>":                         `line 1: TEXT "<html>" is no property: a name and a colon are missing`,
 		event():                          `line 1: BEGIN has "VEVENT" outside of a VCALENDAR`,
 		"BEGIN:VCALENDAR\nBEGIN:VEVENT":  `line 2: VEVENT has no END: the text is cut off`,

@@ -22,7 +22,7 @@ const (
 
 // Options say what to read from a text.
 type Options struct {
-	// Zone is that of dates and of times without a zone.
+	// Zone is that of dates and of times without a zone. Nil is UTC.
 	Zone *schedule.Zone
 	// From and Until are the stretch [From, Until) to look at: all occurrences are returned
 	// that have a part in it.
@@ -94,7 +94,7 @@ func Read(text string, o Options) (*Calendar, error) {
 		return nil, err
 	}
 	r := &reader{
-		zone: o.Zone, utc: utc, from: o.From.Unix(), until: o.Until.Unix(), categories: o.Categories,
+		zone: cmp.Or(o.Zone, utc), utc: utc, from: o.From.Unix(), until: o.Until.Unix(), categories: o.Categories,
 		left: &left{effort, maxOnsets},
 	}
 	calendars, err := parse(text)

@@ -76,7 +76,7 @@ func (r *reader) follow(p *property, start moment, from, until int64, add func(*
 	return failed
 }
 
-// after returns whether a moment is after UNTIL.
+// after returns whether a moment is after UNTIL. Without a zone, this is on the clock of the event.
 func (m moment) after(until moment) bool {
 	if until.floating {
 		return m.wall > until.wall

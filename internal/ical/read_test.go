@@ -62,6 +62,10 @@ func TestWhatEventsMean(t *testing.T) {
 			[]string{"2024-12-31T23:00Z/2026-01-01T23:00Z A"},
 		},
 		{
+			"an old rule whose occurrences overlap", event("DTSTART;VALUE=DATE:20250101", "DURATION:P10D", "RRULE:FREQ=DAILY;UNTIL=20251224"),
+			[]string{"2025-12-22T23:00Z/2026-01-01T23:00Z A", "2025-12-23T23:00Z/2026-01-02T23:00Z A"},
+		},
+		{
 			"the start counts also where the rule does not meet it", event("DTSTART:20260602T100000Z", "DURATION:PT1H", "RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=2"),
 			[]string{"2026-06-02T10:00Z/2026-06-02T11:00Z A", "2026-06-08T10:00Z/2026-06-08T11:00Z A"},
 		},
@@ -175,6 +179,15 @@ func TestHowTextsAreWritten(t *testing.T) {
 				t.Errorf("got\n%q, want\n%q", got, want)
 			}
 		})
+	}
+}
+
+func TestNoZoneIsUTC(t *testing.T) {
+	o := options()
+	o.Zone = nil
+	got := show(mustRead(t, calendar(event("DTSTART;VALUE=DATE:20260601")), o))
+	if want := []string{"2026-06-01T00:00Z/2026-06-02T00:00Z A"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

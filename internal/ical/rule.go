@@ -88,8 +88,8 @@ func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 	if problem := u.check(seen, start); problem != "" {
 		return nil, p.errorf("%s", problem)
 	}
-	if u.until != nil {
-		u.bound(start)
+	if u.until != nil && u.until.date {
+		u.until.wall += day - 1
 	}
 	u.derive(start)
 	if len(u.hours)*len(u.minutes)*len(u.seconds) > 1440 {
@@ -221,16 +221,6 @@ func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 		return "has BYHOUR, BYMINUTE or BYSECOND, but the event starts with a date"
 	}
 	return ""
-}
-
-// bound gives UNTIL the meaning that it has for an event that starts at a moment.
-func (u *rule) bound(start moment) {
-	if u.until.date {
-		u.until.wall += day - 1
-	}
-	if u.until.floating {
-		u.until.zone = start.zone
-	}
 }
 
 // derive takes from the start what the rule does not say.

@@ -41,7 +41,7 @@ func unfold(text string) ([]line, error) {
 	number := 0
 	for physical := range strings.SplitSeq(text, "\n") {
 		number++
-		physical = strings.TrimSuffix(physical, "\r")
+		physical = strings.TrimRight(physical, "\r")
 		switch {
 		case physical == "":
 		case physical[0] != ' ' && physical[0] != '\t':

@@ -28,6 +28,9 @@ func TestChangedOccurrences(t *testing.T) {
 		notCounted []ical.NotCounted
 	}{
 		{"one is moved", []string{daily, changed(";TZID=Europe/Oslo:20260602T100000", at, length)}, []string{first, third, fourth, moved}, nil},
+		{"one is longer, and starts as before", []string{daily, changed(":20260602T080000Z", "DTSTART:20260602T080000Z", length)}, []string{
+			first, "2026-06-02T08:00Z/2026-06-02T10:00Z Changed", third, fourth,
+		}, nil},
 		{"the change comes first, and has its ID in UTC", []string{changed(":20260602T080000Z", at, length), daily}, []string{first, third, fourth, moved}, nil},
 		{"the ID is a date", []string{daily, changed(";VALUE=DATE:20260602", at, length)}, []string{first, third, fourth, moved}, nil},
 		{"one is cancelled, and needs no start", []string{daily, changed(":20260602T080000Z", "STATUS:CANCELLED")}, []string{first, third, fourth}, []ical.NotCounted{

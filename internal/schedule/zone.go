@@ -80,6 +80,7 @@ func LoadZone(name string) (*Zone, error) {
 	if err != nil {
 		return nil, err
 	}
+	name = strings.Clone(name) // it may be a part of a large text
 	zone = &Zone{name: name, spans: tabulate(loc)}
 	zonesMu.Lock()
 	defer zonesMu.Unlock()
