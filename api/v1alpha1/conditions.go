@@ -147,6 +147,11 @@ const RequestRefusedReason = "RequestRefused"
 // no time: it only ends those for the opposite action.
 const RequestTakenBackReason = "RequestTakenBack"
 
+// AmbiguousScheduleReason is the reason of the event on a Gate or a
+// GateException with a cron schedule that restricts both the day of month and
+// the day of week: in cron, a day that matches either counts.
+const AmbiguousScheduleReason = "AmbiguousSchedule"
+
 // Reasons in status.failures.
 const (
 	// UnsupportedKindReason means that the controller has no way to hold this kind.
