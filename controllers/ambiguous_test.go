@@ -30,6 +30,7 @@ func TestAGateTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.
 	w.reconcile(g)
 	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: window 'a': " + misread})
 	w.in(hour)
+	w.open(g, start)
 	w.reconcile(g)
 	w.forget()
 	w.reconcile(g)

@@ -64,10 +64,8 @@ func (s daySet) has(d int64) bool {
 		return true
 	}
 	date := civil(d)
-	if s.weeks&(1<<Last) != 0 && date.day > date.daysIn()-7 {
-		return true
-	}
-	return date.day <= 28 && s.weeks&(1<<((date.day-1)/7)) != 0
+	// The fifth of its name is always the last.
+	return s.weeks&(1<<((date.day-1)/7)) != 0 || s.weeks&(1<<Last) != 0 && date.day > date.daysIn()-7
 }
 
 // reach is how many days ahead the next start is looked for: a day of the set is at most
