@@ -31,12 +31,14 @@ type target struct {
 }
 
 // NewShare returns the share of a Gate whose targets are refs: those in one namespace, or those that span
-// namespaces. A share that is not locked has no targets.
+// namespaces. A share that is not locked has no targets. A selector that is not valid matches nothing and is left out.
 func NewShare(locked bool, refs ...v1alpha1.TargetReference) Share {
 	s := Share{Locked: locked}
 	if locked {
 		for i := range refs {
-			s.add(targetOf(&refs[i]))
+			if t := targetOf(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
+				s.add(t)
+			}
 		}
 	}
 	return s
@@ -185,6 +187,11 @@ func Selecting(spec *v1alpha1.GateLockSpec, o Object) []string {
 		}
 	}
 	return sorted(lockers)
+}
+
+func isValid(selector *metav1.LabelSelector) bool {
+	_, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil
 }
 
 func matches(selector *metav1.LabelSelector, set map[string]string) bool {

@@ -1,0 +1,65 @@
+package controllers
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// fleetLockIn returns the GateLock of all namespaces that a namespace has.
+func (w *world) fleetLockIn(namespace string) *v1alpha1.GateLock {
+	w.Helper()
+	obj := &v1alpha1.GateLock{}
+	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.FleetLockName}, obj)))
+	return obj
+}
+
+// The API server takes a selector that nobody can evaluate, such as In without values. The policy of the lock must not see it.
+func TestASelectorThatIsNotValidIsNotLocked(t *testing.T) {
+	w := locking(t)
+	w.AllowCrossNamespaceRefs, w.Own = true, w.NewNamespace()
+	for name, expression := range map[string]metav1.LabelSelectorRequirement{
+		"in":       {Key: "tier", Operator: metav1.LabelSelectorOpIn},
+		"not-in":   {Key: "tier", Operator: metav1.LabelSelectorOpNotIn},
+		"exists":   {Key: "tier", Operator: metav1.LabelSelectorOpExists, Values: []string{"x"}},
+		"nonsense": {Key: "tier", Operator: "Nonsense"},
+	} {
+		spanning, plain := w.inLabelled("team", "shop"), all()
+		spanning.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{expression}
+		plain.MatchExpressions = []metav1.LabelSelectorRequirement{expression}
+		g := w.ClosedGate(name, spanning, plain, named("apps"))
+		_, _ = w.try(g)
+		_, _ = w.try(g)
+	}
+	if got := w.fleetLockIn(w.Own).Spec.Selectors; len(got) > 0 {
+		t.Errorf("the GateLock of all namespaces has %+v", got)
+	}
+	if got := w.lock(w.Namespace).Spec; len(got.Selectors) > 0 || len(got.Targets["Kustomization/apps"]) != 4 {
+		t.Errorf("the GateLock has %+v", got)
+	}
+}
+
+// A controller that was moved to another namespace has left a GateLock there, which no policy reads and nobody writes.
+func TestAGateLockOfAllNamespacesElsewhereKeepsNoGateFromGoing(t *testing.T) {
+	w := locking(t)
+	w.AllowCrossNamespaceRefs, w.Own = true, w.NewNamespace()
+	g := w.ClosedGate("freeze", w.everywhere())
+	w.reconcile(g)
+	if !w.fleetLockIn(w.Own).Spec.Gates[key(g)] {
+		t.Fatal("not locked")
+	}
+	w.Own = w.NewNamespace()
+	w.restart()
+	w.reconcile(g)
+	w.Must(cluster.Client.Delete(w.Context(), g))
+	for range 5 {
+		_, _ = w.try(g)
+	}
+	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
+		t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
+	}
+}
