@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -35,7 +36,13 @@ func TestASelectorThatIsNotValidIsNotLocked(t *testing.T) {
 		_, _ = w.try(g)
 		_, _ = w.try(g)
 	}
-	if got := w.fleetLockIn(w.Own).Spec.Selectors; len(got) > 0 {
+	got := w.fleetLockIn(w.Own).Spec
+	for _, l := range got.Selectors["Kustomization"] {
+		if l.NamespaceSelector != nil && l.NamespaceSelector.MatchLabels["team"] == "shop" && l.NamespaceSelector.MatchLabels[fleetLabel] == w.Namespace {
+			t.Errorf("the GateLock of all namespaces has %+v", l)
+		}
+	}
+	if !got.Gates[w.Namespace+"/in"] {
 		t.Errorf("the GateLock of all namespaces has %+v", got)
 	}
 	if got := w.lock(w.Namespace).Spec; len(got.Selectors) > 0 || len(got.Targets["Kustomization/apps"]) != 4 {
@@ -55,6 +62,33 @@ func TestAGateLockOfAllNamespacesElsewhereKeepsNoGateFromGoing(t *testing.T) {
 	w.Own = w.NewNamespace()
 	w.restart()
 	w.reconcile(g)
+	w.Must(cluster.Client.Delete(w.Context(), g))
+	for range 5 {
+		_, _ = w.try(g)
+	}
+	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
+		t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
+	}
+}
+
+// It has locked all namespaces, and now it has to do with one alone.
+func TestAControllerOfOneNamespaceEmptiesItsGateLockOfAllNamespaces(t *testing.T) {
+	w := locking(t)
+	w.AllowCrossNamespaceRefs, w.Own = true, w.Namespace
+	g, elsewhere := w.ClosedGate("freeze", w.everywhere()), w.gateIn(w.NewNamespace(), "freeze", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{w.everywhere()},
+	})
+	w.reconcile(g)
+	w.reconcile(elsewhere)
+	if got := w.fleetLockIn(w.Own).Spec; !got.Gates[key(g)] || !got.Gates[key(elsewhere)] {
+		t.Fatalf("the GateLock has %+v", got)
+	}
+	w.Namespaces = map[string]ctrlcache.Config{w.Own: {}}
+	w.restart()
+	w.reconcile(g)
+	if got := w.fleetLockIn(w.Own).Spec; len(got.Gates)+len(got.Selectors) > 0 {
+		t.Errorf("the GateLock has %+v", got)
+	}
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	for range 5 {
 		_, _ = w.try(g)

@@ -46,7 +46,7 @@ type LockReconciler struct {
 // to be.
 func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	namespace, now := req.Name, r.Clock.Now()
-	if !r.watches(namespace) {
+	if namespace != v1alpha1.AnyName && !r.watches(namespace) { // that of all is emptied of what a controller of all has left there
 		return ctrl.Result{}, nil
 	}
 	obj, err := r.Locks.Lock(ctx, namespace)
@@ -149,11 +149,11 @@ func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now
 	shares, known := map[string]*lock.Share{}, map[string]bool{}
 	var gates []*v1alpha1.Gate
 	for _, g := range all {
-		name := client.ObjectKeyFromObject(g).String()
-		known[name] = true
 		if !r.watches(g.Namespace) {
 			continue
 		}
+		name := client.ObjectKeyFromObject(g).String()
+		known[name] = true
 		refs, has := r.refsIn(g, namespace)
 		has = has || named[name] && r.reaches(namespace, g.Namespace)
 		share, stays := shareOf(g, refs, now)
@@ -211,7 +211,8 @@ func (r *LockReconciler) namedIn(ctx context.Context, namespace string) (named m
 func (r *LockReconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)
-		return err != nil || !target.Suspends(a) || namespaceOf(&ref, g) != namespace || !r.reaches(g.Namespace, namespace)
+		return err != nil || !target.Suspends(a) || namespaceOf(&ref, g) != namespace ||
+			!r.reaches(g.Namespace, namespace) || !r.watches(namespace)
 	})
 	return refs, g.Namespace == namespace || len(refs) > 0
 }
