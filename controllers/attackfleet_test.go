@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,4 +97,46 @@ func TestAControllerOfOneNamespaceEmptiesItsGateLockOfAllNamespaces(t *testing.T
 	if err := w.TryRead(g); !apierrors.IsNotFound(err) {
 		t.Errorf("the gate is still there: %v, finalizers %v", err, g.Finalizers)
 	}
+}
+
+func TestSelectorsForWhichTheGateLockHasNoRoomAreHeldAllTheSame(t *testing.T) {
+	w := fleetLocking(t)
+	there := w.NewNamespace()
+	w.relabelNamespace(there, nil)
+	app := w.member(there, "apps")
+	values := make([]string, 8000)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	ref := func(i int) v1alpha1.TargetReference {
+		r := w.inLabelled("team", "shop")
+		r.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.Namespace}, MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: fmt.Sprintf("exempt-%d", i), Operator: metav1.LabelSelectorOpDoesNotExist},
+		}}
+		r.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "never", Operator: metav1.LabelSelectorOpNotIn, Values: values}}
+		return r
+	}
+	gates := make([]*v1alpha1.Gate, 2)
+	for n := range gates {
+		refs := make([]v1alpha1.TargetReference, 5)
+		for i := range refs {
+			refs[i] = ref(n*len(refs) + i)
+		}
+		gates[n] = w.ClosedGate(fmt.Sprintf("freeze-%d", n), refs...)
+		w.reconcile(gates[n])
+	}
+	w.expectHeld(app, gates...)
+	equal(t, failuresOf(gates[1]), []string{"GateLock/fleet LockFull"})
+	if n := len(failuresOf(gates[0])); n > 0 || len(w.fleetLockIn(w.Own).Spec.Selectors["Kustomization"]) < 5 {
+		t.Errorf("the first has %d failures", n)
+	}
+	w.writes.take("")
+	w.reconcile(gates[1])
+	expectNone(t, w.writes.take("GateLock"))
+
+	w.open(gates[0], start)
+	w.reconcile(gates[0])
+	w.reconcile(gates[1])
+	expectNone(t, failuresOf(gates[1]))
+	w.expectHolder(app, gates[1])
 }

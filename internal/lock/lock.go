@@ -314,8 +314,19 @@ func indexOf(locks []v1alpha1.LabelLock, t target) int {
 }
 
 func selecting(locks []v1alpha1.SelectorLock, t target) int {
-	wanted := selects(t.lock())
-	return slices.IndexFunc(locks, func(l v1alpha1.SelectorLock) bool { return selects(l) == wanted })
+	return slices.IndexFunc(locks, func(l v1alpha1.SelectorLock) bool {
+		return l.Name == t.name && same(l.Selector, t.selector) && same(l.NamespaceSelector, t.namespaceSelector)
+	})
+}
+
+// same returns whether two selectors are the same. It is asked for each pair of thousands.
+func same(a, b *metav1.LabelSelector) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return maps.Equal(a.MatchLabels, b.MatchLabels) && slices.EqualFunc(a.MatchExpressions, b.MatchExpressions, func(a, b metav1.LabelSelectorRequirement) bool {
+		return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+	})
 }
 
 // insert keeps names sorted and unique.
