@@ -18,7 +18,7 @@ import (
 )
 
 // targetField is by which the Gates are looked up that may govern an object: its key, or that of all objects of its kind in
-// its namespace or in all. The Gates that name objects in a namespace at all are found by the name of that, which is
+// its namespace or in all. For all namespaces there is no key with a name, so that a target costs one look-up less. The Gates that name objects in a namespace at all are found by the name of that, which is
 // v1alpha1.AnyName for those whose references span namespaces.
 const targetField = "spec.targets"
 
@@ -32,7 +32,11 @@ func targetedBy(obj client.Object) []string {
 	for i := range gate.Spec.Targets {
 		ref := &gate.Spec.Targets[i]
 		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
-			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), ref.Name))
+			name := ref.Name
+			if ref.SpansNamespaces() {
+				name = v1alpha1.AnyName
+			}
+			named = append(named, objectKey(adapter.GroupKind(), namespaceOf(ref, gate), name))
 		}
 	}
 	return append(named, namespacesOf(gate)...)

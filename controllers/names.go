@@ -81,15 +81,14 @@ func namespacesOf(g *v1alpha1.Gate) []string {
 	return namespaces.keys
 }
 
-// keysIn returns the keys by which Gates may name an object: by its name or that of all, in its namespace or in all.
+// keysIn returns the keys by which Gates may name an object: by its name or that of all in its namespace, or in all namespaces.
 func keysIn(obj *unstructured.Unstructured) []string {
-	var keys []string
-	for _, namespace := range []string{obj.GetNamespace(), v1alpha1.AnyName} {
-		for _, name := range []string{obj.GetName(), v1alpha1.AnyName} {
-			keys = append(keys, objectKey(obj.GroupVersionKind().GroupKind(), namespace, name))
-		}
+	kind, namespace := obj.GroupVersionKind().GroupKind(), obj.GetNamespace()
+	return []string{
+		objectKey(kind, namespace, obj.GetName()),
+		objectKey(kind, namespace, v1alpha1.AnyName),
+		objectKey(kind, v1alpha1.AnyName, v1alpha1.AnyName),
 	}
-	return keys
 }
 
 // objectKey is how objects of supported kinds are named in indexes.

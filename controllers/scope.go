@@ -39,7 +39,7 @@ type scopes struct {
 // scope returns the scope of a look, and what kept it from reading labels.
 func (s scopes) scope(ctx context.Context) (verdict.Scope, func() error) {
 	var failed error
-	read := map[string]map[string]string{}
+	var read map[string]map[string]string // most looks read none
 	return verdict.Scope{Reaches: s.reaches, Own: s.Own, Labels: func(name string) map[string]string {
 		labels, known := read[name]
 		if !known {
@@ -47,17 +47,20 @@ func (s scopes) scope(ctx context.Context) (verdict.Scope, func() error) {
 			if labels, err = s.labels(ctx, name); err != nil {
 				failed = err
 			}
+			if read == nil {
+				read = map[string]map[string]string{}
+			}
 			read[name] = labels
 		}
 		return labels
 	}}, func() error { return failed }
 }
 
-// labels returns the labels of a namespace, none if it does not exist.
+// labels returns the labels of a namespace, none if it does not exist. They must not be changed: those of a cache are not copied.
 func (s scopes) labels(ctx context.Context, name string) (map[string]string, error) {
 	for _, reader := range s.readers {
 		namespace := newNamespace()
-		err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+		err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace, client.UnsafeDisableDeepCopy)
 		if err == nil {
 			return namespace.Labels, nil
 		}

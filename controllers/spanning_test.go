@@ -111,12 +111,16 @@ func TestAGateForSomeNamespaces(t *testing.T) {
 	w.relabelNamespace(shop, map[string]string{"team": "shop"})
 	w.relabelNamespace(bank, map[string]string{"team": "bank"})
 	in := map[string]*target.Object{shop: w.member(shop, "apps"), bank: w.member(bank, "apps")}
+	another := w.member(shop, "infrastructure")
 	ref := w.inLabelled("team", "shop")
 	ref.Name = "apps"
 	g := w.ClosedGate("freeze", ref)
 	w.reconcile(g)
 	w.expectHeld(in[shop], g)
 	w.expectUntouched(in[bank])
+	_, err := w.on().targets.Reconcile(w.Context(), target.KeyOf(another)) // it finds the Gate by its kind, and is not meant
+	w.Must(err)
+	w.expectUntouched(another)
 
 	w.Edit(g, func() {
 		g.Spec.Targets[0].NamespaceSelector.MatchLabels = map[string]string{fleetLabel: w.Namespace}

@@ -133,18 +133,18 @@ type GateSpec struct {
 	// +optional
 	Targets []TargetReference `json:"targets,omitempty"`
 
-	// Mode is Enforce or Audit. Under Audit the Gate decides, counts in
-	// status.targets.wouldHold and tells in events what it would hold, and holds
-	// nothing. What it holds already is released. Defaults to Enforce.
+	// Mode is Enforce or Audit. Enforce holds the targets. Audit holds nothing: it
+	// counts them in status.targets.wouldHold and sends events. A change to Audit
+	// releases what the Gate holds. Defaults to Enforce.
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// MaxTargets is how many targets the Gate may govern when it closes. If there
-	// are more, it does not close: the condition Opened has the reason
-	// TooManyTargets. If a change of the spec makes them more while the Gate is
-	// closed, what is held stays held, and nothing else is held. At least 1. If
-	// omitted, there is no limit.
+	// MaxTargets is the largest number of targets with which the Gate closes. With
+	// more, it stays open, and the condition Opened has the reason TooManyTargets.
+	// If a change of the spec makes them more while the Gate is closed, what is
+	// held stays held, and nothing else is held. At least 1. If omitted, there is
+	// no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxTargets *int32 `json:"maxTargets,omitempty"`
@@ -223,9 +223,10 @@ type TargetReference struct {
 	Namespace string `json:"namespace,omitempty"`
 
 	// NamespaceSelector selects the namespaces of the targets by their labels,
-	// such as matchLabels: {team: shop}. One that is empty selects all. It must
-	// not select the namespace of the controller. Not together with namespace.
-	// Needs --allow-cross-namespace-refs. At most 32 labels and 32 expressions.
+	// such as matchLabels: {team: shop}. It must not select the namespace of the
+	// controller, as an empty one does: for all namespaces, use namespace: "*".
+	// Not together with namespace. Needs --allow-cross-namespace-refs. At most 32
+	// labels and 32 expressions.
 	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || size(self.matchLabels) <= 32) && (!has(self.matchExpressions) || size(self.matchExpressions) <= 32)",message="a selector has at most 32 labels and 32 expressions"
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
@@ -439,7 +440,7 @@ type GateStatus struct {
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
 // +kubebuilder:printcolumn:name="Mode",type="string",priority=1,JSONPath=".spec.mode"
-// +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 // +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
 type Gate struct {
 	metav1.TypeMeta   `json:",inline"`

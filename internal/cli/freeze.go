@@ -24,12 +24,12 @@ func (s *session) freezeCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "freeze --until TIME --reason WHY [NAME...]",
-		Short: "Close many Gates in an emergency, and say what goes on",
-		Long: `Close many Gates in an emergency, and say what goes on all the same.
+		Short: "Close many Gates in an emergency, and list what is not stopped",
+		Long: `Close many Gates in an emergency, and list what is not stopped.
 
-Without names and --selector these are all Gates of the namespace, with -A those of all namespaces. At the end it lists what goes on all
-the same: objects that no Gate governs, and those of other Gates or of Gates with mode Audit. The exit code is 3 if a Gate does not stay closed for so long,
-because of its spec.window. thaw takes a freeze back.`,
+Without names and --selector it closes all Gates of the namespace, with -A those of all namespaces. At the end it lists what it has not
+stopped: objects that no Gate governs, and those of other Gates or of Gates with mode Audit. The exit code is 3 if a Gate opens before
+the freeze ends, because its spec.window is shorter. thaw takes a freeze back.`,
 		Example: `  # Everything, until tomorrow morning
   kubectl gate freeze -A --until "tomorrow 08:00" --reason "incident 77"`,
 	}

@@ -206,7 +206,7 @@ func heldOf(g *v1alpha1.Gate) string {
 	}
 	text := fmt.Sprintf("%d/%d", g.Status.Targets.Held, g.Status.Targets.Total)
 	if g.Audits() {
-		text += fmt.Sprintf(", %d would be", g.Status.Targets.WouldHold)
+		text += fmt.Sprintf(" (%d would be held)", g.Status.Targets.WouldHold)
 	}
 	return text
 }

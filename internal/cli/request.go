@@ -61,7 +61,7 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 // add adds the flags that all commands with requests have.
 func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "All gates with these labels, instead of names.")
-	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "With --selector: those of all namespaces.")
+	cmd.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "The gates of all namespaces; with --selector, those of them that have the labels.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or released.")

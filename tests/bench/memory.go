@@ -117,47 +117,68 @@ func (b *bench) measureMemory(ctx context.Context, sizes []int) error {
 
 func (b *bench) measureMemoryOf(ctx context.Context, n int) (err error) {
 	if n == 0 {
-		if err := b.startController(ctx); err != nil {
-			return err
-		}
-		if b.memory[n], err = b.settledMemory(ctx); err != nil {
-			return err
-		}
-		return b.stopController()
+		b.memory[n], err = b.memoryWithout(ctx)
+		return err
 	}
 	f, err := b.oneGate(ctx, n)
 	if err != nil {
 		return err
 	}
-	f.brisk = true
-	if err := b.startController(ctx); err != nil {
+	open, held, err := b.memoryOf(ctx, f, n <= maxHeld)
+	if err != nil {
 		return err
 	}
+	b.memory[n] = open
+	if n <= maxHeld {
+		b.memoryHeld[n] = held
+	}
+	return nil
+}
+
+// memoryOf returns what a controller uses that has just started with a fleet, and what it uses once it holds that, if asked for. The
+// Gates are removed.
+func (b *bench) memoryOf(ctx context.Context, f *fleet, holds bool) (open, held memory, err error) {
+	f.brisk = true
+	if err := b.startController(ctx); err != nil {
+		return open, held, err
+	}
+	n := len(f.targets)
 	if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool {
 		return settled(gate, false) && gate.Status.Targets.Total == int64(n)
 	}); err != nil {
-		return err
+		return open, held, err
 	}
-	if b.memory[n], err = b.settledMemory(ctx); err != nil {
-		return err
+	if open, err = b.settledMemory(ctx); err != nil {
+		return open, held, err
 	}
-	b.say("%d targets: heap %.1f MiB, resident %.1f MiB", n, b.memory[n].heap/mebi, b.memory[n].resident/mebi)
-	if n <= maxHeld {
+	b.say("%d targets: heap %.1f MiB, resident %.1f MiB", n, open.heap/mebi, open.resident/mebi)
+	if holds {
 		if _, err := b.transition(ctx, f, true); err != nil {
-			return err
+			return open, held, err
 		}
-		if b.memoryHeld[n], err = b.settledMemory(ctx); err != nil {
-			return err
+		if held, err = b.settledMemory(ctx); err != nil {
+			return open, held, err
 		}
-		b.say("%d held targets: heap %.1f MiB, resident %.1f MiB", n, b.memoryHeld[n].heap/mebi, b.memoryHeld[n].resident/mebi)
+		b.say("%d held targets: heap %.1f MiB, resident %.1f MiB", n, held.heap/mebi, held.resident/mebi)
 		if _, err := b.transition(ctx, f, false); err != nil {
-			return err
+			return open, held, err
 		}
 	}
 	if err := b.removeGates(ctx, f.gates); err != nil {
-		return err
+		return open, held, err
 	}
-	return b.stopController()
+	return open, held, b.stopController()
+}
+
+// memoryWithout returns what a controller uses that has just started, without a Gate.
+func (b *bench) memoryWithout(ctx context.Context) (m memory, err error) {
+	if err := b.startController(ctx); err != nil {
+		return m, err
+	}
+	if m, err = b.settledMemory(ctx); err != nil {
+		return m, err
+	}
+	return m, b.stopController()
 }
 
 // settledMemory measures when nothing is written any more.

@@ -34,11 +34,12 @@ func (b *bench) targets(ctx context.Context, group string, namespaces, n int) ([
 		return have[:n], nil
 	}
 	if len(have) == 0 {
+		var names []string
 		for i := range namespaces {
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(group, i)}}
-			if err := b.client.Create(ctx, ns); client.IgnoreAlreadyExists(err) != nil {
-				return nil, err
-			}
+			names = append(names, namespaceOf(group, i))
+		}
+		if err := inParallel(setUpAtOnce, names, func(name string) error { return b.makeNamespace(ctx, group, name) }); err != nil {
+			return nil, err
 		}
 	}
 	b.say("making %d Kustomizations in %d namespaces", n-len(have), namespaces)
@@ -46,7 +47,7 @@ func (b *bench) targets(ctx context.Context, group string, namespaces, n int) ([
 	for i := len(have); i < n; i++ {
 		keys = append(keys, client.ObjectKey{Namespace: namespaceOf(group, i%namespaces), Name: fmt.Sprintf("app-%05d", i)})
 	}
-	if err := inParallel(setUpAtOnce, keys, func(key client.ObjectKey) error { return b.makeKustomization(ctx, key) }); err != nil {
+	if err := inParallel(setUpAtOnce, keys, func(key client.ObjectKey) error { return b.makeKustomization(ctx, group, key) }); err != nil {
 		return nil, err
 	}
 	b.groups[group] = append(have, keys...)
@@ -64,13 +65,32 @@ func inParallel[T any](limit int, items []T, do func(T) error) error {
 	return group.Wait()
 }
 
+// partOf labels namespaces and targets with their group.
+const partOf = "app.kubernetes.io/part-of"
+
+func (b *bench) makeNamespace(ctx context.Context, group, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{partOf: group}}}
+	return client.IgnoreAlreadyExists(b.client.Create(ctx, namespace))
+}
+
 // makeKustomization makes one as Flux leaves it: applied from Git, reconciled, with
 // its conditions and its inventory.
-func (b *bench) makeKustomization(ctx context.Context, key client.ObjectKey) error {
+func (b *bench) makeKustomization(ctx context.Context, group string, key client.ObjectKey) error {
+	obj, err := b.applyKustomization(ctx, group, key)
+	if err != nil {
+		return err
+	}
+	obj.Object["status"] = kustomizationStatus(key)
+	obj.SetManagedFields(nil)
+	return b.client.Status().Update(ctx, obj, client.FieldOwner("gotk-"+fluxManager))
+}
+
+// applyKustomization makes one as Flux applies it from Git.
+func (b *bench) applyKustomization(ctx context.Context, group string, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	obj := newKustomization(key)
 	obj.SetLabels(map[string]string{
 		"kustomize.toolkit.fluxcd.io/name": "flux-system", "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
-		"app.kubernetes.io/part-of": "shop", "app.kubernetes.io/name": key.Name,
+		partOf: group, "app.kubernetes.io/name": key.Name,
 	})
 	obj.Object["spec"] = map[string]any{
 		"interval": "10m0s", "retryInterval": "2m0s", "timeout": "5m0s", "prune": true, "wait": false, "path": "./apps/" + key.Name + "/production",
@@ -86,12 +106,7 @@ func (b *bench) makeKustomization(ctx context.Context, key client.ObjectKey) err
 			"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "cluster-settings"}},
 		},
 	}
-	if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(fluxManager)); err != nil {
-		return err
-	}
-	obj.Object["status"] = kustomizationStatus(key)
-	obj.SetManagedFields(nil)
-	return b.client.Status().Update(ctx, obj, client.FieldOwner("gotk-"+fluxManager))
+	return obj, b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(fluxManager))
 }
 
 func newKustomization(key client.ObjectKey) *unstructured.Unstructured {

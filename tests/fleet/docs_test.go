@@ -18,15 +18,14 @@ var until = regexp.MustCompile(`\S+ \S+ \(in \w+\) *`)
 // block is one of a page.
 type block struct{ language, text string }
 
-// page returns the blocks of the part of docs/fleet.md on several clusters.
+// page returns the blocks of docs/fleet.md.
 func page(t testing.TB) (all []block) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "fleet.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, part, _ := strings.Cut(string(content), "\n## Several clusters\n")
-	for _, found := range regexp.MustCompile("(?s)\n```([a-z]+)\n(.*?)```\n").FindAllStringSubmatch(part, -1) {
+	for _, found := range regexp.MustCompile("(?s)\n```([a-z]+)\n(.*?)```\n").FindAllStringSubmatch(string(content), -1) {
 		all = append(all, block{found[1], found[2]})
 	}
 	return all

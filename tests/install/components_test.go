@@ -186,7 +186,7 @@ func TestEachAddOnIsAppliedAloneAndAllTogether(t *testing.T) {
 func installRules(t *testing.T) {
 	t.Helper()
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(rules, []byte(prometheusRules), 0o600); err != nil {
+	if err := os.WriteFile(rules, []byte(prometheusKinds), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"apply", "-f", rules}, {"wait", "--for=condition=Established", "--timeout=30s", "-f", rules}} {
@@ -196,8 +196,21 @@ func installRules(t *testing.T) {
 	}
 }
 
-// prometheusRules is the definition of what config/monitoring has, without its schema.
-const prometheusRules = `
+// prometheusKinds are the definitions of what config/monitoring has, without their schemas.
+const prometheusKinds = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podmonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: PodMonitor, plural: podmonitors}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: prometheusrules.monitoring.coreos.com}
