@@ -170,6 +170,9 @@ const (
 	// the condition that says so could not be written, or the target could not be
 	// read for it.
 	StatusWriteFailedReason = "StatusWriteFailed"
+	// LockFullReason means that a GateLock has no room for all that the Gate selects by
+	// labels. What is left out is held by the controller alone.
+	LockFullReason = "LockFull"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"
 )
