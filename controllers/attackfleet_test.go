@@ -16,7 +16,7 @@ import (
 func (w *world) fleetLockIn(namespace string) *v1alpha1.GateLock {
 	w.Helper()
 	obj := &v1alpha1.GateLock{}
-	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.FleetLockName}, obj)))
+	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.AllNamespacesLockName}, obj)))
 	return obj
 }
 
@@ -126,7 +126,7 @@ func TestSelectorsForWhichTheGateLockHasNoRoomAreHeldAllTheSame(t *testing.T) {
 		w.reconcile(gates[n])
 	}
 	w.expectHeld(app, gates...)
-	equal(t, failuresOf(gates[1]), []string{"GateLock/fleet LockFull"})
+	equal(t, failuresOf(gates[1]), []string{"GateLock/all-namespaces LockFull"})
 	if n := len(failuresOf(gates[0])); n > 0 || len(w.fleetLockIn(w.Own).Spec.Selectors["Kustomization"]) < 5 {
 		t.Errorf("the first has %d failures", n)
 	}

@@ -103,14 +103,14 @@ func (l *LockCache) Lock(ctx context.Context, namespace string) (*v1alpha1.GateL
 // lockKey names the GateLock of a namespace, or of all. Own is the namespace of the controller.
 func lockKey(namespace, own string) client.ObjectKey {
 	if namespace == v1alpha1.AnyName {
-		return client.ObjectKey{Namespace: own, Name: v1alpha1.FleetLockName}
+		return client.ObjectKey{Namespace: own, Name: v1alpha1.AllNamespacesLockName}
 	}
 	return client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
 }
 
 // lockedBy returns the namespace that a GateLock is about, v1alpha1.AnyName if it is about all.
 func lockedBy(obj *v1alpha1.GateLock) string {
-	if obj.Name == v1alpha1.FleetLockName {
+	if obj.Name == v1alpha1.AllNamespacesLockName {
 		return v1alpha1.AnyName
 	}
 	return obj.Namespace
@@ -149,7 +149,7 @@ func naming(list *v1alpha1.GateLockList, gate, own string) []string {
 	var namespaces []string
 	for i := range list.Items {
 		l := &list.Items[i]
-		if _, ok := l.Spec.Gates[gate]; ok && (l.Name != v1alpha1.FleetLockName || l.Namespace == own) {
+		if _, ok := l.Spec.Gates[gate]; ok && (l.Name != v1alpha1.AllNamespacesLockName || l.Namespace == own) {
 			namespaces = append(namespaces, lockedBy(l))
 		}
 	}

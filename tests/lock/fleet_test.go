@@ -54,7 +54,7 @@ func (w *world) probes(namespace, name string, held bool) {
 
 func (w *world) writeFleet(spec v1alpha1.GateLockSpec) {
 	w.Helper()
-	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.FleetLockName}}
+	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.AllNamespacesLockName}}
 	err := w.controller.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 	w.Must(client.IgnoreNotFound(err))
 	if obj.Spec = spec; err != nil {
