@@ -117,6 +117,12 @@ func TestSelectorsForWhichTheGateLockHasNoRoomAreHeldAllTheSame(t *testing.T) {
 		return r
 	}
 	gates := make([]*v1alpha1.Gate, 2)
+	defer func() { // the GateLocks of other worlds need the room
+		for _, g := range gates {
+			w.Must(cluster.Client.Delete(w.Context(), g))
+			w.reconcile(g)
+		}
+	}()
 	for n := range gates {
 		refs := make([]v1alpha1.TargetReference, 5)
 		for i := range refs {
