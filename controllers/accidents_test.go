@@ -2,11 +2,13 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // readyOf returns the condition Ready of a Gate as "status reason: message".
@@ -395,5 +398,28 @@ func TestWhatIsKnownIsNotToldOnceMoreAfterARelease(t *testing.T) {
 	}
 	if told := w.events.take("Warning"); len(told) > 0 || !saysEmpty(g) {
 		t.Errorf("told %q, %s", told, readyOf(g))
+	}
+}
+
+// Whoever forges the labels of Flux would learn from the condition what is elsewhere.
+func TestWhatAppliesAGateIsNotReadWhereTheGateDoesNotReach(t *testing.T) {
+	w := newWorld(t)
+	other := w.NewNamespace()
+	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))
+	source.Object["spec"] = map[string]any{"interval": "1h", "url": "https://example.com/apps"}
+	w.Create(source)
+	applier := inGit(other, "apps", nil)
+	applier.Object["spec"] = map[string]any{"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "apps", "namespace": w.Namespace}}
+	w.Create(&applier.Unstructured)
+	for allowed, want := range map[bool]bool{false: false, true: true} {
+		w.AllowCrossNamespaceRefs = allowed
+		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("production-%t", allowed), Namespace: w.Namespace, Labels: map[string]string{
+			"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": other,
+		}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "GitRepository", Name: "*"}}}}
+		w.Create(g)
+		w.reconcile(g)
+		if got := conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition); got != want {
+			t.Errorf("cross-namespace references allowed: %t, the condition says %t", allowed, got)
+		}
 	}
 }

@@ -58,6 +58,9 @@ func originOf(g *v1alpha1.Gate) string {
 func (s *Selector) heldOrigin(ctx context.Context, g *v1alpha1.Gate, read *appliers, now time.Time) (held []origin.Reference, err error) {
 	scope, failed := s.scope(ctx)
 	for _, applier := range origin.Appliers(g.Labels) {
+		if !s.reaches(g.Namespace, applier.Namespace) {
+			continue // who forges the labels must not learn what is there
+		}
 		obj, err := read.get(ctx, s.Targets, applier, now)
 		if err != nil {
 			return nil, err

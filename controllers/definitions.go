@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,6 +167,10 @@ func (d *definitions) findBuiltIn(ctx context.Context, kind target.Kind) (found,
 	}
 	f := found{installed: true, version: mapping.GroupVersionKind.Version, definition: target.Definition{Untold: true}}
 	document, err := d.document(ctx, mapping.GroupVersionKind.GroupVersion())
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) { // another try would say the same: all other kinds are held
+		f.fault = UnsupportedError(fmt.Sprintf("the schema of kind %s of %s cannot be read: %v; mend that, and restart the controller", kind.Kind, kind.Group, err))
+		return f, nil
+	}
 	if err != nil {
 		return f, fmt.Errorf("reading the schema of kind %s: %w", kind.GroupKind, err)
 	}

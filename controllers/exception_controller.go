@@ -179,6 +179,9 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	if refused {
 		r.tell(obj, g, newsOfException(obj, "", now), notice{eventWarning, v1alpha1.ApprovalRefusedReason, "Exception is not approved: " + decision.Refused})
 	}
+	if message := gate.SumUp(gate.AmbiguitiesOfException(obj)); message != "" && before.Status.ObservedGeneration != obj.Generation {
+		r.tell(obj, g, newsOfException(obj, "", now), notice{eventWarning, v1alpha1.AmbiguousScheduleReason, message})
+	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
 	switch removal := removalOf(obj); {

@@ -206,6 +206,9 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 	}
 	told := gateTeller{r.EventRecorder, r.Selector.Targets}
 	told.requests(ctx, obj, d.handled)
+	if isCurrent(obj) && !isCurrent(before) {
+		told.ambiguities(obj, d.at)
+	}
 	if changed {
 		r.memory.with(obj, func(m *remembered) { m.changed = true })
 	}

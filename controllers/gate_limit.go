@@ -28,10 +28,11 @@ func (s *Selector) limit(ctx context.Context, before *v1alpha1.Gate, d *decision
 	}
 }
 
-// count counts what a Gate governs. A kind that is being read has nothing so far.
+// count counts what the spec of a Gate names: who names the Gate must not keep it from closing. A kind that is being read has nothing so
+// far.
 func (s *Selector) count(ctx context.Context, g *v1alpha1.Gate) (gate.Governed, error) {
-	governed, err := s.Governed(ctx, g)
-	n := gate.Governed{Count: len(governed), Partial: err != nil}
+	named, err := s.referenced(ctx, g)
+	n := gate.Governed{Count: len(named.keys), Partial: err != nil}
 	for i := range g.Spec.Targets {
 		if adapter, err := target.For(g.Spec.Targets[i].APIVersion, g.Spec.Targets[i].Kind); err == nil {
 			n.Partial = n.Partial || s.reading(ctx, g, adapter.GroupKind()) != nil

@@ -347,3 +347,17 @@ func (w *world) happens(before, after *unstructured.Unstructured, g *v1alpha1.Ga
 		w.Errorf("nobody looks at gate %s", key)
 	}
 }
+
+// Anybody may name a Gate who may write an object.
+func TestWhoNamesAGateDoesNotKeepItFromClosing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, stranger := w.kustomization("apps", nil), w.kustomization("stranger", nil)
+	g := w.Gate("production", freezing(named("apps")))
+	w.name(stranger, "production")
+	w.reconcile(g)
+	w.in(hours(1))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.expectHeld(stranger, g)
+}

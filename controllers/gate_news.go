@@ -65,6 +65,13 @@ func (n gateTeller) summary(obj *v1alpha1.Gate, s tally.Sums, now time.Time) {
 	newsOfGate(client.ObjectKeyFromObject(obj).String(), obj, now).tell(n, obj, said)
 }
 
+// ambiguities tells that schedules of a Gate may mean something else than its author thinks.
+func (n gateTeller) ambiguities(obj *v1alpha1.Gate, now time.Time) {
+	if message := gate.SumUp(gate.Ambiguities(obj)); message != "" {
+		newsOfGate(client.ObjectKeyFromObject(obj).String(), obj, now).tell(n, obj, notice{eventWarning, v1alpha1.AmbiguousScheduleReason, message})
+	}
+}
+
 // requests tells what became of requests, on the Gate and on what it holds.
 func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []gate.Request) {
 	if len(handled) == 0 {

@@ -103,14 +103,14 @@ func (l *LockCache) Lock(ctx context.Context, namespace string) (*v1alpha1.GateL
 // lockKey names the GateLock of a namespace, or of all. Own is the namespace of the controller.
 func lockKey(namespace, own string) client.ObjectKey {
 	if namespace == v1alpha1.AnyName {
-		return client.ObjectKey{Namespace: own, Name: v1alpha1.FleetLockName}
+		return client.ObjectKey{Namespace: own, Name: v1alpha1.AllNamespacesLockName}
 	}
 	return client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
 }
 
 // lockedBy returns the namespace that a GateLock is about, v1alpha1.AnyName if it is about all.
 func lockedBy(obj *v1alpha1.GateLock) string {
-	if obj.Name == v1alpha1.FleetLockName {
+	if obj.Name == v1alpha1.AllNamespacesLockName {
 		return v1alpha1.AnyName
 	}
 	return obj.Namespace
@@ -140,15 +140,17 @@ func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
 	if err := l.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	return naming(list, gate), nil
+	return naming(list, gate, l.Own), nil
 }
 
-// naming returns the namespaces of the GateLocks that name a Gate.
-func naming(list *v1alpha1.GateLockList, gate string) []string {
+// naming returns the namespaces of the GateLocks that name a Gate. One of all namespaces that is not in the namespace of the
+// controller does not count: it was left by a controller that has moved, and no policy reads it.
+func naming(list *v1alpha1.GateLockList, gate, own string) []string {
 	var namespaces []string
 	for i := range list.Items {
-		if _, ok := list.Items[i].Spec.Gates[gate]; ok {
-			namespaces = append(namespaces, lockedBy(&list.Items[i]))
+		l := &list.Items[i]
+		if _, ok := l.Spec.Gates[gate]; ok && (l.Name != v1alpha1.AllNamespacesLockName || l.Namespace == own) {
+			namespaces = append(namespaces, lockedBy(l))
 		}
 	}
 	return namespaces

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -46,7 +47,7 @@ type LockReconciler struct {
 // to be.
 func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	namespace, now := req.Name, r.Clock.Now()
-	if !r.watches(namespace) {
+	if namespace != v1alpha1.AnyName && !r.watches(namespace) { // that of all is emptied of what a controller of all has left there
 		return ctrl.Result{}, nil
 	}
 	obj, err := r.Locks.Lock(ctx, namespace)
@@ -63,8 +64,10 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		changed := lock.Update(&obj.Spec, shares)
-		if changed {
+		before := obj.Spec.DeepCopy()
+		lock.Update(&obj.Spec, shares)
+		left := lock.Bound(&obj.Spec)
+		if !equality.Semantic.DeepEqual(before, &obj.Spec) {
 			err = r.write(ctx, obj)
 		}
 		if raced(err) || apierrors.IsAlreadyExists(err) {
@@ -72,7 +75,7 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 				continue
 			}
 		}
-		r.note(namespace, gates, err, now)
+		r.note(namespace, gates, left, err, now)
 		return ctrl.Result{}, err
 	}
 }
@@ -85,13 +88,23 @@ func talliedLock(namespace string) target.Key {
 	}
 }
 
-// note takes note of a GateLock that is not as Gates want it, or is again.
-func (r *LockReconciler) note(namespace string, gates []*v1alpha1.Gate, err error, now time.Time) {
-	if err == nil {
-		r.Tally.Forget(talliedLock(namespace))
+// errLockFull is why a GateLock has not all that Gates select.
+var errLockFull = errors.New("the GateLock has no room for all that the gate selects by labels, or the API server would refuse each write of the kind: " +
+	"what is left out is held by the controller alone, until other gates open or select less")
+
+// note takes note of a GateLock that is not as Gates want it, because it has no room for what is left out or cannot be written, or
+// is again.
+func (r *LockReconciler) note(namespace string, gates []*v1alpha1.Gate, left []string, err error, now time.Time) {
+	if err != nil {
+		r.fail(namespace, gates, v1alpha1.WriteFailedReason, err, now)
 		return
 	}
-	r.fail(namespace, gates, v1alpha1.WriteFailedReason, err, now)
+	gates = slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !slices.Contains(left, client.ObjectKeyFromObject(g).String()) })
+	if len(gates) > 0 {
+		r.fail(namespace, gates, v1alpha1.LockFullReason, errLockFull, now)
+		return
+	}
+	r.Tally.Forget(talliedLock(namespace))
 }
 
 func (r *LockReconciler) fail(namespace string, gates []*v1alpha1.Gate, reason string, err error, now time.Time) {
@@ -149,11 +162,11 @@ func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now
 	shares, known := map[string]*lock.Share{}, map[string]bool{}
 	var gates []*v1alpha1.Gate
 	for _, g := range all {
-		name := client.ObjectKeyFromObject(g).String()
-		known[name] = true
 		if !r.watches(g.Namespace) {
 			continue
 		}
+		name := client.ObjectKeyFromObject(g).String()
+		known[name] = true
 		refs, has := r.refsIn(g, namespace)
 		has = has || named[name] && r.reaches(namespace, g.Namespace)
 		share, stays := shareOf(g, refs, now)
@@ -211,7 +224,8 @@ func (r *LockReconciler) namedIn(ctx context.Context, namespace string) (named m
 func (r *LockReconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)
-		return err != nil || !target.Suspends(a) || namespaceOf(&ref, g) != namespace || !r.reaches(g.Namespace, namespace)
+		return err != nil || !target.Suspends(a) || namespaceOf(&ref, g) != namespace ||
+			!r.reaches(g.Namespace, namespace) || !r.watches(namespace)
 	})
 	return refs, g.Namespace == namespace || len(refs) > 0
 }

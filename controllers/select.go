@@ -25,18 +25,9 @@ type Selector struct {
 // Governed returns the keys of the targets that a Gate governs, of some kinds or of all if none are given, each once: those that
 // its spec names, and those that name it. A kind that cannot be read has none.
 func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) ([]target.Key, error) {
-	all := keySet{}
-	for i := range g.Spec.Targets {
-		ref := &g.Spec.Targets[i]
-		adapter, err := target.For(ref.APIVersion, ref.Kind)
-		if err != nil || len(kinds) > 0 && !slices.Contains(kinds, adapter.GroupKind()) {
-			continue // see Faults
-		}
-		found, err := s.selected(ctx, g, ref, adapter)
-		if err != nil && !errors.Is(err, ErrNotInstalled) && !errors.Is(err, errNotRead) {
-			return nil, err
-		}
-		all.addKeys(keysOfTargets(found)...)
+	all, err := s.referenced(ctx, g, kinds...)
+	if err != nil {
+		return nil, err
 	}
 	naming, err := s.Targets.Naming(ctx, client.ObjectKeyFromObject(g).String())
 	if err != nil {
@@ -49,6 +40,23 @@ func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...sche
 		}
 	}
 	return all.keys, nil
+}
+
+// referenced returns the targets that the spec of a Gate names.
+func (s *Selector) referenced(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) (all keySet, err error) {
+	for i := range g.Spec.Targets {
+		ref := &g.Spec.Targets[i]
+		adapter, err := target.For(ref.APIVersion, ref.Kind)
+		if err != nil || len(kinds) > 0 && !slices.Contains(kinds, adapter.GroupKind()) {
+			continue // see Faults
+		}
+		found, err := s.selected(ctx, g, ref, adapter)
+		if err != nil && !errors.Is(err, ErrNotInstalled) && !errors.Is(err, errNotRead) {
+			return all, err
+		}
+		all.addKeys(keysOfTargets(found)...)
+	}
+	return all, nil
 }
 
 // selected returns the targets that a reference of a Gate names, where the Gate reaches.

@@ -275,7 +275,7 @@ func TestATargetStaysHeldWhileTheLockOfAllNamespacesLocksIt(t *testing.T) {
 		t.Error("the GateLock cannot be written, and nobody says so")
 	}
 	w.expectHolder(app, g)
-	equal(t, failuresOf(g), []string{"GateLock/fleet WriteFailed"})
+	equal(t, failuresOf(g), []string{"GateLock/all-namespaces WriteFailed"})
 	w.writes.heal()
 	w.reconcile(g)
 	w.expectReleased(app, g)

@@ -207,12 +207,12 @@ func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]s
 	}
 	o := lock.Object{Kind: obj.GetKind(), Name: obj.GetName(), Labels: obj.GetLabels(), Gates: verdict.NamedBy(&obj.Unstructured)}
 	lockers := lock.Lockers(&gateLock.Spec, o)
-	fleet, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
-	if fleet == nil || err != nil || len(fleet.Spec.Selectors) == 0 || obj.GetNamespace() == fleet.Namespace {
+	all, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
+	if all == nil || err != nil || len(all.Spec.Selectors) == 0 || obj.GetNamespace() == all.Namespace {
 		return lockers, err
 	}
 	o.NamespaceLabels, err = r.Gates.labels(ctx, obj.GetNamespace())
-	return append(lockers, lock.Selecting(&fleet.Spec, o)...), err
+	return append(lockers, lock.Selecting(&all.Spec, o)...), err
 }
 
 // awaitsTurn returns whether a target has to wait for its turn by one of the Gates that let it go. A Certificate that has to

@@ -108,7 +108,7 @@ func (l *liveLocks) Naming(ctx context.Context, gate string) ([]string, error) {
 		if err := cluster.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, err
 		}
-		namespaces = append(namespaces, naming(list, gate)...)
+		namespaces = append(namespaces, naming(list, gate, l.w.Own)...)
 	}
 	return namespaces, nil
 }

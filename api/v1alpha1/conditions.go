@@ -147,6 +147,11 @@ const RequestRefusedReason = "RequestRefused"
 // no time: it only ends those for the opposite action.
 const RequestTakenBackReason = "RequestTakenBack"
 
+// AmbiguousScheduleReason is the reason of the event on a Gate or a
+// GateException with a cron schedule that restricts both the day of month and
+// the day of week: in cron, a day that matches either counts.
+const AmbiguousScheduleReason = "AmbiguousSchedule"
+
 // Reasons in status.failures.
 const (
 	// UnsupportedKindReason means that the controller has no way to hold this kind.
@@ -168,6 +173,9 @@ const (
 	// CalendarFailedReason means that the calendar of a period is missing or cannot be
 	// read. A close period with it closes all the time, a window with it never opens.
 	CalendarFailedReason = "CalendarFailed"
+	// LockFullReason means that a GateLock has no room for all that the Gate selects by
+	// labels. What is left out is held by the controller alone.
+	LockFullReason = "LockFull"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"
 )

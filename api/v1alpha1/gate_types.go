@@ -439,8 +439,8 @@ type GateStatus struct {
 // +kubebuilder:printcolumn:name="Held",type="integer",JSONPath=".status.targets.held"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
-// +kubebuilder:printcolumn:name="Mode",type="string",priority=1,JSONPath=".spec.mode"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:printcolumn:name="Mode",type="string",priority=1,JSONPath=".spec.mode"
 // +kubebuilder:printcolumn:name="Message",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Opened\")].message"
 type Gate struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -11,9 +11,9 @@ const (
 	// GateLockName is the name of the one GateLock of a namespace.
 	GateLockName = "closed"
 
-	// FleetLockName is the name of the GateLock of all namespaces, which is in the
+	// AllNamespacesLockName is the name of the GateLock of all namespaces, which is in the
 	// namespace of the controller.
-	FleetLockName = "fleet"
+	AllNamespacesLockName = "all-namespaces"
 )
 
 // GateLockSpec tells the admission policies of config/lock which objects of a
@@ -83,7 +83,7 @@ type SelectorLock struct {
 // resumed. It is internal: only the controller writes it.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=fluxcd-gates
-// +kubebuilder:validation:XValidation:rule="self.metadata.name in ['closed', 'fleet']",message="the one GateLock of a namespace is named closed, and that of all namespaces fleet"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name in ['closed', 'all-namespaces']",message="the one GateLock of a namespace is named closed, and that of all namespaces all-namespaces"
 type GateLock struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -6,18 +6,25 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type DayOfWeek string
 
+// WeekOfMonth says which of the days of a name in a month is meant: First is
+// one of the days 1 to 7, Second 8 to 14, Third 15 to 21, Fourth 22 to 28,
+// and Last one of the last seven days.
+// +kubebuilder:validation:Enum=First;Second;Third;Fourth;Last
+type WeekOfMonth string
+
 // +structType=atomic
 
 // Period is a time in exactly one of four forms: weekly (start, end,
-// optionally daysOfWeek), cron (schedule, duration), dated (from, until) or
-// calendar. It includes its beginning, but not its end.
+// optionally daysOfWeek and weeksOfMonth), cron (schedule, duration), dated
+// (from, until) or calendar. It includes its beginning, but not its end.
 //
 // A wall-clock time that occurs twice, when clocks are set back, means its
 // first occurrence. One that does not exist, when they are set forward, is
 // read with the UTC offset in use before (RFC 5545, section 3.3.5). A cron
 // whose hour field begins with * ticks in both occurrences of a repeated hour.
-// +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek), has(self.schedule) || has(self.duration), has(self.from) || has(self.until), has(self.calendar)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from) || has(self.calendar))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until), calendar"
+// +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek) || has(self.weeksOfMonth), has(self.schedule) || has(self.duration), has(self.from) || has(self.until), has(self.calendar)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from) || has(self.calendar))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek and weeksOfMonth), cron (schedule and duration), dated (from and until), calendar"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
+// +kubebuilder:validation:XValidation:rule="!has(self.weeksOfMonth) || !has(self.start) || !has(self.end) || has(self.daysOfWeek)",message="weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
 	// at most 63 characters. It is unique in its object. Conditions, events and
@@ -35,6 +42,16 @@ type Period struct {
 	// +listType=set
 	// +optional
 	DaysOfWeek []DayOfWeek `json:"daysOfWeek,omitempty"`
+
+	// WeeksOfMonth say which daysOfWeek of a month count: [First] with [Sunday] is
+	// the first Sunday, one of the days 1 to 7. Last is one of the last seven
+	// days, which may be the Fourth. The month is that of the day on which the
+	// period starts, in its time zone. Needs daysOfWeek. Defaults to all five.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=set
+	// +optional
+	WeeksOfMonth []WeekOfMonth `json:"weeksOfMonth,omitempty"`
 
 	// Start of a weekly period: a time of day as HH:MM from 00:00 to 23:59, such
 	// as "22:00".
@@ -145,8 +162,8 @@ const (
 // +structType=atomic
 
 // ClosePeriod is a period in which a Gate is closed. It has exactly one of
-// four forms: weekly (start, end, optionally daysOfWeek), cron (schedule,
-// duration), dated (from, until) or calendar.
+// four forms: weekly (start, end, optionally daysOfWeek and weeksOfMonth),
+// cron (schedule, duration), dated (from, until) or calendar.
 type ClosePeriod struct {
 	Period `json:",inline"`
 

@@ -998,6 +998,11 @@ func (in *Period) DeepCopyInto(out *Period) {
 		*out = make([]DayOfWeek, len(*in))
 		copy(*out, *in)
 	}
+	if in.WeeksOfMonth != nil {
+		in, out := &in.WeeksOfMonth, &out.WeeksOfMonth
+		*out = make([]WeekOfMonth, len(*in))
+		copy(*out, *in)
+	}
 	if in.Start != nil {
 		in, out := &in.Start, &out.Start
 		*out = new(string)

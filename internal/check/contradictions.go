@@ -20,15 +20,15 @@ const ahead = 30 * 24 * time.Hour
 // pair are two Gates, in the order of their names.
 type pair struct{ a, b *v1alpha1.Gate }
 
-// Schedules are what decides when Gates are open, besides themselves.
-type Schedules struct {
+// Deciding is what decides when Gates are open, besides themselves.
+type Deciding struct {
 	Exceptions []*v1alpha1.GateException
 	Calendars  gate.Calendars
 }
 
 // Contradictions finds pairs of Gates that govern the same object and are never open at the same time in the next 30 days, although
 // each of them opens.
-func Contradictions(gates []v1alpha1.Gate, with Schedules, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
+func Contradictions(gates []v1alpha1.Gate, with Deciding, objects []*unstructured.Unstructured, scope verdict.Scope, now time.Time) (findings []Finding) {
 	shared := map[pair][]string{}
 	index := newIndex(gates, scope)
 	for _, obj := range objects {
@@ -108,7 +108,7 @@ func (in index) of(obj *unstructured.Unstructured) (found []*v1alpha1.Gate) {
 
 // open returns when a Gate is open in the days ahead. One with an invalid spec never is, nobody knows it of one with a calendar
 // that cannot be read.
-func (s Schedules) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
+func (s Deciding) open(g *v1alpha1.Gate, now time.Time) (open []schedule.Interval) {
 	intervals, errs := s.Calendars.Intervals(g, now, now.Add(ahead), s.Exceptions...)
 	if len(errs) > 0 || len(s.Calendars.Broken(g)) > 0 {
 		return nil

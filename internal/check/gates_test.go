@@ -38,6 +38,23 @@ func TestAGateThatIsNotAsItsSpecSaysIsFound(t *testing.T) {
 	}
 }
 
+func TestAScheduleThatIsEasilyMisreadIsFound(t *testing.T) {
+	cron := func(schedule string) []v1alpha1.Period {
+		return []v1alpha1.Period{{Name: "sundays", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}}}
+	}
+	clear, misread := gate("clear"), gate("misread")
+	clear.Spec.Windows, misread.Spec.Windows = cron("0 2 * * SUN"), cron("0 2 1-7 * SUN")
+	exception := func(name string, until time.Time) *v1alpha1.GateException {
+		return &v1alpha1.GateException{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name},
+			Spec:       v1alpha1.GateExceptionSpec{Windows: misread.Spec.Windows, ValidUntil: metav1.NewTime(until)},
+		}
+	}
+	finds(t, check.Schedules([]v1alpha1.Gate{clear, daily(gate("weekly"), "10:00", "12:00"), misread}, []*v1alpha1.GateException{exception("hotfix", noon.Add(time.Hour)), exception("over", noon)}, noon),
+		"warning Gate flux-system/misread: window 'sundays': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN",
+		"warning GateException flux-system/hotfix: window 'sundays': '0 2 1-7 * SUN' starts on each day")
+}
+
 func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 	none, some, unnamed, unknown := gate("none", "apps"), gate("some", "apps"), gate("unnamed"), gate("unknown", "apps")
 	none.Status.Targets, unnamed.Status.Targets = &v1alpha1.TargetCounts{}, &v1alpha1.TargetCounts{}
@@ -138,7 +155,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 		"windows that touch are not open at a time": {[]v1alpha1.Gate{nights, daily(gate("mornings", "apps"), "05:00", "06:00")}, nil, []*unstructured.Unstructured{apps}, []string{both + "apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finds(t, check.Contradictions(tc.gates, check.Schedules{Exceptions: tc.exceptions}, tc.objects, verdict.Scope{}, noon), tc.want...)
+			finds(t, check.Contradictions(tc.gates, check.Deciding{Exceptions: tc.exceptions}, tc.objects, verdict.Scope{}, noon), tc.want...)
 		})
 	}
 }

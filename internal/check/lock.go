@@ -16,14 +16,14 @@ func Lock(a Admission, defined bool, controllers []Controller) (findings []Findi
 		findings = append(findings, Finding{Error, "CustomResourceDefinition gatelocks", "it is missing: the policies of the lock find nothing to go by", "kubectl apply --server-side -f lock.yaml"})
 	}
 	findings = append(findings, a.missing(locking, "lock.yaml")...)
-	return append(findings, a.fleet(controllers)...)
+	return append(findings, a.allNamespaces(controllers)...)
 }
 
-// fleet finds what keeps the GateLock of all namespaces from being read: a policy has one binding for it and one for those of single
+// allNamespaces finds what keeps the GateLock of all namespaces from being read: a policy has one binding for it and one for those of single
 // namespaces.
-func (a Admission) fleet(controllers []Controller) (findings []Finding) {
+func (a Admission) allNamespaces(controllers []Controller) (findings []Finding) {
 	const kind, without = "MutatingAdmissionPolicyBinding", "a new object that a Gate for many namespaces governs is not held from its first moment"
-	for _, name := range []string{"gate-hold", "gate-hold-fleet"} {
+	for _, name := range []string{"gate-hold", "gate-hold-all-namespaces"} {
 		i := slices.IndexFunc(a, func(u unstructured.Unstructured) bool { return u.GetKind() == kind && u.GetName() == name })
 		if i < 0 {
 			findings = append(findings, Finding{Error, kind + " " + name, "it is missing: " + without, "kubectl apply --server-side -f lock.yaml"})

@@ -17,8 +17,8 @@ func (s *session) checkCommand() *cobra.Command {
 		Long: `Find what is wrong with the installation, and say what to do about it.
 
 It looks at the definitions, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your
-permissions, the clocks, and at each Gate: whether it is ready, matches something, holds its own source, or contradicts another
-one. It changes nothing. What you may not read is a note, and is not checked.
+permissions, the clocks, and at each Gate: whether it is ready, matches something, holds its own source, contradicts another
+one, or has a cron schedule that may mean something else than you think. It changes nothing. What you may not read is a note, and is not checked.
 
 The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if nothing could be asked.`,
 		Example: `  # What is wrong?
@@ -86,7 +86,9 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 		installs := check.ControllerAppliers(r.deployed)
 		objects, scope := r.objects(ctx), r.reach(ctx)
 		found = append(found, check.OwnSource(gates, r.known(ctx, gates, objects, installs), installs, scope)...)
-		found = append(found, check.Contradictions(gates, check.Schedules{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}, objects, scope, r.now)...)
+		with := check.Deciding{Exceptions: r.exceptions(ctx), Calendars: r.calendars(ctx, gates)}
+		found = append(found, check.Contradictions(gates, with, objects, scope, r.now)...)
+		found = append(found, check.Schedules(gates, with.Exceptions, r.now)...)
 	}
 	found = append(found, check.Permissions(r.denied(ctx), r.namespace)...)
 	found = append(found, r.unreadFindings()...)

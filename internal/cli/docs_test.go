@@ -2,17 +2,31 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// TestThePageOnExceptionsShowsWhatPreviewPrints runs the commands of
-// docs/exceptions.md on its manifests, whose first line is the name of a file.
 func TestThePageOnExceptionsShowsWhatPreviewPrints(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "exceptions.md"))
+	showsWhatPreviewPrints(t, "exceptions.md", 3)
+}
+
+func TestThePageOnCertificatesShowsWhatPreviewPrints(t *testing.T) {
+	showsWhatPreviewPrints(t, "certificates.md", 1)
+}
+
+// showsWhatPreviewPrints runs the commands of a page on its manifests, whose first line is the name of a file.
+func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +37,7 @@ func TestThePageOnExceptionsShowsWhatPreviewPrints(t *testing.T) {
 		}
 	}
 	shown := regexp.MustCompile("(?s)\nkubectl gate ((?:preview|diff) [^\n]*)\n```\n\n```(?:console|json)\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(shown) < 3 {
+	if len(shown) < atLeast {
 		t.Fatalf("%d previews and diffs on the page", len(shown))
 	}
 	for _, s := range shown {
@@ -54,5 +68,47 @@ func TestThePageOnExceptionsHasTheCommandThatWritesItsFile(t *testing.T) {
 	var out, errOut bytes.Buffer
 	if code := run(append(args[4:], args[:4]...), nil, &out, &errOut, now); code != 0 || out.String() != string(found[1]) {
 		t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errOut.String())
+	}
+}
+
+// The page on certificates says how far apart windows may be, and that on Gates has the first Sundays.
+func TestTheSundaysOfTheDocsAreThoseThatTheDocsSay(t *testing.T) {
+	oslo, err := tz.Load("Europe/Oslo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, firsts := range map[string][]int{"certificates.md": {1, 15}, "spec/v1alpha1/gates.md": {1}} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "docs", filepath.FromSlash(page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows := regexp.MustCompile(`(?m)^  windows:\n(  [- ] .*\n)*?    weeksOfMonth: .*\n(    .*\n)*`).FindString(string(content))
+		manifest, _, _ := strings.Cut(nights, "  windows:")
+		code, out, errOut := execute(t, manifest+windows, "-o", "json", "--from", "2026-01-01T00:00:00+01:00", "--until", "2035-12-31T00:00:00+01:00")
+		var said preview.Report
+		if err := json.Unmarshal([]byte(out), &said); err != nil || code != 0 || errOut != "" {
+			t.Fatalf("%s: exit %d: %v: %s", page, code, err, errOut)
+		}
+		var starts []time.Time
+		apart := time.Duration(0)
+		for _, i := range said.Gates[0].Intervals {
+			if i.State != "opened" {
+				continue
+			}
+			start := i.From.In(oslo)
+			if start.Weekday() != time.Sunday || start.Hour() != 2 || !slices.Contains(firsts, (start.Day()-1)/7*7+1) {
+				t.Errorf("%s: it opens at %s", page, start)
+			}
+			if len(starts) > 0 {
+				apart = max(apart, start.Sub(starts[len(starts)-1]))
+			}
+			starts = append(starts, start)
+		}
+		if want := 120 * len(firsts); len(starts) != want {
+			t.Errorf("%s: %d windows in ten years, want %d", page, len(starts), want)
+		}
+		if enough := apart <= 29*24*time.Hour; enough != (page == "certificates.md") {
+			t.Errorf("%s: windows are up to %s apart", page, apart)
+		}
 	}
 }

@@ -111,8 +111,11 @@ func describePeriod(p *v1alpha1.Period, g *v1alpha1.Gate, zone *time.Location) s
 		return fmt.Sprintf("%s: from %s until %s", p.Name, formatTime(p.From.In(zone)), formatTime(p.Until.In(zone)))
 	case p.Schedule != nil && p.Duration != nil:
 		text = fmt.Sprintf("%s: cron %s, for %s", p.Name, *p.Schedule, formatDuration(p.Duration.Duration))
+		if gate.IsAmbiguous(p) {
+			text += ", on days that match the day of month OR the day of week,"
+		}
 	case p.Start != nil && p.End != nil:
-		text = fmt.Sprintf("%s: %s from %s to %s", p.Name, describeDays(p.DaysOfWeek), *p.Start, *p.End)
+		text = fmt.Sprintf("%s: %s from %s to %s", p.Name, describeDays(p), *p.Start, *p.End)
 	default:
 		return p.Name + ": invalid"
 	}
@@ -125,15 +128,23 @@ func describePeriod(p *v1alpha1.Period, g *v1alpha1.Gate, zone *time.Location) s
 	return text + " in " + cmp.Or(string(g.Spec.TimeZone), "UTC")
 }
 
-func describeDays(days []v1alpha1.DayOfWeek) string {
-	if len(days) == 0 {
+func describeDays(p *v1alpha1.Period) string {
+	if len(p.DaysOfWeek) == 0 {
 		return "daily"
 	}
-	names := make([]string, len(days))
-	for i, d := range days {
-		names[i] = string(d)
+	text := joined(p.DaysOfWeek)
+	if len(p.WeeksOfMonth) > 0 {
+		text += " (" + joined(p.WeeksOfMonth) + " of the month)"
 	}
-	return strings.Join(names, ", ")
+	return text
+}
+
+func joined[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, word := range words {
+		texts[i] = string(word)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // conditionOf returns a condition, an empty one if it is missing.

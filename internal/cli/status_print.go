@@ -73,7 +73,10 @@ func (sc *screen) head() {
 	if ready := meta.FindStatusCondition(g.Status.Conditions, "Ready"); ready != nil && ready.Status != "True" {
 		sc.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
 	}
-	if g.Audits() {
+	switch {
+	case g.Audits() && isHolding(g):
+		sc.say("It has mode Audit, and still holds %d of its targets.", g.Status.Targets.Held)
+	case g.Audits():
 		sc.say("It has mode Audit: it holds nothing. To enforce: %s", check.ToEnforce(g))
 	}
 	if g.Spec.Suspend {
@@ -86,6 +89,9 @@ func (sc *screen) head() {
 		sc.machines(m)
 	}
 }
+
+// isHolding returns whether a Gate holds targets.
+func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Held > 0 }
 
 // paintOpen colors a state as a sentence has it: a Gate is open.
 func (s *session) paintOpen(state string) string {

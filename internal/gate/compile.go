@@ -182,7 +182,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 	if p.TimeZone != "" {
 		zone = c.loadZone(path.Child("timeZone"), p.TimeZone)
 	}
-	weekly := p.Start != nil || p.End != nil || len(p.DaysOfWeek) > 0
+	weekly := p.Start != nil || p.End != nil || len(p.DaysOfWeek) > 0 || len(p.WeeksOfMonth) > 0
 	cron := p.Schedule != nil || p.Duration != nil
 	dated := p.From != nil || p.Until != nil
 	switch {
@@ -202,7 +202,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 		}
 		return span(p.Name, p.From.Time, roundUp(p.Until.Time))
 	}
-	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until), calendar"))
+	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally daysOfWeek and weeksOfMonth), cron (schedule and duration), dated (from and until), calendar"))
 	return schedule.Period{}
 }
 
@@ -211,8 +211,24 @@ var weekdays = map[v1alpha1.DayOfWeek]time.Weekday{
 	"Thursday": time.Thursday, "Friday": time.Friday, "Saturday": time.Saturday,
 }
 
+var weeksOfMonth = map[v1alpha1.WeekOfMonth]schedule.WeekOfMonth{
+	"First": schedule.First, "Second": schedule.Second, "Third": schedule.Third, "Fourth": schedule.Fourth, "Last": schedule.Last,
+}
+
 func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {
-	var days []time.Weekday
+	days := schedule.Days{Weekdays: c.weekdays(path, p), Weeks: c.weeks(path, p)}
+	start, err := schedule.ParseTimeOfDay(*p.Start)
+	if err != nil {
+		c.add(field.Invalid(path.Child("start"), *p.Start, err.Error()))
+	}
+	end, err := schedule.ParseEndOfDay(*p.End)
+	if err != nil {
+		c.add(field.Invalid(path.Child("end"), *p.End, err.Error()))
+	}
+	return schedule.Weekly(p.Name, days, start, end, zone)
+}
+
+func (c *compiler) weekdays(path *field.Path, p *v1alpha1.Period) (days []time.Weekday) {
 	for i, name := range p.DaysOfWeek {
 		d, ok := weekdays[name]
 		if !ok {
@@ -223,15 +239,25 @@ func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Z
 		}
 		days = append(days, d)
 	}
-	start, err := schedule.ParseTimeOfDay(*p.Start)
-	if err != nil {
-		c.add(field.Invalid(path.Child("start"), *p.Start, err.Error()))
+	return days
+}
+
+func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) (weeks []schedule.WeekOfMonth) {
+	if len(p.WeeksOfMonth) > 0 && len(p.DaysOfWeek) == 0 {
+		c.add(field.Invalid(path, p.Name, "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"))
 	}
-	end, err := schedule.ParseEndOfDay(*p.End)
-	if err != nil {
-		c.add(field.Invalid(path.Child("end"), *p.End, err.Error()))
+	for i, name := range p.WeeksOfMonth {
+		w, ok := weeksOfMonth[name]
+		switch path := path.Child("weeksOfMonth").Index(i); {
+		case !ok:
+			c.add(field.Invalid(path, name, "must be First, Second, Third, Fourth or Last"))
+			continue
+		case slices.Contains(weeks, w):
+			c.add(field.Duplicate(path, name))
+		}
+		weeks = append(weeks, w)
 	}
-	return schedule.Weekly(p.Name, days, start, end, zone)
+	return weeks
 }
 
 func (c *compiler) cron(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {

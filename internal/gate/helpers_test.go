@@ -33,6 +33,12 @@ func weekly(name, start, end string, days ...v1alpha1.DayOfWeek) v1alpha1.Period
 	return v1alpha1.Period{Name: name, Start: ptr.To(start), End: ptr.To(end), DaysOfWeek: days}
 }
 
+func monthly(name, start, end string, weeks []v1alpha1.WeekOfMonth, days ...v1alpha1.DayOfWeek) v1alpha1.Period {
+	p := weekly(name, start, end, days...)
+	p.WeeksOfMonth = weeks
+	return p
+}
+
 func cron(name, schedule string, d time.Duration) v1alpha1.Period {
 	return v1alpha1.Period{Name: name, Schedule: ptr.To(schedule), Duration: duration(d)}
 }

@@ -31,12 +31,14 @@ type target struct {
 }
 
 // NewShare returns the share of a Gate whose targets are refs: those in one namespace, or those that span
-// namespaces. A share that is not locked has no targets.
+// namespaces. A share that is not locked has no targets. A selector that is not valid matches nothing and is left out.
 func NewShare(locked bool, refs ...v1alpha1.TargetReference) Share {
 	s := Share{Locked: locked}
 	if locked {
 		for i := range refs {
-			s.add(targetOf(&refs[i]))
+			if t := targetOf(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
+				s.add(t)
+			}
 		}
 	}
 	return s
@@ -187,6 +189,11 @@ func Selecting(spec *v1alpha1.GateLockSpec, o Object) []string {
 	return sorted(lockers)
 }
 
+func isValid(selector *metav1.LabelSelector) bool {
+	_, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil
+}
+
 func matches(selector *metav1.LabelSelector, set map[string]string) bool {
 	if selector == nil {
 		return true
@@ -307,8 +314,19 @@ func indexOf(locks []v1alpha1.LabelLock, t target) int {
 }
 
 func selecting(locks []v1alpha1.SelectorLock, t target) int {
-	wanted := selects(t.lock())
-	return slices.IndexFunc(locks, func(l v1alpha1.SelectorLock) bool { return selects(l) == wanted })
+	return slices.IndexFunc(locks, func(l v1alpha1.SelectorLock) bool {
+		return l.Name == t.name && same(l.Selector, t.selector) && same(l.NamespaceSelector, t.namespaceSelector)
+	})
+}
+
+// same returns whether two selectors are the same. It is asked for each pair of thousands.
+func same(a, b *metav1.LabelSelector) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return maps.Equal(a.MatchLabels, b.MatchLabels) && slices.EqualFunc(a.MatchExpressions, b.MatchExpressions, func(a, b metav1.LabelSelectorRequirement) bool {
+		return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
+	})
 }
 
 // insert keeps names sorted and unique.

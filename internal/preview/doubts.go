@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -12,6 +14,7 @@ import (
 // doubts returns what a cluster may see otherwise than the preview.
 func (s *Set) doubts(from time.Time) (doubts []Fault) {
 	for _, g := range s.gates {
+		doubts = append(doubts, s.ambiguous(g, gate.Ambiguities(g))...)
 		if n := len(g.Spec.Watch); n > 0 {
 			doubts = append(doubts, s.fault(g, "spec.watch",
 				fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
@@ -32,6 +35,17 @@ func (s *Set) doubts(from time.Time) (doubts []Fault) {
 	}
 	for _, e := range s.exceptions {
 		doubts = append(doubts, s.doubtsOf(e, from)...)
+		if !e.ExpiredBy(from) {
+			doubts = append(doubts, s.ambiguous(e, gate.AmbiguitiesOfException(e))...)
+		}
+	}
+	return doubts
+}
+
+// ambiguous returns a fault for each schedule of an object that may mean something else than its author thinks.
+func (s *Set) ambiguous(obj metav1.Object, schedules []gate.Ambiguity) (doubts []Fault) {
+	for _, a := range schedules {
+		doubts = append(doubts, s.fault(obj, a.Field, a.Message))
 	}
 	return doubts
 }

@@ -57,6 +57,8 @@ func BenchmarkDecide(b *testing.B) {
 		config schedule.Config
 	}{
 		{"1 weekly", windows(weekly("Europe/Oslo", "22:00", "05:00", weekdays...))},
+		{"1 weekly on the first Tuesday", windows(monthly("Europe/Oslo", "22:00", "05:00", []schedule.WeekOfMonth{schedule.First}, time.Tuesday))},
+		{"1 weekly on all days of the last week", windows(monthly("Europe/Oslo", "22:00", "05:00", []schedule.WeekOfMonth{schedule.Last}))},
 		{"1 cron", windows(cron("Europe/Oslo", "0 4 * * FRI", time.Hour))},
 		{"10 periods", schedule.Config{Windows: ten[:6], ClosePeriods: ten[6:8], HardClosePeriods: ten[8:]}},
 		{"100 periods", windows(periods(100)...)},

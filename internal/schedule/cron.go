@@ -82,6 +82,10 @@ func ParseCron(expression string) (CronExpression, error) {
 	return CronExpression{ticks: t}, nil
 }
 
+// EitherDay returns whether the expression restricts both the day of month and the day of
+// week: then a day counts that matches one of them. See ticks.
+func (c CronExpression) EitherDay() bool { return c.ticks.eitherDay }
+
 // beginsWithStar is how cron daemons tell a field that means all from one that
 // names its values, see entry.c of Vixie cron: */2 and *,3 mean all, 0-23 and 3,*
 // do not. The question mark is a star to robfig/cron.

@@ -103,7 +103,7 @@ func FuzzLoadZone(f *testing.F) {
 			t.Fatalf("%q is %s", name, zone)
 		}
 		// In every zone midnight comes within two days.
-		midnight := schedule.Weekly("", nil, 0, 60, zone)
+		midnight := schedule.Weekly("", schedule.Days{}, 0, 60, zone)
 		d := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{midnight}}).Decide(now)
 		if d.Next.At.IsZero() || d.Next.At.Sub(now) > 48*time.Hour {
 			t.Fatalf("%q has midnight at %s", name, d.Next.At)

@@ -36,7 +36,7 @@ func weekly(zone, start, end string, days ...time.Weekday) schedule.Period {
 	if err != nil {
 		panic(err)
 	}
-	return schedule.Weekly("weekly", days, from, until, mustZone(zone))
+	return schedule.Weekly("weekly", schedule.Days{Weekdays: days}, from, until, mustZone(zone))
 }
 
 // cron returns a cron period named "cron".

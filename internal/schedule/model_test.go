@@ -23,6 +23,7 @@ type planSpec struct {
 type periodSpec struct {
 	name, zone  string
 	days        []time.Weekday
+	weeks       []schedule.WeekOfMonth
 	start, end  string
 	schedule    string
 	duration    time.Duration
@@ -34,7 +35,7 @@ func (p periodSpec) String() string {
 	case p.schedule != "":
 		return fmt.Sprintf("%s: %q for %s in %s", p.name, p.schedule, p.duration, p.zone)
 	case p.start != "":
-		return fmt.Sprintf("%s: %v %s-%s in %s", p.name, p.days, p.start, p.end, p.zone)
+		return fmt.Sprintf("%s: %v of weeks %v %s-%s in %s", p.name, p.days, p.weeks, p.start, p.end, p.zone)
 	}
 	return fmt.Sprintf("%s: %s to %s", p.name, p.from.Format(time.RFC3339), p.until.Format(time.RFC3339))
 }
@@ -53,7 +54,7 @@ func (p periodSpec) compile() schedule.Period {
 		if start, err = schedule.ParseTimeOfDay(p.start); err == nil {
 			end, err = schedule.ParseEndOfDay(p.end)
 		}
-		made = schedule.Weekly(p.name, p.days, start, end, mustZone(p.zone))
+		made = schedule.Weekly(p.name, schedule.Days{Weekdays: p.days, Weeks: p.weeks}, start, end, mustZone(p.zone))
 	default:
 		made, err = schedule.Dated(p.name, p.from, p.until)
 	}
@@ -147,6 +148,13 @@ func (r *random) period() periodSpec {
 		for d := time.Sunday; d <= time.Saturday; d++ {
 			if r.chance(45) {
 				p.days = append(p.days, d)
+			}
+		}
+		if r.chance(35) {
+			for w := schedule.First; w <= schedule.Last; w++ {
+				if r.chance(40) {
+					p.weeks = append(p.weeks, w)
+				}
 			}
 		}
 		p.start, p.end = r.timeOfDay(), r.timeOfDay()

@@ -165,8 +165,20 @@ func lasts(expression string, length int64) bool {
 func weeklyMatcher(p periodSpec) func(time.Time) bool {
 	start := minutesOf(p.start)
 	return func(t time.Time) bool {
-		return t.Hour()*60+t.Minute() == start && (len(p.days) == 0 || slices.Contains(p.days, t.Weekday()))
+		return t.Hour()*60+t.Minute() == start && (len(p.days) == 0 || slices.Contains(p.days, t.Weekday())) && isInWeek(t, p.weeks)
 	}
+}
+
+// isInWeek counts the days of the same name in the month of a day, up to it and after it.
+func isInWeek(t time.Time, weeks []schedule.WeekOfMonth) bool {
+	place := 0
+	for d := t; d.Month() == t.Month(); d = d.AddDate(0, 0, -7) {
+		place++
+	}
+	isLast := t.AddDate(0, 0, 7).Month() != t.Month()
+	return len(weeks) == 0 || slices.ContainsFunc(weeks, func(w schedule.WeekOfMonth) bool {
+		return w == schedule.Last && isLast || w != schedule.Last && place == int(w)+1
+	})
 }
 
 func minutesOf(s string) int {

@@ -19,9 +19,8 @@ type Period struct {
 	form form
 	zone *Zone
 
-	// weekly: days of week as a bit set, seconds since midnight; end may be
-	// past midnight.
-	days       uint8
+	// weekly: the days, seconds since midnight; end may be past midnight.
+	days       daySet
 	start, end int64
 
 	// cron
@@ -34,9 +33,6 @@ type Period struct {
 	spans  []span
 	events []event
 }
-
-// everyDay is a bit set of all days of the week.
-const everyDay uint8 = 1<<7 - 1
 
 type form uint8
 
@@ -74,21 +70,14 @@ func Dated(name string, from, until time.Time) (Period, error) {
 	return p, nil
 }
 
-// Weekly returns the period that starts on the given days of the week, all
-// seven where none is given, at start and ends at the next end: on the same day
-// if end is later than start, else on the next.
-func Weekly(name string, days []time.Weekday, start, end TimeOfDay, zone *Zone) Period {
-	p := Period{name: name, form: formWeekly, zone: zone, start: int64(start), end: int64(end)}
+// Weekly returns the period that starts on the given days at start and ends at
+// the next end: on the same day if end is later than start, else on the next.
+func Weekly(name string, days Days, start, end TimeOfDay, zone *Zone) Period {
+	p := Period{name: name, form: formWeekly, zone: zone, days: days.set(), start: int64(start), end: int64(end)}
 	if p.end <= p.start {
 		p.end += day
 	}
-	for _, d := range days {
-		p.days |= 1 << d
-	}
-	if len(days) == 0 {
-		p.days = everyDay
-	}
-	if p.days == everyDay && p.end-p.start == day {
+	if p.days.all() && p.end-p.start == day {
 		// It never ends. Said at once, a search does not stop at every midnight.
 		return Period{name: name, form: formDated, start: always, end: never}
 	}
@@ -156,11 +145,12 @@ func (p *Period) findCron(t int64) (bool, int64) {
 // findWeekly looks at single days: the wall-clock order of a few days around a
 // transition of the zone need not be their order in time.
 func (p *Period) findWeekly(t int64) (bool, int64) {
-	low, high := p.zone.offsets(t-4*day, t+16*day)
+	reach := p.days.reach()
+	low, high := p.zone.offsets(t-4*day, t+(reach+1)*day)
 	edge := always
 	first := floorDiv(t+high, day)
 	for d := first; d >= first-3; d-- {
-		if p.days&(1<<weekday(d)) == 0 || d*day+p.end-low <= t || d*day+p.start-high > t {
+		if d*day+p.end-low <= t || d*day+p.start-high > t || !p.days.has(d) {
 			continue
 		}
 		if start, end := p.on(d); start <= t && t < end {
@@ -172,8 +162,8 @@ func (p *Period) findWeekly(t int64) (bool, int64) {
 	}
 	edge = never
 	first = floorDiv(t+low, day)
-	for d := first; d <= first+15 && d*day+p.start-high < edge; d++ {
-		if p.days&(1<<weekday(d)) == 0 {
+	for d := first; d <= first+reach && d*day+p.start-high < edge; d++ {
+		if !p.days.has(d) {
 			continue
 		}
 		if start, end := p.on(d); start > t && start < end {

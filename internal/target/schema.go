@@ -65,7 +65,7 @@ func FindSchema(document []byte, gvk schema.GroupVersionKind) (Schema, error) {
 
 // resolved returns a node without references.
 func (s Schema) resolved(n node) node {
-	if len(n.AllOf) == 1 {
+	if len(n.AllOf) == 1 && n.Type == "" { // beside a type it is a condition, and no reference
 		of := s.resolved(n.AllOf[0])
 		if n.Default != nil {
 			of.Default = n.Default

@@ -31,6 +31,7 @@ func TestTheSchemaSaysWhetherAFieldHolds(t *testing.T) {
 			"spec.suspend of kind Widget of example.org is true by default: what is let go would stay stopped"},
 		"required": {`"required":["suspend"],"properties":{"suspend":{"type":"boolean"}}`, "",
 			"spec.suspend of kind Widget of example.org is required and has no default: gates let go by taking the field away"},
+		"a field beside conditions of all": {`"allOf":[{"required":["suspend"]}],"properties":{"suspend":{"type":"boolean","default":false,"allOf":[{"enum":[true,false]}]}}`, "", ""},
 		"an open root": {"", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`,
 			"the schema of kind Widget of example.org does not say what spec.suspend is: gates hold only by a field that it says is boolean"},
 		"no spec": {"", `{"type":"object"}`, "kind Widget of example.org has no boolean field spec.suspend" + another},

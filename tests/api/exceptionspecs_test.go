@@ -74,6 +74,8 @@ var badExceptions = []badSpec{
 	{"25:00 as start", windowed(`[{name: a, start: "25:00", end: "05:00"}]`), "spec.windows[0].start", causeStart},
 	{"24:01 as end", windowed(`[{name: a, start: "22:00", end: "24:01"}]`), "spec.windows[0].end", causeEnd},
 	{"an unknown day", windowed(`[{name: a, start: "22:00", end: "10:00", daysOfWeek: [Fri]}]`), "spec.windows[0].daysOfWeek[0]", "supported values"},
+	{"an unknown week", windowed(`[{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [last]}]`), "spec.windows[0].weeksOfMonth[0]", "supported values"},
+	{"weeks without days", windowed(`[{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]`), "spec.windows[0]", causeWeeks},
 	{"a duration of 59s", windowed(`[{name: a, schedule: "0 0 * * *", duration: 59s}]`), "spec.windows[0].duration", causeDuration},
 	{"until before from", windowed(`[{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]`), "spec.windows[0]", "until must be later than from"},
 	{"an unknown zone of a window", windowed(`[{name: a, start: "08:00", end: "09:00", timeZone: Mars/Olympus}]`), "spec.windows[0].timeZone", causeZone},
@@ -91,6 +93,7 @@ validUntil: "2027-01-04T00:00:00Z"
 leadTime: 1h
 windows:
 - {name: nights, daysOfWeek: [Monday, Tuesday], start: "22:00", end: "05:00"}
+- {name: patching, daysOfWeek: [Sunday], weeksOfMonth: [First, Last], start: "02:00", end: "05:00"}
 - {name: cron, schedule: "0 0 * * FRI", duration: 24h, timeZone: UTC}
 - {name: year-end, from: "2026-12-19T00:00:00Z", until: "2027-01-04T00:00:00Z"}`,
 	"replace without windows":                exception(`, type: replace`),

@@ -42,7 +42,8 @@ type badSpec struct {
 
 const (
 	causeZone     = "unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC"
-	causeForm     = "a period must be exactly one of: weekly (start and end, optionally daysOfWeek), cron (schedule and duration), dated (from and until), calendar"
+	causeForm     = "a period must be exactly one of: weekly (start and end, optionally daysOfWeek and weeksOfMonth), cron (schedule and duration), dated (from and until), calendar"
+	causeWeeks    = "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"
 	causeStart    = "start must be a time of day from 00:00 to 23:59"
 	causeEnd      = "end must be a time of day from 00:00 to 24:00"
 	causeDuration = "duration must be from 1m to 8784h (366 days), such as 24h"
@@ -80,6 +81,10 @@ var badSpecs = []badSpec{
 	{"10:60 as end", `{default: closed, windows: [{name: a, start: "22:00", end: "10:60"}]}`, "spec.windows[0].end", causeEnd},
 	{"an unknown day", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Fri]}]}`, "spec.windows[0].daysOfWeek[0]", "supported values"},
 	{"a day twice", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday, Friday]}]}`, "spec.windows[0].daysOfWeek[1]", "Duplicate value"},
+	{"an unknown week", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Fifth]}]}`, "spec.windows[0].weeksOfMonth[0]", "supported values"},
+	{"a week twice", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Last, First, Last]}]}`, "spec.windows[0].weeksOfMonth[2]", "Duplicate value"},
+	{"weeks without days", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]}`, "spec.windows[0]", causeWeeks},
+	{"weeks of a close period without days", `{default: closed, closePeriods: [{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]}`, "spec.closePeriods[0]", causeWeeks},
 
 	{"a duration of 0s", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 0s}]}`, "spec.windows[0].duration", causeDuration},
 	{"a duration of -1h", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: -1h}]}`, "spec.windows[0].duration", causeDuration},
@@ -109,6 +114,9 @@ var badSpecs = []badSpec{
 	{"start and duration", `{default: closed, windows: [{name: a, start: "08:00", duration: 1h}]}`, "spec.windows[0]", causeForm},
 	{"start without end", `{default: closed, windows: [{name: a, start: "08:00"}]}`, "spec.windows[0]", causeForm},
 	{"end without start", `{default: closed, windows: [{name: a, end: "08:00"}]}`, "spec.windows[0]", causeForm},
+	{"cron in weeks of the month", `{default: closed, windows: [{name: a, schedule: "0 0 * * SUN", duration: 1h, weeksOfMonth: [First]}]}`, "spec.windows[0]", causeForm},
+	{"dated in weeks of the month", `{default: closed, windows: [{name: a, from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z", weeksOfMonth: [First]}]}`, "spec.windows[0]", causeForm},
+	{"days and weeks alone", `{default: closed, windows: [{name: a, daysOfWeek: [Monday], weeksOfMonth: [First]}]}`, "spec.windows[0]", causeForm},
 	{"days alone", `{default: closed, windows: [{name: a, daysOfWeek: [Monday]}]}`, "spec.windows[0]", causeForm},
 	{"schedule without duration", `{default: closed, windows: [{name: a, schedule: "0 0 * * *"}]}`, "spec.windows[0]", causeForm},
 	{"duration without schedule", `{default: closed, windows: [{name: a, duration: 1h}]}`, "spec.windows[0]", causeForm},
@@ -217,6 +225,8 @@ targets:
 resumePolicy: Enforce
 suspend: false`,
 	"100 periods":                          `{default: closed, windows: ` + periods(100) + `}`,
+	"all weeks of the month":               `{default: closed, windows: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Sunday, Monday], weeksOfMonth: [First, Second, Third, Fourth, Last]}]}`,
+	"a close period on the last Friday":    `{default: opened, closePeriods: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Friday], weeksOfMonth: [Last], manualOpen: Deny}]}`,
 	"24:00 as end":                         `{default: closed, windows: [{name: a, start: "00:00", end: "24:00"}]}`,
 	"start equal to end":                   `{default: closed, windows: [{name: a, start: "08:00", end: "08:00"}]}`,
 	"bounds of a duration":                 `{default: closed, windows: [{name: a, schedule: "* * * * *", duration: 1m}, {name: b, schedule: "0 0 29 2 *", duration: 8784h}]}`,

@@ -30,7 +30,7 @@ conditions:
 - {type: Opened, status: "False", reason: OutsideWindows, message: Gate closed, lastTransitionTime: "2026-11-23T16:41:57Z"}
 - {type: Ready, status: "True", reason: Succeeded, message: 1 of 1 targets held, lastTransitionTime: "2026-11-23T16:41:57Z"}
 nextTransition: {at: "2026-11-23T21:00:00Z", state: opened, reason: WindowOpen}
-targets: {total: 1, held: 1, foreign: 0, failed: 0}`, []string{"MODE STATUS MESSAGE", "Enforce 1 of 1 targets held Gate closed"}},
+targets: {total: 1, held: 1, foreign: 0, failed: 0}`, []string{"MODE MESSAGE", "Enforce Gate closed"}},
 	{"docs/spec/v1alpha1/gateexceptions.md", v1alpha1.GateExceptionKind, "hotfix", `
 gateRef: {name: production}
 type: extend

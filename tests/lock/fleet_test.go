@@ -54,7 +54,7 @@ func (w *world) probes(namespace, name string, held bool) {
 
 func (w *world) writeFleet(spec v1alpha1.GateLockSpec) {
 	w.Helper()
-	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.FleetLockName}}
+	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.AllNamespacesLockName}}
 	err := w.controller.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 	w.Must(client.IgnoreNotFound(err))
 	if obj.Spec = spec; err != nil {
@@ -155,16 +155,21 @@ func TestNothingIsHeldInTheNamespaceOfTheController(t *testing.T) {
 // An object that both GateLocks lock has the name of one: the controller adds the other.
 func TestBothLocksLock(t *testing.T) {
 	w := newWorld(t)
+	freeze := func() v1alpha1.GateLockSpec {
+		return v1alpha1.GateLockSpec{Selectors: map[string][]v1alpha1.SelectorLock{"Kustomization": {{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}}, Gates: []string{"ops/freeze"},
+		}}}}
+	}
 	w.lock(w.locked())
-	defer w.fleet(v1alpha1.GateLockSpec{Selectors: map[string][]v1alpha1.SelectorLock{"Kustomization": {{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}}, Gates: []string{"ops/freeze"},
-	}}}})()
+	empty := w.fleet(freeze())
 	app := w.inGit("app")
 	w.apply(app)
 	if by := harness.HeldBy(w.read(app)); !harness.Suspended(app) || by != "ops/freeze" && by != w.gate("production") || len(owners(app)) > 0 {
 		t.Errorf("suspended %t, held by %q, owned by %v", harness.Suspended(app), by, owners(app))
 	}
+	empty()
 	w.lock(w.unlocked())
+	defer w.fleet(freeze())()
 	w.resume(app)
 	if !harness.Suspended(w.read(app)) {
 		t.Error("one lock is open, and the other is not asked")

@@ -119,7 +119,7 @@ func TestManyNamespacesThatAppearAtOnce(t *testing.T) {
 
 func (w *world) fleetLock() *v1alpha1.GateLock {
 	w.Helper()
-	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.FleetLockName}}
+	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.AllNamespacesLockName}}
 	w.Read(obj)
 	return obj
 }

@@ -1,0 +1,67 @@
+package controllers
+
+import (
+	"testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const misread = "'0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron; " +
+	"for days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"
+
+// cronPeriods are periods with a schedule each, named a, b and so on.
+func cronPeriods(schedules ...string) (periods []v1alpha1.Period) {
+	for i, schedule := range schedules {
+		periods = append(periods, v1alpha1.Period{Name: string(rune('a' + i)), Schedule: &schedule, Duration: duration(hour)})
+	}
+	return periods
+}
+
+func TestAGateTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.ClosedGate("production", named("apps"))
+	w.Edit(g, func() { g.Spec.Windows = cronPeriods("0 2 * * SUN") })
+	w.reconcile(g)
+	told := func() []string { return w.events.take("AmbiguousSchedule") }
+	equal(t, told(), []string(nil))
+
+	w.Edit(g, func() { g.Spec.Windows = cronPeriods("0 2 1-7 * SUN") })
+	w.reconcile(g)
+	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: window 'a': " + misread})
+	w.in(hour)
+	w.open(g, start)
+	w.reconcile(g)
+	w.forget()
+	w.reconcile(g)
+	equal(t, told(), []string(nil))
+
+	w.Edit(g, func() {
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: cronPeriods("", "", "0 0 13 * FRI")[2]}, {Period: cronPeriods("", "", "", "0 0 13 * SAT")[3]}}
+	})
+	w.reconcile(g)
+	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: window 'a': " + misread + "; 2 more periods are like that"})
+}
+
+func TestAnExceptionTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.ClosedGate("production", named("apps"))
+	w.reconcile(g)
+	w.events.take("")
+	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 3*hour, func(e *v1alpha1.GateException) { e.Spec.Windows = cronPeriods("0 2 1-7 * SUN") })
+	told := func() []string { return w.events.take("AmbiguousSchedule") }
+	w.reportOn(e)
+	equal(t, told(), []string{
+		"Warning GateException/hotfix AmbiguousSchedule: window 'a': " + misread,
+		"Warning Gate/production AmbiguousSchedule: GateException 'hotfix': window 'a': " + misread,
+	})
+	w.reportOn(e)
+	w.in(hour) // it begins
+	w.reportOn(e)
+	equal(t, told(), []string(nil))
+
+	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(4 * hour) })
+	w.reportOn(e)
+	equal(t, len(told()), 2)
+}

@@ -1,0 +1,35 @@
+package controllers
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// An error of the look-up would end the controller at its start, and so nothing would be held.
+func TestASchemaThatMustNotBeReadIsAFaultOfItsKindAlone(t *testing.T) {
+	kinds, err := target.ParseKinds([]string{"batch/CronJob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, refusal := range []error{
+		apierrors.NewForbidden(schema.GroupResource{Resource: "openapi"}, "", nil), apierrors.NewNotFound(schema.GroupResource{Resource: "openapi"}, ""),
+	} {
+		d := definitions{mapper: cluster.Client.RESTMapper(), document: func(context.Context, schema.GroupVersion) ([]byte, error) { return nil, refusal }}
+		f, err := d.findBuiltIn(t.Context(), kinds[0])
+		if err != nil || !strings.HasPrefix(string(f.fault), "the schema of kind CronJob of batch cannot be read: ") {
+			t.Errorf("got %v and %q", err, f.fault)
+		}
+	}
+	d := definitions{mapper: cluster.Client.RESTMapper(), document: func(context.Context, schema.GroupVersion) ([]byte, error) {
+		return nil, apierrors.NewServiceUnavailable("starting")
+	}}
+	if _, err := d.findBuiltIn(t.Context(), kinds[0]); err == nil {
+		t.Error("what another try may mend is no fault")
+	}
+}

@@ -1,0 +1,73 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// Ambiguity is a valid schedule that often means something else than its author thinks: a cron expression
+// that restricts both the day of month and the day of week.
+type Ambiguity struct {
+	// Field is the path of the schedule, such as spec.windows[0].schedule.
+	Field string
+	// Message names the period, and says what the schedule means and what to use instead.
+	Message string
+}
+
+// Ambiguities returns those of a Gate, in the order of its periods. Schedules that are invalid have none.
+func Ambiguities(g *v1alpha1.Gate) (found []Ambiguity) {
+	root := field.NewPath("spec")
+	for i := range g.Spec.Windows {
+		found = appendAmbiguity(found, root.Child("windows").Index(i), "window", &g.Spec.Windows[i])
+	}
+	for i := range g.Spec.ClosePeriods {
+		found = appendAmbiguity(found, root.Child("closePeriods").Index(i), "close period", &g.Spec.ClosePeriods[i].Period)
+	}
+	return found
+}
+
+// AmbiguitiesOfException returns those of a GateException.
+func AmbiguitiesOfException(e *v1alpha1.GateException) (found []Ambiguity) {
+	for i := range e.Spec.Windows {
+		found = appendAmbiguity(found, field.NewPath("spec", "windows").Index(i), "window", &e.Spec.Windows[i])
+	}
+	return found
+}
+
+// IsAmbiguous returns whether the schedule of a period restricts both the day of month and the day of week.
+func IsAmbiguous(p *v1alpha1.Period) bool {
+	if p.Schedule == nil {
+		return false
+	}
+	expression, err := schedule.ParseCron(*p.Schedule)
+	return err == nil && expression.EitherDay()
+}
+
+func appendAmbiguity(found []Ambiguity, path *field.Path, noun string, p *v1alpha1.Period) []Ambiguity {
+	if !IsAmbiguous(p) {
+		return found
+	}
+	fields := strings.Fields(*p.Schedule)
+	return append(found, Ambiguity{path.Child("schedule").String(), fmt.Sprintf(
+		"%s '%s': '%s' starts on each day whose day of month is %s OR whose day of week is %s, as always in cron; "+
+			"for days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth",
+		noun, p.Name, strings.Join(fields, " "), fields[2], fields[4])})
+}
+
+// SumUp returns one message for all ambiguities of an object, empty if there are none.
+func SumUp(all []Ambiguity) string {
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return all[0].Message
+	case 2:
+		return all[0].Message + "; one more period is like that"
+	}
+	return fmt.Sprintf("%s; %d more periods are like that", all[0].Message, len(all)-1)
+}

@@ -1,0 +1,61 @@
+package gate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func TestAScheduleThatRestrictsDaysOfMonthAndOfWeekIsAmbiguous(t *testing.T) {
+	for schedule, ambiguous := range map[string]bool{
+		"0 0 1-7 * SUN":     true,
+		"0 0 13 * FRI":      true,
+		"0 0 */2 * MON-FRI": true,
+		"0 0 1 * */2":       true,
+		"0 0 1-7 * 0-6":     true,
+		"0 0 1-7 * *":       false,
+		"0 0 1-7 * ?":       false,
+		"0 0 * * SUN":       false,
+		"0 0 */1 * SUN":     false,
+		"0 0 ? 12 SUN":      false,
+		"* * * * *":         false,
+		"0 0 1-7 * FUN":     false, // that is an error already
+	} {
+		found := gate.Ambiguities(closed(windows(cron("a", schedule, time.Hour))))
+		if got := len(found) == 1; got != ambiguous || len(found) > 1 {
+			t.Errorf("%s: %+v", schedule, found)
+		}
+	}
+}
+
+func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
+	g := closed(
+		windows(weekly("nights", "22:00", "05:00", "Sunday"), cron("patching", "0\t2 1-7 * SUN", time.Hour)),
+		closePeriods(closing(cron("unlucky", "0 0 13 * FRI", 24*time.Hour), "")),
+	)
+	want := []gate.Ambiguity{
+		{"spec.windows[1].schedule", "window 'patching': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron; " +
+			"for days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
+		{"spec.closePeriods[0].schedule", "close period 'unlucky': '0 0 13 * FRI' starts on each day whose day of month is 13 OR whose day of week is FRI, as always in cron; " +
+			"for days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
+	}
+	if got := gate.Ambiguities(g); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Windows: g.Spec.Windows}}
+	if got := gate.AmbiguitiesOfException(e); fmt.Sprint(got) != fmt.Sprint(want[:1]) {
+		t.Errorf("got  %+v\nwant %+v", got, want[:1])
+	}
+	for n, end := range map[int]string{1: "and weeksOfMonth", 2: "; one more period is like that", 3: "; 2 more periods are like that"} {
+		if got := gate.SumUp(append(want, want...)[:n]); !strings.HasPrefix(got, want[0].Message) || !strings.HasSuffix(got, end) {
+			t.Errorf("of %d: %s", n, got)
+		}
+	}
+	if got := gate.SumUp(nil); got != "" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,54 @@
+package lock
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// selectingRefs returns n references, each with another selector, and with some values of one expression.
+func selectingRefs(kind string, n, values int) (refs []v1alpha1.TargetReference) {
+	for i := range n {
+		e := metav1.LabelSelectorRequirement{Key: fmt.Sprintf("key-%d", i), Operator: metav1.LabelSelectorOpNotIn}
+		for j := range values {
+			e.Values = append(e.Values, fmt.Sprint(j))
+		}
+		refs = append(refs, v1alpha1.TargetReference{Kind: kind, Name: "*", MatchExpressions: []metav1.LabelSelectorRequirement{e}})
+	}
+	return refs
+}
+
+func TestSelectorsThatThePolicyCannotCompareAreLeftOut(t *testing.T) {
+	few := NewShare(true, selectingRefs("Kustomization", 3, 1)...)
+	for name, tc := range map[string]struct {
+		refs []v1alpha1.TargetReference
+		left []string
+	}{
+		"a gate with as many as it can have":        {selectingRefs("Kustomization", 256, 1), nil},
+		"thousands":                                 {selectingRefs("Kustomization", 5000, 1), []string{"ns/b"}},
+		"one with more values than can be compared": {selectingRefs("Kustomization", 1, 100_000), []string{"ns/b"}},
+		"each kind has its own bound":               {append(selectingRefs("Kustomization", 1500, 1), selectingRefs("HelmRelease", 1500, 1)...), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := v1alpha1.GateLockSpec{}
+			Update(&spec, map[string]*Share{"ns/a": &few})
+			share := NewShare(true, tc.refs...)
+			Update(&spec, map[string]*Share{"ns/a": &few, "ns/b": &share})
+			if left := Bound(&spec); !slices.Equal(left, tc.left) {
+				t.Errorf("left out are %v, want %v", left, tc.left)
+			}
+			if read := Read(&spec); !read["ns/a"].Equal(few) || read["ns/b"].Equal(share) != (tc.left == nil) {
+				t.Error("what was there does not stay, or what has room is left out")
+			}
+			once := fmt.Sprint(spec)
+			Update(&spec, map[string]*Share{"ns/a": &few, "ns/b": &share})
+			if Bound(&spec); fmt.Sprint(spec) != once {
+				t.Error("it is another one each time")
+			}
+		})
+	}
+}

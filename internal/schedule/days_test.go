@@ -1,0 +1,144 @@
+package schedule_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+// monthly returns a weekly period that does not start in all weeks of a month.
+func monthly(zone, start, end string, weeks []schedule.WeekOfMonth, days ...time.Weekday) schedule.Period {
+	return periodSpec{name: "monthly", zone: zone, days: days, weeks: weeks, start: start, end: end}.compile()
+}
+
+func TestWeeksOfMonth(t *testing.T) {
+	of := func(weeks ...schedule.WeekOfMonth) []schedule.WeekOfMonth { return weeks }
+	for _, tt := range []stretch{
+		{
+			name:   "the first Sunday is one of the days 1 to 7, and the next may be 35 days away",
+			period: monthly("", "10:00", "12:00", of(schedule.First), time.Sunday),
+			from:   "2026-10-01T00:00:00Z", until: "2027-02-10T00:00:00Z",
+			want: []string{
+				"2026-10-04T10:00:00Z/2026-10-04T12:00:00Z", "2026-11-01T10:00:00Z/2026-11-01T12:00:00Z", "2026-12-06T10:00:00Z/2026-12-06T12:00:00Z",
+				"2027-01-03T10:00:00Z/2027-01-03T12:00:00Z", "2027-02-07T10:00:00Z/2027-02-07T12:00:00Z",
+			},
+		},
+		{
+			name:   "the second and the third Tuesday are days 8 to 21",
+			period: monthly("", "10:00", "12:00", of(schedule.Third, schedule.Second), time.Tuesday),
+			from:   "2026-09-01T00:00:00Z", until: "2026-10-15T00:00:00Z",
+			want: []string{
+				"2026-09-08T10:00:00Z/2026-09-08T12:00:00Z", "2026-09-15T10:00:00Z/2026-09-15T12:00:00Z", "2026-10-13T10:00:00Z/2026-10-13T12:00:00Z",
+			},
+		},
+		{
+			name:   "the last Friday is the fifth where there is one, and the fourth where there is none",
+			period: monthly("", "10:00", "12:00", of(schedule.Last), time.Friday),
+			from:   "2026-10-01T00:00:00Z", until: "2026-12-01T00:00:00Z",
+			want: []string{"2026-10-30T10:00:00Z/2026-10-30T12:00:00Z", "2026-11-27T10:00:00Z/2026-11-27T12:00:00Z"},
+		},
+		{
+			name:   "the fourth Friday is not the fifth",
+			period: monthly("", "10:00", "12:00", of(schedule.Fourth), time.Friday),
+			from:   "2026-10-01T00:00:00Z", until: "2026-12-01T00:00:00Z",
+			want: []string{"2026-10-23T10:00:00Z/2026-10-23T12:00:00Z", "2026-11-27T10:00:00Z/2026-11-27T12:00:00Z"},
+		},
+		{
+			name:   "a day that is the fourth and the last counts once",
+			period: monthly("", "10:00", "12:00", of(schedule.Fourth, schedule.Last), time.Friday),
+			from:   "2026-10-01T00:00:00Z", until: "2026-12-01T00:00:00Z",
+			want: []string{
+				"2026-10-23T10:00:00Z/2026-10-23T12:00:00Z", "2026-10-30T10:00:00Z/2026-10-30T12:00:00Z", "2026-11-27T10:00:00Z/2026-11-27T12:00:00Z",
+			},
+		},
+		{
+			name:   "a leap day is among the last seven days of its month",
+			period: monthly("", "10:00", "12:00", of(schedule.Last), time.Tuesday, time.Wednesday),
+			from:   "2028-02-01T00:00:00Z", until: "2028-03-01T00:00:00Z",
+			want: []string{"2028-02-23T10:00:00Z/2028-02-23T12:00:00Z", "2028-02-29T10:00:00Z/2028-02-29T12:00:00Z"},
+		},
+		{
+			name:   "the month is that of the day on which it starts, although it ends in the next",
+			period: monthly("", "22:00", "05:00", of(schedule.Last), time.Saturday),
+			from:   "2026-10-25T00:00:00Z", until: "2026-11-28T00:00:00Z",
+			want: []string{"2026-10-31T22:00:00Z/2026-11-01T05:00:00Z"},
+		},
+		{
+			name:   "the month is that of the zone: it begins half a day earlier in Auckland",
+			period: monthly("Pacific/Auckland", "00:00", "01:00", of(schedule.First), time.Sunday),
+			from:   "2026-10-20T00:00:00Z", until: "2026-11-20T00:00:00Z",
+			want: []string{"2026-10-31T11:00:00Z/2026-10-31T12:00:00Z"},
+		},
+		{
+			name:   "all days of the first week, around the clock, end on the eighth",
+			period: monthly("", "00:00", "24:00", of(schedule.First)),
+			from:   "2026-10-20T00:00:00Z", until: "2026-12-05T00:00:00Z",
+			want: []string{"2026-11-01T00:00:00Z/2026-11-08T00:00:00Z", "2026-12-01T00:00:00Z/2026-12-05T00:00:00Z"},
+		},
+		{
+			name:   "the first to the fourth week, around the clock, leave out what is after day 28",
+			period: monthly("", "00:00", "24:00", of(schedule.First, schedule.Second, schedule.Third, schedule.Fourth)),
+			from:   "2027-01-20T00:00:00Z", until: "2027-03-31T00:00:00Z",
+			want: []string{"2027-01-20T00:00:00Z/2027-01-29T00:00:00Z", "2027-02-01T00:00:00Z/2027-03-29T00:00:00Z"},
+		},
+		{
+			name:   "all weeks, around the clock, never end",
+			period: monthly("", "00:00", "24:00", of(schedule.First, schedule.Second, schedule.Third, schedule.Fourth, schedule.Last)),
+			from:   "2026-10-20T00:00:00Z", until: "2029-12-05T00:00:00Z",
+			want: []string{"2026-10-20T00:00:00Z/2029-12-05T00:00:00Z"},
+		},
+		{
+			name:   "a last Sunday that a gap swallows is passed over, up to the last one of the next month",
+			period: monthly("Europe/Oslo", "02:30", "03:00", of(schedule.Last), time.Sunday),
+			from:   "2026-02-23T00:00:00Z", until: "2026-05-01T00:00:00Z",
+			want: []string{"2026-04-26T00:30:00Z/2026-04-26T01:00:00Z"},
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+// TestWeeksOfMonthOverYears compares with a model that looks at each single day. Its times of day are none that a zone skips.
+func TestWeeksOfMonthOverYears(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := periodSpec{
+			name:  "p",
+			zone:  rapid.SampledFrom([]string{"UTC", "Europe/Oslo", "America/Los_Angeles", "Pacific/Auckland"}).Draw(t, "zone"),
+			days:  rapid.SliceOfNDistinct(rapid.SampledFrom(append(slices.Clone(weekdays), time.Saturday, time.Sunday)), 1, 3, rapid.ID).Draw(t, "days"),
+			weeks: rapid.SliceOfNDistinct(rapid.SampledFrom([]schedule.WeekOfMonth{schedule.First, schedule.Second, schedule.Third, schedule.Fourth, schedule.Last}), 1, 4, rapid.ID).Draw(t, "weeks"),
+			start: "10:00", end: "12:00",
+		}
+		loc, err := tz.Load(p.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := time.Date(rapid.IntRange(1970, 2190).Draw(t, "year"), 1, 1, 0, 0, 0, 0, loc)
+		until := from.AddDate(3, 0, 0)
+		var want []string
+		for d := from; d.Before(until); d = d.AddDate(0, 0, 1) {
+			if slices.Contains(p.days, d.Weekday()) && isInWeek(time.Date(d.Year(), d.Month(), d.Day(), 0, 0, 0, 0, time.UTC), p.weeks) {
+				want = append(want, fmt.Sprint(time.Date(d.Year(), d.Month(), d.Day(), 10, 0, 0, 0, loc).UTC()))
+			}
+		}
+		plan := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{p.compile()}})
+		var got []string
+		for i := range plan.Intervals(from, until) {
+			if i.State == schedule.Opened {
+				got = append(got, fmt.Sprint(i.From))
+				if i.Until.Sub(i.From) != 2*time.Hour {
+					t.Fatalf("%s lasts from %s until %s", p, i.From, i.Until)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s starts at\n%s, want\n%s", p, got, want)
+		}
+	})
+}
