@@ -29,6 +29,7 @@ func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
 		{"somebody has closed it", opened("production", requestedClose, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), opens, "for an hour, and after that. It ends the close request of alice: incident"},
 		{"a close period allows requests", closed("production", freeze("")), opens, "releases"},
 		{"a close period denies requests", closed("production", freeze(v1alpha1.ManualOpenDeny)), "kubectl edit gate production -n shop\n", "close period freeze, which has manualOpen: Deny"},
+		{"a close period denies requests, and its calendar cannot be read", closed("production", holidays), "kubectl get configmap days -n shop -o yaml\n", "closes all the time until the calendar is mended: key no.ics: has not been read"},
 		{"somebody has closed it in a hard freeze", closed("production", freeze(v1alpha1.ManualOpenDeny), requestedClose), "kubectl edit gate production -n shop\n", "manualOpen: Deny"},
 		{"what it watches is not ready", opened("production", watching, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), "kubectl describe kustomization staging -n shop\n", "Ready is False"},
 		{
@@ -109,4 +110,11 @@ func TestTheRemedyIsThatOfTheState(t *testing.T) {
 			}
 		})
 	}
+}
+
+// holidays is a hard freeze that is a calendar.
+func holidays(g *v1alpha1.Gate) {
+	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{ManualOpen: v1alpha1.ManualOpenDeny, Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
+		ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"},
+	}}}}
 }
