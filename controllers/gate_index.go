@@ -18,8 +18,9 @@ import (
 )
 
 // targetField is by which the Gates are looked up that may govern an object: its key, or that of all objects of its kind in
-// its namespace or in all. For all namespaces there is no key with a name, so that a target costs one look-up less. The Gates that name objects in a namespace at all are found by the name of that, which is
-// v1alpha1.AnyName for those whose references span namespaces.
+// its namespace or in all. For all namespaces there is no key with a name, so that a target costs one look-up less. The Gates
+// that name objects in a namespace at all are found by the name of that, which is v1alpha1.AnyName for those whose references
+// span namespaces.
 const targetField = "spec.targets"
 
 // targetedBy returns what the spec of a Gate names, for the index by targetField.

@@ -58,16 +58,16 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		r.Tally.Forget(talliedLock(namespace))
 		return ctrl.Result{}, nil
 	}
-	obj = obj.DeepCopy()
 	for retry := 0; ; retry++ {
+		read := obj
+		obj = read.DeepCopy()
 		shares, gates, err := r.shares(ctx, obj, now)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		before := obj.Spec.DeepCopy()
 		lock.Update(&obj.Spec, shares)
 		left := lock.Bound(&obj.Spec)
-		if !equality.Semantic.DeepEqual(before, &obj.Spec) {
+		if !equality.Semantic.DeepEqual(read.Spec, obj.Spec) {
 			err = r.write(ctx, obj)
 		}
 		if raced(err) || apierrors.IsAlreadyExists(err) {

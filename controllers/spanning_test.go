@@ -199,6 +199,23 @@ func TestTheLabelsOfANewNamespaceMayComeAfterItsObjects(t *testing.T) {
 	w.expectHeld(app, g)
 }
 
+func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) {
+	w := reaching(t)
+	born := w.NewNamespace()
+	w.relabelNamespace(born, map[string]string{"team": "shop"})
+	app := w.member(born, "apps")
+	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
+	_, err := w.decideOn(client.ObjectKeyFromObject(g))
+	w.Must(err)
+	_ = w.woken.take() // nobody looks at the object for another reason
+	w.expectUntouched(app)
+	seen := newNamespace()
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: born}, seen))
+	w.on().events.namespace(nil, seen)
+	w.settle()
+	w.expectHeld(app, g)
+}
+
 // fleetLocking is a world with GateLocks, whose controller has a namespace of its own.
 func fleetLocking(t *testing.T) *world {
 	t.Helper()

@@ -179,14 +179,7 @@ func TestBothLocksLock(t *testing.T) {
 func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(3, 4))
-	pick := func(from ...string) string { return from[random.IntN(len(from))] }
-	labels := func(most int) map[string]string {
-		all := map[string]string{}
-		for range random.IntN(most + 1) {
-			all[pick("x", "y", "example.com/z")] = pick("1", "2", "")
-		}
-		return all
-	}
+	pick, labels := draws(random)
 	namespaces := map[string]map[string]string{}
 	for range 12 {
 		has := labels(3)

@@ -20,14 +20,7 @@ import (
 func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 2))
-	pick := func(from ...string) string { return from[random.IntN(len(from))] }
-	labels := func(most int) map[string]string {
-		all := map[string]string{}
-		for range random.IntN(most + 1) {
-			all[pick("x", "y", "example.com/z")] = pick("1", "2", "")
-		}
-		return all
-	}
+	pick, labels := draws(random)
 	held := 0
 	for range 8 {
 		spec := v1alpha1.GateLockSpec{}
@@ -106,6 +99,18 @@ func selects(selector *metav1.LabelSelector, labels map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// draws returns what picks one of some texts, and what makes up to so many labels.
+func draws(random *rand.Rand) (pick func(...string) string, labels func(most int) map[string]string) {
+	pick = func(from ...string) string { return from[random.IntN(len(from))] }
+	return pick, func(most int) map[string]string {
+		all := map[string]string{}
+		for range random.IntN(most + 1) {
+			all[pick("x", "y", "example.com/z")] = pick("1", "2", "")
+		}
+		return all
+	}
 }
 
 // expressions returns some of all that can be, about few labels.
