@@ -139,4 +139,4 @@ func fingerprint(row []string, namespaces bool) (name, text string) {
 	return strings.Join(row[:n], "/"), distances.ReplaceAllString(strings.Join(row[n:], "|"), "")
 }
 
-var distances = regexp.MustCompile(` \(in ([0-9]+[smhd])+\)`)
+var distances = regexp.MustCompile(` \((in )?([0-9]+[smhd])+( ago)?\)`)

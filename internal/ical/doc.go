@@ -16,8 +16,7 @@ Where RFC 5545 leaves a choice:
     of the same VCALENDAR. Dates and floating times are in the zone of the reader. A
     wall-clock time means what it means in package schedule.
   - DTSTART always is an occurrence and counts for COUNT, also where the rule does not meet it.
-  - DTEND gives all occurrences the same elapsed time, and those of an event of dates the
-    same number of days. In DURATION, weeks and days are those of the calendar.
+  - In DURATION, weeks and days are those of the calendar.
   - An event that lasts no time is an error: it would close nothing.
   - An EXDATE that is a date removes what starts on that day, on the clock of the event.
     One that meets nothing removes nothing.
@@ -26,6 +25,11 @@ Where RFC 5545 leaves a choice:
   - Of events with one UID and RECURRENCE-ID, the one with the highest SEQUENCE counts, then
     the one with the latest DTSTAMP, as in RFC 5546. If both are equal, the events must be too.
   - Categories are the same if only their case differs.
+
+One rule differs. By RFC 5545, DTEND gives all occurrences the same elapsed time: a freeze
+from 22:00 to 06:00 ends at 05:00 in the night in which clocks go back. Calendars show
+06:00, and so do the other periods of a Gate: an occurrence ends at the time of day of DTEND if
+that is in the zone of DTSTART.
 
 These are errors: rules by the hour, minute or second; RSCALE; EXRULE; two RRULEs; RANGE.
 

@@ -133,12 +133,12 @@ func (r *reader) length(c *component, start moment) (length, error) {
 		return r.lengthUntil(end, start, strings.TrimSpace(end.value))
 	case duration != nil:
 		l, err := parseLength(duration, strings.TrimSpace(duration.value))
-		if err == nil && start.date && l.seconds > 0 {
+		if err == nil && start.date && l.elapsed > 0 {
 			err = duration.errorf("%s is no number of days, but the event starts with a date", quote(duration.value))
 		}
 		return l, err
 	case start.date:
-		return length{days: 1}, nil
+		return length{wall: day}, nil
 	}
 	return length{}, c.errorf("has neither DTEND nor DURATION: an event that lasts no time closes nothing")
 }
@@ -154,9 +154,11 @@ func (r *reader) lengthUntil(p *property, start moment, value string) (length, e
 	case end.date != start.date:
 		return l, p.errorf("and the start of the event must both be dates or both be times")
 	case end.date:
-		l.days = (end.wall - start.wall) / day
+		l.wall = end.wall - start.wall
+	case end.zone == start.zone && end.at() > start.at():
+		l.wall, l.atLeast = end.wall-start.wall, end.at()-start.at()
 	default:
-		l.seconds = end.at() - start.at()
+		l.elapsed = end.at() - start.at()
 	}
 	return l, l.check(p)
 }

@@ -53,7 +53,7 @@ func TestExports(t *testing.T) {
 				// DTEND is nine hours later, because that night has an hour more.
 				"2026-11-01T02:00Z/2026-11-01T11:00Z Vedlikehold av databasene i Virginia, med en tittel som er så lang at den brettes",
 				"2026-11-09T03:00Z/2026-11-09T11:00Z Vedlikehold, flyttet til søndag",
-				"2026-11-22T03:00Z/2026-11-22T12:00Z Vedlikehold av databasene i Virginia, med en tittel som er så lang at den brettes",
+				"2026-11-22T03:00Z/2026-11-22T11:00Z Vedlikehold av databasene i Virginia, med en tittel som er så lang at den brettes",
 				"2026-12-05T07:00Z/2026-12-05T11:00Z Flytende",
 			},
 			nil,

@@ -35,9 +35,24 @@ func TestWhatEventsMean(t *testing.T) {
 			event("DTSTART;TZID=Europe/Oslo:20261025T023000", "DURATION:PT1H"), []string{"2026-10-25T00:30Z/2026-10-25T01:30Z A"},
 		},
 		{
-			"DTEND gives all occurrences the same elapsed time",
+			"DTEND gives all occurrences the same time of day",
 			event("DTSTART;TZID=Europe/Oslo:20260327T220000", "DTEND;TZID=Europe/Oslo:20260328T060000", "RRULE:FREQ=DAILY;COUNT=3"),
-			[]string{"2026-03-27T21:00Z/2026-03-28T05:00Z A", "2026-03-28T21:00Z/2026-03-29T05:00Z A", "2026-03-29T20:00Z/2026-03-30T04:00Z A"},
+			[]string{"2026-03-27T21:00Z/2026-03-28T05:00Z A", "2026-03-28T21:00Z/2026-03-29T04:00Z A", "2026-03-29T20:00Z/2026-03-30T04:00Z A"},
+		},
+		{
+			"a night in which clocks go back has an hour more",
+			event("DTSTART;TZID=Europe/Oslo:20261023T220000", "DTEND;TZID=Europe/Oslo:20261024T060000", "RRULE:FREQ=DAILY;COUNT=2"),
+			[]string{"2026-10-23T20:00Z/2026-10-24T04:00Z A", "2026-10-24T20:00Z/2026-10-25T05:00Z A"},
+		},
+		{
+			"a DTEND in another zone gives all occurrences the same elapsed time",
+			event("DTSTART;TZID=Europe/Oslo:20261023T220000", "DTEND:20261024T040000Z", "RRULE:FREQ=DAILY;COUNT=2"),
+			[]string{"2026-10-23T20:00Z/2026-10-24T04:00Z A", "2026-10-24T20:00Z/2026-10-25T04:00Z A"},
+		},
+		{
+			"an occurrence that starts in an hour that does not exist is as long as the first",
+			event("DTSTART;TZID=Europe/Oslo:20260328T023000", "DTEND;TZID=Europe/Oslo:20260328T030000", "RRULE:FREQ=DAILY;COUNT=2"),
+			[]string{"2026-03-28T01:30Z/2026-03-28T02:00Z A", "2026-03-29T01:30Z/2026-03-29T02:00Z A"},
 		},
 		{
 			"a DURATION of a day ends at the same time of day",

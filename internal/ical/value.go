@@ -107,21 +107,24 @@ func parseStamp(s string) (wall int64, date, utc, ok bool) {
 	return wall + h*hour + m*minute + min(sec, 59), date, utc, true
 }
 
-// length of an event: days on the calendar, then seconds that elapse.
+// length of an event: seconds on the wall clock, where a day has 86400, then seconds that elapse.
 type length struct {
-	days, seconds int64
+	wall, elapsed int64
+	// atLeast elapses if the wall clock leaves nothing: where a zone leaves out the time at which an occurrence starts.
+	atLeast int64
 }
 
 // total returns about how long it is.
-func (l length) total() int64 { return l.days*day + l.seconds }
+func (l length) total() int64 { return max(l.wall+l.elapsed, l.atLeast) }
 
 // end returns when an event ends that starts at a moment.
 func (l length) end(start moment) int64 {
-	if l.days == 0 {
-		return start.at() + l.seconds
+	from := start.at()
+	start.wall += l.wall
+	if until := start.at() + l.elapsed; until > from {
+		return until
 	}
-	start.wall += l.days * day
-	return start.at() + l.seconds
+	return from + l.atLeast
 }
 
 var durationForm = regexp.MustCompile(`^([+-]?)P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
@@ -136,7 +139,7 @@ func parseLength(p *property, value string) (length, error) {
 		n, _ := strconv.ParseInt(m[i], 10, 64) // of digits, or empty
 		return n
 	}
-	l := length{number(2)*7 + number(3), number(4)*hour + number(5)*minute + number(6)}
+	l := length{wall: (number(2)*7 + number(3)) * day, elapsed: number(4)*hour + number(5)*minute + number(6)}
 	if m[1] == "-" {
 		return length{}, p.errorf("%s is negative", quote(value))
 	}
@@ -146,9 +149,9 @@ func parseLength(p *property, value string) (length, error) {
 // check returns an error unless an event can be that long.
 func (l length) check(p *property) error {
 	switch {
-	case l.total() == 0:
+	case l.wall+l.elapsed == 0:
 		return p.errorf("makes an event that lasts no time, which would close nothing")
-	case l.total() < 0:
+	case l.wall+l.elapsed < 0:
 		return p.errorf("is before the start of the event")
 	case l.total() > longest:
 		return p.errorf("makes an event that lasts until after the year 9999")
