@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,13 +29,21 @@ A revision waits if the source of an object has another one than the object has 
 what would come. Of a held Certificate the renewal waits once it is due. Held objects for which nothing new waits are listed with --all
 only. Kinds that you may not list are named on standard error, and the exit code is 3.
 
+With --diff it also says what each Kustomization would change in the cluster at the revision that waits, before anything is let
+through: the API server answers a server-side apply as a dry run, so that you need the verbs get and patch on what it applies. The
+revision is fetched from source-controller through the API server, which needs the verb get on services/proxy, or from the address in
+--source-address. Encrypted objects and remote bases are left out and named; then the exit code is 3.
+
 With -o json, the items are PendingTargets: target, gates, revision (in effect), reason (NewRevision, NotFetched, NothingNew, Stopped,
-RenewalDue or SourceUnknown), waits (the revision that waits), since and source. With -o name they are the objects, for kubectl.`,
+RenewalDue or SourceUnknown), waits (the revision that waits), since, source and diff. With -o name they are the objects, for kubectl.`,
 		Example: `  # What waits in a namespace
   kubectl gate pending -n flux-system
 
   # In the whole cluster, with all that is held
-  kubectl gate pending -A --all`,
+  kubectl gate pending -A --all
+
+  # What would change if the gate opened now
+  kubectl gate pending -n flux-system --diff`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return errors.New("pending takes no names: it lists all that waits in a namespace, or with -A everywhere")
@@ -45,14 +54,16 @@ RenewalDue or SourceUnknown), waits (the revision that waits), since and source.
 	cmd.Flags().BoolVarP(&f.namespaces, "all-namespaces", "A", false, "Of all namespaces.")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "Of objects that have these labels, such as team=payments,tier!=test.")
 	cmd.Flags().BoolVar(&f.all, "all", false, "Also held objects for which nothing new waits.")
+	cmd.Flags().BoolVar(&f.diff, "diff", false, "Also what each Kustomization would change in the cluster.")
+	cmd.Flags().StringVar(&f.sourceAddress, "source-address", "", "With --diff, where source-controller answers, such as http://localhost:8080. By default, the API server asks it.")
 	f.output = newOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.pending(cmd, f) }
 	return cmd
 }
 
 type pendingFlags struct {
-	namespaces, all bool
-	selector        string
+	namespaces, all, diff   bool
+	selector, sourceAddress string
 	*output
 }
 
@@ -89,16 +100,42 @@ func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
 	if !f.all {
 		all = slices.DeleteFunc(all, func(w explain.Waiting) bool { return !w.IsNew() })
 	}
-	if err := s.printPending(f, all, len(held), now); err != nil {
+	items, whole, err := s.pendingItems(cmd.Context(), o, f, held, all)
+	if err != nil {
 		return err
 	}
-	if len(o.refused) > 0 {
+	if err := s.printPending(f, items, len(held), now); err != nil {
+		return err
+	}
+	if len(o.refused) > 0 || !whole {
 		return exitCode(exitIncomplete)
 	}
 	return nil
 }
 
-func (s *session) printPending(f *pendingFlags, all []explain.Waiting, held int, now time.Time) error {
+// pendingItems adds to what waits what would change, if that is asked for. It returns whether all of that is known.
+func (s *session) pendingItems(ctx context.Context, o *objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
+	var d *differ
+	if f.diff {
+		if d, err = s.differ(o, f.sourceAddress); err != nil {
+			return nil, false, err
+		}
+	}
+	items, whole = make([]pendingItem, len(all)), true
+	for i := range all {
+		items[i].Waiting = all[i]
+		at := slices.IndexFunc(held, func(obj *unstructured.Unstructured) bool { return explain.RefOf(obj) == all[i].Target })
+		if d == nil || at < 0 {
+			continue
+		}
+		if items[i].Diff = d.diff(ctx, held[at], &all[i]); items[i].Diff != nil {
+			whole = whole && items[i].Diff.isWhole()
+		}
+	}
+	return items, whole, nil
+}
+
+func (s *session) printPending(f *pendingFlags, all []pendingItem, held int, now time.Time) error {
 	switch {
 	case *f.OutputFormat == "name":
 		return f.names(s, all)
@@ -120,9 +157,17 @@ func (s *session) printPending(f *pendingFlags, all []explain.Waiting, held int,
 	}
 	rows := make([][]string, len(all))
 	for i := range all {
-		rows[i] = s.pendingRow(f, &all[i], now)
+		rows[i] = s.pendingRow(f, &all[i].Waiting, now)
 	}
-	return f.table(s.Out).print(headers, rows...)
+	if err := f.table(s.Out).print(headers, rows...); err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].Diff != nil {
+			s.printDiff(&all[i])
+		}
+	}
+	return nil
 }
 
 // pendingRow says what waits, in the columns of printPending.
@@ -155,7 +200,7 @@ func (s *session) paintWaits(w *explain.Waiting, wide bool) string {
 }
 
 // names prints the names of the objects, for kubectl.
-func (f *pendingFlags) names(s *session, all []explain.Waiting) error {
+func (f *pendingFlags) names(s *session, all []pendingItem) error {
 	items := make([]runtime.Object, len(all))
 	for i := range all {
 		items[i] = nameOnly(all[i].Target)

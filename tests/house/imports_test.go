@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"internal/gate":       {"api/v1alpha1", "internal/schedule", "internal/ical", "internal/expression"},
 	"internal/target":     {},
 	"internal/verdict":    {"api/v1alpha1", "internal/gate", "internal/target", "internal/tz"},
+	"internal/dryrun":     {},
 	"internal/explain":    {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict"},
 	"internal/origin":     {"api/v1alpha1", "internal/target", "internal/verdict"},
 	"internal/tally":      {"internal/target"},
@@ -47,7 +48,7 @@ var mayImport = map[string][]string{
 	"config":                 {},
 	"internal/kinds":         {"config", "internal/target"},
 	"internal/check":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/origin", "internal/target", "internal/verdict"},
-	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/kinds", "internal/schedule", "internal/gate", "internal/origin", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/version"},
+	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/kinds", "internal/schedule", "internal/gate", "internal/origin", "internal/dryrun", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/version"},
 	"cmd/kubectl-gate":       {"internal/cli"},
 	".":                      {"internal/app", "internal/version"},
 }

@@ -1,0 +1,207 @@
+package dryrun
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/wI2L/jsondiff"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/cli-utils/pkg/object"
+	"github.com/fluxcd/pkg/ssa"
+	fluxdiff "github.com/fluxcd/pkg/ssa/jsondiff"
+	"github.com/fluxcd/pkg/ssa/utils"
+)
+
+// What would become of an object.
+const (
+	Created    = "created"
+	Configured = "configured"
+	Deleted    = "deleted"
+	// Unknown means that it cannot be told, and Cause says why.
+	Unknown = "unknown"
+)
+
+// Change is what would become of one object.
+type Change struct {
+	// Object as Flux names it: kind, namespace if there is one, and name, with slashes between.
+	Object string `json:"object"`
+	// Action is created, configured, deleted or unknown.
+	Action string `json:"action"`
+	// Fields that would change, if the object is configured. Values of Secrets are masked.
+	Fields []Field `json:"fields,omitempty"`
+	// Cause says why nothing is known.
+	Cause string `json:"cause,omitempty"`
+}
+
+// Field is a field that would change.
+type Field struct {
+	// Path is a JSON pointer, RFC 6901.
+	Path string `json:"path"`
+	// Before and After are its values, missing where there is none.
+	Before any `json:"before,omitempty"`
+	After  any `json:"after,omitempty"`
+}
+
+// Of the kustomize-controller.
+const (
+	group    = "kustomize.toolkit.fluxcd.io"
+	manager  = "kustomize-controller"
+	disabled = "disabled"
+)
+
+// Diff returns what would change if a Kustomization applied some objects, and what it would delete, in the order of their names.
+// What stays as it is is not listed.
+func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
+	flux := ssa.NewResourceManager(c, nil, ssa.Owner{Field: manager, Group: group})
+	flux.SetOwnerLabels(objects, ks.GetName(), ks.GetNamespace())
+	opts, err := optionsOf(ks)
+	if err != nil {
+		return nil, err
+	}
+	var all []Change
+	for _, obj := range objects {
+		if change := changeOf(ctx, flux, obj, opts); change.Action != "" {
+			all = append(all, change)
+		}
+	}
+	pruned, err := pruned(ctx, c, ks, objects)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, pruned...)
+	slices.SortStableFunc(all, func(a, b Change) int { return strings.Compare(a.Object, b.Object) })
+	return all, nil
+}
+
+// optionsOf are those with which kustomize-controller applies.
+func optionsOf(ks *unstructured.Unstructured) (ssa.DiffOptions, error) {
+	opts := ssa.DiffOptions{
+		Exclusions:           map[string]string{group + "/reconcile": disabled, group + "/ssa": "Ignore"},
+		IfNotPresentSelector: map[string]string{group + "/ssa": "IfNotPresent"},
+		ForceSelector:        map[string]string{group + "/force": "enabled"},
+	}
+	opts.Force, _, _ = unstructured.NestedBool(ks.Object, "spec", "force")
+	rules, _, _ := unstructured.NestedSlice(ks.Object, "spec", "ignore")
+	for _, rule := range rules {
+		raw, err := json.Marshal(rule)
+		if err != nil {
+			return opts, err
+		}
+		var ignore struct {
+			Paths  []string
+			Target *fluxdiff.Selector
+		}
+		if err := json.Unmarshal(raw, &ignore); err != nil {
+			return opts, fmt.Errorf("spec.ignore: %w", err)
+		}
+		opts.DriftIgnoreRules = append(opts.DriftIgnoreRules, fluxdiff.IgnoreRule{Paths: ignore.Paths, Selector: ignore.Target})
+	}
+	return opts, nil
+}
+
+// changeOf returns what would become of an object, with no action if it stays as it is.
+func changeOf(ctx context.Context, flux *ssa.ResourceManager, obj *unstructured.Unstructured, opts ssa.DiffOptions) Change {
+	change := Change{Object: utils.FmtUnstructured(obj), Action: Unknown}
+	if _, encrypted := obj.Object["sops"]; encrypted {
+		change.Cause = "it is encrypted"
+		return change
+	}
+	entry, before, after, err := flux.Diff(ctx, obj, opts)
+	if err != nil {
+		change.Cause = err.Error()
+		return change
+	}
+	switch entry.Action {
+	case ssa.CreatedAction:
+		change.Action = Created
+	case ssa.ConfiguredAction:
+		change.Action = Configured
+		if change.Fields, err = fieldsOf(before, after); err != nil {
+			change.Cause = err.Error()
+		}
+	default:
+		change.Action = ""
+	}
+	return change
+}
+
+// fieldsOf returns the fields in which two versions of an object differ, as far as somebody writes them.
+func fieldsOf(before, after *unstructured.Unstructured) ([]Field, error) {
+	patch, err := jsondiff.Compare(written(before), written(after))
+	if err != nil {
+		return nil, err
+	}
+	fields := make([]Field, len(patch))
+	for i, op := range patch {
+		fields[i] = Field{op.Path, op.OldValue, op.Value}
+	}
+	return fields, nil
+}
+
+func written(obj *unstructured.Unstructured) map[string]any {
+	fields := obj.DeepCopy().Object
+	delete(fields, "status")
+	metadata, _ := fields["metadata"].(map[string]any)
+	fields["metadata"] = map[string]any{"labels": metadata["labels"], "annotations": metadata["annotations"]}
+	return fields
+}
+
+// pruned returns the objects that a Kustomization has applied before and would not apply any more.
+func pruned(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
+	if prune, _, _ := unstructured.NestedBool(ks.Object, "spec", "prune"); !prune {
+		return nil, nil
+	}
+	stays := object.UnstructuredSetToObjMetadataSet(objects)
+	entries, _, _ := unstructured.NestedSlice(ks.Object, "status", "inventory", "entries")
+	var all []Change
+	for _, entry := range entries {
+		fields, _ := entry.(map[string]any)
+		id, _ := fields["id"].(string)
+		version, _ := fields["v"].(string)
+		of, err := object.ParseObjMetadata(id)
+		if err != nil {
+			return nil, fmt.Errorf("status.inventory: %w", err)
+		}
+		if stays.Contains(of) {
+			continue
+		}
+		if change := prunedOne(ctx, c, of, of.GroupKind.WithVersion(version)); change.Action != "" {
+			all = append(all, change)
+		}
+	}
+	return all, nil
+}
+
+// prunedOne returns what would become of an object that is applied no more, with no action if nothing would.
+func prunedOne(ctx context.Context, c client.Client, of object.ObjMetadata, gvk schema.GroupVersionKind) Change {
+	change := Change{Object: utils.FmtObjMetadata(of), Action: Deleted}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	switch err := c.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, obj); {
+	case apierrors.IsNotFound(err):
+		return Change{}
+	case err != nil:
+		change.Action, change.Cause = Unknown, "it is applied no more, but cannot be read: "+err.Error()
+	case keeps(obj):
+		return Change{}
+	}
+	return change
+}
+
+// keeps returns whether an object says that kustomize-controller must not delete it.
+func keeps(obj *unstructured.Unstructured) bool {
+	for _, key := range []string{group + "/prune", group + "/reconcile"} {
+		if strings.EqualFold(cmp.Or(obj.GetAnnotations()[key], obj.GetLabels()[key]), disabled) {
+			return true
+		}
+	}
+	return false
+}
