@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -137,10 +136,7 @@ func (a accidents) lookForEmpty(ctx context.Context, before, obj *v1alpha1.Gate,
 
 // emptyMessage names references that match nothing, of how many.
 func emptyMessage(names []string, of int) string {
-	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := andMore(names[:min(len(names), maxNamed)], len(names))
 	verb := "match"
 	if len(names) == 1 {
 		verb = "matches"

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -28,25 +31,33 @@ func notificationDocs(t *testing.T) string {
 	return string(content)
 }
 
-func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
-	block := regexp.MustCompile("(?s)kind: Alert\n(.*?)```").FindString(notificationDocs(t))
+// alertInTheDocs returns which messages an Alert in docs/notifications.md lets through.
+func alertInTheDocs(t *testing.T, name string) func(message string) bool {
+	t.Helper()
+	found := regexp.MustCompile("(?s)\n( *)kind: Alert\n( *metadata:\n *name: " + name + "\n.*?)```").FindStringSubmatch(notificationDocs(t))
+	if found == nil {
+		t.Fatal("it is not there")
+	}
 	alert := struct {
 		Spec struct {
 			EventSources  []struct{ Kind, Name string } `json:"eventSources"`
 			InclusionList []string                      `json:"inclusionList"`
 		} `json:"spec"`
 	}{}
-	block = strings.ReplaceAll(strings.TrimSuffix(block, "```"), "\n   ", "\n")
-	if err := yaml.Unmarshal([]byte(block), &alert); err != nil {
+	indented := "\n" + strings.TrimRight(found[2], " ")
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(indented, "\n"+found[1], "\n")), &alert); err != nil {
 		t.Fatal(err)
 	}
 	if len(alert.Spec.EventSources) != 1 || alert.Spec.EventSources[0].Kind != "Kustomization" {
 		t.Fatalf("%+v", alert)
 	}
-	passes := func(message string) bool {
+	return func(message string) bool {
 		return slices.ContainsFunc(alert.Spec.InclusionList, func(expr string) bool { return regexp.MustCompile(expr).MatchString(message) })
 	}
+}
 
+func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
+	passes, inTime := alertInTheDocs(t, "gates"), alertInTheDocs(t, "gates-in-time")
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	other := w.kustomization("names-none", nil)
@@ -67,8 +78,8 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 	for _, event := range ours {
 		reason, message, _ := strings.Cut(event, ": ")
 		reasons[reason[strings.LastIndex(reason, " ")+1:]] = true
-		if !passes(message) {
-			t.Errorf("held back: %q", message)
+		if !passes(message) || inTime(message) {
+			t.Errorf("held back or told in time: %q", message)
 		}
 	}
 	for _, reason := range []string{"GateClosed", "GateNotFound", "HeldAgain", "RequestAccepted", "GateOpened", "RequestRefused"} {
@@ -89,10 +100,40 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 		"Reconciliation finished in 1.2s, next run in 10m0s", "Applied revision: main@sha1:4ab1", "Source artifact not found, retrying in 30s",
 		"Dependencies do not meet ready condition, retrying in 30s", "Deployment/apps/web configured", "Health check passed in 1.1s",
 	} {
-		if passes(message) {
+		if passes(message) || inTime(message) {
 			t.Errorf("let through: %q", message)
 		}
 	}
+	for _, message := range inTimeInTheDocs(t) {
+		if !passes(message) || !inTime(message) {
+			t.Errorf("held back: %q", message)
+		}
+	}
+}
+
+// inTimeInTheDocs returns the messages in docs/notifications.md that come before a change, and that one does not come.
+func inTimeInTheDocs(t *testing.T) []string {
+	t.Helper()
+	return regexp.MustCompile("(?m)Gate 'flux-system/production' [^`\n]*").FindAllString(notificationDocs(t), -1)
+}
+
+func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
+	g := &v1alpha1.Gate{}
+	day := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
+	p := prospects{all: true}
+	for _, name := range []string{"apps", "billing", "cart", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
+		p.governed = append(p.governed, inGit("flux-system", name, nil))
+	}
+	p.held, p.fresh = p.governed, []*target.Object{p.governed[0], p.governed[2]}
+	notice := func(at time.Time, state v1alpha1.State, by string) gate.Notice {
+		return gate.Notice{Transition: v1alpha1.Transition{At: metav1.NewTime(at), State: state, By: by}}
+	}
+	end := time.Date(2026, 12, 28, 6, 0, 0, 0, time.UTC)
+	equal(t, inTimeInTheDocs(t), []string{
+		"Gate 'flux-system/production' " + announced(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.concern(g, v1alpha1.StateClosed),
+		"Gate 'flux-system/production' " + announced(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.concern(g, v1alpha1.StateOpened),
+		"Gate 'flux-system/production' " + calledOff([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
+	})
 }
 
 func refusalOf(gate string, stand verdict.Stand) string {
@@ -107,7 +148,7 @@ func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(documented)
-	keys := []string{gateNews, stateNews, reasonNews, byNews, whyNews, periodNews, exceptionNews, actionNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
+	keys := []string{gateNews, stateNews, reasonNews, byNews, whyNews, periodNews, exceptionNews, actionNews, atNews, eventv1.MetaRevisionKey, eventv1.MetaTokenKey}
 	slices.Sort(keys)
 	equal(t, documented, keys)
 }

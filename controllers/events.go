@@ -37,6 +37,7 @@ const (
 	periodNews    = "period"
 	exceptionNews = "exception"
 	actionNews    = "action"
+	atNews        = "at"
 )
 
 // metadata returns the news as metadata of an event on an object. All of it has our

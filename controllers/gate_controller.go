@@ -70,6 +70,8 @@ type GateReconciler struct {
 	counted  *countedMachines
 	// accidents tell what nobody has meant.
 	accidents accidents
+	// foreteller tells what is to come.
+	foreteller foreteller
 }
 
 // gates returns the client of the Gates that are reconciled.
@@ -137,6 +139,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	}
 	if r.Decider.lookLater(ctx, obj, with, &d) {
 		r.Selector.limit(ctx, before, &d)
+	}
+	if err := r.foreteller.look(ctx, obj, writer, with, &d); err != nil {
+		return ctrl.Result{}, err
 	}
 	return r.report(ctx, before, obj, writer, d)
 }

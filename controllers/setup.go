@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -71,22 +72,23 @@ const writesAtOnce = 16
 
 // memory is what the controllers remember. After a restart all is looked at once.
 type memory struct {
-	tally    *tally.Tally
-	turns    *Turns
-	versions *versions
-	targets  *targetVersions
-	gates    *gateMemory
-	watcher  *Watcher
-	calendar *CalendarReader
-	news     *targetNews
-	counted  *countedMachines
-	appliers *appliers
+	tally      *tally.Tally
+	turns      *Turns
+	versions   *versions
+	targets    *targetVersions
+	gates      *gateMemory
+	watcher    *Watcher
+	calendar   *CalendarReader
+	news       *targetNews
+	counted    *countedMachines
+	appliers   *appliers
+	background *background
 }
 
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &Watcher{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{},
+		watcher: &Watcher{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{}, background: &background{},
 	}
 }
 
@@ -119,7 +121,8 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
-		accidents: accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
+		accidents:  accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
+		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
 	}
 	l.targets = &TargetReconciler{
 		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Wake: wake, news: m.news,
@@ -163,8 +166,11 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 	if m.calendar.Watches, err = configMapWatches(mgr); err != nil {
 		return err
 	}
-	if err := mgr.Add(m.calendar); err != nil {
-		return err
+	m.background = newBackground()
+	for _, runnable := range []manager.Runnable{m.calendar, m.background} {
+		if err := mgr.Add(runnable); err != nil {
+			return err
+		}
 	}
 	kinds.locks = &LockCache{Cache: targets, APIReader: mgr.GetAPIReader(), Own: c.Own}
 	kinds.targets = NewTargetCache(targets, mgr.GetRESTMapper(), mgr.GetAPIReader(), nil)

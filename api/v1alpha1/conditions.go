@@ -147,6 +147,18 @@ const RequestRefusedReason = "RequestRefused"
 // no time: it only ends those for the opposite action.
 const RequestTakenBackReason = "RequestTakenBack"
 
+// Reasons of events on a Gate with spec.notifyBefore, and on one of its targets of
+// each kind in each namespace.
+const (
+	// GateOpensSoonReason means that the Gate is to open, and GateClosesSoonReason that
+	// it is to close.
+	GateOpensSoonReason  = "GateOpensSoon"
+	GateClosesSoonReason = "GateClosesSoon"
+	// AnnouncementCalledOffReason means that a change of the state that was told in
+	// advance does not come.
+	AnnouncementCalledOffReason = "AnnouncementCalledOff"
+)
+
 // AmbiguousScheduleReason is the reason of the event on a Gate or a
 // GateException with a cron schedule that restricts both the day of month and
 // the day of week: in cron, a day that matches either counts.

@@ -19,6 +19,9 @@ const (
 	// together. It bounds the time of a decision.
 	MaxPeriods = 100
 
+	// MaxAnnounced is the number of entries that status.announced keeps.
+	MaxAnnounced = 64
+
 	// MaxFailures is the number of entries that status.failures keeps.
 	MaxFailures = 10
 
@@ -186,6 +189,19 @@ type GateSpec struct {
 	// +optional
 	Watch []WatchReference `json:"watch,omitempty"`
 
+	// NotifyBefore is how long before the Gate opens or closes that is told, in an
+	// event. Each change of its state is told once at each of these times, such as
+	// [24h, 1h]. At most 5, each once and from 1m to 720h (30 days). If omitted,
+	// nothing is told in advance.
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:Type=string
+	// +kubebuilder:validation:items:MaxLength=32
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be a duration from 1m to 720h (30 days), such as 24h"
+	// +kubebuilder:validation:XValidation:rule="!self.all(d, d.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$')) || self.all(d, self.exists_one(e, duration(e) == duration(d)))",message="a duration can be there only once"
+	// +listType=atomic
+	// +optional
+	NotifyBefore []metav1.Duration `json:"notifyBefore,omitempty"`
+
 	// Suspend stops the reconciliation of this Gate. What it holds stays held.
 	// Defaults to false.
 	// +optional
@@ -272,6 +288,19 @@ type Transition struct {
 	// Missing if something else does.
 	// +optional
 	By string `json:"by,omitempty"`
+}
+
+// Announcement is a change of a Gate's state that has been told in advance.
+type Announcement struct {
+	// At is when the state changes.
+	At metav1.Time `json:"at"`
+
+	// State of the Gate from then on: closed or opened.
+	State State `json:"state"`
+
+	// Before is the shortest duration of spec.notifyBefore that has been told.
+	// Longer ones are not told any more.
+	Before metav1.Duration `json:"before"`
 }
 
 // TargetCounts counts the targets by what became of them.
@@ -377,6 +406,13 @@ type GateStatus struct {
 	// is in sight.
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
+
+	// Announced are the changes of the state to come that have been told in
+	// advance, as spec.notifyBefore asks for it, the soonest first. At most 64.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Announced []Announcement `json:"announced,omitempty"`
 
 	// History has the last changes of the state of the Gate and the last
 	// requests, newest first. At most 50, and fewer if their texts are long. See

@@ -23,6 +23,9 @@ const (
 	maxWithin   = 87600 * time.Hour
 	minTimeout  = time.Second
 	maxTimeout  = 24 * time.Hour
+	minNotice   = time.Minute
+	maxNotice   = 720 * time.Hour
+	maxNotices  = 5
 )
 
 // Validate returns what is wrong with a Gate, each error with the path of its field. It
@@ -49,9 +52,25 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 	if policy := g.Spec.Exceptions; policy != nil && (policy.Approvals < 0 || policy.Approvals > maxApprovers) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "exceptions", "approvals"), policy.Approvals, "must be from 0 to 10"))
 	}
+	errs = append(errs, validateNotices(field.NewPath("spec", "notifyBefore"), g.Spec.NotifyBefore)...)
 	errs = append(errs, validateMachines(field.NewPath("spec", "machines"), g.Spec.Machines)...)
 	for i := range g.Spec.Targets {
 		errs = append(errs, validateTarget(field.NewPath("spec", "targets").Index(i), &g.Spec.Targets[i])...)
+	}
+	return errs
+}
+
+func validateNotices(path *field.Path, leads []metav1.Duration) (errs field.ErrorList) {
+	if n := len(leads); n > maxNotices {
+		errs = append(errs, field.TooMany(path, n, maxNotices))
+	}
+	for i, lead := range leads {
+		if lead.Duration < minNotice || lead.Duration > maxNotice {
+			errs = append(errs, field.Invalid(path.Index(i), lead.Duration.String(), "must be from 1m to 720h (30 days)"))
+		}
+		if slices.Contains(leads[:i], lead) {
+			errs = append(errs, field.Duplicate(path.Index(i), lead.Duration.String()))
+		}
 	}
 	return errs
 }

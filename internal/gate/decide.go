@@ -61,10 +61,7 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 
 	d := Decision{State: v1alpha1.State(s.State.String()), Reason: string(s.Reason), By: s.By, Event: s.Event, Recheck: s.Until, Broken: broken}
 	if !s.Next.At.IsZero() {
-		d.Next = &v1alpha1.Transition{
-			At: metav1.NewTime(s.Next.At), State: v1alpha1.State(s.Next.State.String()),
-			Reason: string(s.Next.Reason), By: s.Next.By,
-		}
+		d.Next = transition(s.Next)
 	}
 	request := requests.deciding(s.Reason)
 	d.Message = message(s, d.Next, &g.Spec, request)

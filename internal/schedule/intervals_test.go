@@ -91,3 +91,13 @@ func TestIntervalsAreInUTC(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+func TestTransitionsEndWhereADecisionLooksNoFurther(t *testing.T) {
+	n, last := 0, schedule.Transition{}
+	for next := range schedule.NewPlan(schedule.Config{Windows: []schedule.Period{cron("UTC", "*/2 * * * *", time.Minute)}}).Transitions(utc("2026-06-01T00:00:30Z")) {
+		n, last = n+1, next
+	}
+	if want := utc("2026-06-07T22:40:00Z"); n != 10_000 || !last.At.Equal(want) {
+		t.Errorf("%d, the last is %+v, not at %s", n, last, want)
+	}
+}

@@ -178,6 +178,30 @@ func TestDecideIsTheIntervalAround(t *testing.T) {
 	})
 }
 
+func TestTransitionsAreWhereIntervalsBegin(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSubject(t)
+		end := s.now.AddDate(0, 0, 8)
+		var want, got []schedule.Transition
+		for v := range s.plan.Intervals(s.now, end) {
+			want = append(want, schedule.Transition{At: v.From, State: v.State, Reason: v.Reason, By: v.By, Event: v.Event})
+		}
+		for next := range s.plan.Transitions(s.now) {
+			if len(got) == 0 && next != s.plan.Decide(s.now).Next {
+				t.Fatalf("the first is %+v", next)
+			}
+			if !next.At.Before(end.Truncate(time.Second)) {
+				break
+			}
+			got = append(got, next)
+		}
+		if !slices.Equal(got, want[1:]) {
+			t.Fatalf("got  %v\nwant %v", got, want[1:])
+		}
+	})
+}
+
 func TestIntervalsCanBeCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSubject(t)

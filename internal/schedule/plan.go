@@ -161,20 +161,33 @@ func (p *Plan) Decide(now time.Time) Decision {
 	m := p.at(t)
 	event, until := m.event()
 	d := Decision{State: m.state, Reason: m.reason, By: m.by, Event: event, Until: instant(min(m.until, until))}
-	if next := p.next(m, t+horizon, sight); next.start != never {
-		event, _ := next.event()
-		d.Next = Transition{At: instant(next.start), State: next.state, Reason: next.reason, By: next.by, Event: event}
+	edges := sight
+	if next := p.next(m, t+horizon, &edges); next.start != never {
+		d.Next = next.transition()
 	}
 	return d
+}
+
+// Transitions yields the changes of the state after an instant, in order. It looks as far
+// ahead as a Decision does, for all of them together.
+func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
+	return func(yield func(Transition) bool) {
+		t, edges := after.Unix(), sight
+		for m := p.next(p.at(t), t+horizon, &edges); m.start != never; m = p.next(m, t+horizon, &edges) {
+			if !yield(m.transition()) {
+				return
+			}
+		}
+	}
 }
 
 // Intervals yields the states between two instants: contiguous from from to
 // until, each neighbour different in state.
 func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
-		end := until.Unix()
+		end, edges := until.Unix(), math.MaxInt
 		for m := p.at(from.Unix()); m.start < end; {
-			next := p.next(m, end, math.MaxInt)
+			next := p.next(m, end, &edges)
 			event, _ := m.event()
 			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by, Event: event}
 			if !yield(i) {
@@ -210,16 +223,22 @@ func (m *moment) event() (name string, until int64) {
 // every minute: without a bound a single gate could keep a processor busy.
 const sight = 10_000
 
+// transition returns the change of state that a moment is.
+func (m *moment) transition() Transition {
+	event, _ := m.event()
+	return Transition{At: instant(m.start), State: m.state, Reason: m.reason, By: m.by, Event: event}
+}
+
 // next returns the first moment after m that differs from it in state, looking
-// not further than limit and that many edges. Without one its start is never.
-func (p *Plan) next(m moment, limit int64, edges int) moment {
+// not further than limit and as many edges as are left. Without one its start is never.
+func (p *Plan) next(m moment, limit int64, edges *int) moment {
 	state := m.state
 	for m.state == state {
-		if m.flip >= limit || edges == 0 {
+		if m.flip >= limit || *edges == 0 {
 			return moment{start: never}
 		}
 		m = p.at(m.flip)
-		edges--
+		*edges--
 	}
 	return m
 }

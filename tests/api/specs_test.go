@@ -49,6 +49,7 @@ const (
 	causeDuration = "duration must be from 1m to 8784h (366 days), such as 24h"
 	causeWindow   = "window must be a duration from 1s to 8784h (366 days), such as 1h"
 	causeInterval = "interval must be a duration of at least 1s, such as 1m"
+	causeNotice   = "must be a duration from 1m to 720h (30 days), such as 24h"
 	causeCount    = "a gate can have at most 100 windows and close periods together"
 	causeTwice    = `Duplicate value: {"name":"a"}`
 	causeBoth     = "a window and a close period must not have the same name"
@@ -155,6 +156,12 @@ var badSpecs = []badSpec{
 	{"expressions of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchExpressions: [{key: a, operator: Exists}]}]}`, "spec.targets[0]", "matchExpressions needs name: '*'"},
 	{"a namespace and a selector of namespaces", `{default: closed, targets: [{kind: Kustomization, name: "*", namespace: "*", namespaceSelector: {}}]}`, "spec.targets[0]", "a namespace or a namespaceSelector, not both"},
 	{"a mode that nobody knows", `{default: closed, mode: DryRun}`, "spec.mode", "supported values"},
+	{"a word too late", `{default: closed, notifyBefore: [24h, 59s]}`, "spec.notifyBefore[1]", causeNotice},
+	{"a word too early", `{default: closed, notifyBefore: [721h]}`, "spec.notifyBefore[0]", causeNotice},
+	{"a word in days", `{default: closed, notifyBefore: [1d]}`, "spec.notifyBefore[0]", causeNotice},
+	{"a word at -1h", `{default: closed, notifyBefore: [-1h]}`, "spec.notifyBefore[0]", causeNotice},
+	{"a word twice", `{default: closed, notifyBefore: [60m, 24h, 1h]}`, "spec.notifyBefore", "a duration can be there only once"},
+	{"too many words", `{default: closed, notifyBefore: [1h, 2h, 3h, 4h, 5h, 6h]}`, "spec.notifyBefore", "must have at most 5 items"},
 	{"no target at all", `{default: closed, maxTargets: 0}`, "spec.maxTargets", "greater than or equal to 1"},
 	{"labels of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchLabels: {a: b}}]}`, "spec.targets[0]", "matchLabels needs name: '*'"},
 
@@ -239,6 +246,8 @@ suspend: false`,
 	"all targets of a kind by expressions": `{default: closed, targets: [{kind: Kustomization, name: "*", matchExpressions: [{key: a, operator: NotIn, values: [b]}]}]}`,
 	"all namespaces":                       `{default: closed, targets: [{kind: Kustomization, name: "*", namespace: "*"}]}`,
 	"namespaces by their labels":           `{default: closed, targets: [{kind: Kustomization, name: apps, namespaceSelector: {matchLabels: {team: a}, matchExpressions: [{key: tier, operator: Exists}]}}]}`,
+	"words in time":                        `{default: closed, notifyBefore: [720h, 24h, 90m, 1h, 1m]}`,
+	"no word in time":                      `{default: closed, notifyBefore: []}`,
 	"an audit of at most ten targets":      `{default: closed, mode: Audit, maxTargets: 10}`,
 	"all targets of a kind by labels":      `{default: closed, targets: [{kind: Kustomization, name: "*", matchLabels: {a: b}}]}`,
 	"machines by default":                  `{default: closed, machines: {}}`,

@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/pace":       {},
 	"internal/refresh":    {},
 	"internal/activation": {},
-	"controllers": {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict", "internal/tally", "internal/queue", "internal/lock",
+	"controllers": {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict", "internal/explain", "internal/tally", "internal/queue", "internal/lock",
 		"internal/origin", "internal/pace", "internal/refresh", "internal/activation"},
 	"receivers":              {"api/v1alpha1", "internal/gate", "internal/expression"},
 	"internal/app":           {"controllers", "receivers", "api/v1alpha1", "internal/target", "internal/tz", "internal/version"},

@@ -1,0 +1,419 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// leads are hours before a change.
+func leads(before ...float64) (leads []metav1.Duration) {
+	for _, h := range before {
+		leads = append(leads, metav1.Duration{Duration: hours(h)})
+	}
+	return leads
+}
+
+// freeze closes a Gate from some hours after start on until others.
+func freeze(from, until float64) []v1alpha1.ClosePeriod {
+	at := func(h float64) *metav1.Time { return &metav1.Time{Time: start.Add(hours(h))} }
+	return []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: at(from), Until: at(until)}}}
+}
+
+// telling creates a Gate over all Kustomizations that is open but in a freeze, and tells that a day and an hour before.
+func (w *world) telling(periods []v1alpha1.ClosePeriod, edits ...func(*v1alpha1.GateSpec)) *v1alpha1.Gate {
+	w.Helper()
+	spec := v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, ClosePeriods: periods, NotifyBefore: leads(24, 1),
+		Interval: metav1.Duration{Duration: hours(1000)},
+	}
+	for _, edit := range edits {
+		edit(&spec)
+	}
+	return w.gateIn(w.Namespace, "production", spec)
+}
+
+// edit changes the spec of a Gate.
+func (w *world) edit(g *v1alpha1.Gate, edit func(*v1alpha1.GateSpec)) {
+	w.Helper()
+	w.Read(g)
+	before := g.DeepCopy()
+	edit(&g.Spec)
+	w.Must(cluster.Client.Patch(w.Context(), g, client.MergeFrom(before)))
+}
+
+// expectTold reconciles a Gate some hours after start. It checks what is told in advance on the Gate, and that its targets hear the same.
+func (w *world) expectTold(g *v1alpha1.Gate, after float64, want ...string) ctrl.Result {
+	w.Helper()
+	w.in(hours(after))
+	result := w.reconcile(g)
+	var onGate, onTargets []string
+	for _, event := range w.events.take("") {
+		object, said, _ := strings.Cut(strings.ReplaceAll(event, w.Namespace, "NS"), ": ")
+		if !strings.Contains(object, "Soon") && !strings.Contains(object, "CalledOff") {
+			continue
+		}
+		if strings.HasPrefix(object, "Normal Gate/production ") {
+			onGate = append(onGate, said)
+		} else {
+			onTargets = append(onTargets, strings.Replace(said, "Gate 'NS/production' ", "Gate ", 1))
+		}
+	}
+	if !slices.Equal(onGate, want) || !slices.Equal(onTargets, want) {
+		w.Errorf("after %gh\ngot  %s\nand  %s\nwant %s", after, strings.Join(onGate, "\n     "), strings.Join(onTargets, "\n     "), strings.Join(want, "\n     "))
+	}
+	return result
+}
+
+const closesSoon = "Gate closes at 2026-11-24T18:00:00Z (in 24h) by 'freeze': 1 target would be held: Kustomization NS/apps"
+
+func TestEachChangeIsToldInTimeAndOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.telling(freeze(30, 32))
+	for _, step := range []struct {
+		after float64
+		want  []string
+		next  float64
+	}{
+		{0, nil, 6},
+		{6, []string{closesSoon}, 8},
+		{8, []string{"Gate opens again at 2026-11-24T20:00:00Z (in 24h)"}, 29},
+		{29, []string{"Gate closes at 2026-11-24T18:00:00Z (in 1h) by 'freeze': 1 target would be held: Kustomization NS/apps"}, 30},
+		{30, nil, 31},
+		{31, []string{"Gate opens at 2026-11-24T20:00:00Z (in 1h): 1 target is held"}, 32},
+		{32, nil, 1000},
+	} {
+		result := w.expectTold(g, step.after, step.want...)
+		if got, want := result.RequeueAfter, hours(step.next-step.after); got != want && step.next < 1000 {
+			t.Errorf("after %gh it is looked at again in %s, want %s", step.after, got, want)
+		}
+		w.forget() // the process ends, and another one begins
+		w.expectTold(g, step.after)
+	}
+	if n := len(g.Status.Announced); n != 1 { // the clock of another replica may be behind
+		t.Errorf("%v", g.Status.Announced)
+	}
+	w.expectTold(g, 33)
+	w.forget()
+	w.expectTold(g, 40)
+	if n := len(g.Status.Announced); n != 0 {
+		t.Errorf("%v", g.Status.Announced)
+	}
+}
+
+func TestASettledGateThatHasToldIsWrittenByNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.telling(freeze(30, 32))
+	w.expectTold(g, 7, strings.Replace(closesSoon, "24h", "23h", 1))
+	version := g.ResourceVersion
+	w.expectTold(g, 7.5)
+	if g.ResourceVersion != version {
+		t.Errorf("it was written again")
+	}
+}
+
+func TestWhatIsInTheStatusIsNotToldOnceMoreAfterACrash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.telling(freeze(30, 32))
+	w.memory.background = newBackground() // nobody does what is in it
+	w.expectTold(g, 6)
+	if n := len(g.Status.Announced); n != 1 {
+		t.Errorf("%v", g.Status.Announced)
+	}
+	w.forget()
+	w.expectTold(g, 6.5)
+	w.expectTold(g, 29, "Gate closes at 2026-11-24T18:00:00Z (in 1h) by 'freeze': 1 target would be held: Kustomization NS/apps", "Gate opens again at 2026-11-24T20:00:00Z (in 3h)")
+}
+
+func TestNothingIsToldBeforeTheStatusSaysIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.telling(freeze(30, 32))
+	w.expectTold(g, 0)
+	w.in(hours(6))
+	w.writes.before = func(string) error { return errBroken }
+	if _, err := w.try(g); err == nil {
+		t.Fatal("nothing was written")
+	}
+	if got := w.events.take("Soon"); len(got) > 0 {
+		t.Errorf("told %q", got)
+	}
+	w.writes.before = nil
+	w.forget()
+	w.expectTold(g, 6, closesSoon)
+}
+
+func TestAChangeOfTheScheduleIsToldToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.telling(freeze(30, 100))
+	w.expectTold(g, 6, closesSoon)
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = freeze(26, 100) })
+	w.expectTold(g, 7, "Gate closes at 2026-11-24T14:00:00Z (in 19h) by 'freeze', not at 2026-11-24T18:00:00Z as announced: 1 target would be held: Kustomization NS/apps")
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = freeze(90, 100) })
+	w.expectTold(g, 8, "Gate does not change as announced, called off: closing at 2026-11-24T14:00:00Z. Gate opened outside its close periods, scheduled for closing at 2026-11-27T06:00:00Z by 'freeze'")
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.Suspend, s.ClosePeriods = true, freeze(30, 100) })
+	w.expectTold(g, 9)
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.Suspend = false })
+	w.expectTold(g, 29.5, "Gate closes at 2026-11-24T18:00:00Z (in 30m) by 'freeze': 1 target would be held: Kustomization NS/apps")
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods, s.NotifyBefore = nil, nil })
+	w.expectTold(g, 29.6)
+	if n := len(g.Status.Announced); n != 0 {
+		t.Errorf("%v", g.Status.Announced)
+	}
+}
+
+func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	days := w.days(holiday("20261124", "Labour Day"))
+	g := w.telling([]v1alpha1.ClosePeriod{{Period: calendar("holidays")}})
+	w.expectTold(g, 0, "Gate closes at 2026-11-24T00:00:00Z (in 12h) by 'holidays' (Labour Day): 1 target would be held: Kustomization NS/apps")
+	w.change(days, holiday("20261125", "Labour Day"))
+	w.expectTold(g, 1, "Gate does not change as announced, called off: closing at 2026-11-24T00:00:00Z. Gate opened outside its close periods, scheduled for closing at 2026-11-25T00:00:00Z by 'holidays' (Labour Day)")
+	w.expectTold(g, 12, "Gate closes at 2026-11-25T00:00:00Z (in 24h) by 'holidays' (Labour Day): 1 target would be held: Kustomization NS/apps")
+
+	w.exception("fix", v1alpha1.ExceptionSuspend, hours(30), hours(40), func(e *v1alpha1.GateException) { e.Spec.Windows = always() })
+	w.expectTold(g, 13, "Gate does not change as announced, called off: closing at 2026-11-25T00:00:00Z. Gate opened outside its close periods, scheduled for closing at 2026-11-25T04:00:00Z by 'holidays' (Labour Day)")
+
+	w.request(g, "close", start.Add(hours(20)), "bob", "incident")
+	w.expectTold(g, 14, "Gate closes at 2026-11-24T08:00:00Z (in 6h) on request: 1 target would be held: Kustomization NS/apps")
+}
+
+func TestTheNightOnWhichClocksChangeIsToldADayBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	w.in(-hours(24 * 30)) // 24 October 2026, 12:00
+	g := w.telling(nil, func(s *v1alpha1.GateSpec) {
+		s.Default, s.TimeZone, s.NotifyBefore = v1alpha1.StateClosed, "Europe/Oslo", leads(10)
+		s.Windows = []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}
+	})
+	w.expectTold(g, -24*30, "Gate opens at 2026-10-24T20:00:00Z (in 8h) by 'nights': 1 target is held")
+	w.expectTold(g, -24*30+6, "Gate closes again at 2026-10-25T04:00:00Z (in 10h): 1 target would be held: Kustomization NS/apps")
+}
+
+// fetched creates a GitRepository with a revision, and a Kustomization of it that has applied another one.
+func (w *world) fetched(name, revision, applied string) {
+	w.Helper()
+	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key(name))
+	source.Object["spec"] = map[string]any{"interval": "1h", "url": "https://example.com/x"}
+	w.Create(source)
+	before := source.DeepCopy()
+	source.Object["status"] = map[string]any{"artifact": map[string]any{
+		"revision": revision, "lastUpdateTime": "2026-11-20T12:00:00Z", "path": "x", "url": "http://example.com/x", "digest": "sha256:" + strings.Repeat("0", 64),
+	}}
+	w.Must(cluster.Client.Status().Patch(w.Context(), source, client.MergeFrom(before)))
+	w.flux(w.kustomization(name, nil), `{"spec":{"sourceRef":{"name":"`+name+`"}}}`)
+	w.applied(name, applied)
+}
+
+func TestAnOpeningSaysWhatWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fetched("apps", "main@sha1:1", "main@sha1:1")
+	g := w.telling(freeze(0, 40))
+	w.expectTold(g, 0)
+	const opens = "Gate opens at 2026-11-25T04:00:00Z (in 24h): "
+	w.expectTold(g, 16, opens+"1 target is held, and nothing new waits")
+
+	for i := range 4 {
+		w.fetched(fmt.Sprintf("new-%d", i), "main@sha1:2", "main@sha1:1")
+	}
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.NotifyBefore = leads(23, 22) })
+	w.expectTold(g, 16.5)
+	w.expectTold(g, 17, "Gate opens at 2026-11-25T04:00:00Z (in 23h): 5 targets are held, and something new waits for 4: Kustomization NS/new-0, Kustomization NS/new-1, Kustomization NS/new-2 and 1 more")
+	w.kustomization("sourceless", nil)
+	w.expectTold(g, 17.5)
+	w.expectTold(g, 18, "Gate opens at 2026-11-25T04:00:00Z (in 22h): 6 targets are held, and something new waits for at least 4: Kustomization NS/new-0, Kustomization NS/new-1, Kustomization NS/new-2 and 1 more")
+}
+
+func TestAClosingSaysWhatItWouldDo(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit       func(*v1alpha1.GateSpec)
+		verb, want string
+	}{
+		"as ever":          {func(*v1alpha1.GateSpec) {}, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
+		"with mode Audit":  {func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b. The gate has mode Audit and holds nothing."},
+		"over too many":    {func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(2)) }, "closes", "it governs 3 targets, and spec.maxTargets allows 2, so that it would not close"},
+		"with maxTargets":  {func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(3)) }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
+		"if it watches":    {func(s *v1alpha1.GateSpec) { s.Watch = []v1alpha1.WatchReference{staging()} }, "closes again", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
+		"with a pace, too": {func(s *v1alpha1.GateSpec) { s.Release = &v1alpha1.ReleasePolicy{PerMinute: 60} }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, name := range []string{"b", "a"} {
+				w.kustomization(name, nil)
+			}
+			w.suspend(w.kustomization("foreign", nil))
+			g := w.telling(freeze(30, 100), tc.edit)
+			w.expectTold(g, 29, "Gate "+tc.verb+" at 2026-11-24T18:00:00Z (in 1h) by 'freeze': "+tc.want)
+		})
+	}
+}
+
+func TestAGateThatGovernsNothingTellsOnItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.telling(freeze(1, 30), func(s *v1alpha1.GateSpec) { s.Watch = nil })
+	w.reconcile(g)
+	equal(t, w.events.take("Soon"), []string{"Normal Gate/production GateClosesSoon: Gate closes at 2026-11-23T13:00:00Z (in 1h) by 'freeze': nothing would be held"})
+	w.in(hours(29))
+	w.reconcile(g)
+	equal(t, w.events.take("in 1h"), []string{"Normal Gate/production GateOpensSoon: Gate opens at 2026-11-24T18:00:00Z (in 1h): nothing is held"})
+}
+
+func TestOneTargetOfEachKindInEachNamespaceHears(t *testing.T) {
+	var governed []*target.Object
+	add := func(kind, namespace, name string) {
+		obj := &target.Object{}
+		obj.SetAPIVersion(map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "HelmRelease": "helm.toolkit.fluxcd.io/v2"}[kind])
+		obj.SetKind(kind)
+		obj.SetNamespace(namespace)
+		obj.SetName(name)
+		target.Trim(&obj.Unstructured, verdict.Us)
+		governed = append(governed, obj)
+	}
+	for _, namespace := range []string{"b", "a"} {
+		for _, kind := range []string{"Kustomization", "HelmRelease"} {
+			for _, name := range []string{"y", "x"} {
+				add(kind, namespace, name)
+			}
+		}
+	}
+	names := func() (names []string) {
+		slices.SortFunc(governed, inOrder)
+		for _, t := range (&prospects{governed: governed}).heralds() {
+			names = append(names, t.GetNamespace()+" "+t.GetObjectKind().GroupVersionKind().Kind+" "+t.GetName())
+		}
+		return names
+	}
+	equal(t, names(), []string{"a HelmRelease x", "a Kustomization x", "b HelmRelease x", "b Kustomization x"})
+	for i := range 200 {
+		add("Kustomization", fmt.Sprintf("ns-%d", i), "x")
+	}
+	if n := len(names()); n != maxTold {
+		t.Errorf("%d hear", n)
+	}
+}
+
+func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
+	for name, tc := range map[string]struct {
+		notice gate.Notice
+		last   v1alpha1.State
+		watch  int
+		want   string
+	}{
+		"nothing":             {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "OutsideWindows"}}, "opened", 0, "closes at T (in 1h)"},
+		"a period":            {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "WindowOpen", By: "nights"}}, "closed", 0, "opens at T (in 1h) by 'nights'"},
+		"an event":            {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "ClosePeriod", By: "days"}, Event: "Easter"}, "opened", 1, "closes at T (in 1h) by 'days' (Easter)"},
+		"a planned request":   {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenRequested"}}, "closed", 0, "opens at T (in 1h) on request"},
+		"what it watches":     {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "WindowOpen", By: "nights"}}, "closed", 1, "opens at T (in 1h) by 'nights' if all that it watches is ready"},
+		"it is so now":        {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}}, "closed", 0, "closes again at T (in 1h)"},
+		"another time before": {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}, Instead: start}, "opened", 0, "closes at T (in 1h), not at 2026-11-23T12:00:00Z as announced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Watch: make([]v1alpha1.WatchReference, tc.watch)}}
+			g.Status.LastTransition = &v1alpha1.Transition{State: tc.last}
+			tc.notice.At = metav1.NewTime(start.Add(time.Hour))
+			equal(t, strings.Replace(announced(g, tc.notice, start), "2026-11-23T13:00:00Z", "T", 1), tc.want)
+		})
+	}
+}
+
+func TestASinkHearsInTime(t *testing.T) {
+	w := newWorld(t)
+	sink := w.withSink()
+	w.kustomization("apps", nil)
+	w.applied("apps", "main@sha1:4ab1")
+	g := w.telling(freeze(30, 100))
+	w.in(hours(6))
+	w.reconcile(g)
+	said, revision := "gate="+key(g)+"|", "revision=main@sha1:4ab1|gate="+key(g)+"|"
+	text := strings.TrimPrefix(strings.Replace(closesSoon, "NS/", w.Namespace+"/", 1), "Gate ")
+	what := "state=closed|reason=ClosePeriod|period=freeze|at=2026-11-24T18:00:00Z"
+	all := w.expectPosted(sink,
+		posted{onGate, "info", "OutsideClosePeriods", "Gate opened outside its close periods, scheduled for closing at 2026-11-24T18:00:00Z by 'freeze'", said + "state=opened|reason=OutsideClosePeriods"},
+		posted{onGate, "info", "GateClosesSoon", "Gate " + text, said + what},
+		posted{onApp, "info", "GateClosesSoon", "Gate '" + key(g) + "' " + text, revision + what})
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = nil })
+	w.reconcile(g)
+	off := "does not change as announced, called off: closing at 2026-11-24T18:00:00Z. Gate opened by default"
+	all = append(all, w.expectPosted(sink,
+		posted{onGate, "info", "AnnouncementCalledOff", "Gate " + off, said + "reason=AnnouncementCalledOff"},
+		posted{onApp, "info", "AnnouncementCalledOff", "Gate '" + key(g) + "' " + off, revision + "reason=AnnouncementCalledOff"})...)
+	w.onTheAPIServer(all)
+}
+
+func TestAWordInTimeThroughTheCaches(t *testing.T) {
+	w := newWorld(t)
+	startManager(t, cluster, func(r *Gating) { r.EventRecorder = w.events })
+	w.kustomizations(3)
+	now := time.Now()
+	w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, NotifyBefore: []metav1.Duration{{Duration: time.Minute}},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &metav1.Time{Time: now.Add(63 * time.Second)}, Until: &metav1.Time{Time: now.Add(time.Hour)}}}},
+	})
+	var said []string
+	soon(t, "the Gate and a target hear", func() bool {
+		said = append(said, w.events.take("GateClosesSoon")...)
+		return len(said) == 2
+	})
+	if want := " (in 1m) by 'freeze': 3 targets would be held: Kustomization NS/app-00, Kustomization NS/app-01, Kustomization NS/app-02"; !strings.HasSuffix(strings.ReplaceAll(said[0], w.Namespace, "NS"), want) {
+		t.Errorf("got %q, want %q", said[0], want)
+	}
+	if late := time.Since(now.Add(63 * time.Second).Truncate(time.Second).Add(-time.Minute)); late < 0 || late > 3*time.Second {
+		t.Errorf("it was told at %s", late)
+	}
+}
+
+func TestTimeIsSaidShortly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		24 * time.Hour: "24h", 24*time.Hour - time.Second: "24h", 90 * time.Minute: "1h30m", time.Hour + time.Minute + 40*time.Second: "1h2m",
+		10 * time.Minute: "10m", time.Minute: "1m", time.Minute - time.Millisecond: "1m", 59*time.Minute + 31*time.Second: "1h", 40 * time.Second: "40s", time.Millisecond: "1s", 720 * time.Hour: "720h",
+	} {
+		if got := shortly(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestMessagesAreNeverLong(t *testing.T) {
+	var many []*target.Object
+	for range 9 {
+		obj := inGit(strings.Repeat("n", 63), strings.Repeat("x", 253), nil)
+		many = append(many, obj)
+	}
+	if text := list(many); len(text) > maxList+20 || !strings.HasSuffix(text, " and 8 more") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	var off []v1alpha1.Announcement
+	for range 5 {
+		off = append(off, v1alpha1.Announcement{At: metav1.NewTime(start), State: v1alpha1.StateOpened})
+	}
+	equal(t, calledOff(off), "does not change as announced, called off: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
+}

@@ -1,0 +1,200 @@
+package gate
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// maxForetold is how many changes of the state of a Gate are told in advance: the soonest. The status has room for more, which
+// were the soonest before the schedule changed.
+const maxForetold = v1alpha1.MaxAnnounced / 2
+
+// Forecast is what is to be told in advance of a Gate at an instant, by its schedule with its requests, exceptions and calendars.
+type Forecast struct {
+	// Announced is what has been told once all of this is.
+	Announced []v1alpha1.Announcement
+	// Notices are to be told, the soonest change first.
+	Notices []Notice
+	// CalledOff has been told and does not come.
+	CalledOff []v1alpha1.Announcement
+	// Next is when there is something to tell if nothing changes, zero for never.
+	Next time.Time
+}
+
+// Notice is a change of the state that is to be told in advance.
+type Notice struct {
+	v1alpha1.Transition
+	// Event names the event of a calendar that decides, empty if none does.
+	Event string
+	// Instead was announced and does not come, zero if nothing was.
+	Instead time.Time
+}
+
+// IsSilent returns whether there is nothing to tell.
+func (f *Forecast) IsSilent() bool { return len(f.Notices)+len(f.CalledOff) == 0 }
+
+// Forecast returns what is to be told in advance of a Gate at an instant, if its status says what has been told. A Gate whose spec does not
+// compile is left as it is.
+func (c Calendars) Forecast(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Forecast {
+	if len(g.Spec.NotifyBefore) == 0 {
+		return Forecast{}
+	}
+	config, _, errs := c.compile(g)
+	if len(errs) > 0 {
+		return Forecast{Announced: g.Status.Announced}
+	}
+	config.Exceptions = compileExceptions(g, counting(g, exceptions, now))
+	config.Open, config.Close = wholeCourse(g).periods(now)
+	plan := schedule.NewPlan(config)
+	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Announced}
+	for _, lead := range g.Spec.NotifyBefore {
+		f.leads = append(f.leads, lead.Duration)
+	}
+	f.look(plan.Transitions(now))
+	f.tell()
+	f.callOff()
+	return f.Forecast
+}
+
+// forecaster makes a Forecast.
+type forecaster struct {
+	Forecast
+	now   time.Time
+	leads []time.Duration
+	told  []v1alpha1.Announcement
+	// state is that at now. coming are the changes from then on, as far as they matter.
+	state  schedule.State
+	coming []schedule.Transition
+	// fresh are the notices of changes that have not been told before.
+	fresh []int
+}
+
+// look takes note of the changes that may be told, of the first after them, and of all until the last one that has been told.
+func (f *forecaster) look(ahead iter.Seq[schedule.Transition]) {
+	horizon, last := f.now.Add(slices.Max(f.leads)), time.Time{}
+	if n := len(f.told); n > 0 {
+		last = f.told[n-1].At.Time
+	}
+	for t := range ahead {
+		f.coming = append(f.coming, t)
+		if t.At.After(last) && (t.At.After(horizon) || len(f.coming) == maxForetold) {
+			return
+		}
+	}
+}
+
+// tell finds what is to be told of the changes to come, and when of the next. What is over is kept for as long as the clock of
+// another replica may be behind.
+func (f *forecaster) tell() {
+	for _, a := range f.told {
+		if !a.At.After(f.now) && a.At.After(f.now.Add(-maxSkew)) {
+			f.Announced = append(f.Announced, a)
+		}
+	}
+	room := v1alpha1.MaxAnnounced - len(f.Announced)
+	for _, a := range f.told {
+		if f.comes(a) {
+			room--
+		}
+	}
+	if len(f.coming) >= maxForetold { // another is among the soonest once the first has come
+		f.Next = f.coming[0].At
+	}
+	for i, t := range f.coming {
+		entry, known := f.entryOf(t)
+		due, next := f.due(t, entry.Before.Duration)
+		f.wake(t, next)
+		isNew := !known && due > 0 && i < maxForetold && room > 0
+		if isNew {
+			room--
+			f.fresh = append(f.fresh, len(f.Notices))
+		}
+		if isNew || known && due > 0 {
+			entry.Before.Duration = due
+			f.Notices = append(f.Notices, Notice{Transition: *transition(t), Event: t.Event})
+		}
+		if isNew || known {
+			f.Announced = append(f.Announced, entry)
+		}
+	}
+}
+
+// entryOf returns what has been told of a change. If that is nothing, it returns an entry for it that has room for each lead.
+func (f *forecaster) entryOf(t schedule.Transition) (entry v1alpha1.Announcement, known bool) {
+	if i := slices.IndexFunc(f.told, func(a v1alpha1.Announcement) bool { return is(a, t) }); i >= 0 {
+		return f.told[i], true
+	}
+	return v1alpha1.Announcement{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Before: metav1.Duration{Duration: math.MaxInt64}}, false
+}
+
+// due returns the shortest lead below a bound for which it is time to tell of a change, and the longest for which it is not, zero if there
+// is none.
+func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next time.Duration) {
+	left := t.At.Sub(f.now)
+	for _, lead := range f.leads {
+		switch {
+		case lead >= below:
+		case lead < left:
+			next = max(next, lead)
+		case due == 0 || lead < due:
+			due = lead
+		}
+	}
+	return due, next
+}
+
+// wake has somebody look again when it is time to tell of a change.
+func (f *forecaster) wake(t schedule.Transition, lead time.Duration) {
+	if lead > 0 {
+		f.Next = earlier(f.Next, t.At.Add(-lead))
+	}
+}
+
+// callOff finds what has been told and does not come. A new change to the same state takes its place, and where the Gate has that state
+// all the same, nothing is to be said.
+func (f *forecaster) callOff() {
+	for _, a := range f.told {
+		if !a.At.After(f.now) || f.comes(a) {
+			continue
+		}
+		if i := slices.IndexFunc(f.fresh, func(n int) bool { return f.Notices[n].State == a.State }); i >= 0 {
+			f.Notices[f.fresh[i]].Instead = a.At.Time
+			f.fresh = slices.Delete(f.fresh, i, i+1)
+		} else if f.stateAt(a.At.Time) != a.State {
+			f.CalledOff = append(f.CalledOff, a)
+		}
+	}
+}
+
+// stateAt returns the state at an instant, which is not later than the last one that has been told.
+func (f *forecaster) stateAt(at time.Time) v1alpha1.State {
+	state := f.state
+	for _, t := range f.coming {
+		if !t.At.After(at) {
+			state = t.State
+		}
+	}
+	return v1alpha1.State(state.String())
+}
+
+// comes returns whether a change comes that has been told.
+func (f *forecaster) comes(a v1alpha1.Announcement) bool {
+	return slices.ContainsFunc(f.coming, func(t schedule.Transition) bool { return is(a, t) })
+}
+
+// is returns whether an announcement is one of a change.
+func is(a v1alpha1.Announcement, t schedule.Transition) bool {
+	return a.At.Equal(&metav1.Time{Time: t.At}) && string(a.State) == t.State.String()
+}
+
+// transition returns a change of the state in the words of the API.
+func transition(t schedule.Transition) *v1alpha1.Transition {
+	return &v1alpha1.Transition{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Reason: string(t.Reason), By: t.By}
+}

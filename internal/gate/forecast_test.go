@@ -1,0 +1,220 @@
+package gate_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func notified(leads ...time.Duration) func(*v1alpha1.GateSpec) {
+	return func(s *v1alpha1.GateSpec) {
+		s.NotifyBefore = nil
+		for _, lead := range leads {
+			s.NotifyBefore = append(s.NotifyBefore, metav1.Duration{Duration: lead})
+		}
+	}
+}
+
+// foretold says in words what a forecast says at an instant, and notes it as told.
+func foretold(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) string {
+	f := gate.Calendars(nil).Forecast(g, now, exceptions...)
+	g.Status.Announced = f.Announced
+	var said []string
+	for _, a := range f.CalledOff {
+		said = append(said, fmt.Sprintf("not %s at %s", a.State, a.At.UTC().Format("02 15:04")))
+	}
+	for _, n := range f.Notices {
+		text := fmt.Sprintf("%s at %s in %s", n.State, n.At.UTC().Format("02 15:04"), n.At.Sub(now))
+		if !n.Instead.IsZero() {
+			text += ", not at " + n.Instead.UTC().Format("02 15:04")
+		}
+		said = append(said, text)
+	}
+	next := "never"
+	if !f.Next.IsZero() {
+		next = f.Next.UTC().Format("02 15:04")
+	}
+	return strings.Join(append(said, "next "+next), "; ")
+}
+
+// frozen has a Gate closed from 18:00 on until 20:00 of the next day.
+var frozen = closePeriods(closing(dated("freeze", "2026-11-24T18:00:00Z", "2026-11-25T20:00:00Z"), ""))
+
+// Each step is when somebody looks, what has changed since the step before, and what is to be told.
+func TestForecast(t *testing.T) {
+	type step struct {
+		at     string
+		change func(*v1alpha1.Gate)
+		want   string
+	}
+	spec := func(edit func(*v1alpha1.GateSpec)) func(*v1alpha1.Gate) {
+		return func(g *v1alpha1.Gate) { edit(&g.Spec) }
+	}
+	moved := spec(closePeriods(closing(dated("freeze", "2026-11-24T19:00:00Z", "2026-11-25T20:00:00Z"), "")))
+	for name, tc := range map[string]struct {
+		gate  *v1alpha1.Gate
+		steps []step
+	}{
+		"nothing is asked for": {opened(frozen), []step{{"24 17:30", nil, "next never"}}},
+		"each change at each lead": {opened(frozen, notified(time.Hour, 24*time.Hour)), []step{
+			{"23 12:00", nil, "next 23 18:00"},
+			{"23 18:00", nil, "closed at 24 18:00 in 24h0m0s; next 24 17:00"},
+			{"24 17:00", nil, "closed at 24 18:00 in 1h0m0s; next 24 20:00"},
+			{"24 18:00", nil, "next 24 20:00"},
+			{"24 20:00", nil, "opened at 25 20:00 in 24h0m0s; next 25 19:00"},
+			{"25 19:00", nil, "opened at 25 20:00 in 1h0m0s; next never"},
+			{"25 20:00", nil, "next never"},
+		}},
+		"nobody has looked for a while": {opened(frozen, notified(24*time.Hour, 2*time.Hour, time.Hour)), []step{
+			{"24 17:25", nil, "closed at 24 18:00 in 35m0s; next 24 20:00"},
+			{"25 20:00", nil, "next never"},
+		}},
+		"nothing in sight": {closed(notified(time.Hour)), []step{{"23 12:00", nil, "next never"}}},
+		"both changes within the lead": {opened(closePeriods(closing(dated("x", "2026-11-24T01:00:00Z", "2026-11-24T02:00:00Z"), "")), notified(24*time.Hour)), []step{
+			{"23 12:00", nil, "closed at 24 01:00 in 13h0m0s; opened at 24 02:00 in 14h0m0s; next never"},
+		}},
+		"it moves": {opened(frozen, notified(24*time.Hour, time.Hour)), []step{
+			{"24 12:00", nil, "closed at 24 18:00 in 6h0m0s; next 24 17:00"},
+			{"24 13:00", moved, "closed at 24 19:00 in 6h0m0s, not at 24 18:00; next 24 18:00"},
+			{"24 18:00", nil, "closed at 24 19:00 in 1h0m0s; next 24 20:00"},
+		}},
+		"it moves until after the lead": {opened(frozen, notified(7*time.Hour)), []step{
+			{"24 12:00", nil, "closed at 24 18:00 in 6h0m0s; next 25 13:00"},
+			{"24 12:00", spec(closePeriods(closing(dated("freeze", "2026-11-25T18:00:00Z", "2026-11-25T20:00:00Z"), ""))), "not closed at 24 18:00; next 25 11:00"},
+			{"25 11:00", nil, "closed at 25 18:00 in 7h0m0s; next 25 13:00"},
+		}},
+		"it is called off once, and told again if it comes back": {opened(frozen, notified(24*time.Hour)), []step{
+			{"24 12:00", nil, "closed at 24 18:00 in 6h0m0s; next 24 20:00"},
+			{"24 13:00", spec(closePeriods()), "not closed at 24 18:00; next never"},
+			{"24 13:30", nil, "next never"},
+			{"24 14:00", spec(frozen), "closed at 24 18:00 in 4h0m0s; next 24 20:00"},
+		}},
+		"a lead is added and another taken away": {opened(frozen, notified(24*time.Hour)), []step{
+			{"24 12:00", nil, "closed at 24 18:00 in 6h0m0s; next 24 20:00"},
+			{"24 13:00", spec(notified(48*time.Hour, 2*time.Hour)), "opened at 25 20:00 in 31h0m0s; next 24 16:00"},
+			{"24 16:00", nil, "closed at 24 18:00 in 2h0m0s; next 25 18:00"},
+			{"24 16:30", spec(notified()), "next never"},
+			{"24 16:31", spec(notified(2 * time.Hour)), "closed at 24 18:00 in 1h29m0s; next 25 18:00"},
+		}},
+		"somebody closes it before, until long after": {opened(frozen, notified(7*time.Hour, 2*time.Hour)), []step{
+			{"24 12:00", nil, "closed at 24 18:00 in 6h0m0s; next 24 16:00"},
+			{"24 13:00", func(g *v1alpha1.Gate) { request1(g, shut("2026-11-24T13:00:00Z")) }, "next never"},
+		}},
+		"somebody opens it for three hours": {closed(window(3*time.Hour), notified(time.Hour)), []step{
+			{"24 12:00", func(g *v1alpha1.Gate) { request1(g, open("2026-11-24T12:00:00Z")) }, "next 24 14:00"},
+			{"24 14:00", nil, "closed at 24 15:00 in 1h0m0s; next never"},
+			{"24 14:30", func(g *v1alpha1.Gate) { request1(g, open("2026-11-24T14:30:00Z")) }, "not closed at 24 15:00; next 24 16:30"},
+			{"24 16:30", nil, "closed at 24 17:30 in 1h0m0s; next never"},
+		}},
+		"the clock of another replica is behind": {opened(frozen, notified(24*time.Hour)), []step{
+			{"24 17:59", nil, "closed at 24 18:00 in 1m0s; next 24 20:00"},
+			{"24 18:00", nil, "next 24 20:00"},
+			{"24 17:59", nil, "next 24 20:00"},
+		}},
+		"the spec does not compile": {opened(frozen, notified(24*time.Hour)), []step{
+			{"24 12:00", nil, "closed at 24 18:00 in 6h0m0s; next 24 20:00"},
+			{"24 13:00", func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }, "next never"},
+			{"24 14:00", func(g *v1alpha1.Gate) { g.Spec.TimeZone = "" }, "next 24 20:00"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range tc.steps {
+				if s.change != nil {
+					s.change(tc.gate)
+				}
+				at := utc("2026-11-" + strings.Replace(s.at, " ", "T", 1) + ":00Z")
+				if got := foretold(tc.gate, at); got != s.want {
+					t.Errorf("%s\ngot  %s\nwant %s", s.at, got, s.want)
+				}
+			}
+		})
+	}
+}
+
+// request1 has a Gate accept a request.
+func request1(g *v1alpha1.Gate, r request) {
+	annotate(g, r.action, r.at)
+	gate.HandleRequests(g, utc(r.now))
+}
+
+func TestAnExceptionCallsOffWhatItLifts(t *testing.T) {
+	g := production(opened(frozen, notified(24*time.Hour)))
+	at := utc("2026-11-24T12:00:00Z")
+	if got, want := foretold(g, at), "closed at 24 18:00 in 6h0m0s; next 24 20:00"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	lifts := exception(suspend, valid("2026-11-24T17:00:00Z", "2026-11-24T22:00:00Z"), in(dated("all", "2026-11-24T17:00:00Z", "2026-11-24T22:00:00Z")))
+	if got, want := foretold(g, at, lifts), "closed at 24 22:00 in 10h0m0s, not at 24 18:00; next 24 20:00"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestTheLeadIsOfTimeThatPassesAlsoWhereClocksChange(t *testing.T) {
+	// On 25 October 2026 the clocks in Oslo are set back at 03:00, so that the night has an hour more.
+	g := closed(windows(weekly("nights", "22:00", "05:00")), notified(24*time.Hour))
+	g.Spec.TimeZone = "Europe/Oslo"
+	at := utc("2026-10-24T03:00:00Z") // 05:00
+	g.Status.Announced = gate.Calendars(nil).Forecast(g, at).Announced
+	f := gate.Calendars(nil).Forecast(g, at)
+	if want := utc("2026-10-24T04:00:00Z"); !f.Next.Equal(want) {
+		t.Fatalf("the next is told at %s, want %s", f.Next, want)
+	}
+	if got, want := foretold(g, f.Next), "closed at 25 04:00 in 24h0m0s; next 24 21:00"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestTheSoonestChangesAreToldAndTheStatusIsBounded(t *testing.T) {
+	g := opened(notified(24 * time.Hour))
+	for i, want := range []int{32, 48, 58, v1alpha1.MaxAnnounced} {
+		minute := 2*i + 1
+		g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, closing(cron(fmt.Sprintf("p%d", i), fmt.Sprintf("%d-59/10 * * * *", minute), time.Minute), ""))
+		f := gate.Calendars(nil).Forecast(g, noon)
+		if len(f.CalledOff) > 0 || len(f.Announced) != want || len(f.Notices) != want-len(g.Status.Announced) {
+			t.Errorf("%d: %d announced, want %d; %d told, called off %v", i, len(f.Announced), want, len(f.Notices), f.CalledOff)
+		}
+		for _, a := range g.Status.Announced {
+			if !slices.Contains(f.Announced, a) {
+				t.Errorf("%d: %v is forgotten", i, a)
+			}
+		}
+		g.Status.Announced = f.Announced
+	}
+}
+
+func TestGatesWithoutNoticesPayNothing(t *testing.T) {
+	g := opened(frozen)
+	if n := testing.AllocsPerRun(100, func() { gate.Calendars(nil).Forecast(g, noon) }); n > 0 {
+		t.Errorf("%f allocations", n)
+	}
+}
+
+func TestLeadsAreChecked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leads []time.Duration
+		want  string
+	}{
+		"good":       {[]time.Duration{time.Minute, 720 * time.Hour}, ""},
+		"too short":  {[]time.Duration{time.Hour, time.Second}, `spec.notifyBefore[1]: Invalid value: "1s": must be from 1m to 720h (30 days)`},
+		"too long":   {[]time.Duration{721 * time.Hour}, `spec.notifyBefore[0]: Invalid value: "721h0m0s": must be from 1m to 720h (30 days)`},
+		"twice":      {[]time.Duration{time.Hour, time.Hour}, `spec.notifyBefore[1]: Duplicate value: "1h0m0s"`},
+		"too many":   {[]time.Duration{1 * time.Hour, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 5 * time.Hour, 6 * time.Hour}, "spec.notifyBefore: Too many: 6: must have at most 5 items"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if errs := gate.Validate(opened(frozen, notified(tc.leads...))); len(errs) > 0 {
+				got = errs.ToAggregate().Error()
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
