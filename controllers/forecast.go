@@ -54,7 +54,7 @@ func (t foreteller) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecas
 	if len(f.CalledOff) > 0 {
 		said := news{gateNews: name, reasonNews: v1alpha1.AnnouncementCalledOffReason, eventv1.MetaTokenKey: token(at)}
 		text := calledOff(f.CalledOff) + conditions.GetMessage(obj, v1alpha1.OpenedCondition)
-		t.say(ctx, obj, p.heralds(), said, notice{eventNormal, v1alpha1.AnnouncementCalledOffReason, text})
+		t.say(obj, p, said, v1alpha1.AnnouncementCalledOffReason, func(*prospects) string { return text })
 	}
 	for _, n := range f.Notices {
 		reason := v1alpha1.GateClosesSoonReason
@@ -63,19 +63,24 @@ func (t foreteller) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecas
 		}
 		said := newsOf(name, gate.Decision{State: n.State, Reason: n.Reason, By: n.By}, at)
 		said[atNews] = n.At.UTC().Format(time.RFC3339)
-		text := announced(obj, n, at)
-		if err == nil {
-			text += p.concern(obj, n.State)
-		}
-		t.say(ctx, obj, p.heralds(), said, notice{eventNormal, reason, text})
+		t.say(obj, p, said, reason, func(p *prospects) string {
+			if err != nil {
+				return announced(obj, n, at)
+			}
+			return announced(obj, n, at) + p.concern(obj, n.State)
+		})
 	}
 }
 
-// say says something on a Gate and on targets: an alert hears of those alone. The message follows the name of the Gate.
-func (t foreteller) say(ctx context.Context, obj *v1alpha1.Gate, heralds []client.Object, said news, n notice) {
-	said.tell(t.events, obj, notice{n.kind, n.reason, "Gate " + n.message})
-	ctrl.LoggerFrom(ctx).Info("Gate "+n.message, "reason", n.reason)
-	for _, herald := range heralds {
-		said.tell(t.events, herald, notice{n.kind, n.reason, "Gate '" + said[gateNews] + "' " + n.message})
+// say says something on a Gate and on some of its targets: an alert hears of those alone. Who hears of one in another namespace than that
+// of the Gate learns nothing of what is elsewhere. The text follows the name of the Gate.
+func (t foreteller) say(obj *v1alpha1.Gate, p prospects, said news, reason string, text func(*prospects) string) {
+	said.tell(t.events, obj, notice{eventNormal, reason, "Gate " + text(&p)})
+	for _, herald := range p.heralds() {
+		about := p
+		if namespace := herald.GetNamespace(); namespace != obj.Namespace {
+			about = p.in(namespace)
+		}
+		said.tell(t.events, herald, notice{eventNormal, reason, "Gate '" + said[gateNews] + "' " + text(&about)})
 	}
 }

@@ -391,6 +391,35 @@ func TestAWordInTimeThroughTheCaches(t *testing.T) {
 	}
 }
 
+func TestATeamHearsOfItsOwnTargetsAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.AllowCrossNamespaceRefs = true
+	other := w.NewNamespace()
+	w.kustomization("apps", nil)
+	w.kustomizationIn(other, "secret", nil)
+	g := w.telling(freeze(30, 100), func(s *v1alpha1.GateSpec) {
+		s.Targets = append(s.Targets, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", Namespace: other})
+	})
+	w.in(hours(6))
+	w.reconcile(g)
+	said := strings.Join(w.events.take("GateClosesSoon"), "\n")
+	said = strings.ReplaceAll(strings.ReplaceAll(said, w.Namespace, "NS"), other, "OTHER")
+	const closes = "closes at 2026-11-24T18:00:00Z (in 24h) by 'freeze': "
+	both := []string{
+		"Normal Gate/production GateClosesSoon: Gate " + closes + "2 targets would be held: Kustomization NS/apps, Kustomization OTHER/secret",
+		"Normal Kustomization/apps GateClosesSoon: Gate 'NS/production' " + closes + "2 targets would be held: Kustomization NS/apps, Kustomization OTHER/secret",
+		"Normal Kustomization/secret GateClosesSoon: Gate 'NS/production' " + closes + "1 target would be held: Kustomization OTHER/secret",
+	}
+	got := strings.Split(said, "\n")
+	if w.Namespace > other { // the names are drawn
+		both[0] = strings.Replace(both[0], "NS/apps, Kustomization OTHER/secret", "OTHER/secret, Kustomization NS/apps", 1)
+		both[1] = strings.Replace(both[1], "NS/apps, Kustomization OTHER/secret", "OTHER/secret, Kustomization NS/apps", 1)
+		both[1], both[2] = both[2], both[1]
+	}
+	equal(t, got, both)
+}
+
 func TestTimeIsSaidShortly(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		24 * time.Hour: "24h", 24*time.Hour - time.Second: "24h", 90 * time.Minute: "1h30m", time.Hour + time.Minute + 40*time.Second: "1h2m",

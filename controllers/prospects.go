@@ -91,6 +91,16 @@ func (p *prospects) heralds() (first []client.Object) {
 	return first
 }
 
+// in returns what is in a namespace.
+func (p *prospects) in(namespace string) prospects {
+	elsewhere := func(t *target.Object) bool { return t.GetNamespace() != namespace }
+	own := *p
+	for _, list := range []*[]*target.Object{&own.governed, &own.held, &own.fresh} {
+		*list = slices.DeleteFunc(slices.Clone(*list), elsewhere)
+	}
+	return own
+}
+
 // look finds for which of the first held targets something new waits at an instant. They and their sources are read from the API server:
 // the cache does not have what a target applies.
 func (p *prospects) look(ctx context.Context, reader TargetReader, now time.Time) {
