@@ -47,6 +47,8 @@ type Calendar struct {
 	Period schedule.Period
 	// Err says why there is none.
 	Err error
+	// NotCounted says which events do not count that could leave a hole in a freeze, empty if there are none.
+	NotCounted string
 }
 
 // Calendars are all that a Gate may need. One that is missing is taken for broken: a close period of it closes all the
@@ -159,7 +161,7 @@ func (k CalendarKey) Read(files *Files, from, until time.Time) Calendar {
 		o := &calendar.Occurrences[i]
 		o.Summary = oneLine(o.Summary, maxEvent)
 	}
-	return Calendar{Period: calendar.Period("")}
+	return Calendar{Period: calendar.Period(""), NotCounted: notCounted(calendar)}
 }
 
 // Broken returns which calendars of a Gate cannot be read.
@@ -179,6 +181,9 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	key := calendarKey(c.gate.Namespace, &c.gate.Spec, p)
 	found, known := c.calendars[key]
 	if known && found.Err == nil {
+		if found.NotCounted != "" {
+			c.doubtful = append(c.doubtful, Ambiguity{path.String(), fmt.Sprintf("ConfigMap %s/%s, key %s: %s", key.Namespace, key.Name, key.Key, found.NotCounted)})
+		}
 		return found.Period.Named(p.Name)
 	}
 	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: "has not been read"}

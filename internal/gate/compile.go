@@ -106,6 +106,8 @@ type compiler struct {
 	gate      *v1alpha1.Gate
 	calendars Calendars
 	broken    []BrokenCalendar
+	// doubtful are the calendars with events that do not count.
+	doubtful []Ambiguity
 }
 
 // compile returns the schedule of a Gate without its requests. All calendars are taken for broken.

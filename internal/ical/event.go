@@ -83,11 +83,11 @@ func (r *reader) weigh(e *event) error {
 	}
 	switch {
 	case status == "CANCELLED":
-		e.discounted = "STATUS is CANCELLED"
+		e.discounted = Cancelled
 	case transparency == "TRANSPARENT":
-		e.discounted = "TRANSP is TRANSPARENT: it is shown as free"
+		e.discounted = Transparent
 	case len(r.categories) > 0 && !e.isOf(r.categories):
-		e.discounted = "none of its categories is asked for"
+		e.discounted = OtherCategories
 	}
 	return nil
 }

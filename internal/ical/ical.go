@@ -38,6 +38,8 @@ type Calendar struct {
 	Occurrences []Occurrence
 	// NotCounted are the other events, sorted by line.
 	NotCounted []NotCounted
+	// Events is how many events there are, each VEVENT for itself.
+	Events int
 }
 
 // Occurrence is one of an event, in [Start, End).
@@ -50,12 +52,19 @@ type Occurrence struct {
 	Line int
 }
 
+// Causes why an event does not count. Besides, older versions of an event do not.
+const (
+	Cancelled       = "STATUS is CANCELLED"
+	Transparent     = "TRANSP is TRANSPARENT: it is shown as free"
+	OtherCategories = "none of its categories is asked for"
+)
+
 // NotCounted is an event that does not count.
 type NotCounted struct {
 	// Line is where the VEVENT begins.
 	Line         int
 	Summary, UID string
-	// Cause says why, such as "STATUS is CANCELLED".
+	// Cause says why, such as [Cancelled].
 	Cause string
 }
 
@@ -105,6 +114,7 @@ func Read(text string, o Options) (*Calendar, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.found.Events = len(events)
 	changed := map[string]*exclusions{}
 	for _, e := range events {
 		if e.instance == nil || e.uid == "" {

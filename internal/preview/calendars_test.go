@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,6 +21,15 @@ func holidays(summary string) string {
 func frozen(key string) string {
 	return strings.Replace(gate("shop", "14:00"), "windows:",
 		"closePeriods: [{name: holidays, calendar: {configMapRef: {name: days, key: "+key+"}}}]\n  windows:", 1)
+}
+
+// events returns the text of a file with events that have more lines.
+func events(lines ...string) string {
+	text := "BEGIN:VCALENDAR\nVERSION:2.0\n"
+	for i, line := range lines {
+		text += fmt.Sprintf("BEGIN:VEVENT\nUID:%d\nDTSTART:20261124T110000Z\nDURATION:PT1H\n%sEND:VEVENT\n", i, strings.ReplaceAll(line, ";", "\n"))
+	}
+	return text + "END:VCALENDAR\n"
 }
 
 const notThere = "gates.yaml: apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: is not in the manifests: the preview takes it as closed"
@@ -53,6 +63,44 @@ func TestPreviewReadsCalendars(t *testing.T) {
 			open, doubts := opens(t, tc.set)
 			if open != tc.open || doubts != tc.doubts {
 				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", open, doubts, tc.open, tc.doubts)
+			}
+		})
+	}
+}
+
+func TestPreviewSaysWhichEventsDoNotCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		events     []string
+		categories []string
+		want       string
+	}{
+		"all count":                {[]string{"", "TRANSP:OPAQUE;"}, nil, ""},
+		"there are none":           {nil, nil, ""},
+		"one is shown as free":     {[]string{"", "TRANSP:TRANSPARENT;"}, nil, "1 of 2 events does not count: 1 TRANSPARENT"},
+		"some of each":             {[]string{"", "STATUS:CANCELLED;", "TRANSP:TRANSPARENT;", "TRANSP:TRANSPARENT;"}, nil, "3 of 4 events do not count: 2 TRANSPARENT, 1 CANCELLED"},
+		"others are meant":         {[]string{"CATEGORIES:a;", "CATEGORIES:b;", "CATEGORIES:b;"}, []string{"a"}, ""},
+		"one of those is not":      {[]string{"CATEGORIES:a;", "CATEGORIES:b;", "CATEGORIES:a;STATUS:CANCELLED;"}, []string{"a"}, "1 of 3 events does not count: 1 CANCELLED"},
+		"no category is there":     {[]string{"CATEGORIES:a;", "CATEGORIES:b;"}, []string{"c"}, "2 of 2 events do not count: 2 of other categories"},
+		"nothing is left":          {[]string{"CATEGORIES:a;", "STATUS:CANCELLED;"}, []string{"c"}, "2 of 2 events do not count: 1 CANCELLED, 1 of other categories"},
+		"an older version is none": {[]string{"SEQUENCE:2;", "SEQUENCE:1;"}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := events(tc.events...)
+			if strings.Contains(text, "SEQUENCE") {
+				text = strings.Replace(text, "UID:1", "UID:0", 1)
+			}
+			set := preview.FromCluster([]*v1alpha1.Gate{known("shop", func(g *v1alpha1.Gate) {
+				g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
+					ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}, Categories: tc.categories}}}}
+			})}, nil)
+			set.AddConfigMap(preview.ConfigMap{Namespace: "apps", Name: "days"}, &apigate.Files{Data: map[string]string{"no.ics": text}}, nil)
+			_, doubts := opens(t, set)
+			want := ""
+			if tc.want != "" {
+				want = "apps/shop: spec.closePeriods[0].calendar: ConfigMap apps/days, key no.ics: " + tc.want
+			}
+			if doubts != want {
+				t.Errorf("got  %s\nwant %s", doubts, want)
 			}
 		})
 	}

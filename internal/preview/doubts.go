@@ -12,9 +12,11 @@ import (
 )
 
 // doubts returns what a cluster may see otherwise than the preview.
-func (s *Set) doubts(from time.Time) (doubts []Fault) {
+func (s *Set) doubts(r Range) (doubts []Fault) {
+	from := r.From
 	for _, g := range s.gates {
 		doubts = append(doubts, s.ambiguous(g, gate.Ambiguities(g))...)
+		doubts = append(doubts, s.ambiguous(g, s.Calendars(g, r).NotCounted(g))...)
 		if n := len(g.Spec.Watch); n > 0 {
 			doubts = append(doubts, s.fault(g, "spec.watch",
 				fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))

@@ -86,7 +86,7 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 	if len(faults) > 0 {
 		return nil, nil, &InvalidError{Faults: faults}
 	}
-	return timelines, append(refused, s.doubts(r.From)...), nil
+	return timelines, append(refused, s.doubts(r)...), nil
 }
 
 // timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused.

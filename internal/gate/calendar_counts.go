@@ -1,0 +1,52 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ical"
+)
+
+// NotCounted returns the calendars of a Gate with events that do not count although they look as if they did, in the order of its periods.
+func (c Calendars) NotCounted(g *v1alpha1.Gate) []Ambiguity {
+	compiler := &compiler{gate: g, calendars: c}
+	compiler.config(&g.Spec)
+	return compiler.doubtful
+}
+
+// notCounted says how many events of a file do not count, and why. Older versions of an event are none, and events of categories that
+// nobody asks for are meant to be left out, unless nothing is left.
+func notCounted(c *ical.Calendar) string {
+	by, older := map[string]int{}, 0
+	for _, n := range c.NotCounted {
+		switch n.Cause {
+		case ical.Cancelled, ical.Transparent, ical.OtherCategories:
+			by[n.Cause]++
+		default:
+			older++
+		}
+	}
+	of, n := c.Events-older, by[ical.Cancelled]+by[ical.Transparent]
+	switch {
+	case of > 0 && n+by[ical.OtherCategories] == of:
+		n = of
+	case n == 0:
+		return ""
+	default:
+		delete(by, ical.OtherCategories)
+	}
+	var why []string
+	for _, cause := range []struct{ cause, word string }{
+		{ical.Transparent, "TRANSPARENT"}, {ical.Cancelled, "CANCELLED"}, {ical.OtherCategories, "of other categories"},
+	} {
+		if by[cause.cause] > 0 {
+			why = append(why, fmt.Sprintf("%d %s", by[cause.cause], cause.word))
+		}
+	}
+	verb := "do"
+	if n == 1 {
+		verb = "does"
+	}
+	return fmt.Sprintf("%d of %d events %s not count: %s", n, of, verb, strings.Join(why, ", "))
+}
