@@ -24,11 +24,21 @@ type foreteller struct {
 	background *background
 }
 
+// settleFor is how long the targets of a Gate that has just changed its state may take until it is told what comes next.
+const settleFor = time.Minute
+
 // look tells what is to come of a Gate, and when to look again. The status says first what is told: what is told is never told again, even
-// if this process ends before it has told it. While not all targets have been looked at, nobody knows what is held.
+// if this process ends before it has told it. While targets are being held or released, or have not been looked at, nobody knows what is
+// held.
 func (t foreteller) look(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, with besides, d *decision) error {
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Announced) == 0 || !t.tally.IsComplete() {
 		return nil
+	}
+	if last := obj.Status.LastTransition; last != nil && !t.tally.Sums(tallied(obj)).IsSettled() {
+		if settled := last.At.Add(settleFor); d.at.Before(settled) {
+			d.edges = append(d.edges, settled)
+			return nil
+		}
 	}
 	f := with.calendars.Forecast(obj, d.at, with.exceptions...)
 	d.edges = append(d.edges, f.Next)

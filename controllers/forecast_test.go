@@ -202,6 +202,28 @@ func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {
 	w.expectTold(g, 14, "Gate closes at 2026-11-24T08:00:00Z (in 6h) on request: 1 target would be held: Kustomization NS/apps")
 }
 
+func TestWhatIsHeldIsToldOnceItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kustomization("apps", nil)
+	g := w.telling(freeze(0, 20))
+	decide := func(after float64, want int) time.Duration {
+		t.Helper()
+		w.in(hours(after))
+		result, err := w.decideOn(client.ObjectKeyFromObject(g))
+		w.Must(err)
+		if got := w.events.take("Gate/production GateOpensSoon"); len(got) != want {
+			t.Errorf("after %gh: %q", after, got)
+		}
+		return result.RequeueAfter
+	}
+	decide(0, 0)
+	if again := decide(0.01, 0); again > time.Minute {
+		t.Errorf("it is looked at again in %s", again)
+	}
+	decide(0.02, 1) // somebody has to hear it, even if that takes long
+}
+
 func TestTheNightOnWhichClocksChangeIsToldADayBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

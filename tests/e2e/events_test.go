@@ -105,6 +105,42 @@ func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
 	}
 }
 
+func TestAWordInTimeSaysWhatWaits(t *testing.T) {
+	w := newWorld(t)
+	sink, registry := sinkFor(w), harness.StartRegistry()
+	t.Cleanup(registry.Stop)
+	push := func(revision string) {
+		w.Must(registry.Push("app", "latest", map[string]string{"app.yaml": w.configMap(revision)}))
+	}
+	push("v1")
+	source := harness.Object("source.toolkit.fluxcd.io/v1", "OCIRepository", w.Key("app"))
+	source.Object["spec"] = map[string]any{
+		"interval": "1h", "insecure": true, "url": registry.URL("app"), "ref": map[string]any{"tag": "latest"},
+	}
+	w.Create(source)
+	w.kustomization("app", "OCIRepository", "app")
+	w.arrives("v1")
+
+	opens := time.Now().Add(80 * time.Second).Truncate(time.Second)
+	w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
+		NotifyBefore: []metav1.Duration{{Duration: time.Minute}},
+		Windows:      []v1alpha1.Period{{Name: "release", From: &metav1.Time{Time: opens}, Until: &metav1.Time{Time: opens.Add(time.Hour)}}},
+	})
+	w.hears(sink, "Kustomization", "GateClosed")
+	push("v2")
+	w.reconcileNow(source)
+
+	soon := w.hears(sink, "Kustomization", "GateOpensSoon")
+	at := opens.UTC().Format(time.RFC3339)
+	if want := fmt.Sprintf("Gate '%s/production' opens at %s (in 1m) by 'release': 1 target is held, and something new waits for 1: Kustomization %s/app",
+		w.Namespace, at, w.Namespace); soon.Message != want {
+		t.Errorf("got  %q\nwant %q", soon.Message, want)
+	}
+	w.says(soon, map[string]string{"gate": w.Namespace + "/production", "state": "opened", "reason": "WindowOpen", "period": "release", "at": at})
+	w.stays("v1")
+}
+
 // at returns nil if kustomize-controller has applied a revision.
 func (w *world) at(app *unstructured.Unstructured, revision string) error {
 	if err := w.TryRead(app); err != nil {
