@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -405,11 +406,13 @@ func TestAWordInTimeThroughTheCaches(t *testing.T) {
 		said = append(said, w.events.take("GateClosesSoon")...)
 		return len(said) == 2
 	})
-	if want := " (in 1m) by 'freeze': 3 targets would be held: Kustomization NS/app-00, Kustomization NS/app-01, Kustomization NS/app-02"; !strings.HasSuffix(strings.ReplaceAll(said[0], w.Namespace, "NS"), want) {
-		t.Errorf("got %q, want %q", said[0], want)
+	due := now.Add(63 * time.Second).Truncate(time.Second).Add(-time.Minute)
+	if early := time.Until(due); early > 0 {
+		t.Errorf("it was told %s early", early)
 	}
-	if late := time.Since(now.Add(63 * time.Second).Truncate(time.Second).Add(-time.Minute)); late < 0 || late > 3*time.Second {
-		t.Errorf("it was told at %s", late)
+	want := regexp.MustCompile(`GateClosesSoon: Gate closes at \S+ \(in (1m|[345]\ds)\) by 'freeze': 3 targets would be held: Kustomization NS/app-00, Kustomization NS/app-01, Kustomization NS/app-02$`)
+	if got := strings.ReplaceAll(said[0], w.Namespace, "NS"); !want.MatchString(got) { // seconds are of a busy machine
+		t.Errorf("got %q", got)
 	}
 }
 
