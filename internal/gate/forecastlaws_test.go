@@ -216,4 +216,3 @@ func TestEachChangeIsToldOnceAtEachLeadAndInTime(t *testing.T) {
 		}
 	})
 }
-
