@@ -101,6 +101,24 @@ func TestACalendarIsReadFurtherAheadEachDay(t *testing.T) {
 	}
 }
 
+// Also one that is closed whatever it watches, and looks at that last.
+func TestAGateWithACalendarIsDecidedAgainEachDay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.days(holiday("20271225", "Christmas"))
+	for name, watch := range map[string][]v1alpha1.WatchReference{"alone": nil, "watching": {staging()}} {
+		g := w.gateIn(w.Namespace, name, v1alpha1.GateSpec{
+			Default: "closed", Interval: metav1.Duration{Duration: hours(72)}, Watch: watch, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}},
+		})
+		w.in(hours(1))
+		w.reconcile(g)
+		w.in(hours(1))
+		if again := w.reconcile(g).RequeueAfter; again > hours(24) || again < hours(23) {
+			t.Errorf("%s: it is decided again in %s", name, again)
+		}
+	}
+}
+
 func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "days", errors.New("no"))

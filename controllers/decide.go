@@ -72,6 +72,14 @@ type besides struct {
 	exceptions []*v1alpha1.GateException
 }
 
+// recheck returns when to decide again because calendars are read only so far ahead, zero without any.
+func (b besides) recheck(now time.Time) time.Time {
+	if len(b.calendars) == 0 {
+		return time.Time{}
+	}
+	return now.Add(calendarAge)
+}
+
 func (b besides) decide(obj *v1alpha1.Gate, at time.Time) gate.Decision {
 	return b.calendars.Decide(obj, at, b.exceptions...)
 }

@@ -128,9 +128,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	}
 	with := besides{calendars, exceptions}
 	d := r.decide(ctx, obj, with, now)
-	if len(calendars) > 0 {
-		d.edges = append(d.edges, now.Add(calendarAge))
-	}
+	d.edges = append(d.edges, with.recheck(now))
 	switch woken, err := r.persist(ctx, before, obj, writer, d); {
 	case err != nil: // a decision that was not written has not been told: it is made once more
 		return ctrl.Result{}, err
@@ -139,6 +137,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	}
 	if r.Decider.lookLater(ctx, obj, with, &d) {
 		r.Selector.limit(ctx, before, &d)
+		d.edges = append(d.edges, with.recheck(now))
 	}
 	if err := r.foreteller.look(ctx, obj, writer, with, &d); err != nil {
 		return ctrl.Result{}, err
