@@ -112,9 +112,19 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 	case "svg":
 		return func(w io.Writer, report *preview.Report, r preview.Range) error { return report.SVG(w, r) }, nil
 	case "ics":
-		return func(w io.Writer, report *preview.Report, r preview.Range) error { return report.ICS(w, r, f.state) }, nil
+		return func(w io.Writer, report *preview.Report, r preview.Range) error {
+			return preview.Calendar{Range: r, Name: calendarName(report), State: f.state, Stamp: r.From}.Write(w, report)
+		}, nil
 	}
 	return nil, fmt.Errorf("unknown output %q, use table, json, ics or svg", f.output)
+}
+
+// calendarName returns that of the only Gate, or one for several.
+func calendarName(report *preview.Report) string {
+	if len(report.Gates) == 1 {
+		return report.Gates[0].Gate
+	}
+	return "Gates"
 }
 
 // previewed returns what is previewed: manifests if there are files, or else what a cluster has.

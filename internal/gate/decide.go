@@ -90,13 +90,22 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 
 // Intervals is as the function, with calendars.
 func (c Calendars) Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
+	plan, errs := c.Plan(g, from, until, exceptions...)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return plan.Intervals(from, until), nil
+}
+
+// Plan returns what a Gate is between two instants, with all that is requested and planned.
+func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (*schedule.Plan, field.ErrorList) {
 	config, _, errs := c.compile(g)
 	if len(errs) > 0 {
 		return nil, errs
 	}
 	config.Exceptions = compileExceptions(g, counting(g, exceptions, from))
 	config.Open, config.Close = wholeCourse(g).periods(until)
-	return schedule.NewPlan(config).Intervals(from, until), nil
+	return schedule.NewPlan(config), nil
 }
 
 // byItself returns what a Gate was by itself at an instant. The exceptions that counted

@@ -15,31 +15,37 @@ import (
 func (s *Set) doubts(r Range) (doubts []Fault) {
 	from := r.From
 	for _, g := range s.gates {
-		doubts = append(doubts, s.ambiguous(g, gate.Ambiguities(g))...)
-		doubts = append(doubts, s.ambiguous(g, s.Calendars(g, r).NotCounted(g))...)
-		if n := len(g.Spec.Watch); n > 0 {
-			doubts = append(doubts, s.fault(g, "spec.watch",
-				fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
-		}
-		if g.Audits() {
-			doubts = append(doubts, s.fault(g, "spec.mode", "the gate has mode Audit: it holds nothing while it is closed"))
-		}
-		if g.Spec.Suspend && s.keepsStatus(g) {
-			doubts = append(doubts, s.fault(g, "spec.suspend", "nobody opens or closes the gate while it is suspended, the preview takes it for resumed"))
-		}
-		if g.Spec.Exceptions == nil || g.Spec.Exceptions.Approvals == 0 {
-			continue
-		}
-		if slices.ContainsFunc(s.exceptions, func(e *v1alpha1.GateException) bool { return gate.IsOf(g, e) && !s.isKnown(e) && !e.ExpiredBy(from) }) {
-			doubts = append(doubts, s.fault(g, "spec.exceptions.approvals",
-				fmt.Sprintf("the gate asks for %d approvals, the preview takes its exceptions for approved", g.Spec.Exceptions.Approvals)))
-		}
+		doubts = append(doubts, s.doubtsOfGate(g, r)...)
 	}
 	for _, e := range s.exceptions {
 		doubts = append(doubts, s.doubtsOf(e, from)...)
 		if !e.ExpiredBy(from) {
 			doubts = append(doubts, s.ambiguous(e, gate.AmbiguitiesOfException(e))...)
 		}
+	}
+	return doubts
+}
+
+// doubtsOfGate returns those of a Gate.
+func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
+	doubts = append(doubts, s.ambiguous(g, gate.Ambiguities(g))...)
+	doubts = append(doubts, s.ambiguous(g, s.Calendars(g, r).NotCounted(g))...)
+	if n := len(g.Spec.Watch); n > 0 {
+		doubts = append(doubts, s.fault(g, "spec.watch",
+			fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
+	}
+	if g.Audits() {
+		doubts = append(doubts, s.fault(g, "spec.mode", "the gate has mode Audit: it holds nothing while it is closed"))
+	}
+	if g.Spec.Suspend && s.keepsStatus(g) {
+		doubts = append(doubts, s.fault(g, "spec.suspend", "nobody opens or closes the gate while it is suspended, the preview takes it for resumed"))
+	}
+	if g.Spec.Exceptions == nil || g.Spec.Exceptions.Approvals == 0 {
+		return doubts
+	}
+	if slices.ContainsFunc(s.exceptions, func(e *v1alpha1.GateException) bool { return gate.IsOf(g, e) && !s.isKnown(e) && !e.ExpiredBy(r.From) }) {
+		doubts = append(doubts, s.fault(g, "spec.exceptions.approvals",
+			fmt.Sprintf("the gate asks for %d approvals, the preview takes its exceptions for approved", g.Spec.Exceptions.Approvals)))
 	}
 	return doubts
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,84 +24,6 @@ func shown() *preview.Report {
 		{From: at(10), Until: at(12), Cause: preview.Cause{State: "opened", Reason: "WindowOpen", By: "day"}},
 		{From: at(12), Until: at(24), Cause: preview.Cause{State: "closed", Reason: "OutsideWindows"}},
 	}}}}
-}
-
-func calendarOf(t *testing.T, report *preview.Report, in preview.Range, state string) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := report.ICS(&out, in, state); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
-func TestACalendarHasAnEventForEachInterval(t *testing.T) {
-	set := manifests(t, gate("web", "12:00"))
-	report, _, err := set.Preview(day)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := calendarOf(t, report, day, "opened")
-	want := strings.ReplaceAll(`BEGIN:VCALENDAR
-VERSION:2.0
-PRODID:-//fluxcd//gating-controller//EN
-CALSCALE:GREGORIAN
-METHOD:PUBLISH
-BEGIN:VEVENT
-UID:opened-until-20261124T120000Z.web.gate.apps
-DTSTAMP:20261124T000000Z
-DTSTART:20261124T100000Z
-DTEND:20261124T120000Z
-SUMMARY:web: opened (window day)
-DESCRIPTION:Gate apps/web is opened: window day
-CATEGORIES:opened
-TRANSP:TRANSPARENT
-END:VEVENT
-END:VCALENDAR
-`, "\n", "\r\n")
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	for state, want := range map[string]int{"": 3, "closed": 2, "opened": 1} {
-		if n := strings.Count(calendarOf(t, report, day, state), "BEGIN:VEVENT\r\n"); n != want {
-			t.Errorf("%d events of state %q, want %d", n, state, want)
-		}
-	}
-}
-
-func TestLinesOfACalendarAreFoldedAndTheirTextIsEscaped(t *testing.T) {
-	got := calendarOf(t, shown(), day, "")
-	if !utf8.ValidString(got) || strings.Count(got, "\n") != strings.Count(got, "\r\n") {
-		t.Errorf("no UTF-8, or a line break alone: %q", got)
-	}
-	for line := range strings.SplitSeq(got, "\r\n") {
-		if len(line) > 75 || !utf8.ValidString(line) {
-			t.Errorf("a line of %d bytes: %q", len(line), line)
-		}
-	}
-	unfolded := strings.ReplaceAll(got, "\r\n ", "")
-	if want := `SUMMARY:<web>&"': closed (close period a\, b\; c\\d\n` + strings.Repeat("日", 40) + ")\r\n"; !strings.Contains(unfolded, want) {
-		t.Errorf("no %q in %q", want, unfolded)
-	}
-}
-
-func TestTheNameOfAnEventIsTheSameInACalendarOfLater(t *testing.T) {
-	uids := func(in preview.Range) (names []string) {
-		report, _, err := manifests(t, gate("web", "12:00")).Preview(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.SplitSeq(calendarOf(t, report, in, ""), "\r\n") {
-			if uid, ok := strings.CutPrefix(line, "UID:"); ok {
-				names = append(names, uid)
-			}
-		}
-		return names
-	}
-	first, later := uids(day), uids(preview.Range{From: day.From.Add(11 * time.Hour), Until: day.Until})
-	if len(first) != 3 || len(later) != 2 || first[1] != later[0] || first[2] != later[1] || first[0] == first[2] {
-		t.Errorf("first %q, later %q", first, later)
-	}
 }
 
 func svgOf(t *testing.T, report *preview.Report, in preview.Range) string {

@@ -28,6 +28,14 @@ func (f Fault) String() string {
 	return gate.Printable(strings.Join(parts, ": "))
 }
 
+// causesOf returns faults without their objects.
+func causesOf(faults []Fault) (causes []string) {
+	for _, f := range faults {
+		causes = append(causes, Fault{Field: f.Field, Cause: f.Cause}.String())
+	}
+	return causes
+}
+
 // InvalidError has every fault of all manifests.
 type InvalidError struct {
 	Faults []Fault

@@ -1,84 +1,220 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-const icsTime = "20060102T150405Z"
+const (
+	icsTime = "20060102T150405Z"
 
-// ICS writes a calendar by RFC 5545, with an event for each interval. A state keeps only the intervals of that state, an empty one all.
-func (r *Report) ICS(w io.Writer, in Range, state string) error {
-	c := &calendar{stamp: in.From.UTC().Format(icsTime)}
-	c.line("BEGIN:VCALENDAR")
-	c.line("VERSION:2.0")
-	c.line("PRODID:-//fluxcd//gating-controller//EN")
-	c.line("CALSCALE:GREGORIAN")
-	c.line("METHOD:PUBLISH")
-	for _, t := range r.Gates {
-		for i := range t.Intervals {
-			if state == "" || t.Intervals[i].State == state {
-				c.event(t.Gate, &t.Intervals[i], in)
-			}
-		}
+	// refresh is how often a program should ask for a calendar again.
+	refresh = "PT15M"
+
+	// plan is what each event says of itself, so that nobody takes it for more.
+	plan = "This is the plan and not the state: requests, changes and failures that come later are not in it."
+
+	// maxText bounds in bytes a text of an event.
+	maxText = 1024
+
+	// unknown is the state of a Gate that does not exist.
+	unknown = "unknown"
+)
+
+// Calendar is how a report is written by RFC 5545.
+type Calendar struct {
+	// Range is that of the report.
+	Range
+	// Name is what programs call the calendar.
+	Name string
+	// State keeps only the intervals of that state, an empty one all. Gates that cannot be decided on keep all.
+	State string
+	// Stamp is when that which the calendar shows was changed last.
+	Stamp time.Time
+	// Lacks says which Gates are not in the report, empty if all are.
+	Lacks string
+	// Events and Bytes bound the calendar; it says from when on it lacks something. Zero is for no bound.
+	Events, Bytes int
+}
+
+// NotFound is the timeline of a Gate that does not exist, in a range.
+func NotFound(gate string, r Range) Timeline {
+	return Timeline{Gate: gate, broken: true, Intervals: []Interval{{
+		From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until), Cause: Cause{State: unknown, Reason: v1alpha1.GateNotFoundReason},
+	}}}
+}
+
+// Write writes a report as a calendar, with an event for each interval. Events that the begin of the range cuts off have their true begin, as far
+// as it is known, so that they stay the same in a calendar of later.
+func (c Calendar) Write(w io.Writer, report *Report) error {
+	events, until := c.bounded(c.eventsOf(report))
+	about := plan
+	if until.Before(c.Until) {
+		end := event{uid: "end." + c.Name, start: until, until: c.Until, summary: "The calendar ends here", state: unknown, lines: []string{
+			fmt.Sprintf("The calendar %s has room for %d events and %d bytes. What comes after this is not in it: choose fewer gates, fewer days, or one state.", c.Name, c.Events, c.Bytes),
+		}}
+		events = append(events, c.text(&end))
+		about = "It ends at " + until.UTC().Format(time.RFC3339) + ", for there is more than it has room for. " + plan
 	}
-	c.line("END:VCALENDAR")
-	_, err := io.WriteString(w, c.text.String())
+	if c.Lacks != "" {
+		events = append(events, c.text(&event{uid: "lacks." + c.Name, start: c.From, until: c.Until, summary: c.Lacks, state: unknown, lines: []string{plan}}))
+		about = c.Lacks + ". " + about
+	}
+	var text lines
+	text.add("BEGIN", "VCALENDAR")
+	text.add("VERSION", "2.0")
+	text.add("PRODID", "-//fluxcd//gating-controller//EN")
+	text.add("CALSCALE", "GREGORIAN")
+	text.add("METHOD", "PUBLISH")
+	for _, name := range []string{"NAME", "X-WR-CALNAME"} {
+		text.add(name, escapeText(c.Name))
+	}
+	for _, name := range []string{"DESCRIPTION", "X-WR-CALDESC"} {
+		text.add(name, escapeText(about))
+	}
+	text.add("REFRESH-INTERVAL;VALUE=DURATION", refresh)
+	text.add("X-PUBLISHED-TTL", refresh)
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, strings.Join(events, "")+"END:VCALENDAR\r\n")
 	return err
 }
 
-// calendar is one that is being written.
-type calendar struct {
-	text  strings.Builder
-	stamp string
+// event is one of a calendar.
+type event struct {
+	uid          string
+	start, until time.Time
+	summary      string
+	state        string
+	lines        []string
 }
 
-func (c *calendar) event(gate string, i *Interval, in Range) {
-	c.line("BEGIN:VEVENT")
-	c.line("UID:" + uid(gate, i, in))
-	c.line("DTSTAMP:" + c.stamp)
-	c.line("DTSTART:" + i.From.UTC().Format(icsTime))
-	c.line("DTEND:" + i.Until.UTC().Format(icsTime))
-	c.line("SUMMARY:" + escapeText(fmt.Sprintf("%s: %s (%s)", shortName(gate), i.State, i.Words())))
-	c.line("DESCRIPTION:" + escapeText(fmt.Sprintf("Gate %s is %s: %s", gate, i.State, i.Words())))
-	c.line("CATEGORIES:" + escapeText(i.State))
-	c.line("TRANSP:TRANSPARENT")
-	c.line("END:VEVENT")
-}
-
-// uid names an interval by when it ends, because a calendar that is made later cuts off its begin. Where the range cuts off its end, it is
-// named by its begin.
-func uid(gate string, i *Interval, in Range) string {
-	edge := "until-" + i.Until.UTC().Format(icsTime)
-	switch cut := !i.Until.Time.Before(in.Until); {
-	case cut && !i.From.After(in.From):
-		edge = "always"
-	case cut:
-		edge = "from-" + i.From.UTC().Format(icsTime)
+// eventsOf returns those of a report, in their order.
+func (c Calendar) eventsOf(report *Report) (events []event) {
+	for k := range report.Gates {
+		t := &report.Gates[k]
+		for i := range t.Intervals {
+			if c.State == "" || t.Intervals[i].State == c.State || t.broken {
+				events = append(events, c.event(t, &t.Intervals[i]))
+			}
+		}
 	}
-	namespace, name, _ := strings.Cut(gate, "/")
-	return fmt.Sprintf("%s-%s.%s.gate.%s", i.State, edge, name, namespace)
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Or(a.start.Compare(b.start), strings.Compare(a.uid, b.uid)) })
+	return events
 }
+
+func (c Calendar) event(t *Timeline, i *Interval) event {
+	e := event{start: i.From.Time, until: i.Until.Time, state: i.State}
+	edge := "always"
+	switch {
+	case i.From.After(c.From):
+		edge = "from-" + i.From.UTC().Format(icsTime)
+	case !i.begun.IsZero():
+		e.start, edge = i.begun, "from-"+i.begun.UTC().Format(icsTime)
+	}
+	namespace, name, _ := strings.Cut(t.Gate, "/")
+	e.uid = fmt.Sprintf("%s-%s.%s.gate.%s", i.State, edge, name, namespace)
+	why := []string{i.Words()}
+	for _, also := range i.also {
+		why = append(why, also.Words())
+	}
+	because := shortened(strings.Join(why, ", "))
+	e.summary = fmt.Sprintf("%s: %s (%s)", name, i.State, because)
+	e.lines = []string{fmt.Sprintf("Gate %s is %s: %s", t.Gate, i.State, because)}
+	if !i.Until.Time.Before(c.Until) {
+		e.lines = append(e.lines, "It may go on after this: the calendar ends here.")
+	}
+	e.lines = append(e.lines, plan)
+	if len(t.doubts) > 0 {
+		e.lines = append(e.lines, shortened("In doubt: "+strings.Join(t.doubts, "; ")))
+	}
+	if t.Mode != "" {
+		e.summary += ", mode " + string(t.Mode)
+	}
+	return e
+}
+
+// shortened cuts a text off that is too long.
+func shortened(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	cut := maxText - len("…")
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// bounded returns the texts of the events for which there is room, and from when on there is none.
+func (c Calendar) bounded(events []event) (texts []string, until time.Time) {
+	bytes := 0
+	for i := range events {
+		text := c.text(&events[i])
+		bytes += len(text)
+		if c.Events > 0 && i >= c.Events || c.Bytes > 0 && bytes > c.Bytes {
+			return texts, events[i].start
+		}
+		texts = append(texts, text)
+	}
+	return texts, c.Until
+}
+
+// text returns an event as it is written.
+func (c Calendar) text(e *event) string {
+	var text lines
+	text.add("BEGIN", "VEVENT")
+	text.add("UID", e.uid)
+	text.add("DTSTAMP", c.Stamp.UTC().Format(icsTime))
+	text.add("DTSTART", e.start.UTC().Format(icsTime))
+	text.add("DTEND", e.until.UTC().Format(icsTime))
+	text.add("SUMMARY", escapeText(e.summary))
+	text.add("DESCRIPTION", escapeText(strings.Join(e.lines, "\n")))
+	text.add("CATEGORIES", escapeText(e.state))
+	text.add("TRANSP", "TRANSPARENT") // it makes nobody busy, and counts for no Gate that has it as a calendar
+	text.add("END", "VEVENT")
+	return text.String()
+}
+
+// lines are those of a calendar.
+type lines struct{ strings.Builder }
 
 var textEscapes = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", "")
 
-func escapeText(text string) string { return textEscapes.Replace(text) }
+// escapeText leaves out characters that no calendar may have.
+func escapeText(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return textEscapes.Replace(text)
+}
 
 // maxLine is how many bytes a line of a calendar has at most, its break left out.
 const maxLine = 75
 
-// line writes a line, folded between characters.
-func (c *calendar) line(text string) {
-	room := maxLine
+// add adds a property, folded between characters.
+func (l *lines) add(property, value string) {
+	text, room := property+":"+value, maxLine
 	for len(text) > room {
 		cut := room
 		for !utf8.RuneStart(text[cut]) {
 			cut--
 		}
-		c.text.WriteString(text[:cut] + "\r\n ")
+		l.WriteString(text[:cut] + "\r\n ")
 		text, room = text[cut:], maxLine-1
 	}
-	c.text.WriteString(text + "\r\n")
+	l.WriteString(text + "\r\n")
 }

@@ -32,6 +32,11 @@ type Timeline struct {
 	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Intervals follow one another without gaps.
 	Intervals []Interval `json:"intervals"`
+
+	// doubts are what is doubtful about the Gate itself. A calendar says it with each event.
+	doubts []string
+	// broken is whether the Gate cannot be decided on in full. A calendar then leaves no state out.
+	broken bool
 }
 
 // Interval is a stretch of time in which a Gate keeps a state.
@@ -39,6 +44,11 @@ type Interval struct {
 	From  metav1.Time `json:"from"`
 	Until metav1.Time `json:"until"`
 	Cause
+
+	// also are the causes that follow in it.
+	also []Cause
+	// begun is when an interval begins that the begin of the range cuts off, zero if it is not cut or nobody knows.
+	begun time.Time
 }
 
 // Cause is a state and why a Gate has it.
@@ -67,7 +77,6 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 	faults, refused := s.faults, []Fault(nil)
 	for _, g := range s.gates {
 		t, found := s.timeline(g, r)
-		timelines = append(timelines, t)
 		if s.keepsStatus(g) {
 			refused = append(refused, found...)
 		} else {
@@ -75,6 +84,9 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 		}
 		broken, doubts := s.broken(g, r)
 		faults, refused = append(faults, broken...), append(refused, doubts...)
+		t.broken = t.broken || len(doubts) > 0
+		t.doubts = append(t.doubts, causesOf(slices.Concat(found, doubts, s.doubtsOfGate(g, r)))...)
+		timelines = append(timelines, t)
 		for _, fault := range s.leads(g, r) {
 			if fault.File == "" {
 				refused = append(refused, fault)
@@ -101,17 +113,54 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) 
 			refused = append(refused, s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error()))
 		}
 	}
-	intervals, errs := s.Calendars(g, r).Intervals(WithoutApprovals(g), r.From, r.Until, s.counting(g)...)
+	plan, errs := s.Calendars(g, r).Plan(WithoutApprovals(g), r.From, r.Until, s.counting(g)...)
 	if len(errs) > 0 {
 		if s.isKnown(g) {
-			t.Intervals = invalid(g, r)
+			t.Intervals, t.broken = invalid(g, r), true
+			t.doubts = append(t.doubts, "the spec is invalid: "+errs.ToAggregate().Error())
 		}
 		return t, refused // Read has noted those of a manifest
 	}
-	for i := range intervals {
-		t.Intervals = append(t.Intervals, Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)})
+	for i := range plan.Intervals(r.From, r.Until) {
+		next := Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)}
+		for _, c := range plan.Causes(i)[1:] {
+			next.also = append(next.also, causeOf(c))
+		}
+		if t.Intervals = append(t.Intervals, next); len(t.Intervals) == s.most {
+			break
+		}
+	}
+	if len(t.Intervals) > 0 {
+		t.Intervals[0].begun = s.begun(g, r)
 	}
 	return t, refused
+}
+
+// lookBack is how far back the begin of an interval is looked for, step by step: of a Gate that changes often, the first one is enough. Calendars
+// are read as far.
+var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * time.Hour, 366 * 24 * time.Hour}
+
+// begun returns when the interval begins in which a range begins. One that began longer ago than we look begins with the Gate. It is zero if nobody
+// knows that either.
+func (s *Set) begun(g *v1alpha1.Gate, r Range) time.Time {
+	for _, back := range lookBack {
+		from := r.From.Add(-back)
+		intervals, errs := s.Calendars(g, r).Intervals(WithoutApprovals(g), from, r.From.Add(time.Second), s.counting(g)...)
+		if len(errs) > 0 {
+			return time.Time{}
+		}
+		begin := from
+		for i := range intervals {
+			begin = i.From
+		}
+		if begin.After(from) {
+			return begin
+		}
+	}
+	if g.CreationTimestamp.After(r.From) {
+		return time.Time{}
+	}
+	return g.CreationTimestamp.Time
 }
 
 func causeOf(i schedule.Interval) Cause {

@@ -26,6 +26,8 @@ type Set struct {
 	// ofCluster is whether it has what a cluster has. Of these Gates, kept are those with another spec.
 	ofCluster bool
 	kept      map[string]bool
+	// most is how many intervals a Gate has at most, zero for any number.
+	most int
 }
 
 // key names an object of a kind.
@@ -51,6 +53,9 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 	}
 	return s
 }
+
+// AtMost has a preview end a Gate after a number of intervals: who shows no more need not compute them.
+func (s *Set) AtMost(intervals int) { s.most = intervals }
 
 // Gates returns the names of all Gates that a set has or has exceptions of, as namespace/name, in the order of names.
 func (s *Set) Gates() []string {

@@ -198,6 +198,28 @@ func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	}
 }
 
+// most bounds how many causes of an interval are returned, and mostEdges how many edges are looked at for them.
+const (
+	most      = 5
+	mostEdges = 200
+)
+
+// Causes returns the parts of an interval that have different causes, each cause once, and at most five.
+func (p *Plan) Causes(i Interval) (causes []Interval) {
+	end := i.Until.Unix()
+	m := p.at(i.From.Unix())
+	for edges := 0; m.start < end && edges < mostEdges && len(causes) < most; edges++ {
+		event, until := m.event()
+		until = min(until, m.until, end)
+		c := Interval{From: instant(m.start), Until: instant(until), State: m.state, Reason: m.reason, By: m.by, Event: event}
+		if !slices.ContainsFunc(causes, func(o Interval) bool { return o.Reason == c.Reason && o.By == c.By && o.Event == c.Event }) {
+			causes = append(causes, c)
+		}
+		m = p.at(until)
+	}
+	return causes
+}
+
 // moment is a decision at the instant start. The reason holds at least until
 // until, the state at least until flip.
 type moment struct {

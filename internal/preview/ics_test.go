@@ -1,0 +1,310 @@
+package preview_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	ics "github.com/arran4/golang-ical"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	apigate "github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/ical"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// calendarOf returns the calendar of a report, with what a test changes in it.
+func calendarOf(t *testing.T, report *preview.Report, in preview.Range, change ...func(*preview.Calendar)) string {
+	t.Helper()
+	c := preview.Calendar{Range: in, Name: "apps/all", Stamp: day.From.Add(-time.Hour)}
+	for _, f := range change {
+		f(&c)
+	}
+	var out bytes.Buffer
+	if err := c.Write(&out, report); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func state(state string) func(*preview.Calendar) {
+	return func(c *preview.Calendar) { c.State = state }
+}
+
+func previewed(t *testing.T, set *preview.Set, in preview.Range) *preview.Report {
+	t.Helper()
+	report, _, err := set.Preview(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// parsed returns the events of a calendar as a parser that is not ours reads them. Lines, names and times must be as RFC 5545 has them.
+func parsed(t *testing.T, text string) []*ics.VEvent {
+	t.Helper()
+	if !utf8.ValidString(text) || strings.Count(text, "\n") != strings.Count(text, "\r\n") || strings.Count(text, "\r") != strings.Count(text, "\r\n") {
+		t.Errorf("no UTF-8, or half of a line break: %q", text)
+	}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if len(line) > 75 || !utf8.ValidString(line) {
+			t.Errorf("a line of %d bytes: %q", len(line), line)
+		}
+	}
+	calendar, err := ics.ParseCalendar(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, e := range calendar.Events() {
+		if names[e.Id()] || e.Id() == "" {
+			t.Errorf("there are two events %q", e.Id())
+		}
+		names[e.Id()] = true
+		for _, property := range []ics.ComponentProperty{ics.ComponentPropertyDtStart, ics.ComponentPropertyDtEnd, ics.ComponentPropertyDtstamp} {
+			if _, err := time.Parse("20060102T150405Z", e.GetProperty(property).Value); err != nil {
+				t.Errorf("no time in UTC: %v", err)
+			}
+		}
+		if !strings.Contains(text, "This is the plan and not the state") {
+			t.Errorf("it does not say that it is a plan: %s", text)
+		}
+	}
+	return calendar.Events()
+}
+
+// stretchesOf returns events as lines.
+func stretchesOf(t *testing.T, events []*ics.VEvent) (lines []string) {
+	t.Helper()
+	for _, e := range events {
+		start, err := e.GetStartAt()
+		end, err2 := e.GetEndAt()
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339), e.GetProperty(ics.ComponentPropertySummary).Value))
+	}
+	return lines
+}
+
+func TestACalendarHasAnEventForEachInterval(t *testing.T) {
+	report := previewed(t, manifests(t, gate("web", "12:00")), day)
+	got := calendarOf(t, report, day, state("opened"))
+	want := strings.ReplaceAll(`BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//fluxcd//gating-controller//EN
+CALSCALE:GREGORIAN
+METHOD:PUBLISH
+NAME:apps/all
+X-WR-CALNAME:apps/all
+DESCRIPTION:This is the plan and not the state: requests\, changes and fail
+ ures that come later are not in it.
+X-WR-CALDESC:This is the plan and not the state: requests\, changes and fai
+ lures that come later are not in it.
+REFRESH-INTERVAL;VALUE=DURATION:PT15M
+X-PUBLISHED-TTL:PT15M
+BEGIN:VEVENT
+UID:opened-from-20261124T100000Z.web.gate.apps
+DTSTAMP:20261123T230000Z
+DTSTART:20261124T100000Z
+DTEND:20261124T120000Z
+SUMMARY:web: opened (window day)
+DESCRIPTION:Gate apps/web is opened: window day\nThis is the plan and not t
+ he state: requests\, changes and failures that come later are not in it.
+CATEGORIES:opened
+TRANSP:TRANSPARENT
+END:VEVENT
+END:VCALENDAR
+`, "\n", "\r\n")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for s, want := range map[string]int{"": 3, "closed": 2, "opened": 1} {
+		if n := len(parsed(t, calendarOf(t, report, day, state(s)))); n != want {
+			t.Errorf("%d events of state %q, want %d", n, s, want)
+		}
+	}
+}
+
+func TestTheTextsOfACalendarComeBackAsTheyWere(t *testing.T) {
+	events := parsed(t, calendarOf(t, shown(), day))
+	if want := `<web>&"': closed (close period a, b; c\d` + "\n" + strings.Repeat("日", 40) + ")"; events[0].GetProperty(ics.ComponentPropertySummary).Value != want {
+		t.Errorf("got %q, want %q", events[0].GetProperty(ics.ComponentPropertySummary).Value, want)
+	}
+}
+
+// Another parser and our own read the same stretches, to the second.
+func TestAnotherParserAndOursReadEveryStretch(t *testing.T) {
+	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 200)}
+	set := manifests(t, strings.Replace(gate("web", "12:00"), "default: closed", "timeZone: Europe/Oslo\n  default: closed", 1), gate("shop", "14:30"), exception("late", "shop"))
+	report := previewed(t, set, in)
+	text := calendarOf(t, report, in, state("opened"))
+	var want []string
+	for _, g := range report.Gates {
+		for _, i := range g.Intervals {
+			if i.State == "opened" {
+				want = append(want, fmt.Sprintf("%s %s %s: opened (%s)", i.From.UTC().Format(time.RFC3339), i.Until.UTC().Format(time.RFC3339), strings.TrimPrefix(g.Gate, "apps/"), i.Words()))
+			}
+		}
+	}
+	slices.Sort(want)
+	got := stretchesOf(t, parsed(t, text))
+	slices.Sort(got)
+	if !slices.Equal(got, want) || len(want) != 401 {
+		t.Errorf("%d events, want %d: %q", len(got), len(want), got)
+	}
+
+	ours, err := ical.Read(strings.ReplaceAll(text, "TRANSP:TRANSPARENT", "TRANSP:OPAQUE"), ical.Options{From: in.From, Until: in.Until})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []string
+	for _, o := range ours.Occurrences {
+		read = append(read, fmt.Sprintf("%s %s %s", o.Start.UTC().Format(time.RFC3339), o.End.UTC().Format(time.RFC3339), o.Summary))
+	}
+	slices.Sort(read)
+	if !slices.Equal(read, want) {
+		t.Errorf("ours reads %d, want %d: %q", len(read), len(want), read)
+	}
+	if again, err := ical.Read(text, ical.Options{From: in.From, Until: in.Until}); err != nil || len(again.Occurrences) > 0 {
+		t.Errorf("as the calendar of a gate it counts: %d, %v", len(again.Occurrences), err)
+	}
+}
+
+// uids returns the names of events with their beginnings.
+func uids(t *testing.T, set *preview.Set, in preview.Range) map[string]string {
+	t.Helper()
+	names := map[string]string{}
+	for _, e := range parsed(t, calendarOf(t, previewed(t, set, in), in)) {
+		names[e.Id()] = e.GetProperty(ics.ComponentPropertyDtStart).Value
+	}
+	return names
+}
+
+func TestAnEventKeepsItsNameAndItsBeginWhileTimeGoesOn(t *testing.T) {
+	created := func(g *v1alpha1.Gate) { g.CreationTimestamp = metav1.NewTime(day.From.AddDate(0, -3, 0)) }
+	shut := func(g *v1alpha1.Gate) { g.Spec.Windows, g.Spec.Default = nil, v1alpha1.StateClosed }
+	frozen := func(g *v1alpha1.Gate) {
+		from, until := metav1.NewTime(day.From.AddDate(0, 0, 2)), metav1.NewTime(day.From.AddDate(0, 0, 40))
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
+	}
+	for name, set := range map[string]*preview.Set{
+		"in manifests":               manifests(t, gate("web", "12:00")),
+		"in a cluster":               preview.FromCluster([]*v1alpha1.Gate{known("web", created), known("shop", created)}, nil),
+		"with a long freeze":         preview.FromCluster([]*v1alpha1.Gate{known("web", created, frozen)}, nil),
+		"closed as long as it lives": preview.FromCluster([]*v1alpha1.Gate{known("web", created, shut)}, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := uids(t, set, preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 60)})
+			seen := 0
+			for hours := range 24 * 45 {
+				if hours%7 > 0 {
+					continue
+				}
+				from := day.From.Add(time.Duration(hours) * time.Hour)
+				for uid, start := range uids(t, set, preview.Range{From: from, Until: from.AddDate(0, 0, 1)}) {
+					if first[uid] != start {
+						t.Fatalf("at %s, %s begins at %s, and before at %q", from, uid, start, first[uid])
+					}
+					seen++
+				}
+			}
+			if seen < 100 {
+				t.Errorf("only %d events", seen)
+			}
+		})
+	}
+}
+
+func TestAnEventKeepsItsNameWhenItsEndMoves(t *testing.T) {
+	before, after := uids(t, manifests(t, gate("web", "12:00")), day), uids(t, manifests(t, gate("web", "13:00")), day)
+	if uid := "opened-from-20261124T100000Z.web.gate.apps"; before[uid] == "" || after[uid] == "" {
+		t.Errorf("before %q, after %q", before, after)
+	}
+}
+
+func TestEventsOfDifferentGatesNeverHaveTheSameName(t *testing.T) {
+	report := &preview.Report{}
+	for _, name := range []string{"apps/web", "apps/web.gate.apps", "apps.gate.web/apps", "web/web.gate.apps", "apps/gate", "gate/apps", "apps/web.gate"} {
+		report.Gates = append(report.Gates, preview.NotFound(name, day), preview.Timeline{Gate: name, Intervals: shown().Gates[0].Intervals})
+	}
+	if n := len(parsed(t, calendarOf(t, report, day))); n != 28 { // parsed looks for names that occur twice
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestAnEventNamesAllCausesOfItsStretch(t *testing.T) {
+	freeze := strings.Replace(gate("web", "12:00"), "windows:", "closePeriods: [{name: freeze, from: \"2026-11-24T15:00:00Z\", until: \"2026-11-27T15:00:00Z\"}]\n  windows:", 1)
+	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 10)}
+	got := stretchesOf(t, parsed(t, calendarOf(t, previewed(t, manifests(t, freeze), in), in, state("closed"))))
+	if want := "2026-11-24T12:00:00Z 2026-11-28T10:00:00Z web: closed (outside windows, close period freeze)"; !slices.Contains(got, want) {
+		t.Errorf("no %s in %q", want, got)
+	}
+}
+
+func TestAGateThatCannotBeDecidedOnIsInEveryCalendar(t *testing.T) {
+	nowhere := func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }
+	holidays := func(g *v1alpha1.Gate) {
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
+			ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}}}
+	}
+	broken := preview.FromCluster([]*v1alpha1.Gate{known("shop", holidays)}, nil)
+	broken.AddConfigMap(preview.ConfigMap{Namespace: "apps", Name: "days"}, (*apigate.Files)(nil), errors.New("does not exist"))
+	missing := previewed(t, manifests(t), day)
+	missing.Gates = append(missing.Gates, preview.NotFound("apps/gone", day))
+	for name, tc := range map[string]struct {
+		report       *preview.Report
+		summary, why string
+	}{
+		"an invalid spec":       {previewed(t, preview.FromCluster([]*v1alpha1.Gate{known("web", nowhere)}, nil), day), "web: closed (invalid spec)", "In doubt: the spec is invalid: spec.timeZone: "},
+		"a broken calendar":     {previewed(t, broken, day), "shop: closed (close period holidays)", "ConfigMap apps/days, key no.ics: does not exist: the preview takes it as closed"},
+		"a gate that is not on": {missing, "gone: unknown (gate not found)", "Gate apps/gone is unknown: gate not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range []string{"opened", "closed", ""} {
+				events := parsed(t, calendarOf(t, tc.report, day, state(s)))
+				if len(events) != 1 {
+					t.Fatalf("%d events of %q", len(events), s)
+				}
+				about := events[0].GetProperty(ics.ComponentPropertyDescription).Value
+				if got := events[0].GetProperty(ics.ComponentPropertySummary).Value; got != tc.summary || !strings.Contains(about, tc.why) || !strings.Contains(about, "It may go on after this") {
+					t.Errorf("%q: %q", got, about)
+				}
+				if end := events[0].GetProperty(ics.ComponentPropertyDtEnd).Value; end != "20261125T000000Z" {
+					t.Errorf("it ends at %s", end)
+				}
+			}
+		})
+	}
+}
+
+func TestACalendarWithoutRoomSaysWhereItEnds(t *testing.T) {
+	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 60)}
+	report := previewed(t, manifests(t, gate("web", "12:00"), gate("shop", "13:00")), in)
+	for name, bound := range map[string]func(*preview.Calendar){
+		"events": func(c *preview.Calendar) { c.Events, c.Bytes = 10, 1<<20 },
+		"bytes":  func(c *preview.Calendar) { c.Events, c.Bytes = 2000, 3900 },
+	} {
+		text := calendarOf(t, report, in, bound)
+		events := parsed(t, text)
+		last := events[len(events)-1]
+		got := last.GetProperty(ics.ComponentPropertySummary).Value + last.GetProperty(ics.ComponentPropertyDtStart).Value
+		if len(events) != 11 || got != "The calendar ends here20261126T100000Z" || !strings.Contains(text, "X-WR-CALDESC:It ends at 2026-11-26T10:00:00Z\\, for there is more tha") {
+			t.Errorf("%s: %d events, %s: %s", name, len(events), got, text)
+		}
+	}
+}
+
+func TestOnlyAsManyIntervalsAreComputedAsAreShown(t *testing.T) {
+	set := preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil)
+	set.AtMost(7)
+	if n := len(previewed(t, set, preview.Range{From: day.From, Until: day.From.AddDate(1, 0, 0)}).Gates[0].Intervals); n != 7 {
+		t.Errorf("%d intervals", n)
+	}
+}
