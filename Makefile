@@ -63,7 +63,7 @@ generate: ## Generate deep copies, the CRD, the RBAC role and the page of the pl
 	@tests/tools/build.sh gen >/dev/null
 	cd api && "$(GEN)" object paths=./... && "$(GEN)" crd paths=./... output:crd:artifacts:config=../config/crd/bases
 	mv config/crd/bases/gating.toolkit.fluxcd.io_gatelocks.yaml config/lock/crd.yaml
-	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
+	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/feed;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
 	go run ./tests/clidocs
 
 .PHONY: zones

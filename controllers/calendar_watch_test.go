@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/fluxcd/gating-controller/internal/configmap"
 )
 
 // unreachable is an API server that does not answer while fails is set.
@@ -35,15 +37,15 @@ func TestAWatchIsNotTrustedUntilItWorks(t *testing.T) {
 	c, err := corev1client.NewForConfig(config)
 	w.Must(err)
 	var woken atomic.Int64
-	watch := newSingleWatch(c, types.NamespacedName{Namespace: days.Namespace, Name: days.Name}, func() { woken.Add(1) })
-	t.Cleanup(watch.stop)
+	watch := configmap.NewWatch(c, types.NamespacedName{Namespace: days.Namespace, Name: days.Name}, func() { woken.Add(1) })
+	t.Cleanup(watch.Stop)
 	soon(t, "the failure is noticed", func() bool { return woken.Load() > 0 })
-	if found, ok := watch.get(); ok {
+	if found, ok := watch.Get(); ok {
 		t.Errorf("it has %v", found)
 	}
 	fails.Store(false)
 	soon(t, "the file is there", func() bool {
-		found, ok := watch.get()
+		found, ok := watch.Get()
 		return ok && found.Data["no.ics"] == days.Data["no.ics"]
 	})
 	before := woken.Load()
@@ -51,7 +53,7 @@ func TestAWatchIsNotTrustedUntilItWorks(t *testing.T) {
 	soon(t, "the change wakes", func() bool { return woken.Load() > before })
 	w.Must(cluster.Client.Delete(w.Context(), days))
 	soon(t, "what is gone is to be looked up", func() bool {
-		_, ok := watch.get()
+		_, ok := watch.Get()
 		return !ok
 	})
 }

@@ -41,11 +41,10 @@ type CalendarReader struct {
 
 // configMapWatch is a watch of one ConfigMap.
 type configMapWatch interface {
-	// get returns the ConfigMap, and false if it has to be read from the API server: it does not exist, it is not read yet,
-	// or the watch is broken.
-	get() (*corev1.ConfigMap, bool)
-	// stop ends the watch.
-	stop()
+	// Get returns the ConfigMap, and false if it has to be read from the API server.
+	Get() (*corev1.ConfigMap, bool)
+	// Stop ends the watch.
+	Stop()
 }
 
 // followedConfigMap is a ConfigMap that Gates refer to.
@@ -167,7 +166,7 @@ func (r *CalendarReader) Start(ctx context.Context) error {
 
 func (f *followedConfigMap) stop() {
 	if f.watch != nil {
-		f.watch.stop()
+		f.watch.Stop()
 	}
 }
 
@@ -208,7 +207,7 @@ func (f *followedConfigMap) watched() (*corev1.ConfigMap, bool) {
 	if f.watch == nil {
 		return nil, false
 	}
-	found, ok := f.watch.get()
+	found, ok := f.watch.Get()
 	if !ok || f.latest != nil && older(found.ResourceVersion, f.latest.ResourceVersion) {
 		return nil, false
 	}

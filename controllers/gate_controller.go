@@ -1,7 +1,7 @@
 // Package controllers has the controllers. Each is keyed by what it writes, and is the only one that writes it:
 // GateReconciler the status of Gates, TargetReconciler the targets and their conditions, LockReconciler the
-// GateLocks, MachineReconciler the annotations of Machines, ExceptionReconciler and ReceiverReconciler the
-// GateExceptions and the GateReceivers.
+// GateLocks, MachineReconciler the annotations of Machines, ExceptionReconciler the GateExceptions,
+// and PathReconciler the GateReceivers and the GateCalendars.
 package controllers
 
 import (

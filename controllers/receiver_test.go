@@ -243,7 +243,7 @@ func TestAReconcileRequestIsAnswered(t *testing.T) {
 func TestADeletedReceiverIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	r := newReplica()
-	table := &forgotten{ReceiverTable: r.Table}
+	table := &forgotten{PathTable: r.Table}
 	r.Table = table
 	obj := w.receiver("ci")
 	w.Must(cluster.Client.Delete(w.Context(), obj))
@@ -253,7 +253,7 @@ func TestADeletedReceiverIsForgotten(t *testing.T) {
 func TestAReceiverThatSomebodyKeepsFromGoingIsForgottenToo(t *testing.T) {
 	w := newWorld(t)
 	r := newReplica()
-	table := &forgotten{ReceiverTable: r.Table}
+	table := &forgotten{PathTable: r.Table}
 	r.Table = table
 	obj := w.receiver("ci")
 	w.token("ci", map[string]string{"token": "abc"})
@@ -275,7 +275,7 @@ func (w *world) mustBeForgotten(r *replica, table *forgotten, obj *v1alpha1.Gate
 }
 
 type forgotten struct {
-	ReceiverTable
+	PathTable[*v1alpha1.GateReceiver]
 	names []string
 }
 

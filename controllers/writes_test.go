@@ -105,6 +105,8 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 		kind = v1alpha1.GateExceptionKind
 	case *v1alpha1.GateReceiver:
 		kind = v1alpha1.GateReceiverKind
+	case *v1alpha1.GateCalendar:
+		kind = v1alpha1.GateCalendarKind
 	case *v1alpha1.GateLock:
 		kind, name = v1alpha1.GateLockKind, obj.Namespace
 	case *corev1.Secret:

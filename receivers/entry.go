@@ -62,8 +62,17 @@ func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	return e, e.broken
 }
 
-// paths returns the digests of the paths of the receiver.
-func (e *entry) paths() [][sha256.Size]byte { return digestsOf(pathsOf(e.key, e.tokens)) }
+// Key implements endpoint.Entry.
+func (e *entry) Key() types.NamespacedName { return e.key }
+
+// Created implements endpoint.Entry.
+func (e *entry) Created() time.Time { return e.created }
+
+// Paths implements endpoint.Entry.
+func (e *entry) Paths() []string { return pathsOf(e.key, e.tokens) }
+
+// Inherit implements endpoint.Entry: a change of the receiver gives no new burst.
+func (e *entry) Inherit(before *entry) { e.limiter = before.limiter }
 
 // bearerTokens returns the digests of the tokens with which Flagger may speak for the
 // receiver.
@@ -82,14 +91,6 @@ func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
 		}
 	}
 	return digests
-}
-
-// before returns whether a path that both have belongs to this one. The older one wins.
-func (e *entry) before(other *entry) bool {
-	if order := e.created.Compare(other.created); order != 0 {
-		return order < 0
-	}
-	return e.key.String() < other.key.String()
 }
 
 func (e *entry) compileExpressions() (err error) {

@@ -214,7 +214,7 @@ func TestWhoHasATokenOfAGate(t *testing.T) {
 	} {
 		e.key = types.NamespacedName{Namespace: "test", Name: name}
 		e.spec.Gates = []v1alpha1.GateReference{{Name: "other"}, {Name: "podinfo"}}
-		table.put(e.key, e, false)
+		table.Put(e.key, e, false)
 	}
 	for _, tc := range []struct{ token, gate, want string }{
 		{"new", "test/podinfo", "one two"},
@@ -234,7 +234,7 @@ func TestWhoHasATokenOfAGate(t *testing.T) {
 			t.Errorf("%+v: %q, certain: %t", tc, got, certain)
 		}
 	}
-	table.unsettled[types.NamespacedName{Name: "unread"}] = true
+	table.Put(types.NamespacedName{Name: "unread"}, nil, true)
 	if _, certain := table.bearers("neu", types.NamespacedName{}); certain {
 		t.Error("nobody knows the token of a receiver")
 	}
@@ -275,7 +275,7 @@ func TestATokenIsForgottenWithItsReceiver(t *testing.T) {
 	table.Forget(client.ObjectKeyFromObject(two))
 	want("gone", "", "")
 	table.Forget(client.ObjectKeyFromObject(one))
-	if len(table.holders)+len(table.paths)+len(table.entries) > 0 {
+	if len(table.holders)+table.Len() > 0 {
 		t.Error("something is left of them")
 	}
 }
@@ -287,7 +287,7 @@ func TestATokenCostsTheSameHoweverManyReceiversThereAre(t *testing.T) {
 		for i := range n {
 			e := &entry{spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver, Gates: []v1alpha1.GateReference{{Name: "a"}}}}
 			e.key, e.tokens = types.NamespacedName{Namespace: "apps", Name: fmt.Sprint(i)}, []string{fmt.Sprint("token-", i)}
-			table.put(e.key, e, false)
+			table.Put(e.key, e, false)
 		}
 		return table
 	}

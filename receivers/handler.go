@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/endpoint"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
@@ -70,7 +70,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
 	if refused := acceptable(w, r, maxBodyBytes); refused != nil {
 		return refused
 	}
-	e, certain := h.Table.find(r.URL.Path)
+	e, certain := h.Table.Find(r.URL.Path)
 	in := &incoming{path: r.URL.Path, header: r.Header, now: h.Clock.Now()}
 	proven, a := admit(r.Context(), e, in)
 	of := shareOf(in.path)
@@ -86,7 +86,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) *answer {
 	defer cancel()
 	// It counts as sent now: the receiver may have changed or gone while the body arrived.
 	in.body, in.now = body, h.Clock.Now()
-	if latest, _ := h.Table.find(in.path); a == nil && latest != e {
+	if latest, _ := h.Table.Find(in.path); a == nil && latest != e {
 		e = latest
 		_, a = admit(ctx, e, in)
 	}
@@ -292,12 +292,4 @@ func (h *Handler) write(w http.ResponseWriter, a *answer) {
 }
 
 // respond writes an answer.
-func respond(w http.ResponseWriter, code int, text string) {
-	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", "1")
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = io.WriteString(w, text) // the sender may be gone
-}
+func respond(w http.ResponseWriter, code int, text string) { endpoint.Respond(w, code, text) }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
 // faulty is an API server whose writes fail for a while.
@@ -90,7 +91,7 @@ func TestWhatNoOtherTryCanMendIsToldAtOnceAndTheRestWhenTheTimeIsOver(t *testing
 	if value != 1 || calls != 1 || !errors.Is(err, errAway) || !errors.Is(err, away) {
 		t.Errorf("without time: %d calls, %v", calls, err)
 	}
-	refused := &Refused{"TokenNotFound", fmt.Errorf("no token")}
+	refused := endpoint.Refuse("TokenNotFound", fmt.Errorf("no token"))
 	if _, err := retried(t.Context(), func() (int, error) { calls++; return 0, refused }); !errors.Is(err, refused) || errors.Is(err, errAway) || calls != 2 {
 		t.Errorf("refused: %d calls, %v", calls, err)
 	}

@@ -2,8 +2,6 @@ package receivers
 
 import (
 	"bufio"
-	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,11 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // slow serves an empty Table within the bounds of a change, and returns a connection.
@@ -93,49 +87,5 @@ func TestWhoIsSlowWithHeadersIsCutOff(t *testing.T) {
 				t.Errorf("got %q, %v", answer, err)
 			}
 		})
-	}
-}
-
-// listed are the receivers in a cache, one more each time.
-type listed struct {
-	client.Reader
-	names []string
-}
-
-func (l *listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if into, ok := list.(*v1alpha1.GateReceiverList); ok {
-		for _, name := range l.names {
-			into.Items = append(into.Items, *receiverOf(name, "apps"))
-		}
-	}
-	l.names = append(l.names, fmt.Sprintf("new-%d", len(l.names)))
-	return nil
-}
-
-func TestAReplicaWaitsForTheReceiversThatThereAreAndNotForThoseThatComeLater(t *testing.T) {
-	table, _ := newTable(nil)
-	cache := &listed{names: []string{"one", "two"}}
-	server := &Server{Table: table, Receivers: cache}
-	look := func(name string) {
-		table.put(types.NamespacedName{Namespace: "apps", Name: name}, nil, false)
-	}
-	wait := func(timeout time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), timeout)
-		defer cancel()
-		return server.awaitReceivers(ctx)
-	}
-	look("one")
-	if wait(3*retryInterval) == nil {
-		t.Error("it did not wait for the second one")
-	}
-	cache.names = []string{"one", "two"}
-	look("two")
-	if err := wait(10 * time.Second); err != nil {
-		t.Errorf("with new ones all the time: %s", err)
-	}
-	cache.names = []string{"one", "two", "gone"}
-	time.AfterFunc(2*retryInterval, func() { look("gone") })
-	if err := wait(10 * time.Second); err != nil {
-		t.Errorf("it was looked at later: %s", err)
 	}
 }

@@ -56,7 +56,7 @@ func newTable(data map[string]map[string]string) (*Table, *secrets) {
 }
 
 func has(t *Table, path string) string {
-	if e, _ := t.find(path); e != nil {
+	if e, _ := t.Find(path); e != nil {
 		return e.key.String()
 	}
 	return ""
@@ -79,7 +79,7 @@ func TestBothTokensArePathsUntilOneIsTakenOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	table.Forget(client.ObjectKeyFromObject(obj))
-	if has(table, path) != "" || table.looked(client.ObjectKeyFromObject(obj)) || len(table.paths)+len(table.entries)+len(table.settled) > 0 {
+	if has(table, path) != "" || table.Looked(client.ObjectKeyFromObject(obj)) || table.Len() > 0 {
 		t.Error("something is left of it")
 	}
 }
@@ -91,10 +91,10 @@ func TestTheRateOfAReceiverIsThatBeforeItWasLoadedAgain(t *testing.T) {
 		if _, err := table.Load(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
-		e, _ := table.find(obj.GetWebhookPath("t"))
+		e, _ := table.Find(obj.GetWebhookPath("t"))
 		e.limiter.AllowN(testNow, burst/2)
 	}
-	if e, _ := table.find(obj.GetWebhookPath("t")); e.limiter.AllowN(testNow, 1) {
+	if e, _ := table.Find(obj.GetWebhookPath("t")); e.limiter.AllowN(testNow, 1) {
 		t.Error("a change of the receiver gives a new burst")
 	}
 }
@@ -158,11 +158,11 @@ func TestAReceiverThatMayBeReadyLeavesUnknownPathsOpen(t *testing.T) {
 			if reason != tc.reason || (err == nil) != (tc.data["token"] != "") {
 				t.Errorf("got %q, %v", reason, err)
 			}
-			if _, certain := table.find("/hook/unknown"); certain != tc.certain || !table.looked(client.ObjectKeyFromObject(obj)) {
+			if _, certain := table.Find("/hook/unknown"); certain != tc.certain || !table.Looked(client.ObjectKeyFromObject(obj)) {
 				t.Errorf("certain %t, want %t", certain, tc.certain)
 			}
 			table.Forget(client.ObjectKeyFromObject(obj))
-			if _, certain := table.find("/hook/unknown"); !certain {
+			if _, certain := table.Find("/hook/unknown"); !certain {
 				t.Error("it is still waited for when it is gone")
 			}
 		})
@@ -192,7 +192,7 @@ func TestReceiversAreLoadedAndForgottenWhileOthersAreFound(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if len(table.paths)+len(table.entries)+len(table.settled)+len(table.unsettled) > 0 {
+	if table.Len() > 0 {
 		t.Error("something is left")
 	}
 }

@@ -106,8 +106,8 @@ const (
 	NoTargetsReason = "NoTargets"
 )
 
-// Reasons of the condition Ready of a GateReceiver besides Succeeded. A
-// Receiver of notification-controller has the same.
+// Reasons of the condition Ready of a GateReceiver and a GateCalendar besides
+// Succeeded. A Receiver of notification-controller has the same.
 const (
 	// TokenNotFoundReason means that the Secret cannot be read or has no token.
 	TokenNotFoundReason = "TokenNotFound"

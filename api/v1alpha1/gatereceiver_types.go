@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,15 +19,16 @@ const (
 	// Receiver of notification-controller.
 	ReceiverWebhookPath = "/hook/"
 
-	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver, as
-	// for a Receiver of notification-controller.
+	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver or a
+	// GateCalendar, as for a Receiver of notification-controller.
 	ReceiverTokenKey = "token"
 
 	// ReceiverPreviousTokenKey is the key of a second token in the same Secret
 	// that also works: the previous one, until the sender has the new one.
 	ReceiverPreviousTokenKey = "previousToken"
 
-	// DefaultReceiverInterval applies if a GateReceiver has no spec.interval.
+	// DefaultReceiverInterval applies if a GateReceiver or a GateCalendar has no
+	// spec.interval.
 	DefaultReceiverInterval = 10 * time.Minute
 
 	// DefaultOIDCAudience is the audience that a token must be for, if its provider
@@ -292,16 +294,34 @@ func (in *GateReceiver) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
+// SetLastHandledReconcileRequest notes the last request to reconcile.
+func (in *GateReceiver) SetLastHandledReconcileRequest(token string) {
+	in.Status.SetLastHandledReconcileRequest(token)
+}
+
+// GetPath returns status.webhookPath.
+func (in *GateReceiver) GetPath() string { return in.Status.WebhookPath }
+
+// SetPath sets status.webhookPath.
+func (in *GateReceiver) SetPath(path string) { in.Status.WebhookPath = path }
+
 // GetWebhookPath returns the path of the webhook for a token. A Receiver of
 // notification-controller with the same name has the same path.
 func (in *GateReceiver) GetWebhookPath(token string) string {
-	return fmt.Sprintf("%s%x", ReceiverWebhookPath, sha256.Sum256([]byte(token+in.Name+in.Namespace)))
+	return ReceiverWebhookPath + digestOf(token, in.Name, in.Namespace)
 }
 
 // GetInterval returns spec.interval, or its default if there is none.
-func (in *GateReceiver) GetInterval() time.Duration {
-	if in.Spec.Interval == nil || in.Spec.Interval.Duration <= 0 {
+func (in *GateReceiver) GetInterval() time.Duration { return intervalOf(in.Spec.Interval) }
+
+// digestOf returns the SHA-256 of what a secret path is made of.
+func digestOf(parts ...string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(parts, ""))))
+}
+
+func intervalOf(interval *metav1.Duration) time.Duration {
+	if interval == nil || interval.Duration <= 0 {
 		return DefaultReceiverInterval
 	}
-	return in.Spec.Interval.Duration
+	return interval.Duration
 }

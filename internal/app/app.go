@@ -131,7 +131,10 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
 	}
-	return addReceivers(mgr, recorder, common, opts, o)
+	if err := addReceivers(mgr, recorder, common, opts, o); err != nil {
+		return err
+	}
+	return addCalendars(mgr, common, opts, o)
 }
 
 // Scheme returns the scheme with all types that the controller reads or writes.

@@ -19,6 +19,7 @@ type Options struct {
 	HealthAddr   string
 	ReceiverAddr string
 	FlaggerAddr  string
+	CalendarAddr string
 	Concurrent   int
 	// AllowCrossNamespaceRefs lets Gates hold and watch objects of other namespaces, and
 	// objects name Gates of other namespaces. Off by default, unlike in the controllers of
@@ -56,6 +57,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
 	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for the manual gating of Flagger binds to, empty for none.")
+	fs.StringVar(&o.CalendarAddr, "calendar-addr", "", "The address the endpoint for the calendars of GateCalendars binds to, empty for none.")
 	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles. Four times as many targets are written at once.")
 
 	fs.BoolVar(&o.AllowCrossNamespaceRefs, "allow-cross-namespace-refs", false,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/internal/endpoint"
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
@@ -39,8 +40,7 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 	gates.Events = recorder
 	if o.ReceiverAddr != "" {
 		handler := receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("receivers"), counted)
-		server := &receivers.Server{Addr: o.ReceiverAddr, Handler: handler, Table: table, Receivers: mgr.GetCache()}
-		if err := addServer(mgr, "webhooks", server); err != nil {
+		if err := addServer(mgr, "webhooks", receivers.NewServer(o.ReceiverAddr, handler, table, mgr.GetCache())); err != nil {
 			return err
 		}
 	}
@@ -51,18 +51,17 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 		Handler: receivers.NewHandler(table, gates, clock.RealClock{}, ctrl.Log.WithName("flagger"), counted),
 		Gates:   mgr.GetCache(), AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs,
 	}
-	return addServer(mgr, "flagger", &receivers.Server{
-		Addr: o.FlaggerAddr, Handler: flagger, Table: table, Receivers: mgr.GetCache(),
-		Ready: func(ctx context.Context) error {
-			// Until a replica leads, nothing else makes it read Gates.
-			_, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{})
-			return err
-		},
-	})
+	server := receivers.NewServer(o.FlaggerAddr, flagger, table, mgr.GetCache())
+	server.Ready = func(ctx context.Context) error {
+		// Until a replica leads, nothing else makes it read Gates.
+		_, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{})
+		return err
+	}
+	return addServer(mgr, "flagger", server)
 }
 
 // addServer adds a server that must listen before a replica is ready.
-func addServer(mgr ctrl.Manager, name string, server *receivers.Server) error {
+func addServer(mgr ctrl.Manager, name string, server *endpoint.Server) error {
 	if err := mgr.AddReadyzCheck(name, server.Listens); err != nil {
 		return err
 	}

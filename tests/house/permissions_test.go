@@ -19,8 +19,8 @@ var (
 )
 
 // mayDo lists the verbs that the controller may have in the cluster, by resource
-// and group. Secrets are not among them: those are for config/activation and
-// config/webhooks.
+// and group. Secrets are not among them: those are for config/activation,
+// config/calendar-feed and config/webhooks.
 var mayDo = map[string][]string{
 	"events.":     {"create", "patch"},
 	"namespaces.": read,
@@ -33,6 +33,8 @@ var mayDo = map[string][]string{
 	"gateexceptions/status.gating.toolkit.fluxcd.io":                 writeStatus,
 	"gatereceivers.gating.toolkit.fluxcd.io":                         hold,
 	"gatereceivers/status.gating.toolkit.fluxcd.io":                  writeStatus,
+	"gatecalendars.gating.toolkit.fluxcd.io":                         hold,
+	"gatecalendars/status.gating.toolkit.fluxcd.io":                  writeStatus,
 	"gatelocks.gating.toolkit.fluxcd.io":                             {"get", "list", "watch", "create", "update"},
 	"certificates.cert-manager.io":                                   hold,
 	"certificates/status.cert-manager.io":                            writeStatus,
@@ -113,7 +115,7 @@ func TestTheRoleOfCalendarsReadsConfigMapsAndNothingElse(t *testing.T) {
 
 // The roles that have Secrets are optional components of their own.
 func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
-	for component, verbs := range map[string][]string{"activation": {"get", "create", "patch"}, "webhooks": {"get"}} {
+	for component, verbs := range map[string][]string{"activation": {"get", "create", "patch"}, "webhooks": {"get"}, "calendar-feed": {"get"}} {
 		want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs}}
 		if got := roles(t, "config/"+component+"/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", component, got, want)

@@ -45,6 +45,8 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 		exceptionApprover: {"gateexceptions": {"approve", "get", "list", "patch", "watch"}},
 		receiverViewer:    {"gatereceivers": look},
 		receiverEditor:    {"gatereceivers": edit},
+		calendarViewer:    {"gatecalendars": look},
+		calendarEditor:    {"gatecalendars": edit},
 	} {
 		if got, err := w.verbsOn(name); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
@@ -65,8 +67,8 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	for name, verbs := range map[string][]string{"view": look, "edit": edit, "admin": edit} {
 		want := map[string][]string{"gates": verbs, "gateexceptions": verbs}
-		if name != "view" { // the path of a generic receiver is all that opens
-			want["gatereceivers"] = verbs
+		if name != "view" { // the path of a generic receiver is all that opens, that of a calendar all that reads
+			want["gatereceivers"], want["gatecalendars"] = verbs, verbs
 		}
 		w.Eventually(name+" is aggregated", func() error {
 			got, err := w.verbsOn(name)

@@ -19,6 +19,8 @@ import (
 const (
 	receiverViewer = "gate-receiver-viewer"
 	receiverEditor = "gate-receiver-editor"
+	calendarViewer = "gate-calendar-viewer"
+	calendarEditor = "gate-calendar-editor"
 
 	deliveries = v1alpha1.DeliveriesAnnotation
 )

@@ -23,55 +23,74 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// ReceiverTable makes GateReceivers ready to take webhooks.
-type ReceiverTable interface {
-	// Load makes a receiver ready and returns the path of its webhook, if it has one. An
-	// error that is a ReceiverError needs a change of the receiver or its Secret.
-	Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, error)
-	// Forget removes a receiver.
+// PathTable makes objects ready to be served at a path that is a secret.
+type PathTable[T any] interface {
+	// Load makes an object ready and returns its path, if it has one. An error that is a
+	// PathError needs a change of the object or its Secret.
+	Load(ctx context.Context, obj T) (string, error)
+	// Forget removes an object.
 	Forget(key types.NamespacedName)
 }
 
-// ReceiverError is an error of a ReceiverTable that another try cannot mend.
-type ReceiverError interface {
+// PathError is an error of a PathTable that another try cannot mend.
+type PathError interface {
 	error
 	// Reason in CamelCase for the condition Ready.
 	Reason() string
 }
 
-// ReceiverReconciler makes GateReceivers ready to take webhooks. Every replica does so
-// for itself, and all report the same.
-type ReceiverReconciler struct {
-	// Client reads receivers from the cache and writes their status.
+// served is an object that is served at a path.
+type served interface {
+	conditions.Setter
+	GetInterval() time.Duration
+	GetPath() string
+	SetPath(path string)
+	SetLastHandledReconcileRequest(token string)
+}
+
+// PathReconciler makes objects ready to be served, and reports their paths. Every replica
+// does so for itself, and all report the same.
+type PathReconciler[O any, T interface {
+	*O
+	served
+}] struct {
+	// Client reads objects from the cache and writes their status.
 	client.Client
 	// Metrics are those that all controllers of Flux have.
 	runtimeCtrl.Metrics
-	// Table takes the receivers.
-	Table ReceiverTable
+	// Table takes the objects.
+	Table PathTable[T]
 }
 
-// refusedInterval is when to look again at a receiver that is not ready. Its Secret is
+type (
+	// ReceiverReconciler makes GateReceivers ready to take webhooks.
+	ReceiverReconciler = PathReconciler[v1alpha1.GateReceiver, *v1alpha1.GateReceiver]
+	// CalendarReconciler makes GateCalendars ready to be read.
+	CalendarReconciler = PathReconciler[v1alpha1.GateCalendar, *v1alpha1.GateCalendar]
+)
+
+// refusedInterval is when to look again at an object that is not ready. Its Secret is
 // often created a little later.
 const refusedInterval = 30 * time.Second
 
-var receiverPatchOptions = []patch.Option{
+var pathPatchOptions = []patch.Option{
 	patch.WithOwnedConditions{Conditions: []string{meta.ReadyCondition, meta.StalledCondition}},
 	patch.WithFieldOwner(v1alpha1.FieldManager),
 	patch.WithStatusObservedGeneration{},
 }
 
-// Reconcile reads a receiver and its Secret.
-func (r *ReceiverReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+// Reconcile reads an object and its Secret.
+func (r *PathReconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
 
-	obj := &v1alpha1.GateReceiver{}
+	obj := T(new(O))
 	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			r.Table.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !obj.DeletionTimestamp.IsZero() {
+	if !obj.GetDeletionTimestamp().IsZero() {
 		// Somebody else's finalizer keeps nothing going that was deleted.
 		r.Table.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -81,13 +100,13 @@ func (r *ReceiverReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	}()
 	patcher := patch.NewSerialPatcher(obj, r.Client)
 	path, err := r.Table.Load(ctx, obj)
-	reportReceiver(obj, path, err)
-	if patchErr := patcher.Patch(ctx, obj, receiverPatchOptions...); patchErr != nil {
+	reportPath(obj, path, err)
+	if patchErr := patcher.Patch(ctx, obj, pathPatchOptions...); patchErr != nil {
 		return ctrl.Result{}, errors.Join(err, client.IgnoreNotFound(patchErr))
 	}
 	r.RecordReadiness(ctx, obj)
 	r.RecordStalled(ctx, obj)
-	if err != nil && !errors.As(err, new(ReceiverError)) {
+	if err != nil && !errors.As(err, new(PathError)) {
 		return ctrl.Result{}, err
 	}
 	// A Secret is not watched: that would need the permission to read all of them.
@@ -98,22 +117,22 @@ func (r *ReceiverReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	return ctrl.Result{RequeueAfter: jitter.JitteredIntervalDuration(interval)}, nil
 }
 
-// reportReceiver writes what came of a receiver into its status. The path stays if it
-// may be good still.
-func reportReceiver(obj *v1alpha1.GateReceiver, path string, err error) {
+// reportPath writes what came of an object into its status. The path stays if it may be
+// good still.
+func reportPath(obj served, path string, err error) {
 	if v, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
-		obj.Status.SetLastHandledReconcileRequest(v)
+		obj.SetLastHandledReconcileRequest(v)
 	}
 	conditions.Delete(obj, meta.StalledCondition)
-	refused := ReceiverError(nil)
+	refused := PathError(nil)
 	switch {
 	case err == nil:
-		obj.Status.WebhookPath = path
-		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "Webhooks are taken at the path of status.webhookPath")
+		obj.SetPath(path)
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SucceededReason, "%s", readyMessage(obj))
 	case errors.As(err, &refused):
-		obj.Status.WebhookPath = path
+		obj.SetPath(path)
 		conditions.MarkFalse(obj, meta.ReadyCondition, refused.Reason(), "%s", err)
-		if refused.Reason() == v1alpha1.InvalidCELExpressionReason {
+		if refused.Reason() != v1alpha1.TokenNotFoundReason {
 			conditions.MarkStalled(obj, refused.Reason(), "%s", err)
 		}
 	default:
@@ -121,12 +140,19 @@ func reportReceiver(obj *v1alpha1.GateReceiver, path string, err error) {
 	}
 }
 
-// SetupWithManager registers the controller of GateReceivers with a manager.
-func (r *ReceiverReconciler) SetupWithManager(mgr ctrl.Manager, opts Options) error {
+func readyMessage(obj served) string {
+	if _, ok := obj.(*v1alpha1.GateCalendar); ok {
+		return "The calendar is at the path of status.calendarPath"
+	}
+	return "Webhooks are taken at the path of status.webhookPath"
+}
+
+// SetupWithManager registers the controller with a manager.
+func (r *PathReconciler[O, T]) SetupWithManager(mgr ctrl.Manager, opts Options) error {
 	options := opts.controller()
 	options.NeedLeaderElection = ptr.To(false)
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.GateReceiver{}, builder.WithPredicates(predicate.Or[client.Object](
+		For(T(new(O)), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, pathChanged{},
 		))).
 		WithOptions(options).
@@ -140,7 +166,7 @@ type pathChanged struct {
 
 // Update implements predicate.Predicate.
 func (pathChanged) Update(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.GateReceiver)
-	after, ok2 := e.ObjectNew.(*v1alpha1.GateReceiver)
-	return !ok1 || !ok2 || before.Status.WebhookPath != after.Status.WebhookPath
+	before, ok1 := e.ObjectOld.(served)
+	after, ok2 := e.ObjectNew.(served)
+	return !ok1 || !ok2 || before.GetPath() != after.GetPath()
 }

@@ -1,0 +1,161 @@
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/apis/meta"
+)
+
+const (
+	// GateCalendarKind is the kind of a GateCalendar.
+	GateCalendarKind = "GateCalendar"
+
+	// CalendarPath is how the path of every calendar begins. It ends with .ics.
+	CalendarPath = "/calendar/"
+
+	// DefaultCalendarDays applies if a GateCalendar has no spec.days.
+	DefaultCalendarDays = 90
+)
+
+// GateCalendarSpec says which Gates a calendar shows, and to whom.
+// +kubebuilder:validation:XValidation:rule="has(self.gates) != has(self.selector)",message="exactly one of gates and selector must be set"
+type GateCalendarSpec struct {
+	// Interval is how often the Secret is read again even if nothing has changed.
+	// At least 1s, such as 1m. Defaults to 10m. So long can a token work that was
+	// removed from the Secret.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
+	// +kubebuilder:default="10m"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// SecretRef names the Secret of the readers, in the same namespace. The path
+	// of the calendar is made of its key token. A second token in the key
+	// previousToken gives a second path.
+	// +required
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+
+	// Gates are the Gates of the calendar, in the same namespace. From 1 to 100.
+	// Exactly one of gates and selector must be set.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Gates []GateReference `json:"gates,omitempty"`
+
+	// Selector chooses the Gates of the calendar by their labels, in the same
+	// namespace. An empty one chooses all. Of more than 100 Gates, the calendar
+	// has the first 100 by name, and says so. Exactly one of gates and selector
+	// must be set.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// State chooses what the calendar shows: when Gates are opened, or when they
+	// are closed. If omitted, both. A Gate that cannot be decided on is always
+	// shown with both.
+	// +optional
+	State State `json:"state,omitempty"`
+
+	// Days is how many days the calendar goes ahead, from 1 to 365, with the
+	// present day. Defaults to 90.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=365
+	// +kubebuilder:default=90
+	// +optional
+	Days int32 `json:"days,omitempty"`
+
+	// Suspend answers readers with 503, so that they keep the calendar that they
+	// have. Defaults to false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// GateCalendarStatus is the observed state of a GateCalendar.
+type GateCalendarStatus struct {
+	meta.ReconcileRequestStatus `json:",inline"`
+
+	// ObservedGeneration is the last generation of the calendar that the
+	// controller reconciled, -1 before the first.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// CalendarPath is where the calendar is: /calendar/, the SHA-256 of token,
+	// name, namespace and /calendar, and .ics. Treat it as a secret. Empty while
+	// there is no token.
+	// +optional
+	CalendarPath string `json:"calendarPath,omitempty"`
+
+	// Conditions of the calendar: Ready, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// GateCalendar shows the plans of Gates as a calendar that people subscribe
+// to.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=gtcal,categories=all;fluxcd;fluxcd-gates
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Days",type="integer",JSONPath=".spec.days"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+type GateCalendar struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// +required
+	Spec GateCalendarSpec `json:"spec"`
+	// +kubebuilder:default={"observedGeneration":-1}
+	// +optional
+	Status GateCalendarStatus `json:"status,omitzero"`
+}
+
+// GateCalendarList is a list of GateCalendars.
+// +kubebuilder:object:root=true
+type GateCalendarList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GateCalendar `json:"items"`
+}
+
+// GetConditions returns the conditions of the calendar.
+func (in *GateCalendar) GetConditions() []metav1.Condition { return in.Status.Conditions }
+
+// SetConditions replaces the conditions of the calendar.
+func (in *GateCalendar) SetConditions(conditions []metav1.Condition) {
+	in.Status.Conditions = conditions
+}
+
+// SetLastHandledReconcileRequest notes the last request to reconcile.
+func (in *GateCalendar) SetLastHandledReconcileRequest(token string) {
+	in.Status.SetLastHandledReconcileRequest(token)
+}
+
+// GetPath returns status.calendarPath.
+func (in *GateCalendar) GetPath() string { return in.Status.CalendarPath }
+
+// SetPath sets status.calendarPath.
+func (in *GateCalendar) SetPath(path string) { in.Status.CalendarPath = path }
+
+// GetCalendarPath returns the path of the calendar for a token. Nobody can tell
+// from it the path of a GateReceiver with the same token and name.
+func (in *GateCalendar) GetCalendarPath(token string) string {
+	return CalendarPath + digestOf(token, in.Name, in.Namespace, "/calendar") + ".ics"
+}
+
+// GetInterval returns spec.interval, or its default if there is none.
+func (in *GateCalendar) GetInterval() time.Duration { return intervalOf(in.Spec.Interval) }
+
+// GetDays returns spec.days, or its default if there are none.
+func (in *GateCalendar) GetDays() int {
+	if in.Spec.Days <= 0 {
+		return DefaultCalendarDays
+	}
+	return int(in.Spec.Days)
+}

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/internal/configmap"
+	"github.com/fluxcd/gating-controller/internal/feed"
+)
+
+// addCalendars adds the server of calendars, if it has an address.
+func addCalendars(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
+	if o.CalendarAddr == "" {
+		return nil
+	}
+	configMaps, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("unable to create the client of calendars: %w", err)
+	}
+	gates, err := allGates(mgr, o)
+	if err != nil {
+		return err
+	}
+	source := &feed.Source{Cache: gates, Watch: func(key types.NamespacedName) feed.ConfigMapWatch {
+		return configmap.NewWatch(configMaps, key, func() {})
+	}}
+	table := feed.NewTable(mgr.GetAPIReader(), source)
+	if err := (&controllers.CalendarReconciler{Client: mgr.GetClient(), Metrics: common, Table: table}).SetupWithManager(mgr, opts); err != nil {
+		return fmt.Errorf("unable to create the controller of calendars: %w", err)
+	}
+	handler := feed.NewHandler(table, clock.RealClock{}, ctrl.Log.WithName("calendars"), feed.MustMakeMetrics(ctrlmetrics.Registry))
+	server := feed.NewServer(o.CalendarAddr, handler, mgr.GetCache())
+	server.Ready = func(ctx context.Context) error {
+		// Until a replica leads, nothing else makes it read them.
+		if _, err := gates.GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
+			return err
+		}
+		_, err := gates.GetInformer(ctx, &v1alpha1.GateException{})
+		return err
+	}
+	return addServer(mgr, "calendars", server)
+}
+
+// allGates returns a cache with the Gates of all shards: a calendar is not sharded.
+func allGates(mgr ctrl.Manager, o Options) (cache.Cache, error) {
+	if o.Watch.LabelSelector == "" {
+		return mgr.GetCache(), nil
+	}
+	all, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: namespaces(o.Watch)})
+	if err != nil {
+		return nil, fmt.Errorf("unable to create the cache of calendars: %w", err)
+	}
+	return all, mgr.Add(onEveryReplica{all})
+}
+
+// onEveryReplica is a cache that needs no leader.
+type onEveryReplica struct{ cache.Cache }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (onEveryReplica) NeedLeaderElection() bool { return false }

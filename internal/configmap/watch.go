@@ -1,0 +1,94 @@
+// Package configmap watches single ConfigMaps by their names, so that a Role with resourceNames is enough.
+package configmap
+
+import (
+	"context"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// Watch is a watch of one ConfigMap.
+type Watch struct {
+	key      types.NamespacedName
+	informer toolscache.SharedIndexInformer
+	cancel   context.CancelFunc
+	// failed says why the watch has failed, nil once it has begun again.
+	failed atomic.Pointer[error]
+}
+
+// NewWatch begins to watch a ConfigMap. It calls a function when the ConfigMap has changed, or when the watch has failed.
+func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, changed func()) *Watch {
+	named := func(o metav1.ListOptions) metav1.ListOptions {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String()
+		return o
+	}
+	w := &Watch{key: key}
+	w.informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return c.ConfigMaps(key.Namespace).List(ctx, named(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			events, err := c.ConfigMaps(key.Namespace).Watch(ctx, named(o))
+			if err == nil {
+				w.failed.Store(nil)
+			}
+			return events, err
+		},
+	}, &corev1.ConfigMap{}, 0, nil)
+	err := w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+		if w.failed.Swap(&err) == nil {
+			changed()
+		}
+	})
+	if err == nil {
+		_, err = w.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+		})
+	}
+	if err != nil {
+		panic(err) // neither fails before the informer runs
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	go w.informer.RunWithContext(ctx)
+	return w
+}
+
+// Get returns the ConfigMap, and false if it has to be read from the API server: it does not exist, it is not read yet, or the watch is broken.
+func (w *Watch) Get() (*corev1.ConfigMap, bool) {
+	found, known := w.Latest()
+	return found, known && found != nil && w.Failed() == nil
+}
+
+// Latest returns the ConfigMap as it was seen last, nil if it does not exist, and false if it is not read yet.
+func (w *Watch) Latest() (*corev1.ConfigMap, bool) {
+	if !w.informer.HasSynced() {
+		return nil, false
+	}
+	found, _, err := w.informer.GetStore().GetByKey(w.key.String())
+	if err != nil {
+		return nil, false
+	}
+	configMap, _ := found.(*corev1.ConfigMap)
+	return configMap, true
+}
+
+// Failed returns why the watch is broken, nil if it is not.
+func (w *Watch) Failed() error {
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Stop ends the watch.
+func (w *Watch) Stop() { w.cancel() }

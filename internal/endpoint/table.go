@@ -1,0 +1,168 @@
+// Package endpoint has what all endpoints share whose paths are secrets: the table of paths, the tokens in Secrets that the paths are made of,
+// and the server with its limits.
+package endpoint
+
+import (
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Entry is an object that is ready to be served, of type E.
+type Entry[E any] interface {
+	comparable
+	// Key names the object.
+	Key() types.NamespacedName
+	// Created is when the object was created.
+	Created() time.Time
+	// Paths are those at which it is served.
+	Paths() []string
+	// Inherit takes over what must outlast a change of the object.
+	Inherit(before E)
+}
+
+// Table has the objects of a kind that are ready to be served. Each replica has its own.
+type Table[E Entry[E]] struct {
+	// Added and Dropped are called for each entry that comes or goes, one after the other. Nil is for no call.
+	Added, Dropped func(E)
+
+	mu      sync.RWMutex
+	entries map[types.NamespacedName]E
+	// paths has entries by the digest of a path, so that the time of a look-up says nothing about the existing paths.
+	paths map[[sha256.Size]byte]E
+	// unsettled are objects that may or may not be able to become ready.
+	unsettled map[types.NamespacedName]bool
+	// settled are all objects that were looked at, including the unsettled ones.
+	settled map[types.NamespacedName]bool
+}
+
+// NewTable returns an empty Table.
+func NewTable[E Entry[E]]() *Table[E] {
+	return &Table[E]{
+		entries: map[types.NamespacedName]E{}, paths: map[[sha256.Size]byte]E{},
+		unsettled: map[types.NamespacedName]bool{}, settled: map[types.NamespacedName]bool{},
+	}
+}
+
+// Put replaces an entry, the zero value for none. An object that is unsettled may have any path. It returns the object that already has one of
+// the paths.
+func (t *Table[E]) Put(key types.NamespacedName, e E, unsettled bool) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settled[key] = true
+	delete(t.unsettled, key)
+	if unsettled {
+		t.unsettled[key] = true
+	}
+	var none E
+	before := t.entries[key]
+	t.drop(before)
+	if e == none {
+		return ""
+	}
+	// All replicas must agree on the owner of a path, no matter in which order they look.
+	for _, digest := range digestsOf(e.Paths()) {
+		if other := t.paths[digest]; other != none && !precedes(e, other) {
+			return other.Key().String()
+		}
+	}
+	for _, digest := range digestsOf(e.Paths()) {
+		t.drop(t.paths[digest])
+	}
+	if before != none {
+		e.Inherit(before)
+	}
+	t.add(e)
+	return ""
+}
+
+// Forget removes an object that is gone.
+func (t *Table[E]) Forget(key types.NamespacedName) {
+	var none E
+	t.Put(key, none, false)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.settled, key)
+}
+
+// precedes returns whether a path that both have belongs to the first. The older one wins.
+func precedes[E Entry[E]](e, other E) bool {
+	if order := e.Created().Compare(other.Created()); order != 0 {
+		return order < 0
+	}
+	return e.Key().String() < other.Key().String()
+}
+
+func (t *Table[E]) add(e E) {
+	t.entries[e.Key()] = e
+	for _, digest := range digestsOf(e.Paths()) {
+		t.paths[digest] = e
+	}
+	if t.Added != nil {
+		t.Added(e)
+	}
+}
+
+// drop removes an entry, the zero value for none.
+func (t *Table[E]) drop(e E) {
+	var none E
+	if e == none {
+		return
+	}
+	delete(t.entries, e.Key())
+	for _, digest := range digestsOf(e.Paths()) {
+		delete(t.paths, digest)
+	}
+	if t.Dropped != nil {
+		t.Dropped(e)
+	}
+}
+
+// Find returns the entry of a path, the zero value if there is none. certain is false if there may be one anyway.
+func (t *Table[E]) Find(path string) (e E, certain bool) {
+	digest := sha256.Sum256([]byte(path))
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.paths[digest], len(t.unsettled) == 0
+}
+
+// Get returns the entry of an object, the zero value if there is none.
+func (t *Table[E]) Get(key types.NamespacedName) E {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.entries[key]
+}
+
+// View calls a function while no entry comes or goes. It is told whether there may be more entries.
+func (t *Table[E]) View(look func(certain bool)) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	look(len(t.unsettled) == 0)
+}
+
+// Looked returns whether an object was looked at.
+func (t *Table[E]) Looked(key types.NamespacedName) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, ok := t.settled[key]
+	return ok
+}
+
+// Len returns how much is in the table, zero if it is empty.
+func (t *Table[E]) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.entries) + len(t.paths) + len(t.unsettled) + len(t.settled)
+}
+
+// digestsOf leaves out what is empty, which is no secret.
+func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
+	for _, secret := range secrets {
+		if secret != "" {
+			digests = append(digests, sha256.Sum256([]byte(secret)))
+		}
+	}
+	return digests
+}
