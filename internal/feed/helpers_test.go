@@ -102,7 +102,7 @@ func newReplica(t *testing.T, o *objects) *replica {
 func (r *replica) load(name string) string {
 	r.Helper()
 	obj := &v1alpha1.GateCalendar{}
-	if err := r.objects.Client.Get(r.Context(), client.ObjectKey{Namespace: "apps", Name: name}, obj); err != nil {
+	if err := r.objects.Get(r.Context(), client.ObjectKey{Namespace: "apps", Name: name}, obj); err != nil {
 		r.Fatal(err)
 	}
 	path, err := r.Table.Load(r.Context(), obj)
@@ -166,7 +166,7 @@ func summaries(events []*ics.VEvent) (all []string) {
 
 func (r *replica) change(obj client.Object, change func()) {
 	r.Helper()
-	if err := r.objects.Client.Get(r.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+	if err := r.objects.Get(r.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		r.Fatal(err)
 	}
 	change()

@@ -99,28 +99,46 @@ type event struct {
 	lines        []string
 }
 
-// eventsOf returns those of a report, in their order.
+// eventsOf returns those of a report in the order of their begins, and no more than one for which there is no room.
 func (c Calendar) eventsOf(report *Report) (events []event) {
+	type shown struct {
+		of *Timeline
+		in *Interval
+	}
+	var all []shown
 	for k := range report.Gates {
 		t := &report.Gates[k]
 		for i := range t.Intervals {
 			if c.State == "" || t.Intervals[i].State == c.State || t.broken {
-				events = append(events, c.event(t, &t.Intervals[i]))
+				all = append(all, shown{t, &t.Intervals[i]})
 			}
 		}
 	}
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Or(a.start.Compare(b.start), strings.Compare(a.uid, b.uid)) })
+	slices.SortStableFunc(all, func(a, b shown) int {
+		return cmp.Or(beginOf(a.in).Compare(beginOf(b.in)), strings.Compare(a.of.Gate, b.of.Gate))
+	})
+	if c.Events > 0 && len(all) > c.Events+1 {
+		all = all[:c.Events+1]
+	}
+	for _, s := range all {
+		events = append(events, c.event(s.of, s.in))
+	}
 	return events
 }
 
+// beginOf returns the true begin of an interval, as far as it is known.
+func beginOf(i *Interval) time.Time {
+	if i.begun.IsZero() {
+		return i.From.Time
+	}
+	return i.begun
+}
+
 func (c Calendar) event(t *Timeline, i *Interval) event {
-	e := event{start: i.From.Time, until: i.Until.Time, state: i.State}
+	e := event{start: beginOf(i), until: i.Until.Time, state: i.State}
 	edge := "always"
-	switch {
-	case i.From.After(c.From):
-		edge = "from-" + i.From.UTC().Format(icsTime)
-	case !i.begun.IsZero():
-		e.start, edge = i.begun, "from-"+i.begun.UTC().Format(icsTime)
+	if i.From.After(c.From) || !i.begun.IsZero() {
+		edge = "from-" + e.start.UTC().Format(icsTime)
 	}
 	namespace, name, _ := strings.Cut(t.Gate, "/")
 	e.uid = fmt.Sprintf("%s-%s.%s.gate.%s", i.State, edge, name, namespace)
@@ -187,7 +205,10 @@ func (c Calendar) text(e *event) string {
 }
 
 // lines are those of a calendar.
-type lines struct{ strings.Builder }
+type lines struct{ text strings.Builder }
+
+// String returns the lines.
+func (l *lines) String() string { return l.text.String() }
 
 var textEscapes = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", "")
 
@@ -213,8 +234,8 @@ func (l *lines) add(property, value string) {
 		for !utf8.RuneStart(text[cut]) {
 			cut--
 		}
-		l.WriteString(text[:cut] + "\r\n ")
+		l.text.WriteString(text[:cut] + "\r\n ")
 		text, room = text[cut:], maxLine-1
 	}
-	l.WriteString(text + "\r\n")
+	l.text.WriteString(text + "\r\n")
 }

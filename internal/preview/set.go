@@ -2,7 +2,6 @@ package preview
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -172,10 +171,4 @@ func keyOf(obj metav1.Object) key {
 		return key{v1alpha1.GateKind, nameOf(obj)}
 	}
 	return key{v1alpha1.GateExceptionKind, nameOf(obj)}
-}
-
-// shortName returns a name without its namespace.
-func shortName(name string) string {
-	_, short, _ := strings.Cut(name, "/")
-	return short
 }
