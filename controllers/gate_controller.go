@@ -57,6 +57,8 @@ type GateReconciler struct {
 	// Tally has what became of the targets, Turns those that wait to be released.
 	Tally *tally.Tally
 	Turns *Turns
+	// Book has the targets of Gates that release in waves.
+	Book *Book
 	// Events wakes who has to know that a Gate has changed.
 	Events *Events
 	// GateMetrics are the metrics of Gates.
@@ -290,6 +292,7 @@ func (r *GateReconciler) forgetGate(g tally.Gate) {
 	r.Calendars.forget(g.NamespacedName)
 	r.Backoff.Forget(backoffOf(g.UID))
 	r.Turns.Close(g)
+	r.Book.Close(g)
 	r.news.forget(g)
 	for _, key := range r.counted.replace(g, nil) {
 		r.Tally.Drop(key, g)

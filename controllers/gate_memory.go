@@ -35,6 +35,8 @@ type remembered struct {
 	empty emptiness
 	// origin is of what it was last looked at whether the Gate governs what applies it.
 	origin string
+	// looked is what the Gate was when all its targets were looked at. Only with waves.
+	looked lookedAt
 	// due is when the Gate was due to have the state that it has, until all targets are as it wants them.
 	due *v1alpha1.Transition
 }

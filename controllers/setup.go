@@ -74,6 +74,7 @@ const writesAtOnce = 16
 type memory struct {
 	tally      *tally.Tally
 	turns      *Turns
+	book       *Book
 	versions   *versions
 	targets    *targetVersions
 	gates      *gateMemory
@@ -87,7 +88,7 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{
-		tally: &tally.Tally{}, turns: &Turns{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
+		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
 		watcher: &Watcher{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{}, background: &background{},
 	}
 }
@@ -113,19 +114,19 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	m.calendar.APIReader, m.calendar.Wake = c.APIReader, wake
 	m.news.EventRecorder, m.news.metrics = c.EventRecorder, c.GateMetrics
 	l := &loops{events: &Events{
-		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Wake: wake, versions: m.targets,
+		Clock: c.Clock, Gates: c.Client, Selector: selector, Locks: c.Locks, Tally: m.tally, Book: m.book, Wake: wake, versions: m.targets,
 	}}
 	l.gates = &GateReconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, APIReader: c.APIReader, Clock: c.Clock,
 		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
-		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
+		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
 		accidents:  accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
 	}
 	l.targets = &TargetReconciler{
-		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Wake: wake, news: m.news,
+		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Wake: wake, news: m.news,
 		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
 		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},
 	}
@@ -331,6 +332,7 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 	return slices.ContainsFunc([]string{
 		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
+		v1alpha1.ProceedAnnotation,
 	}, func(name string) bool { return before[name] != after[name] }) ||
 		!slices.Equal(origin.Appliers(e.ObjectOld.GetLabels()), origin.Appliers(e.ObjectNew.GetLabels()))
 }

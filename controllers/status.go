@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // report writes a decision into the status of a Gate.
@@ -130,7 +131,8 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 		}
 	}
 	o := r.outcomeOf(ctx, obj, d)
-	next := releaser{r.Turns, r.Tally}.release(obj, d.State, d.at)
+	next := releaser{r.Turns, r.Tally, r.Book, r.memory}.release(obj, o.sums, d.State, d.at)
+	next.told = append(next.told, tellStop(before, obj)...)
 	edges := append(slices.Clone(d.edges), next.wake)
 	if !r.Tally.IsComplete() {
 		r.Turns.Recall(tallied(obj), next.called)
@@ -147,12 +149,13 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	}
 	summarize(obj, d, o)
 	at := r.mayWrite(obj, s, d.at)
-	if mayWait := d.err == nil && len(next.called) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
+	if mayWait := d.err == nil && len(next.called)+len(next.told) == 0 && !failsNow(before, s); mayWait && !at.IsZero() {
 		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(edges, at))}, nil
 	}
 	if err := r.write(ctx, obj, writer, next); err != nil {
 		return ctrl.Result{}, err
 	}
+	tellAll(r.EventRecorder, obj, next.told, d.at)
 	r.accidents.note(before, obj, found, d.at)
 	r.measure(ctx, obj, s)
 	if o.err == nil {
@@ -203,7 +206,7 @@ func (r *GateReconciler) measure(ctx context.Context, obj *v1alpha1.Gate, s tall
 	r.RecordReconciling(ctx, obj)
 	r.RecordStalled(ctx, obj)
 	r.GateMetrics.record(obj)
-	if !s.IsSettled() || obj.Status.Release != nil && obj.Status.Release.NextAt != nil {
+	if !s.IsSettled() || obj.Status.Release != nil && obj.Status.Release.NextAt != nil || verdict.ReleasesInWaves(obj) {
 		return
 	}
 	r.memory.with(obj, func(m *remembered) {
@@ -235,6 +238,10 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 		conditions.Delete(obj, meta.ReconcilingCondition)
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TargetsFailedReason, "%d failed, the last one %s %s/%s: %s",
 			o.sums.Failed, first.Kind, first.Namespace, first.Name, first.Message)
+	case conditions.IsTrue(obj, v1alpha1.ReleaseStoppedCondition):
+		stop := conditions.Get(obj, v1alpha1.ReleaseStoppedCondition)
+		conditions.Delete(obj, meta.ReconcilingCondition)
+		conditions.MarkFalse(obj, meta.ReadyCondition, stop.Reason, "%s", stop.Message)
 	case !o.sums.IsSettled():
 		conditions.MarkUnknown(obj, meta.ReadyCondition, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
 		conditions.MarkReconciling(obj, meta.ProgressingReason, "%s", progress(obj, d.State, o.sums))
@@ -244,6 +251,9 @@ func summarize(obj *v1alpha1.Gate, d decision, o outcome) {
 	default:
 		conditions.Delete(obj, meta.ReconcilingCondition)
 		reason, message := meta.SucceededReason, fmt.Sprintf("%d of %d targets held", o.sums.Held, o.sums.Total)
+		if verdict.ReleasesInWaves(obj) {
+			message = waveText(obj) + message
+		}
 		if o.empty != "" {
 			reason, message = v1alpha1.NoTargetsReason, o.empty+"; "+message
 		}

@@ -28,6 +28,7 @@ func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
 		}
 	}
 	r.Tally.Put(key, entries, now)
+	r.noteWaves(key, s)
 }
 
 // audit returns what would become of a target if a Gate with mode Audit enforced. While nobody has decided, that is what it was

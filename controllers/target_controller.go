@@ -42,6 +42,8 @@ type TargetReconciler struct {
 	// Tally counts what became of targets, Turns has those that wait to be released.
 	Tally *tally.Tally
 	Turns *Turns
+	// Book has the targets of Gates that release in waves.
+	Book *Book
 	// Wake wakes a Gate when a target waits for its turn.
 	Wake Waker
 
@@ -183,7 +185,10 @@ func (r *TargetReconciler) mustWait(ctx context.Context, s *settled) (bool, erro
 	}
 	// Nobody has a name on it: another shard may have a Gate that puts its name there.
 	gates, err := r.Gates.Live(ctx, obj, s.ruling.Now)
-	return err != nil || slices.ContainsFunc(gates, func(g verdict.Gate) bool { return isOver(g) && !g.LetsActivate() }), err
+	if err != nil || slices.ContainsFunc(gates, func(g verdict.Gate) bool { return isOver(g) && !g.LetsActivate() }) {
+		return true, err
+	}
+	return r.awaitsTurn(s), nil
 }
 
 // isLocked returns whether the GateLock locks a target in the name of a Gate that lets it go. It has no say over Certificates.
@@ -220,8 +225,8 @@ func (r *TargetReconciler) lockers(ctx context.Context, obj *target.Object) ([]s
 func (r *TargetReconciler) awaitsTurn(s *settled) bool {
 	key, waits := target.KeyOf(s.ruling.Object), false
 	for _, g := range s.gates {
-		if !isPacing(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) {
-			continue
+		if !isPacing(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) && !verdict.ReleasesInWaves(g.Object) {
+			continue // in waves, what others let go waits, too
 		}
 		late, recheck := s.ruling.IsLate([]verdict.Gate{g})
 		if late {
@@ -230,7 +235,11 @@ func (r *TargetReconciler) awaitsTurn(s *settled) bool {
 		if !r.Turns.Ask(tallied(g.Object), key, turnOf(g.Object, s.ruling.Object)) {
 			waits, s.inLine = true, true
 			s.again(recheck)
-			r.Wake.Gate(tallied(g.Object).NamespacedName)
+			if verdict.ReleasesInWaves(g.Object) {
+				r.Wake.GateSoon(tallied(g.Object).NamespacedName) // it is woken at once when all are looked at
+			} else {
+				r.Wake.Gate(tallied(g.Object).NamespacedName)
+			}
 		}
 	}
 	return waits
@@ -360,5 +369,8 @@ func isRefused(g verdict.Gate) bool { return g.Stand == verdict.Missing || g.Sta
 func (r *TargetReconciler) forget(key target.Key) {
 	r.Tally.Forget(key)
 	r.Turns.Forget(key)
+	for _, g := range r.Book.Keep(key) {
+		r.Wake.GateSoon(g.NamespacedName)
+	}
 	r.writer.versions.forget(key)
 }

@@ -39,6 +39,8 @@ type Events struct {
 	Locks LockReader
 	// Tally is told of what is to be looked at.
 	Tally *tally.Tally
+	// Book knows which targets are released in waves, so that their readiness matters.
+	Book *Book
 	// Wake is what the events are turned into.
 	Wake Waker
 
@@ -179,6 +181,7 @@ func (e *Events) targets() toolscache.ResourceEventHandler {
 			case matters(b, a):
 				e.target(b, a, false)
 			default:
+				e.readiness(b, a)
 				e.watching(a)
 			}
 		},
@@ -219,6 +222,20 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 		e.relabeled(after)
 	}
 	e.watching(obj)
+}
+
+// readiness has a target looked at that is released in waves, if it is ready or has failed and was not so before.
+func (e *Events) readiness(before, after *unstructured.Unstructured) {
+	if e.Book.IsEmpty() {
+		return
+	}
+	obj := &target.Object{Unstructured: *after}
+	if key := target.KeyOf(obj); e.Book.Has(key) {
+		was, said := target.ReadinessOf(&target.Object{Unstructured: *before})
+		if is, says := target.ReadinessOf(obj); is != was || says != said || before.GetGeneration() != after.GetGeneration() {
+			e.Wake.Targets(queue.Tell, key)
+		}
+	}
 }
 
 // relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.

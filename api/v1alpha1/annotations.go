@@ -41,6 +41,20 @@ const (
 	// GateReceiver wrote. It works like OpenReceivedAnnotation.
 	CloseReceivedAnnotation = "close.gate.fluxcd.io/received"
 
+	// ProceedAnnotation has a release by waves go on at once that waits or has
+	// stopped: with what is wrong with its waves, or with the next wave. A time in
+	// RFC 3339, later than that of the value before, not before the Gate opened and
+	// not in the future. It counts once, and does nothing if no release is on.
+	ProceedAnnotation = "release.gate.fluxcd.io/proceed"
+
+	// ProceedReasonAnnotation is free text that says why a release goes on.
+	ProceedReasonAnnotation = "release.gate.fluxcd.io/reason"
+
+	// ProceedByAnnotation says who has a release go on. With config/policies the
+	// API server overwrites it with the name of the caller. Without it, this is
+	// what the caller claims.
+	ProceedByAnnotation = "release.gate.fluxcd.io/proceedBy"
+
 	// ApproveRequestedAtAnnotation approves a GateException. The value names what
 	// the approver has read: a time in RFC 3339, the generation of the exception
 	// and its uid, as in

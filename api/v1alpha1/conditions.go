@@ -53,6 +53,35 @@ const (
 // arrives. Missing otherwise. Also the reason of the condition and of an event.
 const HoldsItsOwnSourceCondition = "HoldsItsOwnSource"
 
+// ReleaseStoppedCondition of a Gate is True if its release by waves does not go on by
+// itself. Missing otherwise. Its reason is one of the reasons below.
+const ReleaseStoppedCondition = "ReleaseStopped"
+
+// Reasons of the condition ReleaseStopped, and of an event.
+const (
+	// WaveFailedReason means that a target of the current wave, or of one before it,
+	// has failed. Also a reason of Ready.
+	WaveFailedReason = "WaveFailed"
+	// InvalidWavesReason means that two waves match a target, that a wave matches
+	// none, or that targets depend on each other in a circle. Also a reason of
+	// Ready.
+	InvalidWavesReason = "InvalidWaves"
+)
+
+// Reasons of other events on a Gate that releases in waves.
+const (
+	// WaveReleasedReason means that all targets of a wave are released and ready, or
+	// that a person does not wait for them.
+	WaveReleasedReason = "WaveReleased"
+	// ReleaseProceedsReason means that a person has the release go on.
+	ReleaseProceedsReason = "ReleaseProceeds"
+	// ProceedRefusedReason means that the annotation release.gate.fluxcd.io/proceed
+	// has a value that does not count, or that no release is on.
+	ProceedRefusedReason = "ProceedRefused"
+	// ReleaseResumedReason means that the release goes on by itself.
+	ReleaseResumedReason = "ReleaseResumed"
+)
+
 // ActiveCondition of a GateException is True while it applies. Its reason is one of
 // the reasons below.
 const ActiveCondition = "Active"

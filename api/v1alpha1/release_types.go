@@ -2,18 +2,81 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ReleasePolicy says how fast targets are released when a Gate opens.
+const (
+	// MaxWaves is the number of waves that a Gate can have.
+	MaxWaves = 16
+
+	// RestOfTargets is what stands for the name of a wave in status.release: that of
+	// the targets that no wave matches. They come last. No wave can have this name.
+	RestOfTargets = "the rest"
+)
+
+// ReleasePolicy says how targets are released when a Gate opens: how fast, or in
+// which order, or both.
+// +kubebuilder:validation:XValidation:rule="has(self.perMinute) || has(self.waves) && size(self.waves) > 0",message="release needs perMinute or waves"
 type ReleasePolicy struct {
 	// PerMinute is how many targets are released per minute, from 1 to 60000,
 	// spread evenly. The namespaces take turns, and in each the Certificates that
-	// expire soonest come first.
+	// expire soonest come first. With waves, it counts within each wave. If
+	// omitted, all targets that may be released are released at once.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=60000
-	// +required
-	PerMinute int32 `json:"perMinute"`
+	// +optional
+	PerMinute int32 `json:"perMinute,omitempty"`
+
+	// Waves are parts of the targets that are released one after the other, the
+	// first one first: a wave is released when all targets of the one before are
+	// ready, and have been ready for its soak. Targets that no wave matches come
+	// last. Within a wave, targets wait for those that their spec.dependsOn names.
+	// A target that two waves match, and a wave that matches no target, stop the
+	// release. At most 16. If omitted, there is no order.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Waves []ReleaseWave `json:"waves,omitempty"`
 }
 
-// ReleaseStatus says how far a paced release has come.
+// ReleaseWave is a part of the targets of a Gate.
+// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="a wave needs matchLabels or matchExpressions"
+type ReleaseWave struct {
+	// Name of the wave, for the status, messages and metrics: lower case letters,
+	// digits and dashes, at most 63, such as canary.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +required
+	Name string `json:"name"`
+
+	// MatchLabels are labels that the targets of the wave have, all of them, such
+	// as wave: canary. At most 32.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+
+	// MatchExpressions are further conditions on the labels of the targets, such
+	// as {key: region, operator: In, values: [eu, us]}. All must be true. At most
+	// 32.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+
+	// Soak is how long all targets of the wave must have been ready before the
+	// next wave is released, from 0s to 168h (7 days), such as 30m. Defaults to
+	// 0s.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="soak must be a duration from 0s to 168h (7 days), such as 30m"
+	// +optional
+	Soak *metav1.Duration `json:"soak,omitempty"`
+}
+
+// Selector returns what the labels of the targets must match.
+func (in *ReleaseWave) Selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: in.MatchLabels, MatchExpressions: in.MatchExpressions}
+}
+
+// ReleaseStatus says how far a release has come.
 type ReleaseStatus struct {
 	// Total is the number of targets to release since the Gate last opened.
 	Total int64 `json:"total"`
@@ -26,8 +89,94 @@ type ReleaseStatus struct {
 	// +optional
 	LastNamespace string `json:"lastNamespace,omitempty"`
 
-	// NextAt is when the next target may be released. Missing if all are released
-	// or the Gate has closed.
+	// NextAt is when the next target may be released. Missing if all are released,
+	// if the Gate has closed, or without spec.release.perMinute.
 	// +optional
 	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
+
+	// Waves says how far the release by waves has come, or had come when the Gate
+	// closed. Only with spec.release.waves.
+	// +optional
+	Waves *WavesStatus `json:"waves,omitempty"`
+
+	// LastHandledProceed is the last value of the annotation
+	// release.gate.fluxcd.io/proceed that the controller took note of, cut to 64
+	// bytes.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	LastHandledProceed string `json:"lastHandledProceed,omitempty"`
+}
+
+// WavesStatus says how far a release by waves has come.
+type WavesStatus struct {
+	// OpenedAt is when the Gate opened for this release. Missing once it has
+	// closed.
+	// +optional
+	OpenedAt *metav1.Time `json:"openedAt,omitempty"`
+
+	// Current is the name of the wave that is being released, or "the rest" for the
+	// targets that no wave matches. Missing once all are released.
+	// +optional
+	Current string `json:"current,omitempty"`
+
+	// Done are the waves that have been released, in their order.
+	// +kubebuilder:validation:MaxItems=17
+	// +listType=atomic
+	// +optional
+	Done []string `json:"done,omitempty"`
+
+	// Ready is how many targets of the current wave are ready, of Total.
+	// +optional
+	Ready int64 `json:"ready,omitempty"`
+
+	// Total is the number of targets of the current wave.
+	// +optional
+	Total int64 `json:"total,omitempty"`
+
+	// ReadySince is when all targets of the current wave were ready. The soak of
+	// the wave counts from then. Missing while one is not.
+	// +optional
+	ReadySince *metav1.MicroTime `json:"readySince,omitempty"`
+
+	// WaitingFor are targets for which the next wave waits, at most 10, those that
+	// have failed first.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	WaitingFor []WaitingTarget `json:"waitingFor,omitempty"`
+
+	// ProceededPast is the last wave that a person did not wait for, with the
+	// annotation release.gate.fluxcd.io/proceed: what fails in it, or in one
+	// before it, stops the release no more.
+	// +optional
+	ProceededPast string `json:"proceededPast,omitempty"`
+
+	// ProceededAt is the time in the last value of that annotation that counted
+	// since the Gate opened.
+	// +optional
+	ProceededAt *metav1.MicroTime `json:"proceededAt,omitempty"`
+
+	// FaultsAccepted says that a person goes on although waves overlap, match
+	// nothing, or have targets that depend on each other in a circle.
+	// +optional
+	FaultsAccepted bool `json:"faultsAccepted,omitempty"`
+}
+
+// WaitingTarget is a target for which a release waits.
+type WaitingTarget struct {
+	// Kind of the target.
+	Kind string `json:"kind"`
+
+	// Namespace of the target.
+	Namespace string `json:"namespace"`
+
+	// Name of the target.
+	Name string `json:"name"`
+
+	// State of the target: Held, HeldByOthers, Progressing or Failed.
+	State string `json:"state"`
+
+	// Message says why it is not ready, if that is known. At most 256 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
 }

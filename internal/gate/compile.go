@@ -53,6 +53,7 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "exceptions", "approvals"), policy.Approvals, "must be from 0 to 10"))
 	}
 	errs = append(errs, validateNotices(field.NewPath("spec", "notifyBefore"), g.Spec.NotifyBefore)...)
+	errs = append(errs, validateRelease(field.NewPath("spec", "release"), g.Spec.Release)...)
 	errs = append(errs, validateMachines(field.NewPath("spec", "machines"), g.Spec.Machines)...)
 	for i := range g.Spec.Targets {
 		errs = append(errs, validateTarget(field.NewPath("spec", "targets").Index(i), &g.Spec.Targets[i])...)
@@ -144,6 +145,7 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 	}
 	c.watches(c.gate)
 	c.targets(c.gate)
+	c.waves(c.gate)
 	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
 		c.add(field.Invalid(root.Child("windows"), len(spec.Windows), "windows need default: closed; use closePeriods with default: opened"))
 	}

@@ -45,22 +45,24 @@ func (t *Turns[Q, K]) Leave(q Q, key K, released bool) {
 	delete(of.called, key)
 }
 
-// Call gives the next n of a queue their turn, see Take, and returns them. A turn that is
-// not used stays.
-func (t *Turns[Q, K]) Call(q Q, n int, last string) []K {
+// Call gives the next n of a queue their turn, of those that may have it, see Take. It
+// returns them, and how many of the others may have it. A turn that is not used stays.
+func (t *Turns[Q, K]) Call(q Q, n int, last string, may func(K) bool) (taken []K, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.of(q)
 	keys := make([]K, 0, len(of.waiting))
 	for key := range of.waiting {
-		keys = append(keys, key)
+		if may(key) {
+			keys = append(keys, key)
+		}
 	}
-	taken, _ := Take(keys, n, last, func(key K) Item { return of.waiting[key] })
+	taken, rest := Take(keys, n, last, func(key K) Item { return of.waiting[key] })
 	for _, key := range taken {
 		of.called[key] = of.waiting[key]
 		delete(of.waiting, key)
 	}
-	return taken
+	return taken, len(rest)
 }
 
 // Recall takes their turn back from those that were called, because they were not told.

@@ -7,6 +7,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/pace"
 )
 
+// call gives the next ones their turn, each of which may have it.
+func call(turns *pace.Turns[string, string], queue string, n int) []string {
+	called, _ := turns.Call(queue, n, "", func(string) bool { return true })
+	return called
+}
+
 func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	var turns pace.Turns[string, string]
 	ask := func(name string) bool { return turns.Ask("gate", name, pace.Item{Namespace: "shop", Name: name}) }
@@ -15,7 +21,7 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 			t.Errorf("it is the turn of %s", name)
 		}
 	}
-	if got := turns.Call("gate", 2, ""); !slices.Equal(got, []string{"a", "b"}) {
+	if got := call(&turns, "gate", 2); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("called are %v", got)
 	}
 	for name, want := range map[string]bool{"a": true, "b": true, "c": false} {
@@ -35,7 +41,7 @@ func TestWhoeverAsksWaitsForItsTurn(t *testing.T) {
 	if ask("a") {
 		t.Error("who was released has to ask again")
 	}
-	if got := turns.Call("another", 2, ""); len(got) > 0 {
+	if got := call(&turns, "another", 2); len(got) > 0 {
 		t.Errorf("another queue has %v", got)
 	}
 	turns.Close("gate")
@@ -48,11 +54,11 @@ func TestWhoIsRecalledWaitsAgain(t *testing.T) {
 	var turns pace.Turns[string, string]
 	turns.Ask("gate", "a", pace.Item{Name: "a"})
 	turns.Ask("gate", "b", pace.Item{Name: "b"})
-	turns.Recall("gate", append(turns.Call("gate", 1, ""), "unknown"))
+	turns.Recall("gate", append(call(&turns, "gate", 1), "unknown"))
 	if waiting, _ := turns.Counts("gate"); waiting != 2 || turns.Ask("gate", "a", pace.Item{Name: "a"}) {
 		t.Errorf("%d wait", waiting)
 	}
-	if got := turns.Call("gate", 2, ""); !slices.Equal(got, []string{"a", "b"}) {
+	if got := call(&turns, "gate", 2); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("called are %v", got)
 	}
 }
@@ -73,7 +79,7 @@ func TestWhatIsGoneWaitsNoMore(t *testing.T) {
 		turns.Ask(queue, "a", pace.Item{Name: "a"})
 		turns.Ask(queue, "b", pace.Item{Name: "b"})
 	}
-	turns.Call("one", 1, "")
+	call(&turns, "one", 1)
 	turns.Forget("a")
 	for _, queue := range []string{"one", "two"} {
 		if waiting, released := turns.Counts(queue); waiting != 1 || released != 0 {
@@ -82,5 +88,20 @@ func TestWhatIsGoneWaitsNoMore(t *testing.T) {
 	}
 	if turns.Ask("one", "a", pace.Item{Name: "a"}) {
 		t.Error("another one of its name has its turn")
+	}
+}
+
+func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
+	var turns pace.Turns[string, string]
+	for _, name := range []string{"a", "b", "c", "d"} {
+		turns.Ask("gate", name, pace.Item{Name: name})
+	}
+	called, left := turns.Call("gate", 2, "", func(name string) bool { return name != "b" })
+	if !slices.Equal(called, []string{"a", "c"}) || left != 1 {
+		t.Errorf("called are %v, and %d may be next", called, left)
+	}
+	called, left = turns.Call("gate", 2, "", func(name string) bool { return name != "b" })
+	if !slices.Equal(called, []string{"d"}) || left != 0 {
+		t.Errorf("called are %v, and %d may be next", called, left)
 	}
 }

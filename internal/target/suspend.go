@@ -35,7 +35,12 @@ func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
 func (s suspendable) levers() [][]string { return [][]string{s.field} }
 
-func (suspendable) reads() [][]string { return [][]string{conditionsPath} }
+func (s suspendable) reads() [][]string {
+	if isFlux(s.groupKind) {
+		return [][]string{conditionsPath, observedGenerationPath, dependsOnPath}
+	}
+	return [][]string{conditionsPath, observedGenerationPath}
+}
 
 func (s suspendable) revisions() [][]string { return s.revision }
 

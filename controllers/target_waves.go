@@ -1,0 +1,74 @@
+package controllers
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/gating-controller/internal/queue"
+	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/internal/waves"
+)
+
+// noteWaves notes in the Book what a target is for the Gates that release it in waves, and wakes those that have to know.
+func (r *TargetReconciler) noteWaves(key target.Key, s *settled) {
+	var gates []tally.Gate
+	for _, g := range s.gates {
+		if !isOurs(g) || !g.Governs || !verdict.HasWaves(g.Object) {
+			continue
+		}
+		of := tallied(g.Object)
+		gates = append(gates, of)
+		changed, added := r.Book.Put(of, g.Object.Generation, key, s.member(g))
+		if changed && verdict.ReleasesInWaves(g.Object) {
+			r.Wake.GateSoon(of.NamespacedName)
+		}
+		if added { // what it said meanwhile was of no interest
+			r.Wake.Targets(queue.Tell, key)
+		}
+	}
+	for _, of := range r.Book.Keep(key, gates...) {
+		r.Wake.GateSoon(of.NamespacedName)
+	}
+}
+
+// member returns what a target is for a Gate that releases it in waves.
+func (s *settled) member(g verdict.Gate) waves.Member {
+	obj, step := s.ruling.Object, s.ruling.Step
+	m := waves.Member{Matches: verdict.WavesOf(g.Object, &obj.Unstructured), Needs: target.Needs(obj)}
+	held := s.ruling.Observed.State != target.Free && s.ruling.Observed.State != target.Foreign
+	switch {
+	case s.waits && !s.inLine:
+		m.Message = "waits until it is unlocked"
+	case s.waits:
+	case held && s.failure != nil && !s.wrote:
+		m.Message = s.failure.Message
+	case step.Hold && g.Stand == verdict.Open:
+		others := slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return name == g.Name })
+		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(others, ", ")
+	case step.Hold:
+	case step.Outcome == verdict.Foreign || step.Outcome == verdict.Exempt:
+		m.Phase = waves.Skipped
+	case s.wrote && s.ruling.LetsGo():
+		m.Phase = waves.Progressing
+	default:
+		m.Phase, m.Message = readinessOf(obj)
+	}
+	m.Message = cutTo(m.Message, maxSaid)
+	return m
+}
+
+// readinessOf returns the phase of a target that nobody holds, and what it says if it is not ready.
+func readinessOf(obj *target.Object) (waves.Phase, string) {
+	switch is, message := target.ReadinessOf(obj); is {
+	case target.Ready:
+		return waves.Ready, ""
+	case target.Failed:
+		return waves.Failed, message
+	case target.Rechecking:
+		return waves.Rechecking, message
+	default:
+		return waves.Progressing, message
+	}
+}

@@ -1,0 +1,96 @@
+package target
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Readiness is what an object says about its spec as it is.
+type Readiness uint8
+
+const (
+	// Progressing means that the object has not been ready with this spec.
+	Progressing Readiness = iota
+	// Rechecking means that the object has been ready with this spec, and is being applied once more.
+	Rechecking
+	// Ready means that the object is ready with this spec.
+	Ready
+	// Failed means that the object is not ready with this spec, and says why.
+	Failed
+)
+
+var (
+	observedGenerationPath = []string{"status", "observedGeneration"}
+	dependsOnPath          = []string{"spec", "dependsOn"}
+)
+
+// passing are the reasons with which Flux says that an object is not ready because it waits, or is about to be tried again.
+var passing = []string{"DependencyNotReady", "HealthCheckCanceled"}
+
+// ReadinessOf returns whether a trimmed object is ready, and what it says about that. An object of a kind that does not say
+// it is ready.
+func ReadinessOf(obj *Object) (Readiness, string) {
+	conditions := obj.GetConditions()
+	isNow := func(name string, status metav1.ConditionStatus) *metav1.Condition {
+		i := slices.IndexFunc(conditions, func(c metav1.Condition) bool {
+			return c.Type == name && c.Status == status && (c.ObservedGeneration == 0 || c.ObservedGeneration == obj.GetGeneration())
+		})
+		if i < 0 {
+			return nil
+		}
+		return &conditions[i]
+	}
+	observed, known, _ := unstructured.NestedInt64(obj.Object, observedGenerationPath...)
+	wasReady := known && observed == obj.GetGeneration()
+	if c := isNow("Stalled", metav1.ConditionTrue); c != nil {
+		return Failed, c.Message
+	}
+	if c := isNow("Ready", metav1.ConditionFalse); c != nil && !slices.Contains(passing, c.Reason) {
+		return Failed, c.Message
+	}
+	has := obj.condition("Ready")
+	switch {
+	case has == nil && !saysReady(obj.GroupVersionKind().GroupKind()):
+		return Ready, ""
+	case has == nil:
+		return Progressing, ""
+	case (wasReady || !known) && isNow("Ready", metav1.ConditionTrue) != nil && isNow("Reconciling", metav1.ConditionTrue) == nil:
+		return Ready, has.Message
+	case wasReady:
+		return Rechecking, has.Message
+	}
+	return Progressing, has.Message
+}
+
+// saysReady returns whether the objects of a kind have the condition Ready as soon as somebody has looked at them.
+func saysReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Certificate }
+
+func isFlux(kind schema.GroupKind) bool { return strings.HasSuffix(kind.Group, ".toolkit.fluxcd.io") }
+
+// Needs returns the objects that a trimmed object of Flux names in spec.dependsOn, which are of its kind.
+func Needs(obj *Object) []Key {
+	if !isFlux(obj.GroupVersionKind().GroupKind()) {
+		return nil
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, dependsOnPath...)
+	list, _ := value.([]any)
+	var keys []Key
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		name, _ := fields["name"].(string)
+		if name == "" {
+			continue
+		}
+		namespace, _ := fields["namespace"].(string)
+		if namespace == "" {
+			namespace = obj.GetNamespace()
+		}
+		keys = append(keys, Key{obj.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return keys
+}

@@ -1,0 +1,78 @@
+package waves
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// fault returns the first thing that is wrong with the waves, nil if nothing is.
+func (r *Release) fault(sizes []int) *Fault {
+	for _, key := range r.keys {
+		if m := r.Members[key]; bits.OnesCount16(m.Matches) > 1 {
+			first := bits.TrailingZeros16(m.Matches)
+			second := bits.TrailingZeros16(m.Matches &^ (1 << first))
+			return &Fault{Kind: Overlap, Waves: []int{first, second}, Targets: []target.Key{key}}
+		}
+	}
+	for wave, size := range sizes[:r.rest()] {
+		if size == 0 {
+			return &Fault{Kind: Empty, Waves: []int{wave}}
+		}
+	}
+	if circle := r.circle(); circle != nil {
+		return &Fault{Kind: Circle, Targets: circle}
+	}
+	return nil
+}
+
+// circle returns targets that wait and need each other, each the next one and the last the first, nil if there are none.
+func (r *Release) circle() []target.Key {
+	done := map[target.Key]bool{}
+	for _, key := range r.keys {
+		if len(r.Members[key].Needs) == 0 {
+			continue
+		}
+		if found := r.circleFrom(key, done); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// circleFrom returns a circle that can be reached from a target, without those that are done. Nothing is called in turn for
+// each step: a chain may be as long as there are targets.
+func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []target.Key {
+	path, next, on := []target.Key{start}, []int{0}, map[target.Key]int{start: 0}
+	for len(path) > 0 {
+		last := len(path) - 1
+		needs := r.needs(path[last])
+		if done[path[last]] || next[last] == len(needs) {
+			done[path[last]] = true
+			delete(on, path[last])
+			path, next = path[:last], next[:last]
+			continue
+		}
+		need := needs[next[last]]
+		next[last]++
+		if at, is := on[need]; is {
+			return slices.Clone(path[at:])
+		}
+		on[need] = len(path)
+		path, next = append(path, need), append(next, 0)
+	}
+	return nil
+}
+
+// needs returns for what a target waits besides its wave.
+func (r *Release) needs(key target.Key) []target.Key {
+	m := r.Members[key]
+	if m.Phase != Held {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(m.Needs), func(need target.Key) bool {
+		other, ok := r.Members[need]
+		return !ok || other.Phase != Held || other.wave(r.rest()) > m.wave(r.rest())
+	})
+}
