@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // GateMetrics are the metrics of Gates.
@@ -19,9 +20,11 @@ type GateMetrics struct {
 	opened, next, targets *prometheus.GaugeVec
 	// empty, own and tooMany tell accidents. They are missing if there is none.
 	empty, own, tooMany *prometheus.GaugeVec
-	lag                 *prometheus.HistogramVec
-	skew                *prometheus.GaugeVec
-	deferred, bypassed  *prometheus.CounterVec
+	// stopped tells that a release by waves has stopped, wave which one is released. They are missing if there is none.
+	stopped, wave      *prometheus.GaugeVec
+	lag                *prometheus.HistogramVec
+	skew               *prometheus.GaugeVec
+	deferred, bypassed *prometheus.CounterVec
 }
 
 // MustMakeGateMetrics registers the metrics of Gates and panics if that fails.
@@ -53,6 +56,14 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Name: "gating_gate_too_many_targets",
 			Help: "Whether spec.maxTargets keeps a gate from closing, or from holding more (1); missing if it does not.",
 		}, labels),
+		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_release_stopped",
+			Help: "Whether the release of a gate by waves has stopped, because a target has failed or the waves are invalid (1); missing if it has not.",
+		}, labels),
+		wave: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_gate_release_wave",
+			Help: "Which of its waves an open gate releases: 1 for the first, and so on, the last one for the targets that no wave matches; missing if no release is on.",
+		}, labels),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
@@ -71,14 +82,14 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help: "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.",
 		}, []string{"reason"}),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.lag, m.skew, m.deferred, m.bypassed)
+	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.lag, m.skew, m.deferred, m.bypassed)
 	return m
 }
 
 // Delete forgets a Gate that is gone.
 func (m *GateMetrics) Delete(key types.NamespacedName) {
 	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
-	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.empty, m.own, m.tooMany} {
+	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave} {
 		vec.DeletePartialMatch(labels)
 	}
 }
@@ -97,6 +108,12 @@ func (m *GateMetrics) record(g *v1alpha1.Gate) {
 	}
 	set(m.own, key, is(conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition)))
 	set(m.tooMany, key, is(gate.IsRefused(g)))
+	set(m.stopped, key, is(conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition)))
+	wave := 0
+	if release := g.Status.Release; verdict.ReleasesInWaves(g) && release != nil && release.Waves != nil {
+		wave = len(release.Waves.Done) + 1
+	}
+	set(m.wave, key, wave)
 	if counts := g.Status.Targets; counts != nil {
 		for result, n := range map[string]int64{
 			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "foreign": counts.Foreign, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,

@@ -75,13 +75,13 @@ func (r releaser) call(obj *v1alpha1.Gate, status v1alpha1.ReleaseStatus, now ti
 		next = status.NextAt.Time // those whose turn it is have not taken it
 	}
 	status.Released += n
-	status.Total, status.NextAt = status.Released+waiting, nil
-	goesOn := waiting > 0
-	if verdict.HasWaves(obj) {
-		goesOn = len(called)+left > 0 // a change wakes those that may not have their turn
-	}
-	if perMinute > 0 && goesOn {
+	status.Total = status.Released + waiting
+	switch inWaves := verdict.HasWaves(obj); {
+	case perMinute == 0 || !inWaves && waiting == 0:
+		status.NextAt = nil
+	case !inWaves || len(called)+left > 0:
 		status.NextAt, done.wake = ptr.To(metav1.NewMicroTime(next)), pace.Wake(next, now)
+	default: // something has to happen before anybody may have a turn
 	}
 	obj.Status.Release = &status
 	return done

@@ -190,7 +190,7 @@ func (r *Release) advance(d *Decision, now time.Time) {
 		if d.ReadySince.IsZero() || d.ReadySince.After(now) { // the clock may have been set back
 			d.ReadySince = now
 		}
-		if d.Done < r.rest() && r.waitsAfter(d.Done) {
+		if d.Done < r.rest() && d.Sizes[d.Done] > 0 && r.waitsAfter(d.Done) {
 			if at := d.ReadySince.Add(r.Soaks[d.Done]); at.After(now) {
 				d.Again = at
 				return

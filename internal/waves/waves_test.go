@@ -122,6 +122,8 @@ func TestWhatMayBeReleased(t *testing.T) {
 			members: map[string]waves.Member{"a": member(0, held)}, fault: waves.Empty, waits: "a"},
 		"all the same if a person has proceeded": {
 			members: map[string]waves.Member{"a": member(0, held)}, progress: waves.Progress{Accepted: true}, called: "a", waits: "a"},
+		"the next wave, without a soak of the empty one": {
+			members: map[string]waves.Member{"b": member(1, held)}, progress: waves.Progress{Accepted: true}, called: "b", waits: "b", done: 1},
 		"first what others need": {
 			members: map[string]waves.Member{"a": member(0, held, "b"), "b": member(0, held, "c"), "c": member(0, held), "d": member(1, held)}, called: "c", waits: "a b c"},
 		"then those that need it": {
@@ -337,11 +339,11 @@ func TestAReleaseEndsIfAllBecomeReady(t *testing.T) {
 	})
 }
 
-// However often a person proceeds, each time is one step, and all are released in the end.
+// Each time is one step, and all are released in the end. The first wave is empty.
 func TestWhoProceedsOftenEnoughReleasesAll(t *testing.T) {
 	r := release(map[string]waves.Member{"a": {Matches: 3, Phase: waves.Held}, "b": member(1, waves.Failed), "c": member(-1, waves.Blocked)})
 	var p waves.Progress
-	for i, want := range []string{"0 true", "1 true", "2 true", "3 true"} {
+	for i, want := range []string{"1 true", "2 true", "3 true", "3 true"} {
 		d := r.Decide(p, true, noon)
 		if got := fmt.Sprint(d.Done, " ", d.Accepted); got != want {
 			t.Errorf("step %d: %s, want %s", i, got, want)

@@ -1,0 +1,463 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// says has a target say what kustomize-controller says of its spec as it is: True, False or Unknown.
+func (w *world) says(app *target.Object, ready metav1.ConditionStatus, message string) {
+	w.Helper()
+	w.reload(app)
+	before := app.DeepCopy()
+	status := map[string]any{}
+	if is, ok, _ := unstructured.NestedMap(app.Object, "status"); ok {
+		status = is
+	}
+	if ready == metav1.ConditionTrue {
+		status["observedGeneration"] = app.GetGeneration()
+	}
+	list, _, _ := unstructured.NestedSlice(app.Object, "status", "conditions")
+	list = slices.DeleteFunc(list, func(c any) bool { return c.(map[string]any)["type"] == "Ready" }) //nolint:forcetypeassert // as the schema says
+	status["conditions"] = append(list, map[string]any{
+		"type": "Ready", "status": string(ready), "reason": "Tested", "message": message, "observedGeneration": app.GetGeneration(),
+		"lastTransitionTime": w.clock.Now().UTC().Format(time.RFC3339),
+	})
+	app.Object["status"] = status
+	w.Must(cluster.Client.Status().Patch(w.Context(), &app.Unstructured, client.MergeFrom(before), client.FieldOwner("kustomize-controller")))
+}
+
+func wave(name string, soak time.Duration) v1alpha1.ReleaseWave {
+	return v1alpha1.ReleaseWave{Name: name, MatchLabels: map[string]string{"wave": name}, Soak: &metav1.Duration{Duration: soak}}
+}
+
+// wavesWorld has a closed Gate that holds two targets in each of two waves with a soak of ten minutes, and one in none.
+func wavesWorld(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object) {
+	t.Helper()
+	t.Parallel()
+	w := newWorld(t)
+	apps := map[string]*target.Object{}
+	for name, wave := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "two", "e": ""} {
+		apps[name] = w.kustomization(name, map[string]string{"wave": wave})
+		w.says(apps[name], metav1.ConditionTrue, "Applied revision: v1")
+	}
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all()},
+		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", 10*time.Minute), wave("two", 10*time.Minute)}},
+	})
+	w.reconcile(g)
+	w.events.take("")
+	return w, g, apps
+}
+
+// expectWaves expects which targets are held, and what the status says of the waves.
+func (w *world) expectWaves(g *v1alpha1.Gate, apps map[string]*target.Object, held, want string) {
+	w.Helper()
+	var list []*target.Object
+	for _, app := range apps {
+		list = append(list, app)
+	}
+	w.expectHeldOf(list, held)
+	got := "none"
+	if g.Status.Release != nil && g.Status.Release.Waves != nil {
+		s := g.Status.Release.Waves
+		got = fmt.Sprintf("%s %d/%d, done %q", s.Current, s.Ready, s.Total, s.Done)
+		if s.ReadySince != nil {
+			got += fmt.Sprintf(", ready since %s", s.ReadySince.Sub(start))
+		}
+		for _, t := range s.WaitingFor {
+			got += fmt.Sprintf(", %s %s", t.Name, t.State)
+		}
+		if s.ProceededPast != "" {
+			got += ", past " + s.ProceededPast
+		}
+	}
+	if got != want {
+		w.Errorf("the waves are %s\nwant %s", got, want)
+	}
+}
+
+// lookAgain has targets looked at whose status has changed, and their Gate.
+func (w *world) lookAgain(g *v1alpha1.Gate, apps ...*target.Object) {
+	w.Helper()
+	for _, app := range apps {
+		w.on().events.readiness(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": app.GetAPIVersion(), "kind": app.GetKind(), "metadata": map[string]any{"name": app.GetName(), "namespace": app.GetNamespace()},
+		}}, &w.reload(app).Unstructured)
+	}
+	w.reconcile(g)
+}
+
+func TestAWaveIsReleasedOnceAllOfTheOneBeforeAreReady(t *testing.T) {
+	w, g, apps := wavesWorld(t)
+	w.expectWaves(g, apps, "abcde", "none")
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
+	equal(t, readyOf(g), "True Succeeded: wave one: 0 of 2 ready; 3 of 5 targets held")
+	if got := w.series()["gate_release_wave"]; got != 1 {
+		t.Errorf("the metric says wave %v", got)
+	}
+
+	w.in(time.Minute)
+	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["a"])
+	w.expectWaves(g, apps, "cde", `one 1/2, done [], b Progressing`)
+	w.in(2 * time.Minute)
+	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["b"])
+	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 2m0s`)
+	equal(t, readyOf(g), "True Succeeded: wave one: 2 of 2 ready, wave two follows at 2026-11-23T12:12:00Z; 3 of 5 targets held")
+
+	w.in(12*time.Minute - time.Millisecond)
+	if result := w.reconcile(g); result.RequeueAfter != time.Millisecond {
+		t.Errorf("it is looked at again after %s", result.RequeueAfter)
+	}
+	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 2m0s`)
+	w.events.take("")
+	w.in(12 * time.Minute)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production WaveReleased: Wave one is released, 2 targets are ready. Next is wave two with 2 targets."})
+
+	for _, name := range []string{"c", "d"} {
+		w.says(apps[name], metav1.ConditionTrue, "Applied revision: v2")
+	}
+	w.lookAgain(g, apps["c"], apps["d"])
+	w.in(30 * time.Minute)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing`)
+	w.says(apps["e"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["e"])
+	w.expectWaves(g, apps, "", ` 0/0, done ["one" "two" "the rest"]`)
+	equal(t, readyOf(g), "True Succeeded: 0 of 5 targets held")
+	if got, ok := w.series()["gate_release_wave"]; ok {
+		t.Errorf("the metric says wave %v", got)
+	}
+
+	w.in(time.Hour)
+	w.close(g, w.clock.Now())
+	w.reconcile(g)
+	w.in(2 * time.Hour)
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
+}
+
+func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
+	w, g, apps := wavesWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
+	w.says(apps["b"], metav1.ConditionFalse, "path not found")
+	w.lookAgain(g, apps["a"], apps["b"])
+	const stop = "wave one: Kustomization %s/b has failed: path not found. Nothing more is released until it is ready, or until somebody runs kubectl gate proceed production -n %[1]s"
+	message := fmt.Sprintf(stop, w.Namespace)
+	equal(t, readyOf(g), "False WaveFailed: "+message)
+	equal(t, conditions.GetMessage(g, v1alpha1.ReleaseStoppedCondition), message)
+	equal(t, w.events.take("Warning"), []string{"Warning Gate/production ReleaseStopped: W" + message[1:]})
+	if got := w.series()["gate_release_stopped"]; got != 1 {
+		t.Errorf("the metric says %v", got)
+	}
+
+	// Flux tries it again and again, and this process is not the same all the time.
+	for i := range 3 {
+		w.in(time.Duration(i+1) * time.Hour)
+		w.says(apps["b"], metav1.ConditionUnknown, "Reconciliation in progress")
+		w.lookAgain(g, apps["b"])
+		w.restart()
+		w.reconcile(g)
+		w.expectWaves(g, apps, "cde", `one 1/2, done [], b Failed`)
+		w.says(apps["b"], metav1.ConditionFalse, "path not found")
+		w.lookAgain(g, apps["b"])
+	}
+	if told := append(w.events.take("Warning"), w.events.take("ReleaseResumed")...); len(told) > 0 {
+		t.Errorf("it is told again: %q", told)
+	}
+	w.in(5 * time.Hour)
+	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["b"])
+	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 5h0m0s`)
+	if told := w.events.take("ReleaseResumed"); len(told) != 1 || conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
+		t.Errorf("told %q, %+v", told, g.Status.Conditions)
+	}
+	if got, ok := w.series()["gate_release_stopped"]; ok {
+		t.Errorf("the metric says %v", got)
+	}
+	w.in(5*time.Hour + 10*time.Minute)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
+	// What fails now in the wave before stops this one.
+	w.says(apps["a"], metav1.ConditionFalse, "not healthy")
+	w.says(apps["c"], metav1.ConditionTrue, "Applied revision: v2")
+	w.says(apps["d"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["a"], apps["c"], apps["d"])
+	w.in(100 * time.Hour)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "e", `two 2/2, done ["one"], a Failed`)
+}
+
+// proceedAt asks a release to go on.
+func (w *world) proceedAt(g *v1alpha1.Gate, value string) {
+	w.Helper()
+	w.Annotate(g, v1alpha1.ProceedReasonAnnotation, "it is a flake")
+	w.Annotate(g, v1alpha1.ProceedByAnnotation, "alice")
+	w.Annotate(g, v1alpha1.ProceedAnnotation, value)
+	w.reconcile(g)
+}
+
+func TestAPersonHasAReleaseGoOn(t *testing.T) {
+	w, g, apps := wavesWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.says(apps["b"], metav1.ConditionFalse, "path not found")
+	w.lookAgain(g, apps["b"])
+	w.in(time.Minute)
+	w.events.take("")
+	for value, why := range map[string]string{
+		"now":                  "it is not a time in RFC 3339",
+		"2026-11-23T11:59:59Z": "it is from before the gate opened",
+		"2026-11-23T13:00:00Z": "it is in the future",
+	} {
+		w.proceedAt(g, value)
+		w.reconcile(g)
+		w.expectWaves(g, apps, "cde", `one 0/2, done [], b Failed, a Progressing`)
+		equal(t, w.events.take("ProceedRefused"), []string{fmt.Sprintf("Warning Gate/production ProceedRefused: annotation release.gate.fluxcd.io/proceed: %q changes nothing: %s", value, why)})
+	}
+	at := w.clock.Now().Format(time.RFC3339)
+	w.proceedAt(g, at)
+	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
+	equal(t, w.events.take("ReleaseProceeds"), []string{"Normal Gate/production ReleaseProceeds: The release goes on without waiting for wave one, by alice: it is a flake"})
+	if told := w.events.take("ReleaseResumed"); len(told) > 0 || conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
+		t.Errorf("told %q, %+v", told, g.Status.Conditions)
+	}
+
+	// It counts once, also after a restart, and also if Flux puts back what was there before.
+	w.restart()
+	w.reconcile(g)
+	w.proceedAt(g, "2026-11-23T12:00:30Z")
+	w.reconcile(g)
+	w.proceedAt(g, at)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
+	w.says(apps["c"], metav1.ConditionTrue, "Applied revision: v2")
+	w.says(apps["d"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["c"], apps["d"])
+	w.in(11 * time.Minute)
+	w.reconcile(g)
+	w.says(apps["e"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["e"])
+	w.expectWaves(g, apps, "", ` 0/0, done ["one" "two" "the rest"], past one`)
+	w.events.take("")
+	w.proceedAt(g, w.clock.Now().Format(time.RFC3339))
+	if told := w.events.take("ProceedRefused"); len(told) != 1 || !strings.HasSuffix(told[0], "no release is on") {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestWavesThatAreWrongReleaseNothingAndLoseNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil, mend func(*world, *v1alpha1.Gate, map[string]*target.Object)
+		message     string
+		// after and accepted are held once it is mended, or once a person goes on with it.
+		after, accepted string
+	}{
+		"two match a target": {
+			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+				g.Spec.Release.Waves[1].MatchLabels = nil
+				g.Spec.Release.Waves[1].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "wave", Operator: metav1.LabelSelectorOpExists}}
+			},
+			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+				g.Spec.Release.Waves[1] = wave("two", 0)
+			},
+			"waves one and two both match Kustomization %s/a: change its labels or the waves.", "cde", "",
+		},
+		"one matches nothing": {
+			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+				g.Spec.Release.Waves = append(g.Spec.Release.Waves, wave("tow", 0))
+			},
+			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+				g.Spec.Release.Waves = g.Spec.Release.Waves[:2]
+			},
+			"wave tow matches no target: compare its labels with those of the targets, or take it out.", "cde", "cde",
+		},
+		"targets need each other": {
+			func(w *world, _ *v1alpha1.Gate, apps map[string]*target.Object) {
+				w.flux(apps["a"], `{"spec":{"dependsOn":[{"name":"b"}]}}`)
+				w.flux(apps["b"], `{"spec":{"dependsOn":[{"name":"a"}]}}`)
+			},
+			func(w *world, _ *v1alpha1.Gate, apps map[string]*target.Object) {
+				w.flux(apps["b"], `{"spec":{"dependsOn":null}}`)
+				_, err := w.on().targets.Reconcile(w.Context(), target.KeyOf(apps["b"]))
+				w.Must(err)
+			},
+			"targets depend on each other in a circle: Kustomization %[1]s/a, Kustomization %[1]s/b, Kustomization %[1]s/a: change their spec.dependsOn.", "acde", "cde",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, mends := range []bool{true, false} {
+				t.Run(fmt.Sprintf("mended %t", mends), func(t *testing.T) {
+					w, g, apps := wavesWorld(t)
+					w.Edit(g, func() { tc.spoil(w, g, apps) })
+					w.open(g, start)
+					w.reconcile(g)
+					w.in(time.Hour)
+					w.restart()
+					w.reconcile(g)
+					message := tc.message
+					if strings.Contains(message, "%") {
+						message = fmt.Sprintf(message, w.Namespace)
+					}
+					message += " Nothing more is released until that is mended, or until somebody runs kubectl gate proceed production -n " + w.Namespace
+					equal(t, readyOf(g), "False InvalidWaves: "+message)
+					w.expectHeldOf([]*target.Object{apps["a"], apps["b"], apps["c"], apps["d"], apps["e"]}, "abcde")
+					if told := w.events.take("ReleaseStopped"); len(told) != 1 {
+						t.Errorf("told %q", told)
+					}
+					after := tc.after
+					if mends {
+						w.Edit(g, func() { tc.mend(w, g, apps) })
+						w.reconcile(g)
+					} else {
+						w.proceedAt(g, w.clock.Now().Format(time.RFC3339))
+						after = tc.accepted
+					}
+					var list []*target.Object
+					for _, app := range apps {
+						list = append(list, app)
+					}
+					w.expectHeldOf(list, after)
+				})
+			}
+		})
+	}
+}
+
+func TestClosingAtAnyMomentHoldsWhatIsLeft(t *testing.T) {
+	w, g, apps := wavesWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
+	w.says(apps["b"], metav1.ConditionFalse, "path not found")
+	w.lookAgain(g, apps["a"], apps["b"])
+	w.in(time.Minute)
+	w.close(g, w.clock.Now())
+	w.reconcile(g)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "abcde", `one 1/2, done []`)
+	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
+		t.Errorf("%+v", g.Status.Conditions)
+	}
+	w.in(2 * time.Minute)
+	w.open(g, w.clock.Now())
+	w.reconcile(g)
+	w.expectWaves(g, apps, "cde", `one 0/2, done [], a Progressing, b Progressing`)
+}
+
+// Within a wave the order of dependsOn counts, and the pace.
+func TestAWaveGoesAlongDependsOnAndAtItsPace(t *testing.T) {
+	w, g, apps := wavesWorld(t)
+	w.flux(apps["a"], `{"spec":{"dependsOn":[{"name":"b"}]}}`)
+	w.flux(apps["c"], `{"spec":{"dependsOn":[{"name":"e"}]}}`) // of a later wave: Flux alone waits for it
+	w.Edit(g, func() {
+		g.Spec.Release.PerMinute = 2
+		g.Spec.Release.Waves[0].Soak = nil
+	})
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "acde", `one 0/2, done [], b Progressing, a Held`)
+	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
+	w.in(10 * time.Second)
+	w.lookAgain(g, apps["b"])
+	w.expectWaves(g, apps, "acde", `one 1/2, done [], a Held`)
+	w.in(30 * time.Second)
+	w.reconcile(g)
+	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
+	w.in(59 * time.Second)
+	w.lookAgain(g, apps["a"])
+	w.expectWaves(g, apps, "cde", `two 0/2, done ["one"], c Held, d Held`)
+	w.in(60 * time.Second)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "de", `two 0/2, done ["one"], c Progressing, d Held`)
+	w.in(90 * time.Second)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
+}
+
+// What others hold is no less part of its wave, and another Gate that opens does not let go what the waves have not come to.
+func TestWhatOthersHold(t *testing.T) {
+	w, g, apps := wavesWorld(t)
+	other := w.ClosedGate("other", named("a"), named("c"))
+	w.git(apps["b"], true)
+	w.git(apps["e"], true)
+	w.reconcile(other)
+	w.open(g, start)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "abcde", `one 1/2, done [], a HeldByOthers`)
+	w.open(other, start)
+	w.reconcile(other)
+	w.reconcile(g)
+	w.reconcile(other)
+	w.expectWaves(g, apps, "bcde", `one 1/2, done [], a Progressing`)
+	w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
+	w.lookAgain(g, apps["a"])
+	w.in(10 * time.Minute)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "be", `two 0/2, done ["one"], c Progressing, d Progressing`)
+}
+
+// What is done counts as far as the waves are those of the spec.
+func TestWavesThatChangeDuringARelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit       func(*v1alpha1.ReleasePolicy)
+		held, want string
+	}{
+		"another soak": {func(p *v1alpha1.ReleasePolicy) { p.Waves[1].Soak = nil }, "e", `two 0/2, done ["one"], c Progressing, d Progressing`},
+		"another name": {func(p *v1alpha1.ReleasePolicy) { p.Waves[0].Name = "first" }, "e", `first 2/2, done [], ready since 20m0s`},
+		"no waves":     {func(p *v1alpha1.ReleasePolicy) { p.Waves, p.PerMinute = nil, 6000 }, "", "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, g, apps := wavesWorld(t)
+			w.open(g, start)
+			w.reconcile(g)
+			w.says(apps["a"], metav1.ConditionTrue, "Applied revision: v2")
+			w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
+			w.lookAgain(g, apps["a"], apps["b"])
+			w.in(10 * time.Minute)
+			w.reconcile(g)
+			w.in(20 * time.Minute)
+			w.Edit(g, func() { tc.edit(g.Spec.Release) })
+			w.reconcile(g)
+			w.in(21 * time.Minute)
+			w.reconcile(g)
+			w.expectWaves(g, apps, tc.held, tc.want)
+		})
+	}
+}
+
+// A Gate that opens and holds nothing has nothing to release: no wave waits for anything.
+func TestAGateThatHoldsNothingReleasesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("app", map[string]string{"wave": "one"})
+	w.says(app, metav1.ConditionFalse, "path not found")
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()},
+		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", time.Hour), wave("two", 0)}},
+	})
+	w.reconcile(g)
+	equal(t, readyOf(g), "True Succeeded: 0 of 1 targets held")
+	w.expectWaves(g, map[string]*target.Object{"app": app}, "", ` 0/0, done []`)
+}
