@@ -101,17 +101,20 @@ func newProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Tim
 	}
 	status.LastHandledProceed = value
 	p := &proceed{value: value, by: cutTo(annotations[v1alpha1.ProceedByAnnotation], maxBy), reason: cutTo(annotations[v1alpha1.ProceedReasonAnnotation], maxWhy)}
-	at, err := time.Parse(time.RFC3339, value)
+	stamp, wave, named := strings.Cut(value, ",wave=")
+	at, err := time.Parse(time.RFC3339, stamp)
 	before := timeOf(status.Waves.ProceededAt)
 	switch {
 	case err != nil:
-		p.err = "it is not a time in RFC 3339"
+		p.err = "it is not a time in RFC 3339, or such a time and ,wave= with the name of a wave"
 	case at.After(now.Add(ahead)):
 		p.err = "it is in the future"
 	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):
 		p.err = "it is from before the gate opened"
 	case !at.After(before):
 		p.err = "it is not later than the one that counted last, " + before.UTC().Format(time.RFC3339Nano)
+	case named && wave != status.Waves.Current:
+		p.err = "the current wave is another one by now: " + cmp.Or(status.Waves.Current, "all are released")
 	default:
 		status.Waves.ProceededAt = ptr.To(metav1.NewMicroTime(at))
 	}
@@ -119,7 +122,7 @@ func newProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Tim
 }
 
 // Bounds in bytes of what is copied from annotations.
-const maxProceed, maxBy, maxWhy = 64, 340, 512
+const maxProceed, maxBy, maxWhy = 128, 340, 512
 
 // cutTo returns the beginning of a text, at most so many bytes.
 func cutTo(text string, most int) string {

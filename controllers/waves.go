@@ -126,11 +126,10 @@ func progressOf(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.
 	if i := slices.Index(names, w.ProceededPast); i < p.Done {
 		p.Excused = i + 1
 	}
-	if conditions.GetReason(obj, v1alpha1.ReleaseStoppedCondition) == v1alpha1.WaveFailedReason && len(w.WaitingFor) > 0 {
-		first := w.WaitingFor[0]
+	for _, waits := range w.WaitingFor {
 		for key := range members {
-			if key.Kind == first.Kind && key.Namespace == first.Namespace && key.Name == first.Name {
-				p.Stopped = key
+			if waits.State == phases[waves.Failed] && key.Kind == waits.Kind && key.Namespace == waits.Namespace && key.Name == waits.Name {
+				p.Failed = append(p.Failed, key)
 			}
 		}
 	}
@@ -176,9 +175,9 @@ func stopOf(obj *v1alpha1.Gate, names []string, d waves.Decision) (reason, messa
 	switch {
 	case d.Fault != nil:
 		return v1alpha1.InvalidWavesReason, faultOf(names, d.Fault) + " Nothing more is released until that is mended, or until somebody runs " + proceed
-	case len(d.Failed) > 0:
-		first, more := d.Failed[0], ""
-		if n := len(d.Failed) - 1; n > 0 {
+	case len(d.Stops) > 0:
+		first, more := d.Stops[0], ""
+		if n := len(d.Stops) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
 		return v1alpha1.WaveFailedReason, fmt.Sprintf("wave %s: %s%s has failed: %s. Nothing more is released until it is ready, or until somebody runs %s",

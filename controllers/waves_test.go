@@ -227,16 +227,17 @@ func TestAPersonHasAReleaseGoOn(t *testing.T) {
 	w.in(time.Minute)
 	w.events.take("")
 	for value, why := range map[string]string{
-		"now":                  "it is not a time in RFC 3339",
-		"2026-11-23T11:59:59Z": "it is from before the gate opened",
-		"2026-11-23T13:00:00Z": "it is in the future",
+		"now":                           "it is not a time in RFC 3339, or such a time and ,wave= with the name of a wave",
+		"2026-11-23T12:00:30Z,wave=two": "the current wave is another one by now: one",
+		"2026-11-23T11:59:59Z":          "it is from before the gate opened",
+		"2026-11-23T13:00:00Z":          "it is in the future",
 	} {
 		w.proceedAt(g, value)
 		w.reconcile(g)
 		w.expectWaves(g, apps, "cde", `one 0/2, done [], b Failed, a Progressing`)
 		equal(t, w.events.take("ProceedRefused"), []string{fmt.Sprintf("Warning Gate/production ProceedRefused: annotation release.gate.fluxcd.io/proceed: %q changes nothing: %s", value, why)})
 	}
-	at := w.clock.Now().Format(time.RFC3339)
+	at := w.clock.Now().Format(time.RFC3339) + ",wave=one"
 	w.proceedAt(g, at)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
 	equal(t, w.events.take("ReleaseProceeds"), []string{"Normal Gate/production ReleaseProceeds: The release goes on without waiting for wave one, by alice: it is a flake"})

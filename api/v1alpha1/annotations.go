@@ -44,7 +44,9 @@ const (
 	// ProceedAnnotation has a release by waves go on at once that waits or has
 	// stopped: with what is wrong with its waves, or with the next wave. A time in
 	// RFC 3339, later than that of the value before, not before the Gate opened and
-	// not in the future. It counts once, and does nothing if no release is on.
+	// not in the future. With the current wave after it, as in
+	// 2026-12-19T12:00:00Z,wave=canary, it counts for that wave alone. It counts
+	// once, and does nothing if no release is on.
 	ProceedAnnotation = "release.gate.fluxcd.io/proceed"
 
 	// ProceedReasonAnnotation is free text that says why a release goes on.

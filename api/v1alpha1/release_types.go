@@ -100,9 +100,9 @@ type ReleaseStatus struct {
 	Waves *WavesStatus `json:"waves,omitempty"`
 
 	// LastHandledProceed is the last value of the annotation
-	// release.gate.fluxcd.io/proceed that the controller took note of, cut to 64
-	// bytes.
-	// +kubebuilder:validation:MaxLength=64
+	// release.gate.fluxcd.io/proceed that the controller took note of, cut to
+	// 128 bytes.
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	LastHandledProceed string `json:"lastHandledProceed,omitempty"`
 }

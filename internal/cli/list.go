@@ -190,6 +190,12 @@ func reasonOf(g *v1alpha1.Gate) string {
 	if g.Audits() {
 		text += ", audit"
 	}
+	if isInWaves(g) {
+		text += ", wave " + g.Status.Release.Waves.Current
+		if meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition) {
+			text += " has stopped"
+		}
+	}
 	if g.Spec.Suspend {
 		text += ", suspended"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 const (
@@ -39,6 +40,7 @@ func (sc *screen) print(out *output) error {
 		{"Exceptions", []string{"NAME", "TYPE", "STATE", at("FROM"), at("UNTIL")}, sc.exceptionRows(), ""},
 		sc.targetSection(out.isWide()),
 		{"Failures", []string{"KIND/NAME", "REASON", at("SINCE"), "MESSAGE"}, sc.failureRows(), ""},
+		{"Waits for", []string{"KIND/NAME", "STATE", "MESSAGE"}, sc.waitingRows(), ""},
 		{"Watch", []string{"KIND/NAME", "READY", at("SINCE"), "MESSAGE"}, sc.watchRows(), ""},
 		{"History", historyHeaders(sc.now), sc.historyRows(), ""},
 	} {
@@ -84,6 +86,9 @@ func (sc *screen) head() {
 	}
 	if r := g.Status.Release; r != nil && r.NextAt != nil {
 		sc.say("It releases its targets at a pace: %d of %d are released.", r.Released, r.Total)
+	}
+	if isInWaves(g) {
+		sc.say("%s.", explain.WaveOf(g))
 	}
 	if m := g.Status.Machines; m != nil {
 		sc.machines(m)
@@ -197,6 +202,27 @@ func (sc *screen) failureRows() [][]string {
 	var rows [][]string
 	for _, f := range sc.gate.Status.Failures {
 		rows = append(rows, []string{f.Kind + "/" + f.Name, f.Reason, formatUntil(f.At.Time, sc.now), f.Message})
+	}
+	return rows
+}
+
+// isInWaves returns whether the status of a Gate says which wave it releases.
+func isInWaves(g *v1alpha1.Gate) bool {
+	return verdict.ReleasesInWaves(g) && g.Status.Release != nil && g.Status.Release.Waves != nil && g.Status.Release.Waves.Current != ""
+}
+
+// waitingRows are the targets for which the next wave waits.
+func (sc *screen) waitingRows() [][]string {
+	var rows [][]string
+	if !isInWaves(sc.gate) {
+		return nil
+	}
+	for _, w := range sc.gate.Status.Release.Waves.WaitingFor {
+		name := w.Kind + "/" + w.Name
+		if w.Namespace != sc.gate.Namespace {
+			name += " in " + w.Namespace
+		}
+		rows = append(rows, []string{name, w.State, w.Message})
 	}
 	return rows
 }

@@ -89,6 +89,9 @@ func (e *Explanation) note(r verdict.Ruling) {
 // releaseNote says when an object is released that nothing keeps any more.
 func releaseNote(r verdict.Ruling) string {
 	for _, g := range r.Verdict.Opened {
+		if release := g.Object.Status.Release; verdict.ReleasesInWaves(g.Object) && release != nil && release.Waves != nil && release.Waves.Current != "" {
+			return waveNote(g, r)
+		}
 		if release := g.Object.Status.Release; release != nil && release.NextAt != nil {
 			return fmt.Sprintf("It is released when it has its turn: gate %s has released %d of %d.", g.Name, release.Released, release.Total)
 		}

@@ -21,7 +21,8 @@ const (
 	Blocked
 	// Progressing means that the target is released and not ready yet.
 	Progressing
-	// Rechecking means that the target was ready since its release and is being applied once more.
+	// Rechecking means that the target was ready since its release and is being applied once more, as at each of its
+	// intervals. It remains what it was: of many there are always some.
 	Rechecking
 	// Ready means that the target is released and ready.
 	Ready
@@ -63,8 +64,8 @@ type Progress struct {
 	Excused int
 	// Accepted says that a person goes on despite faults of the waves.
 	Accepted bool
-	// Stopped is the target that has stopped the release, if one has.
-	Stopped target.Key
+	// Failed are targets that had failed, those first that were told first. They have failed until they are ready.
+	Failed []target.Key
 }
 
 // FaultKind is what is wrong with the waves of a Gate.
@@ -101,9 +102,9 @@ type Decision struct {
 	Over bool
 	// May has the held targets that may be released now.
 	May map[target.Key]bool
-	// Fault is what keeps the release from going on, and Failed are the targets that do, those first that have been told.
-	Fault  *Fault
-	Failed []Waiting
+	// Fault is what keeps the release from going on, and Stops are the targets that do, those first that have been told.
+	Fault *Fault
+	Stops []Waiting
 	// Waiting are the targets for which the next wave waits, those that have failed first.
 	Waiting []Waiting
 	// Sizes has how many targets each wave has, the last one being those that no wave matches, and Ready how many of the
@@ -161,7 +162,7 @@ func (r *Release) Decide(p Progress, proceed bool, now time.Time) Decision {
 	}
 	r.advance(&d, now)
 	d.Over = d.Done > r.rest()
-	if d.Fault == nil && len(d.Failed) == 0 {
+	if d.Fault == nil && len(d.Stops) == 0 {
 		r.call(&d)
 	}
 	return d
@@ -184,7 +185,7 @@ func compare(a, b target.Key) int {
 func (r *Release) advance(d *Decision, now time.Time) {
 	for d.Done <= r.rest() {
 		ready := r.look(d)
-		if len(d.Failed) > 0 || d.Fault != nil || !ready || !r.Settled {
+		if len(d.Stops) > 0 || d.Fault != nil || !ready || !r.Settled {
 			return
 		}
 		if d.ReadySince.IsZero() || d.ReadySince.After(now) { // the clock may have been set back
@@ -196,25 +197,25 @@ func (r *Release) advance(d *Decision, now time.Time) {
 				return
 			}
 		}
-		d.Done, d.ReadySince, d.Stopped = d.Done+1, time.Time{}, target.Key{}
+		d.Done, d.ReadySince = d.Done+1, time.Time{}
 	}
-	d.Failed, d.Waiting, d.Ready = nil, nil, 0
+	d.Stops, d.Waiting, d.Ready = nil, nil, 0
 }
 
 // look notes which targets of the current wave, and of those before it, are not ready. It returns whether all are.
 func (r *Release) look(d *Decision) bool {
-	d.Failed, d.Waiting, d.Ready = nil, nil, 0
-	rechecking := false
+	d.Stops, d.Waiting, d.Ready = nil, nil, 0
+	failed := d.Failed
 	for _, key := range r.keys {
 		m := r.Members[key]
 		wave := m.wave(r.rest())
 		if wave > d.Done {
 			continue
 		}
-		if key == d.Stopped && m.Phase.isTried() {
+		if m.Phase.isTried() && slices.Contains(failed, key) {
 			m.Phase = Failed // it has not been ready since
 		}
-		isReady := m.Phase == Ready || m.Phase == Skipped
+		isReady := m.Phase == Ready || m.Phase == Rechecking || m.Phase == Skipped
 		if isReady && wave == d.Done {
 			d.Ready++
 		}
@@ -222,31 +223,28 @@ func (r *Release) look(d *Decision) bool {
 		case isReady || wave < d.Excused:
 			continue
 		case m.Phase == Failed:
-			d.Failed = append(d.Failed, Waiting{key, m})
-		case m.Phase == Rechecking:
-			rechecking = true
-			d.Waiting = append(d.Waiting, Waiting{key, m})
-			continue
+			d.Stops = append(d.Stops, Waiting{key, m})
 		default:
 			d.Waiting = append(d.Waiting, Waiting{key, m})
 		}
 		d.ReadySince = time.Time{}
 	}
-	slices.SortStableFunc(d.Failed, func(a, b Waiting) int { return -cmp.Compare(is(a.Key == d.Stopped), is(b.Key == d.Stopped)) })
-	d.Stopped = target.Key{}
-	if len(d.Failed) > 0 {
-		d.Stopped = d.Failed[0].Key
+	slices.SortStableFunc(d.Stops, func(a, b Waiting) int { return cmp.Compare(rank(failed, a.Key), rank(failed, b.Key)) })
+	d.Failed = nil
+	for _, waits := range d.Stops {
+		d.Failed = append(d.Failed, waits.Key)
 	}
 	slices.SortStableFunc(d.Waiting, func(a, b Waiting) int { return cmp.Compare(b.Phase, a.Phase) })
-	d.Waiting = append(slices.Clone(d.Failed), d.Waiting...)
-	return len(d.Waiting) == 0 && !rechecking
+	d.Waiting = append(slices.Clone(d.Stops), d.Waiting...)
+	return len(d.Waiting) == 0
 }
 
-func is(so bool) int {
-	if so {
-		return 1
+// rank is the place of a target among some, after all if it is none of them.
+func rank(keys []target.Key, key target.Key) int {
+	if i := slices.Index(keys, key); i >= 0 {
+		return i
 	}
-	return 0
+	return len(keys)
 }
 
 // waitsAfter returns whether a target of a later wave is to be released.

@@ -88,9 +88,12 @@ func TestWhatMayBeReleased(t *testing.T) {
 			progress: waves.Progress{Done: 1, ReadySince: noon.Add(-10 * time.Minute)}, called: "c", waits: "c", done: 2},
 		"all over at once if nobody waits for the soak": {
 			members: map[string]waves.Member{"a": member(0, ready), "b": member(1, ready)}, done: 3, isOver: true},
-		"nothing of the next wave while one is applied once more, although the soak is over": {
+		"the next wave although one of this is applied once more": {
 			members:  map[string]waves.Member{"a": member(0, waves.Rechecking), "b": member(1, held)},
-			progress: waves.Progress{ReadySince: noon.Add(-time.Hour)}, waits: "a"},
+			progress: waves.Progress{ReadySince: noon.Add(-time.Hour)}, called: "b", waits: "b", done: 1},
+		"nothing while one that had failed is applied once more": {
+			members:  map[string]waves.Member{"a": member(0, waves.Rechecking), "b": member(1, held)},
+			progress: waves.Progress{ReadySince: noon.Add(-time.Hour), Failed: []target.Key{key("a")}}, waits: "a", failed: true},
 		"not what others hold": {
 			members: map[string]waves.Member{"a": member(0, waves.Blocked), "a2": member(0, held), "b": member(1, held)}, called: "a2", waits: "a a2"},
 		"what is skipped holds nobody up": {
@@ -103,7 +106,7 @@ func TestWhatMayBeReleased(t *testing.T) {
 		"what fails in a later wave stops nothing": {
 			members: map[string]waves.Member{"a": member(0, held), "b": member(1, failed)}, called: "a", waits: "a"},
 		"what has stopped the release and is tried again": {
-			members: map[string]waves.Member{"a": member(0, progressing), "a2": member(0, held), "b": member(1, held)}, progress: waves.Progress{Stopped: key("a")},
+			members: map[string]waves.Member{"a": member(0, progressing), "a2": member(0, held), "b": member(1, held)}, progress: waves.Progress{Failed: []target.Key{key("a")}},
 			waits: "a a2", failed: true},
 		"the next wave if a person proceeds": {
 			members: map[string]waves.Member{"a": member(0, failed), "a2": member(0, held), "b": member(1, held), "c": member(-1, held)},
@@ -145,7 +148,7 @@ func TestWhatMayBeReleased(t *testing.T) {
 			if d.Fault != nil {
 				fault = d.Fault.Kind
 			}
-			got := fmt.Sprint(called(d), "|", waitsFor(d), "|", d.Done, fault, len(d.Failed) > 0, d.Over)
+			got := fmt.Sprint(called(d), "|", waitsFor(d), "|", d.Done, fault, len(d.Stops) > 0, d.Over)
 			if want := fmt.Sprint(tc.called, "|", tc.waits, "|", tc.done, tc.fault, tc.failed, tc.isOver); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
@@ -169,7 +172,7 @@ func TestTheSoakCountsFromWhenAllWereReady(t *testing.T) {
 		t.Errorf("applied once more: since %s", d.ReadySince)
 	}
 	members["a2"] = member(0, waves.Failed)
-	if d = release(members).Decide(d.Progress, false, noon.Add(2*time.Minute)); !d.ReadySince.IsZero() || len(d.Failed) != 1 {
+	if d = release(members).Decide(d.Progress, false, noon.Add(2*time.Minute)); !d.ReadySince.IsZero() || len(d.Stops) != 1 {
 		t.Errorf("failed: since %s, %v", d.ReadySince, d.Failed)
 	}
 	members["a2"] = member(0, waves.Ready)
@@ -243,7 +246,7 @@ func TestNoWaveBeginsBeforeAllThoseBeforeAreReady(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
 			for _, k := range w.sorted() {
 				if m := w.Members[k]; m.Phase != waves.Held && rapid.IntRange(0, 2).Draw(t, "changes") == 0 {
-					m.Phase = rapid.SampledFrom([]waves.Phase{waves.Progressing, waves.Ready, waves.Ready, waves.Ready, waves.Failed}).Draw(t, "phase")
+					m.Phase = rapid.SampledFrom([]waves.Phase{waves.Progressing, waves.Rechecking, waves.Ready, waves.Ready, waves.Ready, waves.Failed}).Draw(t, "phase")
 					w.Members[k] = m
 				}
 			}
@@ -278,7 +281,7 @@ func TestNoWaveBeginsBeforeAllThoseBeforeAreReady(t *testing.T) {
 			begun = max(begun, min(d.Done, len(w.Soaks)))
 			w.p = d.Progress
 			if rapid.Bool().Draw(t, "restart") { // what the status keeps
-				w.p = waves.Progress{Done: d.Done, ReadySince: d.ReadySince, Excused: d.Excused, Accepted: d.Accepted, Stopped: d.Stopped}
+				w.p = waves.Progress{Done: d.Done, ReadySince: d.ReadySince, Excused: d.Excused, Accepted: d.Accepted, Failed: d.Failed}
 			}
 		}
 	})
@@ -290,7 +293,7 @@ func (w *world) sorted() []target.Key {
 
 func (w *world) readyUpTo(wave int) bool {
 	for _, m := range w.Members {
-		if w.waveOf(m) <= wave && m.Phase != waves.Ready {
+		if w.waveOf(m) <= wave && m.Phase != waves.Ready && m.Phase != waves.Rechecking {
 			return false
 		}
 	}
@@ -305,7 +308,7 @@ func (w *world) expectCalled(t *rapid.T, k target.Key, m waves.Member, wave int)
 		}
 	}
 	for _, need := range m.Needs {
-		if o := w.Members[need]; w.waveOf(o) <= wave && o.Phase != waves.Ready {
+		if o := w.Members[need]; w.waveOf(o) <= wave && o.Phase != waves.Ready && o.Phase != waves.Rechecking {
 			t.Fatalf("%s is called although it needs %s", k.Name, need.Name)
 		}
 	}

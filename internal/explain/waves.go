@@ -1,0 +1,34 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// waveNote says for which wave of a Gate an object waits that is to be released.
+func waveNote(g verdict.Gate, r verdict.Ruling) string {
+	own := verdict.WaveOf(g.Object, &r.Object.Unstructured)
+	text := fmt.Sprintf("It is in wave %s of gate %s. %s.", own, g.Name, WaveOf(g.Object))
+	if stop := meta.FindStatusCondition(g.Object.Status.Conditions, v1alpha1.ReleaseStoppedCondition); stop != nil {
+		text += " The release has stopped: " + stop.Message
+	}
+	return text
+}
+
+// WaveOf says how far the current wave of a Gate is, without a full stop.
+func WaveOf(g *v1alpha1.Gate) string {
+	w := g.Status.Release.Waves
+	text := fmt.Sprintf("Wave %s is being released, %d of %d targets are ready", w.Current, w.Ready, w.Total)
+	waves := g.Spec.Release.Waves
+	for i := range waves {
+		if soak := waves[i].Soak; waves[i].Name == w.Current && soak != nil && w.ReadySince != nil {
+			text += ", and the next wave follows at " + w.ReadySince.Add(soak.Duration).UTC().Format(time.RFC3339)
+		}
+	}
+	return text
+}
