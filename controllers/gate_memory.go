@@ -112,3 +112,22 @@ func (m *gateMemory) resyncOf(g *v1alpha1.Gate) (at time.Time) {
 	m.with(g, func(r *remembered) { at = r.resync })
 	return at
 }
+
+// lookedAt is what a Gate was when all its targets were looked at.
+type lookedAt struct {
+	generation int64
+	opened     time.Time
+}
+
+// isLookedAt returns whether all targets of an open Gate were looked at once since it has opened, with the spec that it has. They are
+// now if they are settled.
+func (m *gateMemory) isLookedAt(g *v1alpha1.Gate, settled bool) (is bool) {
+	now := lookedAt{g.Generation, g.Status.LastTransition.At.Time}
+	m.with(g, func(r *remembered) {
+		if settled {
+			r.looked = now
+		}
+		is = r.looked.generation == now.generation && r.looked.opened.Equal(now.opened)
+	})
+	return is
+}

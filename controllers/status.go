@@ -132,7 +132,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	}
 	o := r.outcomeOf(ctx, obj, d)
 	next := releaser{r.Turns, r.Tally, r.Book, r.memory}.release(obj, o.sums, d.State, d.at)
-	next.told = append(next.told, tellStop(before, obj)...)
+	next.told = append(next.told, tellStop(before, obj, len(next.told) > 0)...)
 	edges := append(slices.Clone(d.edges), next.wake)
 	if !r.Tally.IsComplete() {
 		r.Turns.Recall(tallied(obj), next.called)

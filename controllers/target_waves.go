@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -70,5 +72,19 @@ func readinessOf(obj *target.Object) (waves.Phase, string) {
 		return waves.Rechecking, message
 	default:
 		return waves.Progressing, message
+	}
+}
+
+// wakeReleased has a target looked at that is released in waves, if it says something else than before of whether it is ready.
+func wakeReleased(book *Book, wake Waker, before, after *unstructured.Unstructured) {
+	if book.IsEmpty() {
+		return
+	}
+	obj := &target.Object{Unstructured: *after}
+	if key := target.KeyOf(obj); book.Has(key) {
+		was, said := target.ReadinessOf(&target.Object{Unstructured: *before})
+		if is, says := target.ReadinessOf(obj); is != was || says != said {
+			wake.Targets(queue.Tell, key)
+		}
 	}
 }

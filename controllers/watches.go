@@ -181,7 +181,7 @@ func (e *Events) targets() toolscache.ResourceEventHandler {
 			case matters(b, a):
 				e.target(b, a, false)
 			default:
-				e.readiness(b, a)
+				wakeReleased(e.Book, e.Wake, b, a)
 				e.watching(a)
 			}
 		},
@@ -222,20 +222,6 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 		e.relabeled(after)
 	}
 	e.watching(obj)
-}
-
-// readiness has a target looked at that is released in waves, if it is ready or has failed and was not so before.
-func (e *Events) readiness(before, after *unstructured.Unstructured) {
-	if e.Book.IsEmpty() {
-		return
-	}
-	obj := &target.Object{Unstructured: *after}
-	if key := target.KeyOf(obj); e.Book.Has(key) {
-		was, said := target.ReadinessOf(&target.Object{Unstructured: *before})
-		if is, says := target.ReadinessOf(obj); is != was || says != said || before.GetGeneration() != after.GetGeneration() {
-			e.Wake.Targets(queue.Tell, key)
-		}
-	}
 }
 
 // relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.

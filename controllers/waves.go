@@ -17,9 +17,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// Book has the targets of the Gates that release in waves.
-type Book = waves.Book[tally.Gate]
-
 // maxWaiting is how many targets status.release.waves names, and maxSaid how many bytes it quotes of what each says.
 const maxWaiting, maxSaid = 10, 256
 
@@ -35,7 +32,7 @@ func wavesOf(g *v1alpha1.Gate) []string {
 // inWaves gives those targets their turn that may have it by the waves of a Gate.
 func (r releaser) inWaves(obj *v1alpha1.Gate, s tally.Sums, now time.Time) released {
 	opened := obj.Status.LastTransition.At
-	if s.Awaits || !r.tally.IsComplete() || !r.isLookedAt(obj, s) {
+	if s.Awaits || !r.tally.IsComplete() || !r.memory.isLookedAt(obj, s.IsSettled()) {
 		return released{}
 	}
 	status := v1alpha1.ReleaseStatus{}
@@ -68,31 +65,13 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, s tally.Sums, now time.Time) relea
 	}
 	d := release.Decide(before, asks != nil && asks.err == "", now)
 	noteWaves(obj, status.Waves, d)
-	told := tellWaves(obj, before, d, asks)
+	told := tellWaves(wavesOf(obj), before, d, asks)
 	done := r.call(obj, status, now, func(key target.Key) bool { return d.Over || d.May[key] })
 	done.told = told
 	if !d.Again.IsZero() && (done.wake.IsZero() || d.Again.Before(done.wake)) {
 		done.wake = d.Again
 	}
 	return done
-}
-
-// isLookedAt returns whether all targets of a Gate were looked at once since it has opened, with the spec that it has.
-func (r releaser) isLookedAt(obj *v1alpha1.Gate, s tally.Sums) (is bool) {
-	now := lookedAt{obj.Generation, obj.Status.LastTransition.At.Time}
-	r.memory.with(obj, func(m *remembered) {
-		if s.IsSettled() {
-			m.looked = now
-		}
-		is = m.looked.generation == now.generation && m.looked.opened.Equal(now.opened)
-	})
-	return is
-}
-
-// lookedAt is what a Gate was when all its targets were looked at.
-type lookedAt struct {
-	generation int64
-	opened     time.Time
 }
 
 // released gives all their turn that wait, because all waves are released.

@@ -93,7 +93,7 @@ func (w *world) expectWaves(g *v1alpha1.Gate, apps map[string]*target.Object, he
 func (w *world) lookAgain(g *v1alpha1.Gate, apps ...*target.Object) {
 	w.Helper()
 	for _, app := range apps {
-		w.on().events.readiness(&unstructured.Unstructured{Object: map[string]any{
+		wakeReleased(w.memory.book, w.woken, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": app.GetAPIVersion(), "kind": app.GetKind(), "metadata": map[string]any{"name": app.GetName(), "namespace": app.GetNamespace()},
 		}}, &w.reload(app).Unstructured)
 	}
@@ -183,15 +183,16 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 		w.says(apps["b"], metav1.ConditionFalse, "path not found")
 		w.lookAgain(g, apps["b"])
 	}
-	if told := append(w.events.take("Warning"), w.events.take("ReleaseResumed")...); len(told) > 0 {
+	if told := w.events.take("Gate/production"); len(told) > 0 {
 		t.Errorf("it is told again: %q", told)
 	}
 	w.in(5 * time.Hour)
 	w.says(apps["b"], metav1.ConditionTrue, "Applied revision: v2")
 	w.lookAgain(g, apps["b"])
 	w.expectWaves(g, apps, "cde", `one 2/2, done [], ready since 5h0m0s`)
-	if told := w.events.take("ReleaseResumed"); len(told) != 1 || conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
-		t.Errorf("told %q, %+v", told, g.Status.Conditions)
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseResumed: Nothing stops the release any more, it goes on."})
+	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
+		t.Errorf("%+v", g.Status.Conditions)
 	}
 	if got, ok := w.series()["gate_release_stopped"]; ok {
 		t.Errorf("the metric says %v", got)
@@ -240,9 +241,9 @@ func TestAPersonHasAReleaseGoOn(t *testing.T) {
 	at := w.clock.Now().Format(time.RFC3339) + ",wave=one"
 	w.proceedAt(g, at)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
-	equal(t, w.events.take("ReleaseProceeds"), []string{"Normal Gate/production ReleaseProceeds: The release goes on without waiting for wave one, by alice: it is a flake"})
-	if told := w.events.take("ReleaseResumed"); len(told) > 0 || conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
-		t.Errorf("told %q, %+v", told, g.Status.Conditions)
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseProceeds: The release goes on without waiting for wave one, by alice: it is a flake"})
+	if conditions.Has(g, v1alpha1.ReleaseStoppedCondition) {
+		t.Errorf("%+v", g.Status.Conditions)
 	}
 
 	// It counts once, also after a restart, and also if Flux puts back what was there before.

@@ -114,8 +114,8 @@ type WavesStatus struct {
 	// +optional
 	OpenedAt *metav1.Time `json:"openedAt,omitempty"`
 
-	// Current is the name of the wave that is being released, or "the rest" for the
-	// targets that no wave matches. Missing once all are released.
+	// Current is the name of the wave that is being released, or "the rest" for
+	// the targets that no wave matches. Missing once all are released.
 	// +optional
 	Current string `json:"current,omitempty"`
 
@@ -139,7 +139,7 @@ type WavesStatus struct {
 	ReadySince *metav1.MicroTime `json:"readySince,omitempty"`
 
 	// WaitingFor are targets for which the next wave waits, at most 10, those that
-	// have failed first.
+	// have failed before the others.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional

@@ -119,7 +119,7 @@ func goingOn(g *v1alpha1.Gate) string {
 		return "going on although " + lowerFirst(strings.TrimSuffix(cause, "."))
 	}
 	w := g.Status.Release.Waves
-	return fmt.Sprintf("going on without waiting for wave %s, of which %d of %d targets are ready", w.Current, w.Ready, w.Total)
+	return fmt.Sprintf("going on without waiting for wave %s: %d of its %d targets are ready", w.Current, w.Ready, w.Total)
 }
 
 // write writes the annotation, unless the Gate has changed since it was read.

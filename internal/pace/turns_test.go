@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/pace"
 )
 
-// call gives the next ones their turn, each of which may have it.
+// call gives the next ones their turn. All may have it.
 func call(turns *pace.Turns[string, string], queue string, n int) []string {
 	called, _ := turns.Call(queue, n, "", func(string) bool { return true })
 	return called

@@ -35,7 +35,6 @@ var goings = []attack{
 func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
-	w.allowed(w.as("alice", opener), "annotate", "gate", "production", "reconcile.fluxcd.io/requestedAt=1") // so that there are annotations
 	for _, p := range []*person{
 		w.as("edith", editor, viewer), w.as("carol", w.role([]string{"get", "list", "patch", "update", "close"}, []string{"gates"})),
 	} {

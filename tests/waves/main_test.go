@@ -49,7 +49,7 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	return stop, err
 }
 
-// world is a namespace with Kustomizations of one artifact, each of which applies a folder of its own.
+// world is a namespace with Kustomizations of one artifact. Each applies a folder of its own.
 type world struct {
 	*harness.World
 	mu sync.Mutex

@@ -67,9 +67,9 @@ func (w *world) allApplied(revision string, names []string) {
 	})
 }
 
-// Three waves of twenty Kustomizations, of which one breaks. The controller is killed during the first wave, its soak, while the
+// Three waves of twenty Kustomizations. One breaks. The controller is killed during the first wave, its soak, while the
 // release is stopped, and during the last wave.
-func TestThreeWavesOfWhichOneBreaksWhileTheControllerIsKilled(t *testing.T) {
+func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 	w := newWorld(t)
 	var all []string
 	waveOf := map[string]string{}

@@ -1,0 +1,89 @@
+package controllers
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/waves"
+)
+
+// proceed is what somebody asks with the annotation v1alpha1.ProceedAnnotation.
+type proceed struct {
+	value, by, reason string
+	// err says why it does not count.
+	err string
+}
+
+// ahead is how far the clock of who has a release go on may be ahead.
+const ahead = time.Minute
+
+// newProceed takes note of the annotation v1alpha1.ProceedAnnotation in the status of an open Gate. It returns nil if it is missing or
+// was looked at before. What Flux puts back from Git is older than what came since, or than the opening of the Gate.
+func newProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Time) *proceed {
+	annotations := obj.GetAnnotations()
+	value := cutTo(annotations[v1alpha1.ProceedAnnotation], maxProceed)
+	if value == "" || value == status.LastHandledProceed {
+		return nil
+	}
+	status.LastHandledProceed = value
+	p := &proceed{value: value, by: cutTo(annotations[v1alpha1.ProceedByAnnotation], maxBy), reason: cutTo(annotations[v1alpha1.ProceedReasonAnnotation], maxWhy)}
+	stamp, wave, named := strings.Cut(value, ",wave=")
+	at, err := time.Parse(time.RFC3339, stamp)
+	before := timeOf(status.Waves.ProceededAt)
+	switch {
+	case err != nil:
+		p.err = "it is not a time in RFC 3339, or such a time and ,wave= with the name of a wave"
+	case at.After(now.Add(ahead)):
+		p.err = "it is in the future"
+	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):
+		p.err = "it is from before the gate opened"
+	case !at.After(before):
+		p.err = "it is not later than the one that counted last, " + before.UTC().Format(time.RFC3339Nano)
+	case named && wave != status.Waves.Current:
+		p.err = "the current wave is another one by now: " + cmp.Or(status.Waves.Current, "all are released")
+	default:
+		status.Waves.ProceededAt = ptr.To(metav1.NewMicroTime(at))
+	}
+	return p
+}
+
+// Bounds in bytes of what is copied from annotations.
+const maxProceed, maxBy, maxWhy = 128, 340, 512
+
+// cutTo returns the beginning of a text, at most so many bytes.
+func cutTo(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-3], "") + "..."
+}
+
+// refused says why a proceed has done nothing.
+func (p *proceed) refused(why string) waveNews {
+	return waveNews{notice{eventWarning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
+		v1alpha1.ProceedAnnotation, p.value, cmp.Or(p.err, why))}, p.by, p.reason}
+}
+
+// told says what a proceed has done.
+func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) waveNews {
+	if p.err != "" || before.Done == len(names) {
+		return p.refused("no release is on")
+	}
+	text := "The release goes on with its waves as they are"
+	if d.Excused > before.Excused {
+		text = fmt.Sprintf("The release goes on without waiting for wave %s", names[d.Excused-1])
+	}
+	if p.by != "" {
+		text += ", by " + p.by
+	}
+	if p.reason != "" {
+		text += ": " + p.reason
+	}
+	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.by, p.reason}
+}
