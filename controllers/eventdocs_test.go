@@ -90,7 +90,7 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 	for _, message := range []string{
 		verdict.Explain([]verdict.Gate{{Name: "ns/a"}, {Name: "ns/b"}}, start), verdict.Explain(nil, start), verdict.Verdict{}.Released(), verdict.Verdict{Open: []string{"ns/a", "ns/b"}}.Released(),
 		verdict.Verdict{Audits: []verdict.Gate{{Name: "ns/a"}}}.Released(), verdict.ExplainAudit(verdict.Gate{Name: "ns/a"}, start),
-		refusalOf("ns/a", verdict.Denied), refusalOf("ns/"+target.NoGate, verdict.Missing),
+		"Stops the release of gate 'ns/a': no path", refusalOf("ns/a", verdict.Denied), refusalOf("ns/"+target.NoGate, verdict.Missing),
 	} {
 		if !passes(message) {
 			t.Errorf("held back: %q", message)

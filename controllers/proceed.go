@@ -67,7 +67,7 @@ func cutTo(text string, most int) string {
 // refused says why a proceed has done nothing.
 func (p *proceed) refused(why string) waveNews {
 	return waveNews{notice{eventWarning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
-		v1alpha1.ProceedAnnotation, p.value, cmp.Or(p.err, why))}, p.by, p.reason}
+		v1alpha1.ProceedAnnotation, p.value, cmp.Or(p.err, why))}, p.by, p.reason, nil}
 }
 
 // told says what a proceed has done.
@@ -85,5 +85,5 @@ func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) 
 	if p.reason != "" {
 		text += ": " + p.reason
 	}
-	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.by, p.reason}
+	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.by, p.reason, nil}
 }

@@ -155,7 +155,7 @@ func (r *GateReconciler) report(ctx context.Context, before, obj *v1alpha1.Gate,
 	if err := r.write(ctx, obj, writer, next); err != nil {
 		return ctrl.Result{}, err
 	}
-	tellAll(r.EventRecorder, obj, next.told, d.at)
+	gateTeller{r.EventRecorder, r.Selector.Targets}.waves(ctx, obj, next.told, d.at)
 	r.accidents.note(before, obj, found, d.at)
 	r.measure(ctx, obj, s)
 	if o.err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -57,7 +58,7 @@ func (s *settled) member(g verdict.Gate) waves.Member {
 	default:
 		m.Phase, m.Message = readinessOf(obj)
 	}
-	m.Message = cutTo(m.Message, maxSaid)
+	m.Message = cutTo(strings.Join(strings.Fields(gate.Printable(m.Message)), " "), maxSaid)
 	return m
 }
 

@@ -51,6 +51,8 @@ type waveNews struct {
 	notice
 	// by is who has it go on, and why.
 	by, why string
+	// on is the target that is told as well, if it is one.
+	on *v1alpha1.WaitingTarget
 }
 
 // turnOf returns what decides on the turn of a target.

@@ -1,30 +1,44 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// tellAll tells what is new of the release of a Gate.
-func tellAll(recorder kuberecorder.EventRecorder, obj *v1alpha1.Gate, all []waveNews, now time.Time) {
+// waves tells what is new of the release of a Gate. An Alert of Flux hears of targets alone: the one that has stopped the release is told.
+func (n gateTeller) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveNews, now time.Time) {
+	name := client.ObjectKeyFromObject(obj).String()
 	for i, one := range all {
-		said := newsOfGate(client.ObjectKeyFromObject(obj).String(), obj, now)
+		said := newsOfGate(name, obj, now)
 		said[eventv1.MetaTokenKey] = fmt.Sprintf("%s/%d", token(now), i)
 		if one.by != "" || one.why != "" {
 			said[byNews], said[whyNews] = one.by, one.why
 		}
-		said.tell(recorder, obj, one.notice)
+		said.tell(n, obj, one.notice)
+		if one.on == nil {
+			continue
+		}
+		adapter, err := target.For("", one.on.Kind)
+		if err != nil {
+			continue
+		}
+		key := target.Key{GroupKind: adapter.GroupKind(), NamespacedName: types.NamespacedName{Namespace: one.on.Namespace, Name: one.on.Name}}
+		if t, err := n.targets.Get(ctx, key); err == nil && t != nil {
+			said.tell(n, t, notice{one.kind, one.reason, fmt.Sprintf("Stops the release of gate '%s': %s", name, one.on.Message)})
+		}
 	}
 }
 
@@ -53,7 +67,11 @@ func tellStop(before, obj *v1alpha1.Gate, goesOn bool) (told []waveNews) {
 	was, is := conditions.Get(before, v1alpha1.ReleaseStoppedCondition), conditions.Get(obj, v1alpha1.ReleaseStoppedCondition)
 	switch {
 	case is != nil && (was == nil || was.Reason != is.Reason || causeOf(before, was) != causeOf(obj, is)):
-		return []waveNews{{notice: notice{eventWarning, v1alpha1.ReleaseStoppedCondition, upperFirst(is.Message)}}}
+		stopped := waveNews{notice: notice{eventWarning, v1alpha1.ReleaseStoppedCondition, upperFirst(is.Message)}}
+		if is.Reason == v1alpha1.WaveFailedReason {
+			stopped.on = &obj.Status.Release.Waves.WaitingFor[0]
+		}
+		return []waveNews{stopped}
 	case is == nil && was != nil && !goesOn && conditions.IsTrue(obj, v1alpha1.OpenedCondition):
 		return []waveNews{{notice: notice{eventNormal, v1alpha1.ReleaseResumedReason, "Nothing stops the release any more, it goes on."}}}
 	}

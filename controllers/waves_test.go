@@ -167,7 +167,10 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 	message := fmt.Sprintf(stop, w.Namespace)
 	equal(t, readyOf(g), "False WaveFailed: "+message)
 	equal(t, conditions.GetMessage(g, v1alpha1.ReleaseStoppedCondition), message)
-	equal(t, w.events.take("Warning"), []string{"Warning Gate/production ReleaseStopped: W" + message[1:]})
+	equal(t, w.events.take("ReleaseStopped"), []string{
+		"Warning Gate/production ReleaseStopped: W" + message[1:],
+		"Warning Kustomization/b ReleaseStopped: Stops the release of gate '" + key(g) + "': path not found",
+	})
 	if got := w.series()["gate_release_stopped"]; got != 1 {
 		t.Errorf("the metric says %v", got)
 	}

@@ -43,7 +43,7 @@ type ReleaseWave struct {
 	// Name of the wave, for the status, messages and metrics: lower case letters,
 	// digits and dashes, at most 63, such as canary.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 	// +required
 	Name string `json:"name"`
 

@@ -127,7 +127,7 @@ func gateHeaders(now time.Time, namespaces, wide bool) []string {
 
 // gateRow says what a Gate is, in the columns of gateHeaders.
 func (s *session) gateRow(g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
-	row := []string{g.Name, s.paintState(stateOf(g)), reasonOf(g), "-", heldOf(g), "-"}
+	row := []string{g.Name, s.paintState(stateOf(g)), reasonOf(g) + waveIn(g), "-", heldOf(g), "-"}
 	if next := g.Status.NextTransition; next != nil {
 		row[3] = formatUntil(next.At.Time, now)
 	}
@@ -190,12 +190,6 @@ func reasonOf(g *v1alpha1.Gate) string {
 	if g.Audits() {
 		text += ", audit"
 	}
-	if isInWaves(g) {
-		text += ", wave " + g.Status.Release.Waves.Current
-		if meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition) {
-			text += " has stopped"
-		}
-	}
 	if g.Spec.Suspend {
 		text += ", suspended"
 	}
@@ -215,6 +209,17 @@ func heldOf(g *v1alpha1.Gate) string {
 		text += fmt.Sprintf(" (%d would be held)", g.Status.Targets.WouldHold)
 	}
 	return text
+}
+
+// waveIn says which wave a Gate releases, empty if it releases none.
+func waveIn(g *v1alpha1.Gate) string {
+	switch {
+	case !isInWaves(g):
+		return ""
+	case meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ReleaseStoppedCondition):
+		return ", stopped at wave " + g.Status.Release.Waves.Current
+	}
+	return ", wave " + g.Status.Release.Waves.Current
 }
 
 // statusSelector returns which Gates have a condition, such as ready=false.

@@ -23,6 +23,15 @@ func categories(n int) string {
 	return strings.Join(all, ", ")
 }
 
+// waves returns n waves as YAML.
+func waves(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{name: w%d, matchLabels: {wave: w%d}, soak: 30m}`, i, i))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
 // watches returns n watches as YAML, each of another object.
 func watches(n int) string {
 	var all []string
@@ -163,6 +172,17 @@ var badSpecs = []badSpec{
 	{"a word twice", `{default: closed, notifyBefore: [60m, 24h, 1h]}`, "spec.notifyBefore", "a duration can be there only once"},
 	{"too many words", `{default: closed, notifyBefore: [1h, 2h, 3h, 4h, 5h, 6h]}`, "spec.notifyBefore", "must have at most 5 items"},
 	{"no target at all", `{default: closed, maxTargets: 0}`, "spec.maxTargets", "greater than or equal to 1"},
+	{"a release with nothing", `{default: closed, release: {}}`, "spec.release", "release needs perMinute or waves"},
+	{"a release with no waves", `{default: closed, release: {waves: []}}`, "spec.release", "release needs perMinute or waves"},
+	{"a pace of none", `{default: closed, release: {perMinute: -1}}`, "spec.release.perMinute", "greater than or equal to 1"},
+	{"a wave without a name", `{default: closed, release: {waves: [{matchLabels: {a: b}}]}}`, "spec.release.waves[0].name", "Required value"},
+	{"a wave with the name of the rest", `{default: closed, release: {waves: [{name: the rest, matchLabels: {a: b}}]}}`, "spec.release.waves[0].name", causeName},
+	{"two waves of one name", `{default: closed, release: {waves: [{name: a, matchLabels: {a: b}}, {name: a, matchLabels: {a: c}}]}}`, "spec.release.waves[1]", causeTwice},
+	{"a wave of all", `{default: closed, release: {waves: [{name: a}]}}`, "spec.release.waves[0]", "a wave needs matchLabels or matchExpressions"},
+	{"a soak of eight days", `{default: closed, release: {waves: [{name: a, matchLabels: {a: b}, soak: 192h}]}}`, "spec.release.waves[0].soak", "soak must be a duration from 0s to 168h (7 days), such as 30m"},
+	{"a soak of no unit", `{default: closed, release: {waves: [{name: a, matchLabels: {a: b}, soak: "5"}]}}`, "spec.release.waves[0].soak", "soak must be a duration"},
+	{"17 waves", `{default: closed, release: {waves: ` + waves(17) + `}}`, "spec.release.waves", "16"},
+	{"a wave by an operator that nobody knows", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: a, operator: Around}]}]}}`, "spec.release.waves[0].matchExpressions[0].operator", ""},
 	{"labels of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchLabels: {a: b}}]}`, "spec.targets[0]", "matchLabels needs name: '*'"},
 
 	{"a ttl of 0d, which the provider accepts", `{default: closed, machines: {ttl: 0d}}`, "spec.machines.ttl", causeTTL},
@@ -257,6 +277,8 @@ suspend: false`,
 	"exceptions by default":                `{default: closed, exceptions: {}}`,
 	"no approvals":                         `{default: closed, exceptions: {approvals: 0}}`,
 	"10 approvals":                         `{default: opened, exceptions: {approvals: 10}}`,
+	"16 waves":                             `{default: closed, release: {waves: ` + waves(16) + `}}`,
+	"waves with a pace, without a soak":    `{default: closed, release: {perMinute: 60, waves: [{name: a, matchExpressions: [{key: a, operator: Exists}], soak: 0s}, {name: b, matchLabels: {b: c}, soak: 168h}]}}`,
 	"16 watches":                           `{default: closed, watch: ` + watches(16) + `}`,
 	"watches of one name":                  `{default: opened, watch: [{kind: Kustomization, name: a}, {kind: HelmRelease, name: a}, {kind: Kustomization, name: a, namespace: b}]}`,
 	"a watch with an expression":           `{default: opened, watch: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: a, readyExpr: "dep.metadata.generation == dep.status.observedGeneration"}]}`,
