@@ -18,6 +18,15 @@ func targeting(refs ...v1alpha1.TargetReference) func(*v1alpha1.GateSpec) {
 	return func(s *v1alpha1.GateSpec) { s.Targets = refs }
 }
 
+// releasing returns a Gate with waves.
+func releasing(waves ...v1alpha1.ReleaseWave) *v1alpha1.Gate {
+	return closed(func(s *v1alpha1.GateSpec) { s.Release = &v1alpha1.ReleasePolicy{Waves: waves} })
+}
+
+func waveNamed(name string) v1alpha1.ReleaseWave {
+	return v1alpha1.ReleaseWave{Name: name, MatchLabels: manyLabels(1)}
+}
+
 func manyLabels(n int) map[string]string {
 	labels := map[string]string{}
 	for i := range n {
@@ -40,6 +49,14 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		gate        *v1alpha1.Gate
 		path, cause string
 	}{
+		"a wave whose labels are none": {releasing(v1alpha1.ReleaseWave{Name: "a", MatchLabels: map[string]string{"a": "no blank"}}), "spec.release.waves[0].matchLabels", "a valid label must be"},
+		"a wave with an operator that nobody knows": {releasing(v1alpha1.ReleaseWave{Name: "a", MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Around"}}}),
+			"spec.release.waves[0].matchExpressions[0].operator", "not a valid selector operator"},
+		"a wave of all":                          {releasing(v1alpha1.ReleaseWave{Name: "a"}), "spec.release.waves[0]", "needs matchLabels or matchExpressions"},
+		"two waves of one name":                  {releasing(waveNamed("a"), waveNamed("a")), "spec.release.waves[1].name", "Duplicate"},
+		"a wave with a bad name":                 {releasing(waveNamed("the rest")), "spec.release.waves[0].name", "a lowercase RFC 1123 label"},
+		"a soak that is too long":                {releasing(v1alpha1.ReleaseWave{Name: "a", MatchLabels: manyLabels(1), Soak: &metav1.Duration{Duration: 169 * time.Hour}}), "spec.release.waves[0].soak", "168h"},
+		"a release with nothing":                 {releasing(), "spec.release", "needs perMinute or waves"},
 		"an unknown zone of the gate":            {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Europe/Atlantis" }), "spec.timeZone", `unknown time zone "Europe/Atlantis"`},
 		"an unknown zone of a period":            {closed(windows(weekly("a", "08:00", "09:00"), zone("Europe/Atlantis", weekly("b", "08:00", "09:00")))), "spec.windows[1].timeZone", "unknown time zone"},
 		"the zone Local":                         {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Local" }), "spec.timeZone", "not allowed"},
