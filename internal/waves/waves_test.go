@@ -280,9 +280,6 @@ func TestNoWaveBeginsBeforeAllThoseBeforeAreReady(t *testing.T) {
 			}
 			begun = max(begun, min(d.Done, len(w.Soaks)))
 			w.p = d.Progress
-			if rapid.Bool().Draw(t, "restart") { // what the status keeps
-				w.p = waves.Progress{Done: d.Done, ReadySince: d.ReadySince, Excused: d.Excused, Accepted: d.Accepted, Failed: d.Failed}
-			}
 		}
 	})
 }
