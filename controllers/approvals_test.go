@@ -143,7 +143,7 @@ func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight; "+howTo(e)) {
 		t.Errorf("it says %q", got)
 	}
-	if stamped, err := StampedBy(cluster.Client)(w.Context()); err != nil || stamped {
+	if stamped, err := StampedBy(cluster.Client, ExceptionStamp)(w.Context()); err != nil || stamped {
 		t.Errorf("this API server stamps: %v, %v", stamped, err)
 	}
 }
@@ -200,11 +200,11 @@ type blind struct{ client.Reader }
 
 // Get implements client.Reader.
 func (blind) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, stampPolicy, nil)
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, ExceptionStamp, nil)
 }
 
 func TestAPolicyThatTheControllerMayNotSeeIsNotThere(t *testing.T) {
-	if stamped, err := StampedBy(blind{})(t.Context()); err != nil || stamped {
+	if stamped, err := StampedBy(blind{}, ExceptionStamp)(t.Context()); err != nil || stamped {
 		t.Errorf("got %v, %v", stamped, err)
 	}
 }

@@ -1,5 +1,5 @@
 // Package controllers has the controllers. Each is keyed by what it writes, and is the only one that writes it:
-// GateReconciler the status of Gates, TargetReconciler the targets and their conditions, LockReconciler the
+// GateReconciler the status of Gates, TargetReconciler the targets, their conditions and what GatedSources have pinned, LockReconciler the
 // GateLocks, MachineReconciler the annotations of Machines, ExceptionReconciler the GateExceptions,
 // and PathReconciler the GateReceivers and the GateCalendars.
 package controllers

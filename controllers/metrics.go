@@ -21,7 +21,9 @@ type GateMetrics struct {
 	// empty, own and tooMany tell accidents. They are missing if there is none.
 	empty, own, tooMany *prometheus.GaugeVec
 	// stopped tells that a release by waves has stopped, wave which one is released. They are missing if there is none.
-	stopped, wave      *prometheus.GaugeVec
+	stopped, wave *prometheus.GaugeVec
+	// newer and since tell what waits of GatedSources. They are missing if nothing does.
+	newer, since       *prometheus.GaugeVec
 	lag                *prometheus.HistogramVec
 	skew               *prometheus.GaugeVec
 	deferred, bypassed *prometheus.CounterVec
@@ -64,6 +66,14 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Name: "gating_gate_release_wave",
 			Help: "Which of its waves an open gate releases: 1 for the first, and so on, the last one for the targets that no wave matches; missing if no release is on.",
 		}, labels),
+		newer: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_source_waiting_revisions",
+			Help: "Number of revisions of the source of a gated source that are newer than the pinned one; missing if there are none.",
+		}, labels),
+		since: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gating_source_waiting_since_timestamp_seconds",
+			Help: "Since when a revision of a gated source waits for gates or approvals, in seconds since 1970; missing if none does.",
+		}, labels),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
@@ -82,8 +92,18 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help: "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.",
 		}, []string{"reason"}),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.lag, m.skew, m.deferred, m.bypassed)
+	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed)
 	return m
+}
+
+// waits sets the metrics of a GatedSource. Those of one that is gone are missing.
+func (m *GateMetrics) waits(key types.NamespacedName, s v1alpha1.GatedSourceStatus) {
+	set(m.newer, key, int(s.Waiting))
+	since := 0
+	if s.WaitingSince != nil {
+		since = int(s.WaitingSince.Unix())
+	}
+	set(m.since, key, since)
 }
 
 // Delete forgets a Gate that is gone.

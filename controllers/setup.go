@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -58,6 +59,10 @@ type Gating struct {
 	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless
 	// Sharded.
 	AllGates client.Reader
+	// Shard selects the GatedSources of this process by their labels, nil for all.
+	Shard labels.Selector
+	// Stamped returns whether the API server stamps who approves a revision.
+	Stamped func(context.Context) (bool, error)
 	// WritesAtOnce bounds the targets that are written at the same time, 16 if zero. The rate is bounded by
 	// --kube-api-qps and --kube-api-burst.
 	WritesAtOnce int
@@ -128,6 +133,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	l.targets = &TargetReconciler{
 		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Wake: wake, news: m.news,
 		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
+		promoter:  c.promoter(m, wake, index),
 		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},
 	}
 	l.locks = &LockReconciler{
@@ -138,6 +144,19 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		versions: m.versions, counted: m.counted,
 	}
 	return l
+}
+
+// promoter makes the part of the controller of targets that is for GatedSources.
+func (c *Gating) promoter(m *memory, wake Waker, index *GateIndex) *promoter {
+	p := &promoter{
+		EventRecorder: c.EventRecorder, clock: c.Clock, targets: c.Targets, gates: index, turns: m.turns, wake: wake, metrics: c.GateMetrics,
+		stamped: c.Stamped, shard: c.Shard,
+		writer: &gatedSourceWriter{c.Client, &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets}},
+	}
+	if p.shard == nil {
+		p.shard = labels.Everything()
+	}
+	return p
 }
 
 // SetupWithManager registers the controllers with a manager.

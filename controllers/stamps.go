@@ -9,16 +9,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=gate-exception-stamp,verbs=get
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=gate-exception-stamp;gated-source-stamp,verbs=get
 
-// stampPolicy is the name of the policy and of the binding in config/policies that
-// refuse an exception which is not stamped.
-const stampPolicy = "gate-exception-stamp"
+// The names of the policies and of their bindings in config/policies that refuse an
+// exception or an approval of a revision which is not stamped.
+const (
+	ExceptionStamp   = "gate-exception-stamp"
+	GatedSourceStamp = "gated-source-stamp"
+)
 
-// StampedBy returns whether an API server stamps who writes and who approves
-// exceptions: without config/policies everybody can claim to be anybody. What the
+// StampedBy returns whether an API server stamps who approves, by the name of the policy
+// for that: without config/policies everybody can claim to be anybody. What the
 // controller may not see is not there.
-func StampedBy(reader client.Reader) func(context.Context) (bool, error) {
+func StampedBy(reader client.Reader, stampPolicy string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 		for _, obj := range []client.Object{policy, binding} {

@@ -49,20 +49,8 @@ type TargetReconciler struct {
 
 	writer    *targetWriter
 	activator *activator
+	promoter  *promoter
 	news      *targetNews
-}
-
-// settled is what came of looking at a target.
-type settled struct {
-	ruling verdict.Ruling
-	gates  []verdict.Gate
-	// waits means that the target is to be let go, but has to wait, and inLine that it waits for its turn.
-	waits, inLine bool
-	// wrote means that the target was held or let go: its conditions are to follow.
-	wrote bool
-	recheck
-	// failure is why the target is not as it should be, nil if it is.
-	failure *tally.Failure
 }
 
 // Reconcile makes of a target what all Gates together say, in one write, and then tells it.
@@ -110,6 +98,9 @@ func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.
 
 // settle decides about a target, and makes it so.
 func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now time.Time) (settled, error) {
+	if target.KeyOf(obj).GroupKind == target.GatedSource {
+		return r.promoter.settle(ctx, obj)
+	}
 	gates, err := r.Gates.Of(ctx, obj, now)
 	if err != nil {
 		return settled{}, err
@@ -143,12 +134,6 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 	}
 	r.leaveTurns(s, false)
 	return r.tell(ctx, s)
-}
-
-// failed notes why a look did not come to an end.
-func (s settled) failed(reason string, err error) (settled, error) {
-	s.failure = &tally.Failure{Reason: reason, Message: err.Error()}
-	return s, err
 }
 
 // write takes the step that a target needs.
@@ -245,11 +230,6 @@ func (r *TargetReconciler) awaitsTurn(s *settled) bool {
 	return waits
 }
 
-// isPacing returns whether a Gate is open and releases its targets at a pace.
-func isPacing(g verdict.Gate) bool {
-	return g.Stand == verdict.Open && g.Governs && g.Object.Spec.Release != nil
-}
-
 // leaveTurns gives back the turns of a target that does not wait any more, because it was released or is not to be.
 func (r *TargetReconciler) leaveTurns(s settled, released bool) {
 	for _, g := range s.gates {
@@ -302,50 +282,6 @@ func (r *TargetReconciler) tells(s settled) bool {
 	return slices.ContainsFunc(s.gates, isOurs) || r.writer.versions.isOwn(target.KeyOf(obj), obj.GetResourceVersion()) || !r.Tally.IsComplete()
 }
 
-// entries returns what became of a target for each of the Gates that this process reconciles.
-func (s settled) entries() []tally.Entry {
-	var entries []tally.Entry
-	for _, g := range s.gates {
-		if !isOurs(g) {
-			continue
-		}
-		held := slices.Contains(s.ruling.Observed.HeldBy, g.Name)
-		counts := g.Governs || g.Audits
-		decides := counts && (g.Stand == verdict.Undecided || g.Behind)
-		e := tally.Entry{
-			Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: s.wrote || decides || s.waits && held && !s.inLine,
-		}
-		if counts {
-			e.Outcome = s.outcome(g, held)
-		}
-		if counts || e.Pending || e.Failure != nil {
-			entries = append(entries, e)
-		}
-	}
-	return entries
-}
-
-// outcome returns what became of a target for one Gate.
-func (s settled) outcome(g verdict.Gate, held bool) tally.Outcome {
-	step := s.ruling.Step
-	closes := g.Stand == verdict.Closed
-	switch {
-	case s.waits && held:
-		return tally.Held
-	case s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
-		if held && s.ruling.Observed.State != target.Free {
-			return tally.Held
-		}
-	case step.Hold && slices.Contains(step.Names, g.Name), step.Hold && closes:
-		return tally.Held
-	case step.Outcome == verdict.Foreign && closes:
-		return tally.Foreign
-	case step.Outcome == verdict.Exempt && closes:
-		return tally.Exempt
-	}
-	return tally.Other
-}
-
 // result returns when to look at a target again.
 func (r *TargetReconciler) result(key target.Key, s settled, now time.Time) ctrl.Result {
 	if s.ruling.Step.Hold && (len(s.ruling.Step.Names) == 0 || slices.ContainsFunc(s.gates, isRefused)) {
@@ -373,4 +309,7 @@ func (r *TargetReconciler) forget(key target.Key) {
 		r.Wake.GateSoon(g.NamespacedName)
 	}
 	r.writer.versions.forget(key)
+	if key.GroupKind == target.GatedSource {
+		r.promoter.metrics.waits(key.NamespacedName, v1alpha1.GatedSourceStatus{})
+	}
 }

@@ -264,8 +264,9 @@ func (e *Events) machine(obj *unstructured.Unstructured) {
 	}
 }
 
-// watching wakes the Gates that watch an object.
+// watching wakes the Gates that watch an object, and the GatedSources that depend on it.
 func (e *Events) watching(obj *unstructured.Unstructured) {
+	e.Wake.Targets(queue.Change, followers(e.Selector.Targets, obj)...)
 	for _, g := range e.indexed(watchField, keyOf(obj, obj.GetName())) {
 		e.Wake.Gate(client.ObjectKeyFromObject(g))
 	}

@@ -107,6 +107,8 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 		kind = v1alpha1.GateReceiverKind
 	case *v1alpha1.GateCalendar:
 		kind = v1alpha1.GateCalendarKind
+	case *v1alpha1.GatedSource:
+		kind = v1alpha1.GatedSourceKind
 	case *v1alpha1.GateLock:
 		kind, name = v1alpha1.GateLockKind, obj.Namespace
 	case *corev1.Secret:
@@ -224,6 +226,8 @@ func (r *recorder) AnnotatedEventf(obj runtime.Object, metadata map[string]strin
 		of = v1alpha1.GateKind
 	case *v1alpha1.GateException:
 		of = v1alpha1.GateExceptionKind
+	case *v1alpha1.GatedSource:
+		of = v1alpha1.GatedSourceKind
 	}
 	name := obj.(metav1.Object).GetName() //nolint:forcetypeassert // events are on objects
 	r.events = append(r.events, fmt.Sprintf("%s %s/%s %s: %s", kind, of, name, reason, fmt.Sprintf(format, args...)))

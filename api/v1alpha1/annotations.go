@@ -68,9 +68,19 @@ const (
 
 	// ApproveRequestedByAnnotation says who approved a GateException, one approval
 	// per line: what was approved, as generation=3,uid=..., a blank, and the name
-	// of the user. The API server writes it and overwrites what the caller sets,
-	// see config/policies.
+	// of the user. On a GatedSource a line is round=7,uid=...,revision=..., a blank,
+	// the name of the user, and after a tab the reason. The API server writes it
+	// and overwrites what the caller sets, see config/policies.
 	ApproveRequestedByAnnotation = "approve.gate.fluxcd.io/requestedBy"
+
+	// ApproveRevisionAnnotation approves a revision of a GatedSource, as
+	// main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11, or with ,round=7 after it
+	// for status.round in which the approver has looked. config/policies turns it
+	// into a line of ApproveRequestedByAnnotation.
+	ApproveRevisionAnnotation = "approve.gate.fluxcd.io/revision"
+
+	// ApproveReasonAnnotation is free text that says why a revision is approved.
+	ApproveReasonAnnotation = "approve.gate.fluxcd.io/reason"
 
 	// AuthorsAnnotation names everybody who ever created or changed the spec of a
 	// GateException, one per line. None of them can approve it. The API server
@@ -106,6 +116,10 @@ const (
 	// ActivatedFromAnnotation is on the same Secret, and on the one that keeps
 	// what was there before. It is the name of the Certificate.
 	ActivatedFromAnnotation = "gating.toolkit.fluxcd.io/activated-from"
+
+	// GatedByAnnotation is on a source that a GatedSource has pinned, and has the
+	// name of that GatedSource.
+	GatedByAnnotation = "gating.toolkit.fluxcd.io/gated-by"
 
 	// RefreshAnnotation is on a Machine whose certificates a Gate refreshes. It
 	// has the Gate, when the Gate asked, and when the certificates expired at that

@@ -164,6 +164,33 @@ const (
 	HeldAgainReason = "HeldAgain"
 )
 
+// Reasons of the conditions of a GatedSource and of its promotions, besides those
+// above and those of github.com/fluxcd/pkg/apis/meta.
+const (
+	// UpToDateReason means that the newest revision is pinned.
+	UpToDateReason = "UpToDate"
+	// PinnedInSpecReason means that spec.revision decides.
+	PinnedInSpecReason = "PinnedInSpec"
+	// AdoptedReason means that the pinned source was there already, with the
+	// annotation of this GatedSource.
+	AdoptedReason = "Adopted"
+	// RevisionNotSeenReason means that spec.revision is none that the source had.
+	RevisionNotSeenReason = "RevisionNotSeen"
+	// SourceNotFoundReason means that the source in spec.sourceRef does not exist or
+	// has no artifact.
+	SourceNotFoundReason = "SourceNotFound"
+	// SourceNotPinnableReason means that the source cannot be pinned, or is itself
+	// pinned by a GatedSource. Also a reason of Stalled.
+	SourceNotPinnableReason = "SourceNotPinnable"
+	// SourceNotOursReason means that a source has the name of the pinned one, and is
+	// not of this GatedSource. Also a reason of Stalled.
+	SourceNotOursReason = "SourceNotOurs"
+	// RevisionPromotedReason is the reason of the event about a promotion.
+	RevisionPromotedReason = "RevisionPromoted"
+	// RevisionWaitsReason is the reason of the event about a revision that waits.
+	RevisionWaitsReason = "RevisionWaits"
+)
+
 // RequestAcceptedReason is the reason of the event on a Gate that accepts a
 // request, and on the targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"

@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	probes.SetupChecks(mgr, log)
-	if err := addControllers(ctx, mgr, o); err != nil {
+	if err := addControllers(ctx, mgr, o, shard); err != nil {
 		return err
 	}
 	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) error {
 	return mgr.Start(ctx)
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector) error {
 	recorder, err := newEventRecorder(ctx, mgr, o.EventsAddr)
 	if err != nil {
 		return err
@@ -115,6 +115,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		ServerTime:    askTime,
 		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
+		Shard:         shard,
+		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.GatedSourceStamp),
 		WritesAtOnce:  writesPerReconcile * o.Concurrent,
 		GateMetrics:   controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(ctx, mgr, opts); err != nil {
@@ -127,7 +129,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
 		ServerTime:    askTime,
-		Stamped:       controllers.StampedBy(mgr.GetAPIReader()),
+		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.ExceptionStamp),
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
 	}

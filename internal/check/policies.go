@@ -20,7 +20,7 @@ const (
 // policy is one of ours, and what is not so without it.
 type policy struct{ kind, name, without string }
 
-const stamp = "gate-exception-stamp"
+const stamp, sourceStamp = "gate-exception-stamp", "gated-source-stamp"
 
 // ruling are the policies of config/policies.
 var ruling = []policy{
@@ -33,6 +33,10 @@ var ruling = []policy{
 	{mutating, stamp, "nobody notes who writes and approves GateExceptions"},
 	{validating, stamp, "approvals do not count"},
 	{validating, "gate-exception-edit", "whoever may patch a GateException changes its spec"},
+	{validating, "gated-source-verb", "whoever may patch a GatedSource chooses a revision"},
+	{mutating, sourceStamp, "nobody notes who approves revisions"},
+	{validating, sourceStamp, "approvals of revisions do not count"},
+	{validating, "gated-source-edit", "whoever may patch a GatedSource changes its spec"},
 	{validating, "gate-receiver-verb", "whoever may write a GateReceiver opens Gates by it"},
 	{validating, "gate-target-verb", "whoever may write a Gate holds what they may not patch, and watches what they may not read"},
 }
@@ -98,8 +102,8 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 	switch {
 	case older:
 		from = "policies-1.30.yaml"
-		set = append(slices.DeleteFunc(slices.Clone(ruling), func(p policy) bool { return p.kind == mutating || p.name == stamp }), instead)
-		findings = append(findings, Finding{Note, "policies-1.30", "requests have no name, and approvals of GateExceptions do not count", "with Kubernetes 1.36 or later, install policies.yaml in its place"})
+		set = append(slices.DeleteFunc(slices.Clone(ruling), func(p policy) bool { return p.kind == mutating || p.name == stamp || p.name == sourceStamp }), instead)
+		findings = append(findings, Finding{Note, "policies-1.30", "requests have no name, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml in its place"})
 	case !a.any(ruling):
 		findings = append(findings, Finding{Warning, "policies", "they are not installed: whoever may patch a Gate opens it, changes its spec, and says that it was somebody else", "kubectl apply --server-side -f policies.yaml, see docs/security.md"})
 		set = nil

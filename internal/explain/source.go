@@ -9,11 +9,11 @@ import (
 
 const sourceVersion = "source.toolkit.fluxcd.io/v1"
 
-// SourceOf names the object whose revision a Kustomization or a HelmRelease applies. It returns
-// false for other objects. Only the group of its apiVersion counts.
+// SourceOf names the object whose revision a Kustomization or a HelmRelease applies, or a GatedSource
+// follows. It returns false for other objects. Only the group of its apiVersion counts.
 func SourceOf(obj *unstructured.Unstructured) (Ref, bool) {
 	switch obj.GetKind() {
-	case "Kustomization":
+	case "Kustomization", "GatedSource":
 		return reference(obj, "spec", "sourceRef")
 	case "HelmRelease":
 		if ref, ok := reference(obj, "spec", "chartRef"); ok {

@@ -119,6 +119,7 @@ func (e *Explanation) summarizeMachine(governed []string) {
 // exemptions says why an object is not held.
 var exemptions = map[target.Exemption]string{
 	target.NotReady:    "there is no certificate yet, or it is being issued",
+	target.Idle:        "no revision waits",
 	target.Activates:   "gates govern when its certificate is put to use, not its renewal",
 	target.Imminent:    "its certificate is about to expire",
 	target.Needless:    "its renewal is due only when gates let it go anyway",

@@ -58,6 +58,9 @@ func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 // IsHeld returns whether Gates hold an object at present. The object is as the API server has it, with its managed fields.
 func IsHeld(obj *unstructured.Unstructured) bool {
 	adapter := target.Of(obj)
+	if adapter != nil && adapter.GroupKind() == target.GatedSource { // nothing is written on it
+		return observe(obj).IsHeld()
+	}
 	if adapter == nil || adapter.GroupKind() == target.Machine || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
 		return false
 	}

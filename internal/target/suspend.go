@@ -35,11 +35,16 @@ func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
 
 func (s suspendable) levers() [][]string { return [][]string{s.field} }
 
+// reads has the whole spec of what GatedSources pin.
 func (s suspendable) reads() [][]string {
-	if isFlux(s.groupKind) {
-		return [][]string{conditionsPath, observedGenerationPath, dependsOnPath}
+	paths := [][]string{conditionsPath, observedGenerationPath}
+	switch {
+	case IsPinnable(s.groupKind):
+		return append(paths, []string{"spec"})
+	case isFlux(s.groupKind):
+		return append(paths, dependsOnPath)
 	}
-	return [][]string{conditionsPath, observedGenerationPath}
+	return paths
 }
 
 func (s suspendable) revisions() [][]string { return s.revision }

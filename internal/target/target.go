@@ -118,6 +118,8 @@ const (
 	NotReady
 	// Activates means that the Gate holds something else of the object.
 	Activates
+	// Idle means that no revision waits.
+	Idle
 	// Imminent means that a certificate would expire.
 	Imminent
 	// Needless means that a certificate is due for renewal only when it is let go anyway.

@@ -48,7 +48,7 @@ func (s *ArtifactServer) Stop() { s.server.Close() }
 // Publish makes files, named by path, the revision of an ExternalArtifact that
 // it creates if need be. A Kustomization that refers to it applies them.
 func (s *ArtifactServer) Publish(ctx context.Context, c client.Client, key client.ObjectKey, revision string, files map[string]string) error {
-	content, err := tarball(files)
+	content, err := Tarball(files)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,8 @@ func (s *ArtifactServer) Publish(ctx context.Context, c client.Client, key clien
 	return c.Status().Patch(ctx, obj, client.MergeFrom(before))
 }
 
-func tarball(files map[string]string) ([]byte, error) {
+// Tarball returns files, named by path, as a tar.gz.
+func Tarball(files map[string]string) ([]byte, error) {
 	var buffer bytes.Buffer
 	zipped := gzip.NewWriter(&buffer)
 	archive := tar.NewWriter(zipped)

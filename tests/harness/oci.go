@@ -53,7 +53,7 @@ func (r *Registry) URL(repository string) string {
 
 // Push stores files as an artifact of Flux under a tag.
 func (r *Registry) Push(repository, tag string, files map[string]string) error {
-	layer, err := tarball(files)
+	layer, err := Tarball(files)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 var (
 	read        = []string{"get", "list", "watch"}
 	hold        = []string{"get", "list", "watch", "patch"}
+	pin         = []string{"get", "list", "watch", "create", "patch"}
 	writeStatus = []string{"get", "patch"}
 )
 
@@ -35,6 +36,8 @@ var mayDo = map[string][]string{
 	"gatereceivers/status.gating.toolkit.fluxcd.io":                  writeStatus,
 	"gatecalendars.gating.toolkit.fluxcd.io":                         hold,
 	"gatecalendars/status.gating.toolkit.fluxcd.io":                  writeStatus,
+	"gatedsources.gating.toolkit.fluxcd.io":                          read,
+	"gatedsources/status.gating.toolkit.fluxcd.io":                   writeStatus,
 	"gatelocks.gating.toolkit.fluxcd.io":                             {"get", "list", "watch", "create", "update"},
 	"certificates.cert-manager.io":                                   hold,
 	"certificates/status.cert-manager.io":                            writeStatus,
@@ -43,15 +46,15 @@ var mayDo = map[string][]string{
 	"kustomizations/status.kustomize.toolkit.fluxcd.io":              writeStatus,
 	"helmreleases.helm.toolkit.fluxcd.io":                            hold,
 	"helmreleases/status.helm.toolkit.fluxcd.io":                     writeStatus,
-	"gitrepositories.source.toolkit.fluxcd.io":                       hold,
+	"gitrepositories.source.toolkit.fluxcd.io":                       pin,
 	"gitrepositories/status.source.toolkit.fluxcd.io":                writeStatus,
-	"ocirepositories.source.toolkit.fluxcd.io":                       hold,
+	"ocirepositories.source.toolkit.fluxcd.io":                       pin,
 	"ocirepositories/status.source.toolkit.fluxcd.io":                writeStatus,
 	"buckets.source.toolkit.fluxcd.io":                               hold,
 	"buckets/status.source.toolkit.fluxcd.io":                        writeStatus,
 	"helmrepositories.source.toolkit.fluxcd.io":                      hold,
 	"helmrepositories/status.source.toolkit.fluxcd.io":               writeStatus,
-	"helmcharts.source.toolkit.fluxcd.io":                            hold,
+	"helmcharts.source.toolkit.fluxcd.io":                            pin,
 	"helmcharts/status.source.toolkit.fluxcd.io":                     writeStatus,
 	"imagerepositories.image.toolkit.fluxcd.io":                      hold,
 	"imagerepositories/status.image.toolkit.fluxcd.io":               writeStatus,

@@ -184,6 +184,7 @@ var mayWrite = map[string][]string{
 	"fleet.go":                {"Patch", "Apply"},   // annotations of Machines
 	"machine_controller.go":   {"Patch"},            // status.machines
 	"exception_controller.go": {"Patch", "Delete"},  // GateExceptions
+	"gatedsource_writer.go":   {"Create", "Patch"},  // the status of GatedSources, and what they have pinned
 	"path_controller.go":      {"Patch"},            // GateReceivers, GateCalendars
 	"versions.go":             {"Patch"},            // passes on what others write
 }

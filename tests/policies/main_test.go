@@ -57,10 +57,13 @@ func active(ctx context.Context) error {
 	g := &v1alpha1.Gate{
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
 	}
+	s := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GatedSourceSpec{
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "probe"},
+	}}
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"probe"},"rules":[` +
-		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers"],"verbs":["patch","get","create"]}]}`
+		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers","gatedsources"],"verbs":["patch","get","create"]}]}`
 	file := filepath.Join(cluster.Dir(), "probe.json")
-	if err := errors.Join(cluster.Client.Create(ctx, namespace), cluster.Client.Create(ctx, g), os.WriteFile(file, []byte(role), 0o600)); err != nil {
+	if err := errors.Join(cluster.Client.Create(ctx, namespace), cluster.Client.Create(ctx, g), cluster.Client.Create(ctx, s), os.WriteFile(file, []byte(role), 0o600)); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
@@ -83,6 +86,8 @@ func active(ctx context.Context) error {
 		{"gate-status", `patch gate probe --subresource=status --type=merge -p {"status":{"observedGeneration":7}}`},
 		{"gate-exception-verb", `patch gtex probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},
 		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
+		{"gated-source-verb", `patch gtsrc probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/revision":"x"}}}`},
+		{"gated-source-edit", `patch gtsrc probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gate-receiver-verb", "create -f " + receiverFile(cluster.Dir(), "probe", "")},
 		{"gate-target-verb", "create -f " + holdFile(cluster.Dir(), "other", `{"targets":[{"kind":"Kustomization","name":"probe"}]}`)},
 	} {

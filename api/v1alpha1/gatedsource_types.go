@@ -1,0 +1,316 @@
+package v1alpha1
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fluxcd/pkg/apis/meta"
+)
+
+const (
+	// GatedSourceKind is the kind of a GatedSource.
+	GatedSourceKind = "GatedSource"
+
+	// MaxSeen is the number of entries that status.seen keeps.
+	MaxSeen = 50
+
+	// MaxPromotions is the number of entries that status.promotions keeps.
+	MaxPromotions = 20
+
+	// gatedSuffix ends the name of a pinned source that has no name of its own.
+	gatedSuffix = "-gated"
+)
+
+// PromotePolicy says which revision a GatedSource moves to.
+// +kubebuilder:validation:Enum=WhenOpen;WhenApproved
+type PromotePolicy string
+
+const (
+	// PromoteWhenOpen moves to the newest revision while all Gates are open.
+	PromoteWhenOpen PromotePolicy = "WhenOpen"
+	// PromoteWhenApproved moves only to what was approved, and only while all Gates
+	// are open.
+	PromoteWhenApproved PromotePolicy = "WhenApproved"
+)
+
+// DeletionPolicy says what becomes of the pinned source when its GatedSource is
+// deleted.
+// +kubebuilder:validation:Enum=Orphan;Delete
+type DeletionPolicy string
+
+const (
+	// DeletionPolicyOrphan leaves the pinned source as it is.
+	DeletionPolicyOrphan DeletionPolicy = "Orphan"
+	// DeletionPolicyDelete deletes the pinned source as well.
+	DeletionPolicyDelete DeletionPolicy = "Delete"
+)
+
+// GatedSourceSpec says which source is pinned, and when the pin moves.
+// +kubebuilder:validation:XValidation:rule="!has(self.approvals) || self.promote == 'WhenApproved'",message="approvals need promote: WhenApproved"
+// +kubebuilder:validation:XValidation:rule="!has(self.name) || self.name != self.sourceRef.name",message="the pinned source needs another name than the source in sourceRef"
+type GatedSourceSpec struct {
+	// SourceRef names the source that is followed, in the same namespace. Its kind
+	// cannot be changed.
+	// +required
+	SourceRef PinnableReference `json:"sourceRef"`
+
+	// Name of the pinned source, which is of the same kind. Kustomizations and
+	// HelmReleases refer to that one. A source of that name that is not of this
+	// GatedSource is never changed. Defaults to the name of the GatedSource with
+	// -gated after it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Promote is WhenOpen or WhenApproved. WhenOpen moves the pin to the newest
+	// revision while all Gates that govern the GatedSource are open; if there are
+	// none, at once. WhenApproved moves it only to what was approved, and only
+	// while they are open. Defaults to WhenOpen.
+	// +kubebuilder:default=WhenOpen
+	// +optional
+	Promote PromotePolicy `json:"promote,omitempty"`
+
+	// Approvals says how many people must approve a revision. Only for promote:
+	// WhenApproved. If omitted, one must.
+	// +optional
+	Approvals *RevisionApprovals `json:"approvals,omitempty"`
+
+	// Revision to pin, as source-controller writes it, such as
+	// main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1. It needs no
+	// approval, and moves while all Gates are open. It must be one that was seen,
+	// unless nothing is pinned yet. If omitted, promote decides.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[^\s,]+$`
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// DeletionPolicy says what becomes of the pinned source when the GatedSource
+	// is deleted: Orphan leaves it as it is, Delete deletes it. Defaults to
+	// Orphan.
+	// +kubebuilder:default=Orphan
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// PinnableReference names a source that can be pinned.
+// +kubebuilder:validation:XValidation:rule="self.kind != 'Bucket'",message="a Bucket cannot be pinned: it keeps no revision but the newest"
+// +kubebuilder:validation:XValidation:rule="self.kind in ['Bucket', 'GitRepository', 'OCIRepository', 'HelmChart']",message="kind must be GitRepository, OCIRepository or HelmChart"
+// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="the kind cannot be changed: create another GatedSource"
+type PinnableReference struct {
+	// Kind of the source: GitRepository, OCIRepository or HelmChart.
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+
+	// Name of the source.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// RevisionApprovals says how many people must approve a revision.
+type RevisionApprovals struct {
+	// Required is how many different people must approve a revision, from 1 to 10.
+	// Defaults to 1. Approvals count only with config/policies.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	// +kubebuilder:default=1
+	// +optional
+	Required int32 `json:"required,omitempty"`
+}
+
+// SeenRevision is a revision that the source had.
+type SeenRevision struct {
+	// Revision as source-controller writes it.
+	Revision string `json:"revision"`
+
+	// At is when the controller first saw it.
+	At metav1.Time `json:"at"`
+}
+
+// Pin is what a pinned source is made of.
+type Pin struct {
+	// Revision that is pinned.
+	Revision string `json:"revision"`
+
+	// Digest of the spec of the source that was followed, without its reference.
+	Digest string `json:"digest"`
+
+	// Spec of the pinned source.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	Spec runtime.RawExtension `json:"spec"`
+
+	// Reason why it is pinned: GateOpened, Approved, PinnedInSpec or Adopted.
+	Reason string `json:"reason"`
+
+	// At is when it was decided.
+	At metav1.Time `json:"at"`
+}
+
+// RevisionApproval is one person's approval of a revision.
+type RevisionApproval struct {
+	// Revision that was approved.
+	Revision string `json:"revision"`
+
+	// By is the user who approved, as the API server stamped it.
+	By string `json:"by"`
+
+	// Reason that was given with the approval.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// At is when the controller saw the approval.
+	At metav1.Time `json:"at"`
+}
+
+// Promotion is a move of the pin.
+type Promotion struct {
+	// Revision that was promoted.
+	Revision string `json:"revision"`
+
+	// From is the revision before. Missing if there was none.
+	// +optional
+	From string `json:"from,omitempty"`
+
+	// At is when the pin moved.
+	At metav1.Time `json:"at"`
+
+	// Reason of the promotion: GateOpened, Approved, PinnedInSpec or Adopted.
+	Reason string `json:"reason"`
+
+	// Approvals that let it through. Missing unless the reason is Approved.
+	// +listType=atomic
+	// +optional
+	Approvals []RevisionApproval `json:"approvals,omitempty"`
+}
+
+// GatedSourceStatus is the observed state of a GatedSource.
+type GatedSourceStatus struct {
+	meta.ReconcileRequestStatus `json:",inline"`
+
+	// ObservedGeneration is the last generation of the GatedSource that the
+	// controller reconciled, -1 before the first.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Gated is what the pinned source is made of. Missing if nothing was promoted
+	// yet.
+	// +optional
+	Gated *Pin `json:"gated,omitempty"`
+
+	// Latest is the newest revision of the source that is followed.
+	// +optional
+	Latest *SeenRevision `json:"latest,omitempty"`
+
+	// Pending is the revision that waits for Gates or approvals. Missing if none
+	// does.
+	// +optional
+	Pending *SeenRevision `json:"pending,omitempty"`
+
+	// Waiting is how many revisions are newer than the pinned one, at most 50.
+	// +optional
+	Waiting int32 `json:"waiting"`
+
+	// WaitingSince is when the first of them was seen, or when the spec of the
+	// source changed. Missing if nothing waits.
+	// +optional
+	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
+
+	// Seen are the last 50 revisions of the source, newest first. Only these, and
+	// those of promotions, can be approved.
+	// +kubebuilder:validation:MaxItems=51
+	// +listType=atomic
+	// +optional
+	Seen []SeenRevision `json:"seen,omitempty"`
+
+	// Digest of the spec of the source that is followed, without its reference.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Round counts the promotions and the changes of the spec of the source.
+	// Approvals count only in the round in which they were given.
+	// +optional
+	Round int64 `json:"round"`
+
+	// Approvals of this round, oldest first.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	Approvals []RevisionApproval `json:"approvals,omitempty"`
+
+	// Promoting is what is about to be promoted. It is written before the pinned
+	// source is.
+	// +optional
+	Promoting *Pin `json:"promoting,omitempty"`
+
+	// Promotions are the last 20, newest first.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Promotions []Promotion `json:"promotions,omitempty"`
+
+	// Conditions of the GatedSource: Approved, Ready, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// GatedSource keeps a copy of a source that is pinned to one revision, and
+// moves it to another one while its Gates are open.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=gtsrc,categories=all;fluxcd;fluxcd-gates
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Gated",type="string",JSONPath=".status.gated.revision"
+// +kubebuilder:printcolumn:name="Latest",type="string",JSONPath=".status.latest.revision"
+// +kubebuilder:printcolumn:name="Waiting",type="integer",JSONPath=".status.waiting"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.name) || size(self.metadata.name) <= 247",message="the name of the pinned source would be too long: give it one in spec.name"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.name) || self.spec.sourceRef.name != self.metadata.name + '-gated'",message="the source in sourceRef would be pinned in its own place: give the pinned source another name in spec.name"
+type GatedSource struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// +required
+	Spec GatedSourceSpec `json:"spec"`
+	// +kubebuilder:default={"observedGeneration":-1}
+	// +optional
+	Status GatedSourceStatus `json:"status,omitzero"`
+}
+
+// GatedSourceList is a list of GatedSources.
+// +kubebuilder:object:root=true
+type GatedSourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GatedSource `json:"items"`
+}
+
+// GetConditions returns the conditions of the GatedSource.
+func (in *GatedSource) GetConditions() []metav1.Condition { return in.Status.Conditions }
+
+// SetConditions replaces the conditions of the GatedSource.
+func (in *GatedSource) SetConditions(conditions []metav1.Condition) {
+	in.Status.Conditions = conditions
+}
+
+// PinnedName returns the name of the pinned source.
+func (in *GatedSource) PinnedName() string { return cmp.Or(in.Spec.Name, in.Name+gatedSuffix) }
+
+// RequiredApprovals returns how many people must approve a revision, 0 if none must.
+func (in *GatedSource) RequiredApprovals() int {
+	switch {
+	case in.Spec.Promote != PromoteWhenApproved:
+		return 0
+	case in.Spec.Approvals == nil:
+		return 1
+	}
+	return max(1, int(in.Spec.Approvals.Required))
+}

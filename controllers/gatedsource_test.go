@@ -1,0 +1,536 @@
+package controllers
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// commit returns the revision of a Git repository that a letter stands for.
+func commit(letter string) string { return "main@sha1:" + strings.Repeat(letter, 40) }
+
+var allGatedSources = v1alpha1.TargetReference{Kind: v1alpha1.GatedSourceKind, Name: v1alpha1.AnyName}
+
+// following is a world with a Git repository apps that a GatedSource follows.
+type following struct {
+	*world
+	g *v1alpha1.GatedSource
+}
+
+// follow returns a world in which the Git repository is at commit a. Nobody has looked at the GatedSource yet.
+func follow(t *testing.T, spec v1alpha1.GatedSourceSpec) *following {
+	t.Helper()
+	f := &following{world: newWorld(t)}
+	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps"))
+	source.Object["spec"] = map[string]any{"url": "https://git.example.com/apps", "interval": "1m", "ref": map[string]any{"branch": "main"}}
+	f.Create(source)
+	f.push("a")
+	spec.SourceRef = v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}
+	f.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: spec}
+	f.Create(f.g)
+	return f
+}
+
+// source reads one of the Git repositories.
+func (f *following) source(name string) *unstructured.Unstructured {
+	f.Helper()
+	obj := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key(name))
+	f.Read(obj)
+	return obj
+}
+
+// push has the Git repository be at a commit, as source-controller says it.
+func (f *following) push(letter string) { f.fetches("apps", commit(letter)) }
+
+// fetches has source-controller say at which revision a Git repository is.
+func (f *following) fetches(name, revision string) {
+	f.Helper()
+	obj := f.source(name)
+	before := obj.DeepCopy()
+	obj.Object["status"] = map[string]any{
+		"observedGeneration": obj.GetGeneration(),
+		"artifact": map[string]any{
+			"revision": revision, "digest": "sha256:" + strings.Repeat("0", 64), "path": "p", "url": "http://source/p", "lastUpdateTime": "2026-11-23T12:00:00Z",
+		},
+		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Succeeded", "message": "stored", "lastTransitionTime": "2026-11-23T12:00:00Z"}},
+	}
+	f.Must(cluster.Client.Status().Patch(f.Context(), obj, client.MergeFrom(before)))
+}
+
+// looks has the controllers look at the GatedSource, and at Gates.
+func (f *following) looks(gates ...*v1alpha1.Gate) {
+	f.Helper()
+	f.Must(f.tries(gates...))
+}
+
+func (f *following) tries(gates ...*v1alpha1.Gate) error {
+	f.Helper()
+	for _, g := range gates {
+		f.reconcile(g)
+	}
+	_, err := f.on().targets.Reconcile(f.Context(), f.key())
+	for _, g := range gates {
+		f.reconcile(g)
+	}
+	f.Read(f.g)
+	return err
+}
+
+func (f *following) key() target.Key {
+	return target.Key{GroupKind: target.GatedSource, NamespacedName: types.NamespacedName{Namespace: f.Namespace, Name: f.g.Name}}
+}
+
+// approves has somebody approve a revision as config/policies stamps it.
+func (f *following) approves(who, revision string) {
+	f.Helper()
+	f.Read(f.g)
+	lines := f.g.Annotations[v1alpha1.ApproveRequestedByAnnotation]
+	f.Annotate(f.g, v1alpha1.ApproveRequestedByAnnotation, lines+fmt.Sprintf("round=%d,uid=%s,revision=%s %s\n", f.g.Status.Round, f.g.UID, revision, who))
+}
+
+// isAt checks the commit of the pinned source, and the conditions of the GatedSource.
+func (f *following) isAt(letter string, want ...string) {
+	f.Helper()
+	got, obj := "", harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
+	if f.TryRead(obj) == nil {
+		got, _, _ = unstructured.NestedString(obj.Object, "spec", "ref", "commit")
+	}
+	if got != strings.Repeat(letter, 40) {
+		f.Errorf("the pinned source is at %q, not at %q", got, letter)
+	}
+	f.Read(f.g)
+	for _, condition := range want {
+		name, rest, _ := strings.Cut(condition, " ")
+		c := apimeta.FindStatusCondition(f.g.Status.Conditions, name)
+		if c == nil || !strings.HasPrefix(string(c.Status)+" "+c.Reason, rest) {
+			f.Errorf("want %s, got %+v", condition, c)
+		}
+	}
+}
+
+func TestAGatedSourceFollowsWhileItsGatesAreOpenAndStaysWhileOneIsClosed(t *testing.T) {
+	for name, spec := range map[string]struct {
+		targets []v1alpha1.TargetReference
+		names   bool
+	}{
+		"named by the gate": {[]v1alpha1.TargetReference{allGatedSources}, false}, "naming the gate": {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := follow(t, v1alpha1.GatedSourceSpec{})
+			g := f.ClosedGate("nights", spec.targets...)
+			if spec.names {
+				f.Annotate(f.g, v1alpha1.GatesAnnotation, "nights")
+			}
+			f.looks(g)
+			f.isAt("", "Approved False GateClosed", "Ready False GateClosed")
+			f.open(g, f.clock.Now())
+			f.looks(g)
+			f.isAt("a", "Approved True UpToDate", "Ready Unknown Progressing")
+			f.fetches("apps-gated", commit("a"))
+			f.looks()
+			f.isAt("a", "Ready True Succeeded")
+			f.close(g, f.in(hours(1)))
+			f.push("b")
+			f.looks(g)
+			f.isAt("a", "Approved False GateClosed", "Ready True Succeeded")
+			if s := g.Status.Targets; s == nil || s.Total != 1 || s.Held != 1 || s.Pending != 0 {
+				t.Errorf("the gate counts %+v", s)
+			}
+			if message := conditions.GetMessage(f.g, v1alpha1.ApprovedCondition); !strings.Contains(message, key(g)) || !strings.Contains(message, commit("b")) {
+				t.Errorf("it says %q", message)
+			}
+			f.open(g, f.in(hours(2)))
+			f.looks(g)
+			f.isAt("b", "Approved True UpToDate")
+			if got := f.g.Status.Promotions; len(got) != 2 || got[0].From != commit("a") {
+				t.Errorf("promotions: %+v", got)
+			}
+			spec := f.source("apps-gated").Object["spec"]
+			want := runtime.DeepCopyJSON(f.source("apps").Object)["spec"].(map[string]any) //nolint:forcetypeassert // of a Git repository
+			want["ref"] = map[string]any{"branch": "main", "commit": strings.Repeat("b", 40)}
+			equal(t, spec, any(want))
+		})
+	}
+}
+
+func TestAGateThatCannotSayThatItIsOpenKeepsThePin(t *testing.T) {
+	for name, prepare := range map[string]func(*following){
+		"one that does not exist": func(f *following) { f.Annotate(f.g, v1alpha1.GatesAnnotation, "missing") },
+		"one in another namespace": func(f *following) {
+			g := f.gateIn(f.NewNamespace(), "open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+			f.reconcile(g)
+			f.Annotate(f.g, v1alpha1.GatesAnnotation, key(g))
+		},
+		"one that has not decided": func(f *following) {
+			f.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
+		},
+		"one whose spec was just changed": func(f *following) {
+			g := f.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
+			f.looks(g)
+			f.push("b")
+			f.Edit(g, func() { g.Spec.Default = v1alpha1.StateClosed })
+		},
+		"one that is due to close": func(f *following) {
+			g := f.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
+			f.close(g, start.Add(hours(1)))
+			f.looks(g)
+			f.push("b")
+			f.in(hours(1))
+		},
+		"one of two": func(f *following) {
+			for name, state := range map[string]v1alpha1.State{"open": v1alpha1.StateOpened, "closed": v1alpha1.StateClosed} {
+				f.reconcile(f.Gate(name, v1alpha1.GateSpec{Default: state}))
+			}
+			f.Annotate(f.g, v1alpha1.GatesAnnotation, "open,closed")
+		},
+		"an annotation that cannot be read": func(f *following) { f.Annotate(f.g, v1alpha1.GatesAnnotation, "a/b/c") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := follow(t, v1alpha1.GatedSourceSpec{})
+			prepare(f)
+			pinned := ""
+			if f.Read(f.g); f.g.Status.Gated != nil {
+				pinned = "a"
+			}
+			f.looks()
+			f.isAt(pinned, "Approved False")
+		})
+	}
+}
+
+func TestWithoutAGateTheNewestIsPromotedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.looks()
+	f.isAt("a", "Approved True UpToDate")
+	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 0 {
+		t.Errorf("it goes with the GatedSource: %v", owners)
+	}
+	f.Edit(f.g, func() { f.g.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete })
+	f.looks()
+	if owners := f.source("apps-gated").GetOwnerReferences(); len(owners) != 1 || owners[0].UID != f.g.UID {
+		t.Errorf("it does not go with the GatedSource: %v", owners)
+	}
+	f.writes.take("")
+	for range 3 {
+		f.looks()
+	}
+	if wrote := f.writes.take(""); len(wrote) > 0 {
+		t.Errorf("idle, and yet: %v", wrote)
+	}
+}
+
+func TestWithASourceThatIsNotOursNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	theirs := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
+	theirs.Object["spec"] = map[string]any{"url": "https://git.example.com/theirs", "interval": "1m"}
+	f.Create(theirs)
+	version := theirs.GetResourceVersion()
+	f.looks()
+	f.isAt("", "Ready False SourceNotOurs", "Stalled True SourceNotOurs")
+	if f.Read(theirs); theirs.GetResourceVersion() != version {
+		t.Error("it was written")
+	}
+	f.Must(cluster.Client.Delete(f.Context(), theirs))
+	f.looks()
+	f.isAt("a", "Approved True")
+}
+
+func TestASourceThatAppearsMeanwhileUnderTheNameIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.writes.before = once("create GitRepository/apps-gated", func() error {
+		theirs := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
+		theirs.Object["spec"] = map[string]any{"url": "https://git.example.com/theirs", "interval": "1m"}
+		return cluster.Client.Create(f.Context(), theirs)
+	})
+	f.looks()
+	f.isAt("", "Stalled True SourceNotOurs")
+}
+
+func TestApprovalsOfPeopleLetExactlyTheirRevisionThrough(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved, Approvals: &v1alpha1.RevisionApprovals{Required: 2}})
+	f.looks()
+	f.isAt("", "Approved False WaitingApproval")
+	f.approves("alice", commit("a"))
+	f.push("b")
+	f.looks()
+	f.isAt("", "Approved False WaitingApproval")
+	f.approves("bob", commit("a"))
+	f.Read(f.g)
+	f.Annotate(f.g, v1alpha1.ApproveRequestedByAnnotation, "") // as Flux does
+	f.looks()
+	f.isAt("", "Approved False WaitingApproval")
+	f.approves("bob", commit("a"))
+	f.looks()
+	f.isAt("a", "Approved False WaitingApproval")
+	var by []string
+	for _, a := range f.g.Status.Promotions[0].Approvals {
+		by = append(by, a.By)
+	}
+	if !slices.Equal(by, []string{"alice", "bob"}) {
+		t.Errorf("approved by %v", by)
+	}
+	f.unstamped = true
+	f.approves("alice", commit("b"))
+	f.approves("bob", commit("b"))
+	f.looks()
+	f.isAt("a", "Approved False WaitingApproval")
+	if message := conditions.GetMessage(f.g, v1alpha1.ApprovedCondition); !strings.Contains(message, "gated-source-stamp") {
+		t.Errorf("it says %q", message)
+	}
+	f.unstamped = false
+	f.looks()
+	f.isAt("b", "Approved True UpToDate")
+}
+
+// What lands between an approval and the promotion is never promoted, also if it lands between two writes of that.
+func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
+	for _, at := range []string{"patch-status GatedSource/apps", "create GitRepository/apps-gated"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+			f.looks()
+			f.approves("alice", commit("a"))
+			f.writes.before = once(at, func() error { f.push("b"); return nil })
+			f.looks()
+			f.isAt("a", "Approved False WaitingApproval")
+		})
+	}
+}
+
+// A Gate that closes between the note of a promotion and the promotion keeps the pin.
+func TestAGateThatClosesDuringAPromotionKeepsThePin(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	g := f.Gate("days", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
+	f.looks(g)
+	f.isAt("a")
+	f.push("b")
+	closed := false
+	f.writes.after = func(write string) error {
+		if write == "patch-status GatedSource/apps" && !closed {
+			closed = true
+			f.close(g, f.clock.Now())
+			_, err := f.on().gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+			return err
+		}
+		return nil
+	}
+	f.looks()
+	f.isAt("a", "Approved False GateClosed")
+	if f.g.Status.Promoting != nil {
+		t.Errorf("it is promoting %+v", f.g.Status.Promoting)
+	}
+}
+
+func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{true, false} {
+		for n := range enough {
+			f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+			f.looks()
+			f.approves("alice", commit("a"))
+			f.push("b")
+			if f.writes.before = crashing(n); !answered {
+				f.writes.before, f.writes.after = nil, crashing(n)
+			}
+			err := f.tries()
+			f.writes.heal()
+			f.forget()
+			for range 2 {
+				f.looks()
+				f.isAt("a", "Approved False WaitingApproval")
+			}
+			if got := f.g.Status.Promotions; len(got) != 1 || got[0].Revision != commit("a") || got[0].Reason != v1alpha1.ApprovedReason {
+				t.Errorf("promotions: %+v", got)
+			}
+			if t.Failed() {
+				t.Fatalf("after a crash at write %d: %v", n, err)
+			}
+			if err == nil && n > 2 {
+				break
+			}
+		}
+	}
+}
+
+func TestDriftOfThePinnedSourceIsCorrectedWhileItsGateIsClosed(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.looks()
+	g := f.ClosedGate("nights", allGatedSources)
+	f.push("b")
+	f.looks(g)
+	pinned := f.source("apps-gated")
+	f.Must(f.Merge(pinned, `{"spec":{"suspend":true,"ref":{"commit":%q},"ignore":"*"}}`, strings.Repeat("b", 40)))
+	f.looks()
+	f.isAt("a")
+	pinned = f.source("apps-gated")
+	if _, ignores, _ := unstructured.NestedString(pinned.Object, "spec", "ignore"); ignores || !harness.Suspended(pinned) {
+		t.Errorf("its spec is %v", pinned.Object["spec"])
+	}
+	f.Must(cluster.Client.Delete(f.Context(), pinned))
+	f.looks()
+	f.isAt("a")
+}
+
+func TestWhoDeletesAGatedSourceAndCreatesItAgainKeepsThePin(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.looks()
+	f.Must(cluster.Client.Delete(f.Context(), f.g))
+	_, err := f.on().targets.Reconcile(f.Context(), f.key())
+	f.Must(err)
+	f.ClosedGate("nights", allGatedSources)
+	f.push("b")
+	spec := f.g.Spec
+	f.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: spec}
+	f.Create(f.g)
+	f.looks()
+	f.isAt("a", "Approved False")
+	if got := f.g.Status.Promotions; len(got) != 1 || got[0].Reason != v1alpha1.AdoptedReason {
+		t.Errorf("promotions: %+v", got)
+	}
+}
+
+func TestTheMetricsOfAGatedSourceGoWithIt(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	g := f.ClosedGate("nights", allGatedSources)
+	f.looks(g)
+	waiting := func() (values []float64) {
+		families, err := f.registry.Gather()
+		f.Must(err)
+		for _, family := range families {
+			if strings.HasPrefix(family.GetName(), "gating_source_") {
+				for _, m := range family.GetMetric() {
+					values = append(values, m.GetGauge().GetValue())
+				}
+			}
+		}
+		return values
+	}
+	if got := waiting(); !slices.Equal(got, []float64{1, float64(start.Unix())}) {
+		t.Errorf("it waits: %v", got)
+	}
+	f.Must(cluster.Client.Delete(f.Context(), f.g))
+	_, err := f.on().targets.Reconcile(f.Context(), f.key())
+	f.Must(err)
+	if got := waiting(); len(got) > 0 {
+		t.Errorf("it is gone: %v", got)
+	}
+}
+
+func TestAGateWithAPaceLetsGatedSourcesThroughOneAfterAnother(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	for i := range 3 {
+		more := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("more-%d", i)}, Spec: f.g.Spec}
+		f.Create(more)
+	}
+	g := f.Gate("paced", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1}})
+	promoted := func() (n int) {
+		list := &v1alpha1.GatedSourceList{}
+		f.Must(cluster.Client.List(f.Context(), list, client.InNamespace(f.Namespace)))
+		for _, one := range list.Items {
+			if one.Status.Gated != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for minute := range 4 {
+		f.in(hours(float64(minute) / 60))
+		f.reconcile(g)
+		f.reconcile(g)
+		if got := promoted(); got != minute+1 {
+			t.Errorf("after %d minutes %d are promoted", minute, got)
+		}
+	}
+}
+
+func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "else"}, Spec: v1alpha1.GatedSourceSpec{
+		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}, Name: "other",
+	}})
+	f.looks()
+	handler, ok := f.on().events.targets().(cache.ResourceEventHandlerDetailedFuncs)
+	if !ok {
+		t.Fatal("it is another handler")
+	}
+	for _, name := range []string{"apps", "apps-gated"} {
+		f.woken.take()
+		obj := f.source(name)
+		handler.OnUpdate(obj, obj)
+		if got := f.woken.take().targets; !reflect.DeepEqual(got, []target.Key{f.key()}) {
+			t.Errorf("%s wakes %v", name, got)
+		}
+	}
+	f.woken.take()
+	other := f.source("apps")
+	other.SetName("unrelated")
+	handler.OnUpdate(other, other)
+	if got := f.woken.take().targets; len(got) > 0 {
+		t.Errorf("it wakes %v", got)
+	}
+}
+
+func TestAGatedSourceOfAnotherShardIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{shardLabel: "shard1"}})
+	f.Must(err)
+	f.Shard = selector
+	f.looks()
+	f.isAt("")
+	f.Edit(f.g, func() { f.g.Labels = map[string]string{shardLabel: "shard1"} })
+	f.looks()
+	f.isAt("a")
+}
+
+func TestWhatHappensToAGatedSourceIsTold(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	f.looks()
+	f.approves("alice", commit("a"))
+	f.looks()
+	f.looks()
+	want := []string{
+		"Normal GatedSource/apps RevisionWaits: '" + commit("a") + "' waits for approval: 0 of 1. To approve it: ",
+		"Normal GatedSource/apps Approved: Revision '" + commit("a") + "' approved by alice",
+		"Normal GatedSource/apps RevisionPromoted: Promoted '" + commit("a") + "' from 'nothing' (Approved), approved by alice",
+	}
+	got := f.events.take("GatedSource/apps")
+	if len(got) != len(want) {
+		t.Fatalf("got %q", got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("got %q, want %q", got[i], want[i])
+		}
+	}
+}

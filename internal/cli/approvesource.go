@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+const (
+	// sourcePrefix says that an argument of approve is a GatedSource.
+	sourcePrefix = "source/"
+	// sourceApproverRole has all that the approval of a revision needs.
+	sourceApproverRole = "gated-source-approver"
+)
+
+// gatedSource returns a GatedSource by its name, or namespace/name.
+func (c *cluster) gatedSource(ctx context.Context, name string) (*v1alpha1.GatedSource, error) {
+	key, g := parseKey(name, "source", c.namespace), &v1alpha1.GatedSource{}
+	err := c.Get(ctx, key, g)
+	if apierrors.IsNotFound(err) && !isUnknownResource(err) {
+		return nil, c.unknown(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind), key, "gatedsource", "kubectl get gatedsources -A")
+	}
+	return g, asked{"get", "gatedsources", key.Namespace, key.Name, sourceApproverRole}.explain(err)
+}
+
+// approveSource shows a GatedSource, approves a revision of it and says what it is then.
+func (s *session) approveSource(ctx context.Context, c *cluster, name string, f *approveFlags, now time.Time) error {
+	g, err := c.gatedSource(ctx, name)
+	if err != nil {
+		return err
+	}
+	tell := s.say
+	if !f.out.isTable() {
+		tell = s.errLine
+	}
+	tell("gatedsource %s/%s", g.Namespace, g.Name)
+	for _, line := range describeSource(g, now) {
+		tell("  %-10s %s", line[0], line[1])
+	}
+	if err := mayApproveRevision(g, s.name, f.revision); err != nil {
+		return err
+	}
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
+	if f.dryRun == "server" {
+		opts = append(opts, client.DryRunAll)
+	}
+	round := g.Status.Round
+	if err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, revisionApproval(g, f)), opts...); err != nil {
+		return refusedRevision(g, err)
+	}
+	if f.dryRun == "server" {
+		tell("the API server would accept this (dry run); to approve it: %s approve -n %s source/%s --revision %s", s.name, g.Namespace, g.Name, f.revision)
+		return nil
+	}
+	me := c.whoAmI(ctx)
+	if err := s.approvedRevision(ctx, c, g, approved{f.revision, me, round}); err != nil {
+		return s.incomplete(err)
+	}
+	ready := conditionOf(g.Status.Conditions, v1alpha1.ApprovedCondition)
+	if g.Status.Gated != nil && g.Status.Gated.Revision == f.revision {
+		tell("gatedsource %s/%s: approved by %s, pinned to %s", g.Namespace, g.Name, me, f.revision)
+	} else {
+		tell("gatedsource %s/%s: approved by %s. %s", g.Namespace, g.Name, me, ready.Message)
+	}
+	if f.out.isTable() {
+		return nil
+	}
+	return f.out.object(s.Out, asManifest(g, v1alpha1.GatedSourceKind))
+}
+
+// describeSource says what is pinned and what waits.
+func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) {
+	add := func(name, format string, args ...any) {
+		lines = append(lines, [2]string{name, fmt.Sprintf(format, args...)})
+	}
+	add("follows", "%s %s", g.Spec.SourceRef.Kind, g.Spec.SourceRef.Name)
+	if gated := g.Status.Gated; gated != nil {
+		add("pinned", "%s since %s", gated.Revision, formatUntil(gated.At.Time, now))
+	}
+	if latest := g.Status.Latest; latest != nil {
+		add("latest", "%s, seen %s, %d newer than the pinned one", latest.Revision, formatUntil(latest.At.Time, now), g.Status.Waiting)
+	}
+	for _, a := range g.Status.Approvals {
+		add("approved", "%s by %s %s", a.Revision, a.By, formatUntil(a.At.Time, now))
+	}
+	return lines
+}
+
+// mayApproveRevision returns why nobody can approve a revision, as far as the GatedSource shows it. The API server has the last word.
+func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error {
+	seen := slices.ContainsFunc(g.Status.Seen, func(is v1alpha1.SeenRevision) bool { return is.Revision == revision }) ||
+		slices.ContainsFunc(g.Status.Promotions, func(p v1alpha1.Promotion) bool { return p.Revision == revision })
+	switch {
+	case g.RequiredApprovals() == 0:
+		return errors.New("it takes no approvals: its spec.promote is not WhenApproved")
+	case g.Spec.Revision != "":
+		return fmt.Errorf("it takes no approvals: its spec.revision is %s", g.Spec.Revision)
+	case revision == "" && g.Status.Pending == nil:
+		return errors.New("nothing waits; name a revision to go back to with --revision")
+	case revision == "":
+		return fmt.Errorf("name what you approve: %s approve -n %s source/%s --revision %s", command, g.Namespace, g.Name, g.Status.Pending.Revision)
+	case !seen:
+		return fmt.Errorf("its source never had %s, as far as its status knows", revision)
+	}
+	return nil
+}
+
+// revisionApproval is the patch that approves a revision in the round in which it was shown.
+func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags) []byte {
+	annotations := map[string]string{v1alpha1.ApproveRevisionAnnotation: fmt.Sprintf("%s,round=%d", f.revision, g.Status.Round)}
+	if f.reason != "" {
+		annotations[v1alpha1.ApproveReasonAnnotation] = f.reason
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		panic(err) // strings
+	}
+	return raw
+}
+
+// refusedRevision says why the API server has refused an approval.
+func refusedRevision(g *v1alpha1.GatedSource, err error) error {
+	a := asked{"patch", "gatedsources", g.Namespace, g.Name, sourceApproverRole}
+	if !apierrors.IsForbidden(err) || !isPolicy(err) {
+		return a.explain(err)
+	}
+	if text := refusalOf(err); !strings.Contains(text, "needs the verb approve") {
+		return errors.New("refused: " + text)
+	}
+	return errors.New(a.refused("approve"))
+}
+
+// approved is who approved which revision, in which round.
+type approved struct {
+	revision, by string
+	round        int64
+}
+
+// approvedRevision waits until the controller has counted an approval, or has promoted what was approved.
+func (s *session) approvedRevision(ctx context.Context, c *cluster, g *v1alpha1.GatedSource, a approved) error {
+	return s.poll(ctx, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
+			return false, asked{"get", "gatedsources", g.Namespace, g.Name, sourceApproverRole}.explain(err)
+		}
+		says := conditionOf(g.Status.Conditions, v1alpha1.ApprovedCondition)
+		counted := slices.ContainsFunc(g.Status.Approvals, func(is v1alpha1.RevisionApproval) bool { return is.By == a.by && is.Revision == a.revision })
+		switch {
+		case g.Status.Round != a.round && (g.Status.Gated == nil || g.Status.Gated.Revision != a.revision):
+			return false, fmt.Errorf("another revision was promoted since, or the spec of the source has changed, so that the approval does not count: %s", says.Message)
+		case strings.Contains(says.Message, "do not count"):
+			return false, errors.New("the controller does not count this: " + says.Message)
+		}
+		return g.Status.Round != a.round || counted && g.Status.Promoting == nil, nil
+	})
+}

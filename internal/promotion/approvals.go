@@ -1,0 +1,114 @@
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Bounds of the approvals that the status keeps.
+const (
+	maxApprovals = 100
+	maxBy        = 512
+	maxReason    = 256
+)
+
+// stampOf begins each line in which the API server has stamped an approval of this round. The object is named by its uid, so that the
+// line counts on no other.
+func stampOf(g *v1alpha1.GatedSource) string {
+	return fmt.Sprintf("round=%d,uid=%s,revision=", g.Status.Round, g.UID)
+}
+
+// approve copies the approvals of this round from the annotation into the status, which outlives it: Flux removes annotations of
+// kubectl from an object in Git.
+func (l *look) approve() {
+	s := &l.g.Status
+	if !l.Stamped || l.g.RequiredApprovals() == 0 {
+		return
+	}
+	var stamped []v1alpha1.RevisionApproval
+	for line := range strings.Lines(l.g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
+		if a, ok := l.read(strings.TrimSuffix(line, "\n")); ok && !slices.ContainsFunc(stamped, a.isSame) && len(stamped) < maxApprovals {
+			if i := slices.IndexFunc(s.Approvals, a.isSame); i >= 0 {
+				a.RevisionApproval = s.Approvals[i]
+			} else {
+				l.step.Approved = append(l.step.Approved, a.RevisionApproval)
+			}
+			stamped = append(stamped, a.RevisionApproval)
+		}
+	}
+	// Whoever approves once more is the last to have approved.
+	gone := slices.DeleteFunc(slices.Clone(s.Approvals), func(a v1alpha1.RevisionApproval) bool { return slices.ContainsFunc(stamped, approval{a}.isSame) })
+	s.Approvals = append(gone, stamped...)
+	s.Approvals = s.Approvals[max(0, len(s.Approvals)-maxApprovals):]
+}
+
+// HasNews returns whether the annotations have something to count that the status does not have.
+func HasNews(g *v1alpha1.GatedSource) bool {
+	if g.RequiredApprovals() == 0 {
+		return false
+	}
+	l := &look{g: g}
+	for line := range strings.Lines(g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
+		if a, ok := l.read(strings.TrimSuffix(line, "\n")); ok && !slices.ContainsFunc(g.Status.Approvals, a.isSame) {
+			return true
+		}
+	}
+	return g.Annotations[v1alpha1.ApproveRevisionAnnotation] != ""
+}
+
+// approval is one of a person.
+type approval struct{ v1alpha1.RevisionApproval }
+
+// isSame returns whether another one is by the same person, of the same revision.
+func (a approval) isSame(other v1alpha1.RevisionApproval) bool {
+	return a.Revision == other.Revision && a.By == other.By
+}
+
+// read reads a line that the API server has stamped, and returns whether it is an approval of this round.
+func (l *look) read(line string) (approval, bool) {
+	stamped, ok := strings.CutPrefix(line, stampOf(l.g))
+	revision, who, _ := strings.Cut(stamped, " ")
+	by, reason, _ := strings.Cut(who, "\t")
+	if !ok || by == "" || len(by) > maxBy || !slices.Contains(seen(l.g), revision) {
+		return approval{}, false
+	}
+	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
+	return approval{v1alpha1.RevisionApproval{Revision: revision, By: by, Reason: reason, At: metav1.NewTime(l.Now)}}, true
+}
+
+// approvers returns who has approved a revision in this round.
+func approvers(g *v1alpha1.GatedSource, revision string) (names []string) {
+	for _, a := range g.Status.Approvals {
+		if a.Revision == revision && !slices.Contains(names, a.By) {
+			names = append(names, a.By)
+		}
+	}
+	return names
+}
+
+// approved returns the revision that was approved last by as many people as it needs, empty if none was.
+func approved(g *v1alpha1.GatedSource) string {
+	for _, a := range slices.Backward(g.Status.Approvals) {
+		if len(approvers(g, a.Revision)) >= g.RequiredApprovals() {
+			return a.Revision
+		}
+	}
+	return ""
+}
+
+// refused says why what is in the annotation of an approval does not count. It is empty if there is nothing.
+func (l *look) refused() string {
+	value, asked := l.g.Annotations[v1alpha1.ApproveRevisionAnnotation]
+	switch {
+	case !asked && l.Stamped, l.g.RequiredApprovals() == 0 && !asked:
+		return ""
+	case !l.Stamped && l.g.RequiredApprovals() > 0:
+		return " The approvals in its annotations do not count, because the policy gated-source-stamp is not there or out of sight: install config/policies."
+	}
+	return fmt.Sprintf(" The approval %.128q does not count: nobody has stamped who made it.", value)
+}

@@ -1,0 +1,140 @@
+package promotion_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/promotion"
+)
+
+// model knows what may be promoted, without any of what the status says.
+type model struct {
+	*world
+	// approved has who approved what since the last promotion or change of the spec of the source, in this order.
+	approved []v1alpha1.RevisionApproval
+	required int
+	// pinned is the commit that the pinned source has to have while nothing is promoted.
+	pinned any
+}
+
+// mayBe returns whether a commit was approved, as the last one of those that were.
+func (m *model) mayBe(commit any) bool {
+	count, last := map[string]map[string]bool{}, ""
+	for _, a := range m.approved {
+		if count[a.Revision] == nil {
+			count[a.Revision] = map[string]bool{}
+		}
+		if count[a.Revision][a.By] = true; len(count[a.Revision]) >= m.required {
+			last = a.Revision
+		}
+	}
+	return last != "" && strings.HasSuffix(last, "sha1:"+commit.(string)) //nolint:forcetypeassert // of a spec that was written
+}
+
+func commitOf(spec map[string]any) any {
+	ref, _ := spec["ref"].(map[string]any)
+	return ref["commit"]
+}
+
+// look looks once, unless the process dies before it writes the pinned source, and checks what is written.
+func (m *model) look(t *rapid.T, dies bool) promotion.Step {
+	before, status := m.in.Pinned, m.g.Status.DeepCopy()
+	step := m.once()
+	if step.Write == nil {
+		return step
+	}
+	if dies {
+		m.in.Pinned, m.g.Status = before, *status
+		return step
+	}
+	commit := commitOf(step.Write)
+	switch {
+	case before != nil && before.GatedBy != m.g.Name:
+		t.Fatal("a source that is not ours is written")
+	case !step.Promotes:
+		if commit != m.pinned {
+			t.Fatalf("drift is corrected to %v, not to %v", commit, m.pinned)
+		}
+		return step
+	case !m.in.Gates.Open:
+		t.Fatalf("%v is promoted while a gate is closed", commit)
+	case m.g.Spec.Promote == whenApproved && !m.mayBe(commit):
+		t.Fatalf("%v is promoted without approval: %+v", commit, m.approved)
+	case m.g.Spec.Promote == whenOpen && !strings.HasSuffix(m.in.Original.Revision, "sha1:"+commit.(string)): //nolint:forcetypeassert // it was just made
+		t.Fatalf("%v is promoted, not the newest, %s", commit, m.in.Original.Revision)
+	}
+	want := runtime.DeepCopyJSON(m.in.Original.Spec)
+	want["ref"] = map[string]any{"branch": "main", "commit": commit}
+	if !reflect.DeepEqual(step.Write, want) {
+		t.Fatalf("got  %v\nwant %v", step.Write, want)
+	}
+	m.pinned, m.approved = commit, nil
+	return step
+}
+
+func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
+	letters := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{world: newWorld(rapid.SampledFrom([]v1alpha1.PromotePolicy{whenOpen, whenApproved}).Draw(t, "promote"), commit("a")), required: rapid.IntRange(1, 2).Draw(t, "required")}
+		if m.g.Spec.Promote == whenApproved {
+			m.g.Spec.Approvals = &v1alpha1.RevisionApprovals{Required: int32(m.required)} //nolint:gosec // 1 or 2
+		}
+		seen := map[string]bool{}
+		t.Repeat(map[string]func(*rapid.T){
+			"look":  func(t *rapid.T) { m.look(t, false); seen[m.in.Original.Revision] = true },
+			"die":   func(t *rapid.T) { m.look(t, true); seen[m.in.Original.Revision] = true },
+			"open":  func(*rapid.T) { m.open() },
+			"close": func(*rapid.T) { m.closed() },
+			"push":  func(t *rapid.T) { m.arrives(commit(letters.Draw(t, "commit"))) },
+			"edit": func(t *rapid.T) {
+				m.look(t, false) // who approves has seen what the status says
+				before := m.in.Original.Spec["url"]
+				if m.edits("url", "https://git.example.com/"+letters.Draw(t, "url")); m.in.Original.Spec["url"] != before {
+					m.approved = nil
+				}
+				m.look(t, false)
+			},
+			"approve": func(t *rapid.T) {
+				who, revision := rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "who"), commit(letters.Draw(t, "revision"))
+				if m.g.Status.Promoting != nil || m.g.Spec.Promote != whenApproved || !seen[revision] {
+					return
+				}
+				m.approves(who, revision)
+				m.approved = append(m.approved, v1alpha1.RevisionApproval{Revision: revision, By: who})
+				m.look(t, false)
+			},
+			"drift": func(t *rapid.T) {
+				if m.in.Pinned == nil || m.g.Status.Promoting != nil {
+					return
+				}
+				pinned := *m.in.Pinned
+				pinned.Spec = runtime.DeepCopyJSON(pinned.Spec)
+				pinned.Spec["ref"] = map[string]any{"commit": strings.Repeat("e", 40)}
+				m.in.Pinned = &pinned
+			},
+			"": func(t *rapid.T) {
+				if m.in.Gates.Open {
+					return
+				}
+				for range 4 { // closed gates keep it where it is, and it settles
+					m.look(t, false)
+				}
+				if m.in.Pinned != nil && (commitOf(m.in.Pinned.Spec) != m.pinned || m.look(t, false).Acts()) {
+					t.Fatalf("it is at %v, not at %v", commitOf(m.in.Pinned.Spec), m.pinned)
+				}
+				for _, name := range []string{"Approved", "Ready"} {
+					if c := meta.FindStatusCondition(m.g.Status.Conditions, name); c == nil || c.Message == "" || c.Status == metav1.ConditionTrue && m.g.Status.Pending != nil && name == "Approved" {
+						t.Fatalf("the condition %s says %+v", name, c)
+					}
+				}
+			},
+		})
+	})
+}

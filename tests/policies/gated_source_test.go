@@ -1,0 +1,227 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+const (
+	sourceEditor   = "gated-source-editor"
+	sourceApprover = "gated-source-approver"
+	reason         = v1alpha1.ApproveReasonAnnotation
+	revisionKey    = v1alpha1.ApproveRevisionAnnotation
+)
+
+func commit(letter string) string { return "main@sha1:" + strings.Repeat(letter, 40) }
+
+// pushed has the Git repository apps be at a revision, as source-controller says it.
+func (w *world) pushed(revision string) {
+	w.Helper()
+	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))
+	if w.TryRead(source) != nil {
+		source.Object["spec"] = map[string]any{"url": "https://git.example.com/apps", "interval": "1m", "ref": map[string]any{"branch": "main"}}
+		w.Create(source)
+	}
+	before := source.DeepCopy()
+	source.Object["status"] = map[string]any{"observedGeneration": source.GetGeneration(), "artifact": map[string]any{
+		"revision": revision, "digest": "sha256:" + strings.Repeat("0", 64), "path": "p", "url": "http://source/p", "lastUpdateTime": "2026-11-23T12:00:00Z",
+	}}
+	w.Must(w.Client.Status().Patch(w.Context(), source, client.MergeFrom(before)))
+}
+
+// following creates a GatedSource that needs two approvals, and waits until it has seen some commits.
+func (w *world) following(letters ...string) *v1alpha1.GatedSource {
+	w.Helper()
+	w.pushed(commit(letters[0]))
+	g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.GatedSourceSpec{
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Promote: v1alpha1.PromoteWhenApproved,
+		Approvals: &v1alpha1.RevisionApprovals{Required: 2},
+	}}
+	w.Create(g)
+	for _, letter := range letters {
+		w.pushed(commit(letter))
+		w.Eventually("it has seen "+letter, func() error {
+			if w.Read(g); g.Status.Latest == nil || g.Status.Latest.Revision != commit(letter) {
+				return fmt.Errorf("the latest is %+v", g.Status.Latest)
+			}
+			return nil
+		})
+	}
+	return g
+}
+
+// approves waits until a GatedSource has some approvals in its status, each as a letter and a name.
+func (w *world) approves(g *v1alpha1.GatedSource, want ...string) {
+	w.Helper()
+	w.Eventually(fmt.Sprintf("it has the approvals %q", want), func() error {
+		w.Read(g)
+		var got []string
+		for _, a := range g.Status.Approvals {
+			got = append(got, a.Revision[len(a.Revision)-1:]+" "+a.By)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("it has %q", got)
+		}
+		return nil
+	})
+}
+
+func (w *world) promoted(g *v1alpha1.GatedSource, letter string) {
+	w.Helper()
+	w.Eventually("it is at "+letter, func() error {
+		if w.Read(g); g.Status.Gated == nil || g.Status.Gated.Revision != commit(letter) {
+			return fmt.Errorf("it is at %+v", g.Status.Gated)
+		}
+		return nil
+	})
+}
+
+// onlyAlice checks that nobody but alice has approved anything.
+func (w *world) onlyAlice(g *v1alpha1.GatedSource) {
+	w.Helper()
+	w.Eventually("there are no approvals but of alice", func() error {
+		if w.Read(g); slices.ContainsFunc(g.Status.Approvals, func(a v1alpha1.RevisionApproval) bool { return a.By != "alice" || a.Revision != commit("a") }) {
+			return fmt.Errorf("there are %+v", g.Status.Approvals)
+		}
+		return nil
+	})
+}
+
+func approve(value string, more ...string) []string {
+	return append([]string{"annotate", "gtsrc", "apps", revisionKey + "=" + value}, more...)
+}
+
+func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
+	w := newWorld(t)
+	alice, bob := w.as("alice", sourceApprover), w.as("bob", sourceApprover)
+	g := w.following("a", "b")
+	w.allowed(alice, approve(commit("a"), reason+"=seen in staging")...)
+	w.approves(g, "a alice")
+	if got := g.Status.Approvals[0].Reason; got != "seen in staging" || g.Annotations[revisionKey]+g.Annotations[reason] != "" {
+		t.Errorf("the reason is %q, the annotations are %v", got, g.Annotations)
+	}
+	w.allowed(alice, approve(commit("a"))...)
+	w.allowed(bob, approve(commit("b")+",round=0")...)
+	w.approves(g, "a alice", "b bob")
+	w.allowed(alice, "annotate", "--overwrite", "gtsrc", "apps", v1alpha1.ApproveRequestedByAnnotation+"=") // as Flux takes it away
+	w.allowed(bob, approve(commit("a"))...)
+	w.promoted(g, "a")
+	w.approves(g)
+	p := g.Status.Promotions[0]
+	if len(p.Approvals) != 2 || p.Approvals[0].By != "alice" || p.Approvals[1].By != "bob" {
+		t.Errorf("promoted by %+v", p.Approvals)
+	}
+	w.allowed(bob, approve(commit("b"))...) // in the next round nothing of the last one counts
+	w.approves(g, "b bob")
+	w.allowed(alice, approve(commit("b"))...)
+	w.promoted(g, "b")
+	for _, p := range []*person{alice, bob} {
+		w.allowed(p, approve(commit("a"))...)
+	}
+	w.promoted(g, "a")
+}
+
+// attackOnSource is one that must be refused.
+type attackOnSource struct {
+	who, because string
+	args         []string
+}
+
+func TestAttacksOnARevision(t *testing.T) {
+	w := newWorld(t)
+	people := map[string]*person{
+		"edith": w.as("edith", sourceEditor, viewer), "alice": w.as("alice", sourceApprover), "vera": w.as("vera", viewer), "both": w.as("both", sourceEditor, sourceApprover),
+		"clara": w.clusterAdmin(),
+	}
+	g := w.following("a", "b")
+	by := v1alpha1.ApproveRequestedByAnnotation
+	line := func(revision, who string) string {
+		return fmt.Sprintf("round=0,uid=%s,revision=%s %s", g.UID, revision, who)
+	}
+	merge := func(patch string) []string { return []string{"patch", "gtsrc", "apps", "--type=merge", "-p", patch} }
+	manifest := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps","annotations":{"` + revisionKey + `":"` + commit("a") +
+		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"promote":"WhenApproved","approvals":{"required":2}}}`)
+	born := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"born","annotations":{"` + revisionKey + `":"` + commit("a") +
+		`"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"promote":"WhenApproved"}}`)
+	pinned := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"pinned"},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"},"revision":"` + commit("a") + `"}}`)
+	for name, forged := range map[string]struct{ who, lines string }{
+		"somebody approves in another name": {"alice", line(commit("a"), "bob")},
+		"an admin approves in another name": {"clara", line(commit("a"), "bob")},
+		"two approve at once":               {"alice", line(commit("a"), "alice") + "\n" + line(commit("a"), "bob")},
+		"an approval of the next round":     {"alice", strings.Replace(line(commit("a"), "alice"), "round=0", "round=1", 1)},
+		"an approval of another object":     {"alice", strings.Replace(line(commit("a"), "alice"), string(g.UID), "other", 1)},
+		"a line of what was never seen":     {"alice", line(commit("c"), "alice")},
+	} {
+		out, err := people[forged.who].kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gtsrc", "apps", by+"="+forged.lines)
+		if w.Read(g); strings.Contains(g.Annotations[by], " bob") || strings.Contains(g.Annotations[by], commit("c")) || strings.Contains(g.Annotations[by], "round=1") || strings.Contains(g.Annotations[by], "uid=other") {
+			t.Errorf("%s: %q, %s, %v", name, g.Annotations[by], out, err)
+		}
+		w.onlyAlice(g)
+	}
+	const needs = "needs the verb approve"
+	for name, a := range map[string]attackOnSource{
+		"who may only edit approves":             {"edith", needs, approve(commit("a"))},
+		"who may only see approves":              {"vera", "cannot patch resource", approve(commit("a"))},
+		"an approval of what was never seen":     {"alice", "the status has not seen it", approve(commit("c"))},
+		"an approval of a branch":                {"alice", "the status has not seen it", approve("main")},
+		"an approval of nothing":                 {"alice", "it must be a revision", approve("")},
+		"an approval of another round":           {"alice", "it is of another round, and the present one is 0", approve(commit("a") + ",round=7")},
+		"an approval with more behind it":        {"alice", "it must be a revision", approve(commit("a") + ",round=0,x=y")},
+		"an approval with a new line":            {"alice", "it must be a revision", approve(commit("a") + "\n" + line(commit("a"), "bob"))},
+		"an approval together with the spec":     {"both", "by a manifest", merge(`{"metadata":{"annotations":{"` + revisionKey + `":"` + commit("a") + `"}},"spec":{"approvals":{"required":1}}}`)},
+		"an approval by a manifest":              {"both", "by a manifest", []string{"apply", "-f", manifest}},
+		"an approval by server-side apply":       {"both", "by a manifest", []string{"apply", "--server-side", "--force-conflicts", "-f", manifest}},
+		"an approval of what does not exist yet": {"both", "while creating it", []string{"create", "-f", born}},
+		"who may only edit pins a revision":      {"edith", needs, merge(`{"spec":{"revision":"` + commit("a") + `"}}`)},
+		"who may only edit creates it pinned":    {"edith", needs, []string{"create", "-f", pinned}},
+		"who may only edit asks for fewer":       {"edith", needs, merge(`{"spec":{"approvals":{"required":1}}}`)},
+		"who may only edit asks for none":        {"edith", needs, merge(`{"spec":{"approvals":null,"promote":"WhenOpen"}}`)},
+		"who may only edit follows another one":  {"edith", needs, merge(`{"spec":{"sourceRef":{"name":"else"}}}`)},
+		"who may only approve edits":             {"alice", "may not change spec of gated source", merge(`{"spec":{"deletionPolicy":"Delete"}}`)},
+		"who may only approve leaves the gates":  {"alice", "may not change annotations other than those of approvals", []string{"annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation + "=none"}},
+		"who may only approve moves the labels":  {"alice", "may not change labels", []string{"label", "gtsrc", "apps", "a=b"}},
+		"who may only approve owns it":           {"alice", "may not change ownerReferences", merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`)},
+		"an admin writes the status":             {"clara", "only the gating-controller writes it", append(merge(`{"status":{"round":7}}`), "--subresource=status")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on := w.on(t)
+			out, err := people[a.who].kubectl(on.Context(), on.Namespace, a.args...)
+			if err == nil || !strings.Contains(out+err.Error(), a.because) {
+				t.Errorf("want %q: %s, %v", a.because, out, err)
+			}
+		})
+	}
+	if w.onlyAlice(g); g.Status.Gated != nil || g.Status.Round != 0 {
+		t.Errorf("it has moved: %+v", g.Status)
+	}
+	w.allowed(people["alice"], approve(commit("a"))...)
+	for _, who := range []string{"edith", "both", "clara"} { // nobody takes away what the controller may not have seen yet
+		w.allowed(people[who], "annotate", "gtsrc", "apps", by+"-")
+		if w.Read(g); !strings.Contains(g.Annotations[by], line(commit("a"), "alice")) {
+			t.Errorf("%s has taken the approval away: %v", who, g.Annotations)
+		}
+	}
+	w.allowed(people["both"], merge(`{"spec":{"revision":"`+commit("b")+`"}}`)...)
+	w.promoted(g, "b")
+	out, err := people["alice"].kubectl(w.Context(), w.Namespace, approve(commit("a"))...)
+	if err == nil || !strings.Contains(out+err.Error(), "takes no approvals") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+func TestWhoMayEditCreatesAndChangesWhatChoosesNoRevision(t *testing.T) {
+	w := newWorld(t)
+	edith := w.as("edith", sourceEditor, viewer)
+	w.allowed(edith, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps"},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"}}}`))
+	w.allowed(edith, "patch", "gtsrc", "apps", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
+	w.allowed(edith, "annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation+"=production")
+	w.allowed(edith, "delete", "gtsrc", "apps")
+}

@@ -1,0 +1,145 @@
+package revisions
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// blocks returns the blocks of a language in docs/revisions.md that have some words, for the namespace of the test.
+func (w *world) blocks(language, words string) (found []string) {
+	w.Helper()
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "revisions.md"))
+	w.Must(err)
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
+		if strings.Contains(block[1], words) {
+			found = append(found, regexp.MustCompile(`\bshop\b`).ReplaceAllString(block[1], w.Namespace))
+		}
+	}
+	if len(found) == 0 {
+		w.Fatalf("the page has no block of %s with %q", language, words)
+	}
+	return found
+}
+
+// bash runs a script of the page, with the kubectl and the kubeconfig of the cluster.
+func (w *world) bash(script string) string {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", script) //nolint:gosec // of a page of ours
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Root(), ".cache", "tools", "current", "bin")+":"+cluster.Dir()+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("%s\n%s\n%v", script, out, err)
+	}
+	return string(out)
+}
+
+// A Kustomization is moved to what is pinned and back, and never applies another revision than what ran, although a newer one is there.
+func TestThePageMovesAKustomizationWithoutAMomentOfTheWrongRevision(t *testing.T) {
+	w := newWorld(t)
+	w.commit("v1")
+	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))
+	source.Object["spec"] = map[string]any{"interval": "1h", "url": git.URL(w.Namespace), "ref": map[string]any{"branch": "main"}}
+	w.Create(source)
+	app := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("apps"))
+	app.Object["spec"] = map[string]any{
+		"interval": "1h", "retryInterval": "1s", "prune": true, "path": "./", "sourceRef": map[string]any{"kind": "GitRepository", "name": "apps"},
+	}
+	w.Create(app)
+	w.arrives("v1")
+	w.Eventually("it says so", func() error {
+		if w.Read(app); !strings.Contains(fmt.Sprint(app.Object["status"]), "lastAppliedRevision:main@sha1:"+w.head) {
+			return fmt.Errorf("its status is %v", app.Object["status"])
+		}
+		return nil
+	})
+	w.Must(w.Merge(app, `{"spec":{"suspend":true}}`)) // or what lands now would be applied before
+	second := w.commit("v2")
+	w.fetch("apps")
+	w.Eventually("v2 is fetched", func() error {
+		if got := revisionOf(w.source("GitRepository", "apps")); got != second {
+			return fmt.Errorf("it is at %s", got)
+		}
+		return nil
+	})
+	script := w.blocks("sh", "REVISION=$(")[0]
+	w.bash(script)
+	w.Must(w.Merge(app, `{"spec":{"suspend":null}}`))
+	w.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: w.Namespace}}
+	w.says(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "'"+second+"' waits for approval: 0 of 1")
+	w.drifts("v1")
+	w.Must(w.approve(second))
+	w.arrives("v2")
+	w.bash(w.blocks("sh", "delete gatedsource")[0])
+	w.drifts("v2")
+	if err := w.TryRead(harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps-gated"))); !apierrors.IsNotFound(err) {
+		t.Errorf("the pinned source is there still: %v", err)
+	}
+}
+
+func TestTheManifestsOfThePageAreAccepted(t *testing.T) {
+	w := newWorld(t)
+	accepted := 0
+	for _, block := range w.blocks("yaml", "apiVersion") {
+		path := filepath.Join(t.TempDir(), "manifest.yaml")
+		w.Must(os.WriteFile(path, []byte(block), 0o600))
+		w.bash("kubectl create -f " + path)
+		accepted++
+	}
+	for _, name := range []string{"gatedsources", "gtsrc"} {
+		header := strings.Fields(strings.SplitN(w.bash("kubectl -n "+w.Namespace+" get "+name), "\n", 2)[0])
+		page := strings.Fields(strings.Split(w.blocks("console", "get gatedsources")[0], "\n")[1])
+		if strings.Join(header, " ") != strings.Join(page, " ") {
+			t.Errorf("kubectl prints %v, the page has %v", header, page)
+		}
+	}
+	if accepted == 0 {
+		t.Error("no manifests")
+	}
+}
+
+func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
+	w := newWorld(t)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(cluster.Dir(), "kubectl-gate"), "./cmd/kubectl-gate")
+	build.Dir = harness.Root()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	first := "main@sha1:" + w.head
+	w.sees(first)
+	command := func(args string) string {
+		return "kubectl-gate approve -n " + w.Namespace + " source/apps " + args + " 2>&1 || true"
+	}
+	for args, want := range map[string]string{
+		"": "name what you approve: kubectl-gate approve", "--revision main": "its source never had main", "--generation 3": "--generation is for a gateexception",
+		"--dry-run=server --revision " + first: "the API server would accept this (dry run)",
+	} {
+		if out := w.bash(command(args)); !strings.Contains(out, want) {
+			t.Errorf("approve %s prints\n%s, want %s", args, out, want)
+		}
+	}
+	if w.Read(w.g); w.g.Status.Gated != nil {
+		t.Fatal("it is approved")
+	}
+	if out := w.bash(command("--revision " + first + " --reason 'seen in staging'")); !strings.Contains(out, "approved by admin, pinned to "+first) {
+		t.Errorf("it prints\n%s", out)
+	}
+	w.arrives("v1")
+	if p := w.g.Status.Promotions; w.g.Status.Gated != nil && (len(p) != 1 || p[0].Approvals[0].Reason != "seen in staging") {
+		t.Errorf("promotions: %+v", p)
+	}
+	if out := w.bash(command("")); !strings.Contains(out, "nothing waits") {
+		t.Errorf("it prints\n%s", out)
+	}
+}
