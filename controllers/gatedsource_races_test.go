@@ -1,0 +1,124 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// What lands between an approval and the promotion is never promoted, also if it lands between two writes of that.
+func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
+	for _, at := range []string{"patch-status GatedSource/apps", "create GitRepository/apps-gated"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+			f.looks()
+			f.approves("alice", commit("a"))
+			f.writes.before = once(at, func() error { f.push("b"); return nil })
+			f.looks()
+			f.isAt("a", "Approved False WaitingApproval")
+		})
+	}
+}
+
+// A Gate that closes between the note of a promotion and the promotion keeps the pin.
+func TestAGateThatClosesDuringAPromotionKeepsThePin(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	g := f.Gate("days", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
+	f.looks(g)
+	f.isAt("a")
+	f.push("b")
+	closed := false
+	f.writes.after = func(write string) error {
+		if write == "patch-status GatedSource/apps" && !closed {
+			closed = true
+			f.close(g, f.clock.Now())
+			_, err := f.on().gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+			return err
+		}
+		return nil
+	}
+	f.looks()
+	f.isAt("a", "Approved False GateClosed")
+	if f.g.Status.Promoting != nil {
+		t.Errorf("it is promoting %+v", f.g.Status.Promoting)
+	}
+}
+
+func TestACrashAfterAnyWriteOfAPromotionIsMended(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{true, false} {
+		for n := range enough {
+			f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+			f.looks()
+			f.approves("alice", commit("a"))
+			f.push("b")
+			if f.writes.before = crashing(n); !answered {
+				f.writes.before, f.writes.after = nil, crashing(n)
+			}
+			err := f.tries()
+			f.writes.heal()
+			f.forget()
+			for range 2 {
+				f.looks()
+				f.isAt("a", "Approved False WaitingApproval")
+			}
+			if got := f.g.Status.Promotions; len(got) != 1 || got[0].Revision != commit("a") || got[0].Reason != v1alpha1.ApprovedReason {
+				t.Errorf("promotions: %+v", got)
+			}
+			if t.Failed() {
+				t.Fatalf("after a crash at write %d: %v", n, err)
+			}
+			if err == nil && n > 2 {
+				break
+			}
+		}
+	}
+}
+
+func TestDriftOfThePinnedSourceIsCorrectedWhileItsGateIsClosed(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.looks()
+	g := f.ClosedGate("nights", allGatedSources)
+	f.push("b")
+	f.looks(g)
+	pinned := f.source("apps-gated")
+	f.Must(f.Merge(pinned, `{"spec":{"suspend":true,"ref":{"commit":%q},"ignore":"*"}}`, strings.Repeat("b", 40)))
+	f.looks()
+	f.isAt("a")
+	pinned = f.source("apps-gated")
+	if _, ignores, _ := unstructured.NestedString(pinned.Object, "spec", "ignore"); ignores || !harness.Suspended(pinned) {
+		t.Errorf("its spec is %v", pinned.Object["spec"])
+	}
+	f.Must(cluster.Client.Delete(f.Context(), pinned))
+	f.looks()
+	f.isAt("a")
+}
+
+func TestWhoDeletesAGatedSourceAndCreatesItAgainKeepsThePin(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.looks()
+	f.Must(cluster.Client.Delete(f.Context(), f.g))
+	_, err := f.on().targets.Reconcile(f.Context(), f.key())
+	f.Must(err)
+	f.ClosedGate("nights", allGatedSources)
+	f.push("b")
+	spec := f.g.Spec
+	f.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: spec}
+	f.Create(f.g)
+	f.looks()
+	f.isAt("a", "Approved False")
+	if got := f.g.Status.Promotions; len(got) != 1 || got[0].Reason != v1alpha1.AdoptedReason {
+		t.Errorf("promotions: %+v", got)
+	}
+}
