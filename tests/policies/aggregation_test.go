@@ -38,7 +38,9 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 	w := newWorld(t)
 	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "patch", "update"}
 	for name, want := range map[string]map[string][]string{
-		viewer:            {"gates": look, "gateexceptions": look},
+		viewer:            {"gates": look, "gateexceptions": look, "gatedsources": look},
+		sourceEditor:      {"gatedsources": edit},
+		sourceApprover:    {"gatedsources": {"approve", "get", "list", "patch", "watch"}},
 		editor:            {"gates": edit},
 		opener:            {"gates": {"close", "get", "list", "open", "patch", "watch"}, "gateexceptions": look},
 		exceptionEditor:   {"gateexceptions": edit},
