@@ -101,7 +101,7 @@ func TestACalendarIsReadFurtherAheadEachDay(t *testing.T) {
 	}
 }
 
-// Also one that is closed whatever it watches, and looks at that last.
+// Also one that stays closed if what it watches is ready: it looks at that last.
 func TestAGateWithACalendarIsDecidedAgainEachDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -263,7 +263,7 @@ func (p *promoter) tell(l *looked) {
 		}
 		say(eventNormal, v1alpha1.RevisionPromotedReason, done.Revision, "Promoted '%s' from '%s' (%s)%s", done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
 	}
-	if was, is := faultOf(l.before), faultOf(l.after); is != nil && !reflect.DeepEqual(was, is) {
+	if was, is := unableOf(l.before), unableOf(l.after); is != nil && !reflect.DeepEqual(was, is) {
 		say(eventWarning, is.Reason, "", "%s", is.Message)
 	}
 }
@@ -275,8 +275,8 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// faultOf returns the reason and message of the condition Ready if it is about a failure, nil if it is not.
-func faultOf(g *v1alpha1.GatedSource) *metav1.Condition {
+// unableOf returns the reason and message of the condition Ready if it is about a failure, nil if it is not.
+func unableOf(g *v1alpha1.GatedSource) *metav1.Condition {
 	ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse || g.Status.Gated == nil && !meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
 		return nil
