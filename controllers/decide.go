@@ -47,6 +47,8 @@ type Decider struct {
 	ServerTime func(context.Context) (time.Time, error)
 	// Watcher looks at the objects that Gates watch.
 	Watcher *Watcher
+	// Stamped returns whether the API server stamps who opens Gates and who approves that. Nil means that it does not.
+	Stamped func(context.Context) (bool, error)
 	// Skew is by how much Clock was ahead of that of the API server.
 	Skew *prometheus.GaugeVec
 }
@@ -57,6 +59,8 @@ type decision struct {
 	// at is the instant of the decision.
 	at      time.Time
 	handled []gate.Request
+	// stamps is what is known of who asks and approves.
+	stamps gate.Stamps
 	// edges are when to decide again, by the clock of this process.
 	edges []time.Time
 	// looked says that the objects which the Gate watches were looked at, and faults what came of it.
@@ -96,7 +100,8 @@ func (v *decision) decide(d gate.Decision) {
 // on what was read just now, and by two clocks.
 func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, now time.Time) decision {
 	before := obj.DeepCopy()
-	v := decision{at: now, handled: gate.HandleRequests(obj, now)}
+	stamps := r.stamps(ctx, obj)
+	v := decision{at: now, handled: stamps.HandleRequests(obj, now), stamps: stamps}
 	if len(obj.Spec.Watch) > 0 {
 		ready := with.calendars.DecideIfReady(obj, now, with.exceptions...)
 		if ready.State == v1alpha1.StateClosed {
@@ -124,6 +129,30 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, 
 		r.witness(ctx, before, obj, with, &v)
 	}
 	return v
+}
+
+const (
+	// stampsPatience bounds how long the question for stamps keeps a close waiting.
+	stampsPatience = 2 * time.Second
+	// stampsRetry is when to ask again.
+	stampsRetry = time.Second
+)
+
+// stamps asks the API server whether it stamps names, if anything new of a Gate depends on that.
+func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) gate.Stamps {
+	if r.Stamped == nil || !gate.NeedsStamps(obj) {
+		return gate.Unstamped
+	}
+	limited, cancel := context.WithTimeout(ctx, stampsPatience)
+	defer cancel()
+	switch stamped, err := r.Stamped(limited); {
+	case err != nil:
+		ctrl.LoggerFrom(ctx).Error(err, "Nobody knows whether the API server stamps who opens and approves: that waits")
+		return gate.StampsUnknown
+	case stamped:
+		return gate.Stamped
+	}
+	return gate.Unstamped
 }
 
 // untilClosing returns a context that ends when a Gate closes even if all that it watches is ready.
@@ -170,7 +199,7 @@ func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, with 
 	then := obj.DeepCopy()
 	before.Status.DeepCopyInto(&then.Status)
 	then.Status.Watch = obj.Status.Watch
-	handled := gate.HandleRequests(then, reached(shown, v.at))
+	handled := v.stamps.HandleRequests(then, reached(shown, v.at))
 	at, d := shown, with.decide(then, shown)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(v.at) {
 		at = d.Next.At.Time // what that clock has not seen yet is not over

@@ -131,6 +131,9 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	with := besides{calendars, exceptions}
 	d := r.decide(ctx, obj, with, now)
 	d.edges = append(d.edges, with.recheck(now))
+	if d.stamps == gate.StampsUnknown {
+		d.edges = append(d.edges, now.Add(stampsRetry))
+	}
 	switch woken, err := r.persist(ctx, before, obj, writer, d); {
 	case err != nil: // a decision that was not written has not been told: it is made once more
 		return ctrl.Result{}, err
@@ -212,6 +215,7 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 	}
 	told := gateTeller{r.EventRecorder, r.Selector.Targets}
 	told.requests(ctx, obj, d.handled)
+	r.GateMetrics.glassBroken(obj, d.handled)
 	if isCurrent(obj) && !isCurrent(before) {
 		told.ambiguities(obj, d.at)
 	}

@@ -82,10 +82,15 @@ func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []
 	for _, request := range handled {
 		kind, reason := eventNormal, v1alpha1.RequestAcceptedReason
 		onGate, onTarget := fmt.Sprintf("Gate %s", request), fmt.Sprintf("Request for gate '%s': %s", name, request)
-		if request.Err != nil {
+		switch {
+		case request.Err != nil:
 			kind, reason = eventWarning, v1alpha1.RequestRefusedReason
 			onGate = fmt.Sprintf("annotation %s: %.*q %s", request.Annotation, maxQuoted, request.Value, request.Err)
 			onTarget = fmt.Sprintf("Request for gate '%s' refused, %s", name, onGate)
+		case request.GlassBroken:
+			kind, reason = eventWarning, v1alpha1.GlassBrokenReason
+		case request.ApprovedBy != "":
+			reason = v1alpha1.ApprovedReason
 		}
 		said := news{
 			gateNews: name, actionNews: string(request.Action), reasonNews: reason, byNews: request.By, whyNews: request.Reason,
@@ -102,7 +107,7 @@ func (n gateTeller) requests(ctx context.Context, obj *v1alpha1.Gate, handled []
 // requestToken identifies a request: the same value of an annotation is the same
 // request, however often it is looked at.
 func requestToken(obj *v1alpha1.Gate, request gate.Request) string {
-	sum := sha256.Sum256([]byte(string(obj.UID) + "/" + request.Annotation + "/" + request.Value))
+	sum := sha256.Sum256([]byte(string(obj.UID) + "/" + request.Annotation + "/" + request.Value + request.ApprovedBy))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -27,6 +27,7 @@ type GateMetrics struct {
 	lag                *prometheus.HistogramVec
 	skew               *prometheus.GaugeVec
 	deferred, bypassed *prometheus.CounterVec
+	glass              *prometheus.CounterVec
 }
 
 // MustMakeGateMetrics registers the metrics of Gates and panics if that fails.
@@ -91,8 +92,12 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Name: "gating_certificate_renewal_bypassed_total",
 			Help: "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.",
 		}, []string{"reason"}),
+		glass: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gating_gate_glass_broken_total",
+			Help: "Number of times that somebody broke the glass of a gate: an open request counted without the approvals that spec.approvals asks for.",
+		}, labels),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed)
+	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass)
 	return m
 }
 
@@ -111,6 +116,20 @@ func (m *GateMetrics) Delete(key types.NamespacedName) {
 	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
 	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave} {
 		vec.DeletePartialMatch(labels)
+	}
+	m.glass.DeletePartialMatch(labels)
+}
+
+// glassBroken counts who has broken the glass. A Gate that asks for approvals has the metric before that, so that the first time shows.
+func (m *GateMetrics) glassBroken(g *v1alpha1.Gate, handled []gate.Request) {
+	n := 0
+	for _, request := range handled {
+		if request.GlassBroken && request.Err == nil {
+			n++
+		}
+	}
+	if n > 0 || g.Spec.Approvals != nil {
+		m.glass.WithLabelValues(g.Name, g.Namespace).Add(float64(n))
 	}
 }
 

@@ -61,13 +61,15 @@ type Gating struct {
 	AllGates client.Reader
 	// Shard selects the GatedSources of this process by their labels, nil for all.
 	Shard labels.Selector
-	// Stamped returns whether the API server stamps who approves a revision.
-	Stamped func(context.Context) (bool, error)
+	// StampsSources returns whether the API server stamps who approves a revision.
+	StampsSources func(context.Context) (bool, error)
 	// WritesAtOnce bounds the targets that are written at the same time, 16 if zero. The rate is bounded by
 	// --kube-api-qps and --kube-api-burst.
 	WritesAtOnce int
 	// Backoff says when to try again what failed, by the UID of a Gate, see backoffOf.
 	Backoff workqueue.TypedRateLimiter[reconcile.Request]
+	// Stamped returns whether the API server stamps who opens Gates and who approves that, nil for never.
+	Stamped func(context.Context) (bool, error)
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *GateMetrics
 }
@@ -123,7 +125,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	}}
 	l.gates = &GateReconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, APIReader: c.APIReader, Clock: c.Clock,
-		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Watcher: m.watcher, Skew: c.GateMetrics.skew},
+		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Stamped: c.Stamped, Watcher: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
@@ -150,7 +152,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 func (c *Gating) promoter(m *memory, wake Waker, index *GateIndex) *promoter {
 	p := &promoter{
 		EventRecorder: c.EventRecorder, clock: c.Clock, targets: c.Targets, gates: index, turns: m.turns, wake: wake, metrics: c.GateMetrics,
-		stamped: c.Stamped, shard: c.Shard,
+		stamped: c.StampsSources, shard: c.Shard,
 		writer: &gatedSourceWriter{c.Client, &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets}},
 	}
 	if p.shard == nil {
@@ -352,6 +354,7 @@ func (requestChanged) Update(e event.UpdateEvent) bool {
 	return slices.ContainsFunc([]string{
 		v1alpha1.OpenRequestedAtAnnotation, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
 		v1alpha1.ProceedAnnotation,
+		v1alpha1.ApproveRequestedByAnnotation,
 	}, func(name string) bool { return before[name] != after[name] }) ||
 		!slices.Equal(origin.Appliers(e.ObjectOld.GetLabels()), origin.Appliers(e.ObjectNew.GetLabels()))
 }

@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	w.Gating = &Gating{
 		Client: w.writes.client(cluster.Client), EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock,
 		Metrics: runtimectrl.Metrics{}, GateMetrics: MustMakeGateMetrics(w.registry),
-		Backoff: runtimectrl.GetDefaultRateLimiter(), Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil },
+		Backoff: runtimectrl.GetDefaultRateLimiter(), Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil }, StampsSources: func(context.Context) (bool, error) { return !w.unstamped, nil },
 	}
 	w.Targets = shared.of(w)
 	w.Locks = &liveLocks{w: w}

@@ -23,6 +23,13 @@ const (
 	// somebody who asks by hand may leave the name of the last receiver behind.
 	OpenReceivedAnnotation = "open.gate.fluxcd.io/received"
 
+	// BreakGlassAnnotation lets an open request count at once although
+	// spec.approvals asks for approvals: an emergency. Its value is that of
+	// OpenRequestedAtAnnotation, and the request has a reason. With
+	// config/policies it needs the verb break-glass. Without them it changes
+	// nothing.
+	BreakGlassAnnotation = "open.gate.fluxcd.io/breakGlass"
+
 	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339, at
 	// most 366 days away. It can have a duration, like OpenRequestedAtAnnotation.
 	// With 0s it closes nothing: it takes back the open requests.
@@ -64,13 +71,18 @@ const (
 	// The time only tells approvals apart. If the exception has another generation
 	// or uid by then, the value approves nothing: config/policies refuses it, and
 	// the condition Active says so.
+	//
+	// On a Gate it approves an open request that waits. The value names the
+	// request by its acceptedAt in status.requests, and the uid of the Gate, as in
+	// 2026-12-19T12:03:00Z,request=2026-12-19T12:00:00.000000Z,uid=6d2c1e2f-....
 	ApproveRequestedAtAnnotation = "approve.gate.fluxcd.io/requestedAt"
 
-	// ApproveRequestedByAnnotation says who approved a GateException, one approval
-	// per line: what was approved, as generation=3,uid=..., a blank, and the name
-	// of the user. On a GatedSource a line is round=7,uid=...,revision=..., a blank,
-	// the name of the user, and after a tab the reason. The API server writes it
-	// and overwrites what the caller sets, see config/policies.
+	// ApproveRequestedByAnnotation says who approved a GateException or a request,
+	// one approval per line: what was approved, as generation=3,uid=... or
+	// request=...,uid=..., a blank, and the name of the user. On a GatedSource a
+	// line is round=7,uid=...,revision=..., a blank, the name of the user, and
+	// after a tab the reason. The API server writes it and overwrites what the
+	// caller sets, see config/policies.
 	ApproveRequestedByAnnotation = "approve.gate.fluxcd.io/requestedBy"
 
 	// ApproveRevisionAnnotation approves a revision of a GatedSource, as

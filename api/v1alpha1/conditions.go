@@ -113,7 +113,8 @@ const (
 	ExceptionInterruptedReason = "ExceptionInterrupted"
 	// ExceptionExpiredReason means that the exception no longer applies.
 	ExceptionExpiredReason = "ExceptionExpired"
-	// ApprovedReason means that somebody approved the exception.
+	// ApprovedReason means that somebody approved the exception. Also of events on
+	// a Gate and of status.history, for an open request.
 	ApprovedReason = "Approved"
 	// ApprovalsVoidedReason means that the exception was edited after people had
 	// approved it.
@@ -194,6 +195,10 @@ const (
 // RequestAcceptedReason is the reason of the event on a Gate that accepts a
 // request, and on the targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"
+
+// GlassBrokenReason is the reason of the event on a Gate that opens without the
+// approvals that spec.approvals asks for, and on the targets that it holds then.
+const GlassBrokenReason = "GlassBroken"
 
 // RequestRefusedReason is the reason of the event on a Gate whose request
 // annotation has an unusable value, and on the targets that it holds then.

@@ -180,6 +180,12 @@ type GateSpec struct {
 	// +optional
 	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
 
+	// Approvals says how many others have to approve an open request. Close
+	// requests, windows and GateExceptions need none by it. If omitted, an open
+	// request counts at once.
+	// +optional
+	Approvals *GateApprovals `json:"approvals,omitempty"`
+
 	// Watch lists objects that must be ready for the Gate to open. While one of
 	// them is not ready or does not exist, neither a window nor an open request
 	// opens the Gate. At most 16, each once.
@@ -382,9 +388,9 @@ type GateStatus struct {
 	LastRequest *LastRequest `json:"lastRequest,omitempty"`
 
 	// Requests are the accepted requests: those in force or the last ones, those
-	// that they have ended, and the planned ones. A close in force is kept unless
-	// a later one of the same person lasts as long.
-	// +kubebuilder:validation:MaxItems=48
+	// that they have ended, those that wait for approval, and the planned ones. A
+	// close in force is kept unless a later one of the same person lasts as long.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Requests []AcceptedRequest `json:"requests,omitempty"`
@@ -505,6 +511,14 @@ func (in *Gate) SetConditions(conditions []metav1.Condition) { in.Status.Conditi
 
 // Audits returns whether the mode of the Gate is Audit.
 func (in *Gate) Audits() bool { return in.Spec.Mode == ModeAudit }
+
+// RequiredApprovals returns how many people have to approve an open request.
+func (in *Gate) RequiredApprovals() int {
+	if in.Spec.Approvals == nil {
+		return 0
+	}
+	return int(in.Spec.Approvals.Required)
+}
 
 // GetInterval returns spec.interval, or its default if there is none.
 func (in *Gate) GetInterval() time.Duration {

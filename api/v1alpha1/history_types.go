@@ -23,8 +23,8 @@ type HistoryEntry struct {
 	State State `json:"state,omitempty"`
 
 	// Reason of that state, as of the condition Opened, such as WindowOpen.
-	// RequestAccepted, RequestTakenBack or RequestRefused if the entry is about a
-	// request alone.
+	// RequestAccepted, RequestTakenBack, RequestRefused or Approved if the entry
+	// is about a request alone.
 	Reason string `json:"reason"`
 
 	// By is the name of the period or GateException that decided. Missing if none
@@ -54,6 +54,16 @@ type HistoryEntry struct {
 	// RequestReason was given with the request.
 	// +optional
 	RequestReason string `json:"requestReason,omitempty"`
+
+	// ApprovedBy are those who have approved the request, separated by commas. Cut
+	// to 96 bytes: their events name all. Missing unless somebody has.
+	// +optional
+	ApprovedBy string `json:"approvedBy,omitempty"`
+
+	// GlassBroken is true if the request counted without approvals, because it was
+	// an emergency.
+	// +optional
+	GlassBroken bool `json:"glassBroken,omitempty"`
 
 	// Refused says why a request was refused, or why the Gate does not close or
 	// holds nothing more. Missing unless it was.

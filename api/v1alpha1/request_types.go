@@ -92,7 +92,8 @@ type AcceptedRequest struct {
 	// Action requested.
 	Action RequestAction `json:"action"`
 
-	// RequestedAt is when the request takes effect.
+	// RequestedAt is when the request takes effect: after the last approval, if
+	// it has waited for that.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 
 	// Window of the request, if it has one of its own. The request ends when this
@@ -108,6 +109,29 @@ type AcceptedRequest struct {
 	// Planned is true until the time of the request has come.
 	// +optional
 	Planned bool `json:"planned,omitempty"`
+
+	// Waiting is true while the time of an open request has come and fewer people
+	// than spec.approvals.required have approved it. It opens nothing. At most 8
+	// people have one each. It is dropped when somebody closes the Gate, and when
+	// its window, spec.window or 7 days are over.
+	// +optional
+	Waiting bool `json:"waiting,omitempty"`
+
+	// Approvals are those of an open request, by others than who made it.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Approvals []RequestApproval `json:"approvals,omitempty"`
+
+	// Stamped is true if the API server has noted who made the request. Only then
+	// can others approve it.
+	// +optional
+	Stamped bool `json:"stamped,omitempty"`
+
+	// GlassBroken is true if the request needs no approvals because it is an
+	// emergency.
+	// +optional
+	GlassBroken bool `json:"glassBroken,omitempty"`
 
 	// Until is when the request ends because its window or spec.window does. A
 	// longer spec.window never moves it. Missing for an open request without an
@@ -131,4 +155,25 @@ type AcceptedRequest struct {
 	// Source of the request: annotation, or webhook if a GateReceiver made it.
 	// Only people end what people have closed.
 	Source string `json:"source"`
+}
+
+// RequestApproval is one person's approval of an open request.
+type RequestApproval struct {
+	// By is the user who approved, as the API server stamped it. Cut to 339 bytes.
+	By string `json:"by"`
+
+	// At is when the controller saw the approval.
+	At metav1.MicroTime `json:"at"`
+}
+
+// GateApprovals says that others have to approve who opens a Gate by hand or by
+// webhook.
+type GateApprovals struct {
+	// Required is how many people other than its requester have to approve an open
+	// request before it counts, from 1 to 10. It needs config/policies: without
+	// them nobody can be told from others, and no request opens the Gate.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	// +required
+	Required int32 `json:"required"`
 }

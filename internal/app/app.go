@@ -113,10 +113,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
 		ServerTime:    askTime,
+		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.ApprovalPolicy),
 		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
 		Shard:         shard,
-		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.GatedSourceStamp),
+		StampsSources: controllers.StampedBy(mgr.GetAPIReader(), controllers.GatedSourceStamp),
 		WritesAtOnce:  writesPerReconcile * o.Concurrent,
 		GateMetrics:   controllers.MustMakeGateMetrics(ctrlmetrics.Registry),
 	}).SetupWithManager(ctx, mgr, opts); err != nil {

@@ -212,7 +212,7 @@ func without(all check.Admission, kind, name string) check.Admission {
 func TestEachPolicyIsMissed(t *testing.T) {
 	controllers := []check.Controller{deployment(t, "")}
 	older := slices.DeleteFunc(installed(t, "policies", "policies-1.30"), func(u unstructured.Unstructured) bool {
-		return strings.HasPrefix(u.GetKind(), "Mutating") || slices.Contains([]string{"gate-exception-stamp", "gated-source-stamp"}, u.GetName())
+		return strings.HasPrefix(u.GetKind(), "Mutating") || slices.Contains([]string{"gate-exception-stamp", "gated-source-stamp", "gate-approval"}, u.GetName())
 	})
 	finds(t, check.Policies(installed(t, "policies"), controllers, nil))
 	finds(t, check.Lock(installed(t, "lock"), true, controllers))

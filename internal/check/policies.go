@@ -20,12 +20,14 @@ const (
 // policy is one of ours, and what is not so without it.
 type policy struct{ kind, name, without string }
 
-const stamp, sourceStamp = "gate-exception-stamp", "gated-source-stamp"
+const stamp, sourceStamp, approval = "gate-exception-stamp", "gated-source-stamp", "gate-approval"
 
 // ruling are the policies of config/policies.
 var ruling = []policy{
 	{validating, "gate-request-verb", "whoever may patch a Gate opens and closes it"},
 	{mutating, "gate-request-stamp", "nobody notes who opens and closes Gates"},
+	{mutating, approval, "nobody notes who approves open requests"},
+	{validating, approval, "no open request of a Gate with spec.approvals counts"},
 	{validating, "gate-edit", "whoever may patch a Gate changes its spec"},
 	{validating, "gate-status", "others than the controller write the status"},
 	{validating, "gate-exception-overlap", "GateExceptions of a Gate overlap"},
@@ -102,7 +104,9 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 	switch {
 	case older:
 		from = "policies-1.30.yaml"
-		set = append(slices.DeleteFunc(slices.Clone(ruling), func(p policy) bool { return p.kind == mutating || p.name == stamp || p.name == sourceStamp }), instead)
+		set = append(slices.DeleteFunc(slices.Clone(ruling), func(p policy) bool {
+			return p.kind == mutating || slices.Contains([]string{stamp, sourceStamp, approval}, p.name)
+		}), instead)
 		findings = append(findings, Finding{Note, "policies-1.30", "requests have no name, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml in its place"})
 	case !a.any(ruling):
 		findings = append(findings, Finding{Warning, "policies", "they are not installed: whoever may patch a Gate opens it, changes its spec, and says that it was somebody else", "kubectl apply --server-side -f policies.yaml, see docs/security.md"})
@@ -138,13 +142,21 @@ func (a Admission) strangers(set []policy, controllers []Controller, from string
 
 // unstamped finds Gates that ask for approvals where none counts.
 func (a Admission) unstamped(gates []v1alpha1.Gate) (findings []Finding) {
-	counts := policy{validating, stamp, ""}
-	if a.has(counts) && a.isBound(counts) {
-		return nil
+	counts := func(name string) bool {
+		p := policy{validating, name, ""}
+		return a.has(p) && a.isBound(p)
+	}
+	exceptions, requests := counts(stamp), counts(approval)
+	find := func(g *v1alpha1.Gate, asks string, args ...any) {
+		findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf(asks, args...), "kubectl apply --server-side -f policies.yaml"})
 	}
 	for i := range gates {
-		if e := gates[i].Spec.Exceptions; e != nil && e.Approvals > 0 {
-			findings = append(findings, Finding{Error, gateName(&gates[i]), fmt.Sprintf("it asks for %d approvals of its GateExceptions, and none counts without the policy %s: no exception ever applies", e.Approvals, stamp), "kubectl apply --server-side -f policies.yaml"})
+		g := &gates[i]
+		if e := g.Spec.Exceptions; e != nil && e.Approvals > 0 && !exceptions {
+			find(g, "it asks for %d approvals of its GateExceptions, and none counts without the policy %s: no exception ever applies", e.Approvals, stamp)
+		}
+		if g.Spec.Approvals != nil && !requests {
+			find(g, "it asks for %d approvals of open requests, and none counts without the policy %s: no request opens it", g.RequiredApprovals(), approval)
 		}
 	}
 	return findings

@@ -91,9 +91,13 @@ func (s *session) answer(ctx context.Context, c *cluster, r *result) error {
 		return err
 	}
 	s.say("%s: %s", nameOfGate(r.gate), s.describe(r.gate, now))
+	waits := r.waits(now)
 	if r.request.planned {
-		s.say("%s: planned: %s", nameOfGate(r.gate), r.request.plan())
+		s.say("%s: planned: %s", nameOfGate(r.gate), strings.TrimSuffix(r.request.plan()+", "+waits, ", "))
 		return nil
+	}
+	if waits != "" {
+		return inVainError("the request is accepted, and " + waits)
 	}
 	if !r.request.takesBack && stateOf(r.gate) != string(r.request.wanted()) {
 		return r.inVain()
@@ -118,6 +122,16 @@ func (s *session) poll(ctx context.Context, done func() (bool, error)) error {
 		case <-s.clock.After(answerPoll):
 		}
 	}
+}
+
+// waits says that others have to approve a request, and how, empty if they need not.
+func (r *result) waits(now time.Time) string {
+	for _, a := range lackingAt(r.gate, now) {
+		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
+			return fmt.Sprintf("waits for %s by others: kubectl gate approve %s%s -n %s", count(gate.Lacks(r.gate, &a), "approval"), gatePrefix, r.gate.Name, r.gate.Namespace)
+		}
+	}
+	return ""
 }
 
 // inVain says why a Gate is not what was asked, and what to do.

@@ -27,20 +27,25 @@ const approverRole = "gate-exception-approver"
 type approveFlags struct {
 	generation       int64
 	revision, reason string
-	dryRun           string
-	out              *output
+	// request is the id of a request of a Gate.
+	request string
+	dryRun  string
+	out     *output
 }
 
 func (s *session) approveCommand() *cobra.Command {
 	f := &approveFlags{}
 	cmd := &cobra.Command{
-		Use:   "approve NAME | source/NAME",
-		Short: "Approve a GateException that somebody else wrote, or a revision of a GatedSource",
-		Long: `Approve a GateException that somebody else wrote, or a revision of a GatedSource.
+		Use:   "approve NAME | gate/NAME | source/NAME",
+		Short: "Approve a GateException that somebody else wrote, an open request, or a revision of a GatedSource",
+		Long: `Approve a GateException that somebody else wrote, the open request of a Gate that somebody else made, or a revision of a GatedSource.
 
 It prints the exception and approves what it has printed: if somebody edits the exception in the meantime, the approval is
 refused. To read it first, use --dry-run=server, and then approve the generation that you have read. Needs config/policies and
 the ClusterRole gate-exception-approver.
+
+With gate/NAME it does the same with the open request of a Gate that waits, because of spec.approvals: to read it first, use
+--dry-run=server, and then approve the --request that you have read. That needs the ClusterRole gate-approver.
 
 Of source/NAME, which is a GatedSource, it approves the revision of --revision. If another revision is promoted in the meantime, or the
 spec of the source changes, the approval is refused. That needs the ClusterRole gated-source-approver.`,
@@ -50,12 +55,16 @@ spec of the source changes, the approval is refused. That needs the ClusterRole 
   # Approve that, and nothing that it became since
   kubectl gate approve hotfix --generation 1
 
+  # The open request of a Gate
+  kubectl gate approve gate/production
+
   # Approve a revision of a GatedSource, and no other
   kubectl gate approve source/apps --revision main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11`,
-		Args: oneName("a gateexception, or source/ and a gatedsource"),
+		Args: oneName("a gateexception, gate/NAME, or source/ and a gatedsource"),
 	}
 	f.out = newOutput(cmd)
 	cmd.Flags().Int64Var(&f.generation, "generation", 0, "Approve this generation alone. Defaults to the present one.")
+	cmd.Flags().StringVar(&f.request, "request", "", "With gate/NAME: approve this request alone. Defaults to the only one that waits.")
 	cmd.Flags().StringVar(&f.revision, "revision", "", "The revision of a gatedsource to approve, as its status has it.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why a revision is approved: for the status and events. Cut to 256 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the approval, and nothing is changed.")
@@ -67,13 +76,18 @@ spec of the source changes, the approval is refused. That needs the ClusterRole 
 		if err != nil {
 			return err
 		}
+		gateName, isGate := strings.CutPrefix(args[0], gatePrefix)
 		switch isSource := strings.HasPrefix(args[0], sourcePrefix); {
-		case isSource && f.generation != 0:
+		case f.request != "" && !isGate:
+			return errors.New("--request is for gate/NAME")
+		case f.generation != 0 && isSource:
 			return errors.New("--generation is for a gateexception: name the --revision of a gatedsource")
 		case isSource:
 			return s.approveSource(cmd.Context(), c, args[0], f, now)
 		case f.revision != "" || f.reason != "":
 			return fmt.Errorf("--revision and --reason are for a gatedsource: write %s%s", sourcePrefix, args[0])
+		case isGate:
+			return s.approveRequest(cmd.Context(), c, gateName, f, now)
 		}
 		return s.approve(cmd.Context(), c, args[0], f, now)
 	}

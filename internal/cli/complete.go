@@ -78,7 +78,7 @@ func (s *session) completerFor(cmd *cobra.Command) completer {
 	case strings.Contains(args, "KIND/NAME"):
 		return s.completeObject
 	case cmd.Name() == "approve":
-		return limit(args, s.completeFrom(unapproved))
+		return limit(args, s.completeFrom(s.unapproved))
 	case strings.Contains(args, "NAME"), strings.Contains(args, "GATE"):
 		return limit(args, s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
 			return c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
@@ -89,15 +89,19 @@ func (s *session) completerFor(cmd *cobra.Command) completer {
 	return cobra.NoFileCompletions
 }
 
-// unapproved returns the names of the GateExceptions that wait for approval.
-func unapproved(ctx context.Context, c *cluster) (names []string, err error) {
+// unapproved returns the names of the GateExceptions that wait for approval, and of the Gates with such requests, as approve has them.
+func (s *session) unapproved(ctx context.Context, c *cluster) (names []string, err error) {
 	all, err := c.exceptions(ctx, []string{c.namespace})
 	for _, e := range all {
 		if conditionOf(e.Status.Conditions, v1alpha1.ActiveCondition).Reason == v1alpha1.WaitingApprovalReason {
 			names = append(names, e.Name)
 		}
 	}
-	return names, err
+	requests, errOfGates := unapprovedRequests(ctx, c, s.clock.Now())
+	if len(requests) > 0 || err != nil && errOfGates == nil { // who approves the one may not see the other
+		err = nil
+	}
+	return append(names, requests...), err
 }
 
 // limit completes the first argument alone, unless a command takes many.

@@ -144,9 +144,17 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 		what, why = string(e.Action)+" requested", "-"
 	}
 	reason := e.RequestReason
+	if e.ApprovedBy != "" {
+		why = strings.TrimPrefix(why+", approved by "+e.ApprovedBy, "-, ")
+	}
+	if e.GlassBroken {
+		why = strings.TrimPrefix(why+", glass broken", "-, ")
+	}
 	switch {
 	case e.Refused != "":
 		what, reason = s.paint(yellow, cmp.Or(string(e.Action), "close")+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
+	case e.Reason == v1alpha1.ApprovedReason:
+		what = string(e.Action) + " approved"
 	case e.Reason == v1alpha1.RequestTakenBackReason:
 		what = map[v1alpha1.RequestAction]string{v1alpha1.RequestOpen: "close", v1alpha1.RequestClose: "open"}[e.Action] + " taken back"
 	}
@@ -164,7 +172,7 @@ func orDash(text string) string {
 func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	table := csv.NewWriter(w)
 	if !noHeaders {
-		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "by", "until", "action", "requestedAt", "requestedBy", "requestReason", "refused"})
+		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "by", "until", "action", "requestedAt", "requestedBy", "requestReason", "refused", "approvedBy", "glassBroken"})
 	}
 	for _, i := range items {
 		until, requestedAt := "", ""
@@ -177,6 +185,7 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 		_ = table.Write([]string{
 			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.By, until,
 			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.RequestReason), harmless(i.Refused),
+			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.GlassBroken],
 		})
 	}
 	table.Flush()

@@ -128,6 +128,9 @@ func gateHeaders(now time.Time, namespaces, wide bool) []string {
 // gateRow says what a Gate is, in the columns of gateHeaders.
 func (s *session) gateRow(g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
 	row := []string{g.Name, s.paintState(stateOf(g)), reasonOf(g) + waveIn(g), "-", heldOf(g), "-"}
+	if waits := waitsInWords(g, now); waits != "" {
+		row[2] += ", " + waits
+	}
 	if next := g.Status.NextTransition; next != nil {
 		row[3] = formatUntil(next.At.Time, now)
 	}

@@ -26,7 +26,7 @@ import (
 type requestFlags struct {
 	scope
 	lasts, until, at, reason, dryRun string
-	wait                             bool
+	wait, breakGlass                 bool
 	timeout                          time.Duration
 	// everything says that no names and no labels mean all Gates.
 	everything bool
@@ -41,6 +41,9 @@ func (s *session) requestCommand(action v1alpha1.RequestAction, cmd *cobra.Comma
 	flags.StringVar(&f.lasts, "for", "", "How long the request lasts, such as 30m, 2h or 3d. At least a second, at most 366 days.")
 	flags.StringVar(&f.until, "until", "", "When the request ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\".")
 	flags.StringVar(&f.at, "at", "", "When the request begins. Defaults to now.")
+	if action == v1alpha1.RequestOpen {
+		flags.BoolVar(&f.breakGlass, "break-glass", false, "An emergency: open at once, without the approvals that spec.approvals asks for. Needs a reason, and the verb break-glass.")
+	}
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.names = args
@@ -75,6 +78,8 @@ type request struct {
 	at, until time.Time
 	planned   bool
 	reason    string
+	// breaksGlass says that it needs no approvals, because it is an emergency.
+	breaksGlass bool
 	// lasts says that the person has said how long it lasts, not until when.
 	lasts bool
 	// takesBack says that it only ends the requests for the opposite action, which were words: those in ends.
@@ -85,8 +90,11 @@ type request struct {
 
 // request reads the flags.
 func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*request, error) {
-	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason} // what the API keeps of it
+	r := &request{action: action, at: now.Truncate(time.Microsecond), reason: f.reason, breaksGlass: f.breakGlass} // what the API keeps of it
 	var err error
+	if f.breakGlass && strings.TrimSpace(f.reason) == "" {
+		return nil, errors.New("--break-glass needs a --reason: others will ask for it")
+	}
 	if f.at != "" {
 		if r.at, err = parseWhen(f.at, now); err != nil {
 			return nil, fmt.Errorf("--at %q: %w", f.at, err)
@@ -336,6 +344,9 @@ func (r *result) refusedBy(err error) error {
 	switch {
 	case !isPolicy(err):
 		return a.explain(err)
+	case strings.Contains(err.Error(), "needs the verb break-glass"):
+		a.role = "gate-glass-breaker"
+		return errors.New(a.refused("break-glass"))
 	case strings.Contains(err.Error(), fmt.Sprintf("a request to %[1]s needs the verb %[1]s", r.request.action)):
 		return errors.New(a.refused(string(r.request.action)))
 	}
@@ -365,6 +376,9 @@ func (r *request) patch(by, version string) []byte {
 		return text
 	}
 	annotations := map[string]any{annotationOf(r.action): r.value(), requestedBy: orNull(by), reason: orNull(r.reason)}
+	if r.breaksGlass {
+		annotations[v1alpha1.BreakGlassAnnotation] = r.value()
+	}
 	metadata := map[string]any{"annotations": annotations}
 	if r.takesBack {
 		metadata["resourceVersion"] = version

@@ -20,8 +20,8 @@ func (s *session) resetCommand() *cobra.Command {
 		Long: `Take back what was requested of Gates, so that their schedule decides again.
 
 What is in force is taken back, whoever asked for it: an open request by a request to close that lasts no time, close requests by one to
-open. So you need the permission for that. If nothing is in force, what is planned is taken back: an open request, or your own close
-requests.`,
+open. So you need the permission for that. If nothing is in force, what waits for approval or is planned is taken back: open requests, or your own
+close requests. To take a close back, others have to approve that if the Gate has spec.approvals.`,
 		Example: `  # The hotfix is out
   kubectl gate reset production --reason "hotfix 1234 is out"`,
 	}
@@ -47,7 +47,7 @@ requests.`,
 // there is nothing. What nobody has looked at yet counts.
 func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
-	gate.HandleRequests(g, now)
+	gate.Stamped.HandleRequests(g, now) // what is not stamped only waits by that
 	inForce, planned := gate.RequestsAt(g, now)
 	all, planning := inForce, ""
 	if len(all) == 0 {
@@ -66,6 +66,10 @@ func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
 			continue
 		}
 		r.ends = append(r.ends, a)
+		if a.Waiting {
+			words = append(words, "the waiting "+wordsOf(a))
+			continue
+		}
 		words = append(words, fmt.Sprintf("the %s%s", planning, wordsOf(a)))
 	}
 	r.words = strings.Join(words, " and ")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -238,7 +239,14 @@ func (sc *screen) requests() [][]string {
 		add(r, "in force")
 	}
 	for _, r := range planned {
-		add(r, "planned")
+		state := "planned"
+		if r.Waiting {
+			state = "waits"
+		}
+		if lacks := gate.Lacks(sc.gate, &r); lacks > 0 {
+			state += " for " + count(lacks, "approval")
+		}
+		add(r, strings.Replace(state, "planned for", "planned, needs", 1))
 	}
 	return rows
 }

@@ -162,3 +162,14 @@ func commands(e explain.Explanation) string {
 	}
 	return text
 }
+
+// fourEyes has a Gate ask for an approval.
+func fourEyes(g *v1alpha1.Gate) { g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1} }
+
+// waiting has an open request of alice wait for it.
+func waiting(g *v1alpha1.Gate) {
+	at := metav1.NewMicroTime(noon)
+	g.Status.Requests = []v1alpha1.AcceptedRequest{{
+		Action: v1alpha1.RequestOpen, RequestedAt: at, AcceptedAt: at, By: "alice", Waiting: true, Stamped: true, Source: v1alpha1.SourceAnnotation,
+	}}
+}

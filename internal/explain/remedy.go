@@ -68,6 +68,9 @@ func (k Known) lift(g verdict.Gate, obj *target.Object, refreshes bool) []Remedy
 
 // open returns what opens a closed Gate. It tries in memory whether a request does.
 func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
+	if g.RequiredApprovals() > 0 {
+		return k.openApproved(g, done)
+	}
 	asked := k.requested(g)
 	d := k.Calendars.Decide(asked, k.Now) // a request wins over any exception
 	if d.State == v1alpha1.StateOpened {
@@ -89,6 +92,29 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 		return mend(g)
 	}
 	return []Remedy{{k.onGate("status", g, ""), "says why a request does not open it: " + d.Message}}
+}
+
+// openApproved returns what opens a closed Gate that asks for approvals: the request, if there is none, and what others do then.
+func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
+	free := g.DeepCopy()
+	free.Spec.Approvals = nil
+	opens := k.open(free, done)
+	if first := opens[0].Command; first != k.onGate("open", g, "--for 1h") {
+		return opens
+	}
+	approve := k.onGate("approve", g, "")
+	approve = strings.Replace(approve, "approve ", "approve gate/", 1)
+	_, waiting := gate.RequestsAt(g, k.Now)
+	waiting = slices.DeleteFunc(waiting, func(r v1alpha1.AcceptedRequest) bool { return !r.Waiting })
+	if len(waiting) == 0 {
+		opens[0].Effect = fmt.Sprintf("asks for it; once others have approved it (%d, with %s) it %s", g.RequiredApprovals(), approve, opens[0].Effect)
+		return opens
+	}
+	var all []Remedy
+	for _, r := range waiting {
+		all = append(all, Remedy{approve, fmt.Sprintf("approves the open request of %s, which waits for %d more; after the last it %s", r.By, gate.Lacks(g, &r), done)})
+	}
+	return all
 }
 
 // lasts says how long a Gate stays open if it is asked to, and whose close requests that ends.

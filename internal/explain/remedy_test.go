@@ -32,6 +32,9 @@ func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
 		{"a close period denies requests, and its calendar cannot be read", closed("production", holidays), "kubectl get configmap days -n shop -o yaml\n", "closes all the time until the calendar is mended: key no.ics: has not been read"},
 		{"somebody has closed it in a hard freeze", closed("production", freeze(v1alpha1.ManualOpenDeny), requestedClose), "kubectl edit gate production -n shop\n", "manualOpen: Deny"},
 		{"what it watches is not ready", opened("production", watching, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), "kubectl describe kustomization staging -n shop\n", "Ready is False"},
+		{"it asks for approvals", closed("production", fourEyes), opens, "asks for it; once others have approved it (1, with kubectl gate approve gate/production -n shop) it releases what the gate holds for an hour"},
+		{"a request waits for approval", closed("production", fourEyes, waiting), "kubectl gate approve gate/production -n shop\n", "approves the open request of alice, which waits for 1 more; after the last it releases what the gate holds"},
+		{"it asks for approvals in a hard freeze", closed("production", fourEyes, freeze(v1alpha1.ManualOpenDeny)), "kubectl edit gate production -n shop\n", "manualOpen: Deny"},
 		{
 			"its spec is invalid",
 			closed("production", because(v1alpha1.InvalidSpecReason, ""), func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Europe/Atlantis" }), "kubectl edit gate production -n shop\n", "mend its spec",

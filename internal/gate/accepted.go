@@ -49,7 +49,7 @@ func (r *inForce) outlasts(other *inForce) bool {
 // requestOf returns an accepted request as it was made.
 func requestOf(r v1alpha1.AcceptedRequest) Request {
 	return Request{
-		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, By: r.By, Reason: r.Reason, source: r.Source,
+		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, By: r.By, Reason: r.Reason, source: r.Source, GlassBroken: r.GlassBroken, approvers: approversOf(&r),
 		Annotation: annotationsOf(r.Action).requestedAt, Value: FormatRequest(r.RequestedAt.Time, r.Window),
 	}
 }
@@ -67,15 +67,23 @@ type course struct {
 	spans []*inForce
 	// planned requests in the order in which they begin.
 	planned []v1alpha1.AcceptedRequest
+	// waiting are the open requests whose time has come, and that too few have approved.
+	waiting []v1alpha1.AcceptedRequest
+	// required is how many others have to approve an open request.
+	required int
+	// voided are the unapproved requests that are dropped, each with the reason.
+	voided []Request
 }
 
 // courseOf returns the course of the requests in the status of a Gate.
 func courseOf(g *v1alpha1.Gate) *course {
-	c := &course{limit: g.Spec.Window}
+	c := &course{limit: g.Spec.Window, required: g.RequiredApprovals()}
 	for _, r := range g.Status.Requests {
 		switch {
 		case r.Planned:
 			c.planned = append(c.planned, r)
+		case r.Waiting:
+			c.waiting = append(c.waiting, r)
 		case r.EndedAt != nil:
 			c.span(r)
 		case r.Action == v1alpha1.RequestOpen:
@@ -158,7 +166,7 @@ func (c *course) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refus
 	for len(c.planned) > 0 && !c.planned[0].RequestedAt.After(now) {
 		r := c.planned[0]
 		c.planned, r.Planned = c.planned[1:], false
-		if err := c.begin(r, r.RequestedAt.Time); err != nil {
+		if err := c.beginOrWait(r, r.RequestedAt.Time); err != nil {
 			void := requestOf(r)
 			void.Err = err
 			refused = append(refused, void)
@@ -192,6 +200,7 @@ func (c *course) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 }
 
 func (c *course) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
+	c.voidUnapproved(&r)
 	if c.open != nil {
 		c.ends([]*inForce{c.open}, &r)
 	}
@@ -295,6 +304,9 @@ func (c *course) acceptedAt(now time.Time) metav1.MicroTime {
 	}
 	for i := range c.planned {
 		note(&c.planned[i])
+	}
+	for i := range c.waiting {
+		note(&c.waiting[i])
 	}
 	return metav1.NewMicroTime(at)
 }

@@ -68,6 +68,13 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 	if why := waitsFor(g); why != "" {
 		d.wait(g, s, request, why)
 	}
+	waiting := requests.unapproved(now)
+	d.Message += waitsForApproval(g, waiting) + uncounted(g)
+	for _, r := range waiting {
+		if r.Waiting {
+			d.Recheck = earlier(d.Recheck, r.Until.Time)
+		}
+	}
 	d.Message += unreadable(s, d.Next, broken)
 	d.Message += inForceToo(d.Reason, applying(counts, now), plan.Refused())
 	if next := nextEdge(counts, now); !next.IsZero() {

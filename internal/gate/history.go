@@ -42,19 +42,22 @@ func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 	}
 	if r := d.Request; r != nil {
 		e.Action, e.RequestedAt, e.RequestedBy, e.RequestReason = r.Action, &metav1.MicroTime{Time: r.At}, r.By, r.Reason
+		e.ApprovedBy, e.GlassBroken = r.approvers, r.GlassBroken
 	}
 	return e
 }
 
 func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryEntry {
-	e := v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.RequestAcceptedReason, Action: r.Action, RequestedBy: r.By, RequestReason: r.Reason}
+	e := v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.RequestAcceptedReason, Action: r.Action, RequestedBy: r.By, RequestReason: r.Reason, ApprovedBy: r.approvers, GlassBroken: r.GlassBroken}
 	if !r.At.IsZero() {
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
 	switch end := windowEnd(r.At, g.Spec.Window, r.Window); {
 	case r.Err != nil:
 		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, oneLine(r.Err.Error(), maxRefused)
-	case takesBack(r.Window):
+	case r.ApprovedBy != "":
+		e.Reason = v1alpha1.ApprovedReason
+	case takesBack(r.Window) && r.Waits == 0:
 		e.Reason = v1alpha1.RequestTakenBackReason
 	case !end.IsZero():
 		e.Until = &metav1.Time{Time: end}
@@ -66,7 +69,7 @@ func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryE
 func bounded(history []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	size := 0
 	for i, e := range history {
-		size += len(e.By) + len(e.RequestedBy) + len(e.RequestReason) + len(e.Refused)
+		size += len(e.By) + len(e.RequestedBy) + len(e.RequestReason) + len(e.ApprovedBy) + len(e.Refused)
 		if i == v1alpha1.MaxHistory || size > v1alpha1.MaxHistoryBytes {
 			return slices.Clip(history[:i])
 		}

@@ -75,6 +75,9 @@ func (c *course) keepEnds(now time.Time) bool {
 		r := &c.planned[i]
 		kept = r.Action == v1alpha1.RequestOpen && keepEnd(r, c.endOf(r)) || kept
 	}
+	for i := range c.waiting {
+		kept = keepEnd(&c.waiting[i], c.deadlineOf(&c.waiting[i])) || kept
+	}
 	return kept
 }
 
@@ -88,8 +91,8 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	return true
 }
 
-// save returns what to remember: what is in force or was last, what that has ended, and
-// what is planned.
+// save returns what to remember: what is in force or was last, what that has ended, what
+// waits for approval, and what is planned.
 func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
 	last, endedAt := c.last(), time.Time{}
 	var inForce, ended []v1alpha1.AcceptedRequest
@@ -108,5 +111,5 @@ func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
 		}
 	}
 	ended = ended[max(0, len(ended)-2*maxCloses):]
-	return slices.Concat(ended, inForce, c.planned)
+	return slices.Concat(ended, inForce, c.waiting, c.planned)
 }

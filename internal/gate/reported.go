@@ -47,8 +47,8 @@ func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 	return courseAt(g, now).deciding(schedule.Reason(opened.Reason))
 }
 
-// RequestsAt returns the accepted requests of a Gate that are in force at an instant, and those that are planned then. Their until is when
-// they end unless somebody ends them.
+// RequestsAt returns the accepted requests of a Gate that are in force at an instant, and those that wait for approval or are planned then.
+// Their until is when they end unless somebody ends them, and that of those that wait is when they are dropped.
 func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
 	c := courseAt(g, now)
 	spans := c.closes
@@ -59,6 +59,11 @@ func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.Ac
 		if s.lasts(now) {
 			keepEnd(&s.AcceptedRequest, s.end)
 			inForce = append(inForce, s.AcceptedRequest)
+		}
+	}
+	for _, r := range c.unapproved(now) {
+		if r.Waiting {
+			planned = append(planned, r)
 		}
 	}
 	for _, r := range c.planned {

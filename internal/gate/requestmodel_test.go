@@ -22,6 +22,8 @@ type remembered struct {
 	seen time.Time
 	// takesBack says that it only ends others.
 	takesBack bool
+	// late is 1 if others have approved it after its time: then it comes after all that begins at once.
+	late int
 }
 
 func (r remembered) begins() time.Time {
@@ -75,7 +77,7 @@ func (m model) stateAt(at time.Time, byDefault v1alpha1.State) v1alpha1.State {
 func (m model) inForce(at time.Time) (inForce []remembered) {
 	all := slices.Clone(m)
 	slices.SortStableFunc(all, func(a, b remembered) int {
-		if order := cmp.Or(a.begins().Compare(b.begins()), a.seen.Compare(b.seen)); order != 0 {
+		if order := cmp.Or(a.begins().Compare(b.begins()), cmp.Compare(a.late, b.late), a.seen.Compare(b.seen)); order != 0 {
 			return order
 		}
 		if a.action == v1alpha1.RequestOpen && a.isLater(b) {

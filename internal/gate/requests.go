@@ -50,8 +50,13 @@ type Request struct {
 	By, Reason string
 	// Err says why the request was refused, nil if it was accepted.
 	Err error
+	// ApprovedBy is who has approved it just now, empty if it is new. Waits is how many
+	// approvals it needs then. GlassBroken says that it needs none: it is an emergency.
+	ApprovedBy  string
+	Waits       int
+	GlassBroken bool
 
-	source string
+	source, approvers string
 }
 
 // String says what is requested, when, by whom and why.
@@ -65,6 +70,15 @@ func (r Request) String() string {
 	}
 	if r.By != "" {
 		text += " by " + r.By
+	}
+	if r.approvers != "" {
+		text += ", approved by " + r.approvers
+	}
+	if r.GlassBroken {
+		text += ", who breaks the glass"
+	}
+	if r.Waits > 0 && r.Err == nil {
+		text += ", waits for " + plural(r.Waits, "approval")
 	}
 	if r.Reason != "" {
 		text += ": " + r.Reason
@@ -92,10 +106,16 @@ func annotationsOf(action v1alpha1.RequestAction) requestAnnotation {
 }
 
 // HandleRequests handles new request annotations and begins the planned requests whose
-// time has come. It remembers them in the status of the Gate. It returns what is new:
-// requests accepted or refused, and planned ones that are refused although they were
-// accepted before. A value is looked at once. A missing annotation changes nothing.
+// time has come, and those that enough people have approved. It remembers them in the status
+// of the Gate. It returns what is new: requests accepted, approved or refused, and those that
+// are refused although they were accepted before. A value is looked at once. A missing
+// annotation changes nothing. Nobody is told from others, see Stamps.
 func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
+	return Unstamped.HandleRequests(g, now)
+}
+
+// HandleRequests is as the function, with what is known of who asks and approves.
+func (s Stamps) HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	c := courseOf(g)
 	begun, handled := c.advance(now)
 	for _, r := range begun {
@@ -105,6 +125,9 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	acceptedAt := c.acceptedAt(now)
 	var last, over *Request
 	for _, r := range unhandled(g, now) {
+		if s == StampsUnknown && c.asksApprovalOf(r) {
+			continue
+		}
 		memory := memoryOf(g, r.Action)
 		putBack := handles(memory, r)
 		if r.Err == nil {
@@ -117,10 +140,11 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			case over != nil && !r.At.After(over.At.Add(slack(r.source, over.source))):
 				r.Err = fmt.Errorf("is refused, somebody has closed the gate since: %s", over)
 			default:
-				r.Err = c.accept(memory, r, acceptedAt, now)
+				r.Err = c.accept(memory, r, c.note(g, s, r, acceptedAt), now)
 			}
 			if end := windowEnd(r.At, c.limit, r.Window); r.Action == v1alpha1.RequestClose && !end.IsZero() && !now.Before(end) {
 				over = r // accepted or not, it comes before an open that is no later
+				c.voidOlder(r)
 			}
 		}
 		handled = append(handled, *r)
@@ -134,7 +158,8 @@ func HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			By: last.By, Reason: last.Reason, Source: last.source,
 		}
 	}
-	if c.keepEnds(now) || len(begun) > 0 || last != nil {
+	handled = append(handled, c.approve(g, s, now)...)
+	if c.keepEnds(now) || len(begun) > 0 || last != nil || len(handled) > 0 {
 		g.Status.Requests = c.save(now)
 	}
 	return handled
@@ -221,10 +246,9 @@ func handles(memory *v1alpha1.RequestMemory, r *Request) (putBack bool) {
 
 // accept takes a request into the course of a Gate, or returns why not. A planned one does
 // not end the one in force.
-func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.MicroTime, now time.Time) error {
-	accepted := v1alpha1.AcceptedRequest{
-		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, AcceptedAt: at,
-		By: r.By, Reason: r.Reason, Source: r.source,
+func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
+	if err := c.mayAsk(&accepted); err != nil {
+		return err
 	}
 	switch {
 	case takesBack(r.Window):
@@ -245,7 +269,7 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, at metav1.Mi
 	if !end.IsZero() && !oldest.Before(end) && !c.endsOpen(r, end, now) {
 		return fmt.Errorf("is refused, it was over at %s, request it again", rfc3339(end))
 	}
-	if err := c.begin(accepted, now); err != nil {
+	if err := c.beginOrWait(accepted, now); err != nil {
 		return err
 	}
 	memory.RequestedAt, memory.Window, memory.By = &accepted.RequestedAt, r.Window, r.By
@@ -368,11 +392,4 @@ func roundUp(t time.Time) time.Time {
 		return t
 	}
 	return t.Add(time.Second - 1).Truncate(time.Second)
-}
-
-// instantOf returns the time in the value of an annotation.
-func instantOf(value string) (time.Time, bool) {
-	instant, _, _ := strings.Cut(value, windowSeparator)
-	at, err := time.Parse(time.RFC3339Nano, instant)
-	return at.Truncate(time.Microsecond), err == nil
 }

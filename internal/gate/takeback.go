@@ -22,18 +22,21 @@ func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 }
 
 // takeBack ends the requests for the opposite action that are in force, by the rules by which a request that lasts would. If none is, it
-// drops planned ones: opens, and those closes that the same person has planned. Nobody lifts what others have planned, and an old value
+// drops those that wait for approval and planned ones: opens, and those closes that the same person has planned. Nobody lifts what others have planned, and an old value
 // that Flux puts back drops nothing.
 func (c *course) takeBack(r v1alpha1.AcceptedRequest, now time.Time) error {
 	if r.RequestedAt.After(now.Add(maxSkew)) {
 		return errors.New("is refused, what is taken back is taken back at once: its time must not be in the future")
 	}
-	inForce := slices.ContainsFunc(c.closes, func(s *inForce) bool { return s.lasts(now) })
+	inForce := c.isClosed(now)
+	if lacks := c.lacks(&r); lacks > 0 && !inForce {
+		return fmt.Errorf("is refused, the gate asks for %s, and takes back by them only a close request in force", plural(lacks, "approval"))
+	}
 	if r.Action == v1alpha1.RequestClose {
 		inForce = c.open != nil && c.open.lasts(now)
 	}
 	if inForce {
-		return c.begin(r, now)
+		return c.beginOrWait(r, now)
 	}
 	planned := slices.DeleteFunc(slices.Clone(c.planned), func(other v1alpha1.AcceptedRequest) bool {
 		if other.Action == v1alpha1.RequestOpen {
@@ -41,9 +44,12 @@ func (c *course) takeBack(r v1alpha1.AcceptedRequest, now time.Time) error {
 		}
 		return r.Action == v1alpha1.RequestOpen && other.By == r.By && r.RequestedAt.After(other.AcceptedAt.Time)
 	})
-	if len(planned) == len(c.planned) {
+	waiting := slices.DeleteFunc(slices.Clone(c.waiting), func(other v1alpha1.AcceptedRequest) bool {
+		return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-maxSkew))
+	})
+	if len(planned) == len(c.planned) && len(waiting) == len(c.waiting) {
 		return fmt.Errorf("is refused, there is no %s request to take back", opposite(r.Action))
 	}
-	c.planned = planned
+	c.planned, c.waiting = planned, waiting
 	return nil
 }

@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -143,4 +144,11 @@ func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error
 // Requested returns the value of the annotation that requests an action.
 func Requested(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
 	return g.Annotations[annotationsOf(action).requestedAt]
+}
+
+// instantOf returns the time in the value of an annotation.
+func instantOf(value string) (time.Time, bool) {
+	instant, _, _ := strings.Cut(value, windowSeparator)
+	at, err := time.Parse(time.RFC3339Nano, instant)
+	return at.Truncate(time.Microsecond), err == nil
 }

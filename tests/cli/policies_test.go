@@ -69,6 +69,7 @@ func TestWithThePolicies(t *testing.T) {
 	for name, test := range map[string]func(*world){
 		"an exception is approved by others, and each is told how many there are": approvals,
 		"an exception opens a freeze, from the command alone":                     exceptions,
+		"the page on approvals is what happens":                                   approvalsPage,
 		"only who may approve does":                                               approvalRights,
 		"only who may write exceptions does":                                      exceptRights,
 		"only who may open and close does":                                        requestRights,

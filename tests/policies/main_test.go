@@ -82,6 +82,7 @@ func active(ctx context.Context) error {
 	}
 	for _, p := range []struct{ policy, args string }{
 		{"gate-request-verb", `patch gate probe --type=merge -p {"metadata":{"annotations":{"open.gate.fluxcd.io/reason":"x"}}}`},
+		{"gate-approval", `patch gate probe --type=merge -p {"metadata":{"annotations":{"open.gate.fluxcd.io/breakGlass":"x"}}}`},
 		{"gate-edit", `patch gate probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gate-status", `patch gate probe --subresource=status --type=merge -p {"status":{"observedGeneration":7}}`},
 		{"gate-exception-verb", `patch gtex probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/requestedAt":"x"}}}`},
@@ -100,6 +101,12 @@ func active(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
+	}
+	if err := harness.Eventually(ctx, harness.Patience, "both policies gate-approval are in force", func() error {
+		_, err := cluster.Kubectl(ctx, "--namespace=probe", "annotate", "gate", "probe", "--dry-run=server", v1alpha1.ApproveRequestedByAnnotation+"=forged")
+		return err
+	}); err != nil {
+		return err
 	}
 	annotate := []string{"annotate", "gate", "probe", v1alpha1.OpenRequestedAtAnnotation + "=" + stamp(time.Now())}
 	other := []string{"create", "-f", exceptionFile(cluster.Dir(), "other", "", nil)}

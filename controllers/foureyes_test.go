@@ -1,0 +1,205 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// fourEyes creates a closed Gate that asks for two approvals, on an API server that stamps names.
+func (w *world) fourEyes() *v1alpha1.Gate {
+	w.Helper()
+	w.Stamped = func(context.Context) (bool, error) { return true, nil }
+	g := w.ClosedGate("production", named("apps"))
+	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 2} })
+	w.reconcile(g)
+	return g
+}
+
+// asksToOpen writes the open request of somebody.
+func (w *world) asksToOpen(g *v1alpha1.Gate, who, reason string, more ...string) {
+	w.Helper()
+	w.Annotate(g, append([]string{v1alpha1.OpenRequestedAtAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano),
+		v1alpha1.OpenRequestedByAnnotation, who, v1alpha1.OpenReasonAnnotation, reason}, more...)...)
+	w.reconcile(g)
+}
+
+// approvedBy stamps approvals of the first request of a Gate.
+func (w *world) approvedBy(g *v1alpha1.Gate, people ...string) {
+	w.Helper()
+	_, what, _ := strings.Cut(gate.FormatRequestApproval(g, &g.Status.Requests[0], w.clock.Now()), ",")
+	var lines []string
+	for _, who := range people {
+		lines = append(lines, what+" "+who)
+	}
+	w.Annotate(g, v1alpha1.ApproveRequestedByAnnotation, strings.Join(lines, "\n"))
+}
+
+func TestAGateOpensWithTheLastApprovalAndTellsWho(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.fourEyes()
+	w.asksToOpen(g, "alice", "hotfix 1234")
+	w.expectHeld(app, g)
+	w.events.take("")
+	w.in(time.Minute)
+	w.approvedBy(g, "alice", "bob", "bob")
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if got := w.events.take("approved by bob, waits for 1 approval: hotfix 1234"); len(got) != 2 || !strings.Contains(strings.Join(got, "\n"), "Normal Gate/production Approved") {
+		t.Errorf("on the Gate and on what it holds: %q", got)
+	}
+	w.forget() // a restart: the status has bob's, and Flux has taken the annotations away
+	w.in(2 * time.Minute)
+	w.approvedBy(g, "carol")
+	w.reconcile(g)
+	w.expectReleased(app, g)
+	if last := g.Status.History[0]; last.State != v1alpha1.StateOpened || last.RequestedBy != "alice" || last.ApprovedBy != "bob, carol" || !last.RequestedAt.Time.Equal(start.Add(2*time.Minute)) {
+		t.Errorf("history %+v", last)
+	}
+	if got := opened(g); got != "True OpenRequested: Gate open requested at 2026-11-23T12:02:00Z by alice, approved by bob, carol: hotfix 1234" {
+		t.Errorf("it says %q", got)
+	}
+	w.in(3 * time.Minute)
+	w.Edit(g, func() { g.Spec.Approvals.Required = 9 }) // what is in force stays so
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
+
+// By the clock of the API server it opens no earlier, either.
+func TestAnApprovedRequestOpensByBothClocks(t *testing.T) {
+	w := newWorld(t)
+	w.ahead(2 * time.Second)
+	app := w.kustomization("apps", nil)
+	g := w.fourEyes()
+	w.asksToOpen(g, "alice", "")
+	w.in(time.Minute)
+	w.approvedBy(g, "bob", "carol")
+	for now := time.Minute; now < time.Minute+4*time.Second; {
+		w.in(now)
+		now += max(w.reconcile(g).RequeueAfter, time.Millisecond)
+	}
+	w.expectReleased(app, g)
+	if r := g.Status.Requests[0]; len(r.Approvals) != 2 || r.Waiting {
+		t.Errorf("request %+v", r)
+	}
+}
+
+func TestBrokenGlassIsToldAndCounted(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.fourEyes()
+	if n, ok := w.glassBroken(); !ok || n != 0 {
+		t.Errorf("the metric is %v, %v before", n, ok)
+	}
+	w.in(time.Minute)
+	w.events.take("")
+	w.asksToOpen(g, "greta", "outage 17", v1alpha1.BreakGlassAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano))
+	w.expectReleased(app, g)
+	for range 2 {
+		w.reconcile(g)
+	}
+	if got := w.events.take("by greta, who breaks the glass: outage 17"); len(got) < 2 || !strings.HasPrefix(got[0], "Warning Gate/production GlassBroken") {
+		t.Errorf("events %q", got)
+	}
+	if n, _ := w.glassBroken(); n != 1 {
+		t.Errorf("the metric is %v", n)
+	}
+	if !g.Status.History[0].GlassBroken {
+		t.Errorf("history %+v", g.Status.History[0])
+	}
+}
+
+// glassBroken returns the metric of the Gate, and whether it is there.
+func (w *world) glassBroken() (float64, bool) {
+	w.Helper()
+	families, err := w.registry.Gather()
+	w.Must(err)
+	for _, family := range families {
+		if family.GetName() == "gating_gate_glass_broken_total" {
+			return family.GetMetric()[0].GetCounter().GetValue(), true
+		}
+	}
+	return 0, false
+}
+
+func TestAGateThatAsksForApprovalsOpensByNoRequestThatNobodyStamps(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.fourEyes()
+	w.asksToOpen(g, "alice", "")
+	w.Stamped = StampedBy(cluster.Client, ApprovalPolicy) // this API server has no config/policies
+	w.in(time.Minute)
+	w.approvedBy(g, "bob", "carol")
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); !strings.HasSuffix(got, ", the approvals in its annotations do not count, because the policy gate-approval is not there or out of sight") {
+		t.Errorf("it says %q", got)
+	}
+	w.events.take("")
+	w.asksToOpen(g, "greta", "outage", v1alpha1.BreakGlassAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano))
+	w.expectHeld(app, g)
+	if got := w.events.take("nobody knows for certain who asks: that needs config/policies"); len(got) != 2 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// While the API server does not say whether it stamps, a request waits to be looked at, and a close does not.
+func TestACloseDoesNotWaitForTheAnswerWhetherNamesAreStamped(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.fourEyes()
+	w.Edit(g, func() { g.Spec.Default = v1alpha1.StateOpened })
+	w.reconcile(g)
+	w.Stamped = func(context.Context) (bool, error) { return false, errors.New("gone for lunch") }
+	w.in(time.Minute)
+	w.asksToOpen(g, "alice", "")
+	if slices.ContainsFunc(g.Status.HandledRequests, func(m v1alpha1.RequestMemory) bool { return m.LastHandled != "" }) {
+		t.Errorf("it is handled: %+v", g.Status.HandledRequests)
+	}
+	if _, err := w.try(g); err != nil {
+		t.Fatal(err)
+	}
+	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, w.clock.Now().UTC().Format(time.RFC3339Nano), v1alpha1.CloseRequestedByAnnotation, "carl")
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if result, err := w.try(g); err != nil || result.RequeueAfter > stampsRetry {
+		t.Errorf("it is looked at again in %s, %v", result.RequeueAfter, err)
+	}
+	w.Stamped = func(context.Context) (bool, error) { return true, nil }
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	if last := g.Status.History[0]; last.Action != v1alpha1.RequestOpen || last.Refused == "" {
+		t.Errorf("history %+v", last)
+	}
+}
+
+// In the real process, an approval wakes the Gate, and so does the end of the time to approve.
+func TestAnApprovalWakesItsGate(t *testing.T) {
+	w := newWorld(t)
+	startManager(t, cluster, func(r *Gating) {
+		r.Stamped = func(context.Context) (bool, error) { return true, nil }
+	})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{Required: 1}, Interval: metav1.Duration{Duration: time.Hour}})
+	ask := func(window string) {
+		t.Helper()
+		w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano)+window, v1alpha1.OpenRequestedByAnnotation, "alice")
+		w.soonStatus(g, "it waits", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 1 && g.Status.Requests[0].Waiting })
+	}
+	ask("/3s")
+	w.soonStatus(g, "it waits no longer", func(g *v1alpha1.Gate) bool { return len(g.Status.Requests) == 0 })
+	ask("")
+	_, what, _ := strings.Cut(gate.FormatRequestApproval(g, &g.Status.Requests[0], time.Now()), ",")
+	w.Annotate(g, v1alpha1.ApproveRequestedByAnnotation, what+" bob")
+	w.soonStatus(g, "it is open", func(g *v1alpha1.Gate) bool { return conditions.IsTrue(g, v1alpha1.OpenedCondition) })
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+const (
+	// gateApproverRole has all that approving a request needs.
+	gateApproverRole = "gate-approver"
+	// gatePrefix is before the name of a Gate whose open request is approved.
+	gatePrefix = "gate/"
+)
+
+// approveRequest shows the open request of a Gate that waits, approves it and says what the Gate is then.
+func (s *session) approveRequest(ctx context.Context, c *cluster, name string, f *approveFlags, now time.Time) error {
+	if !f.out.isTable() || f.generation != 0 {
+		return errors.New("--generation and --output are for gateexceptions: --request says which request of a gate")
+	}
+	c.role = gateApproverRole
+	g, err := c.gate(ctx, name)
+	if err != nil {
+		return err
+	}
+	r, err := requestToApprove(g, f.request, now)
+	if err != nil {
+		return err
+	}
+	s.say("%s: open request %s", nameOfGate(g), idOf(r))
+	for _, line := range describeRequest(g, r, now) {
+		s.say("  %-10s %s", line[0], line[1])
+	}
+	me := c.whoAmI(ctx)
+	switch {
+	case r.By == me:
+		return fmt.Errorf("you, %s, asked for it: somebody else has to approve it", me)
+	case me != "" && slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.By == me }):
+		return fmt.Errorf("you, %s, have approved it already", me)
+	}
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate-approve")} // not who owns the spec
+	if f.dryRun == "server" {
+		opts = append(opts, client.DryRunAll)
+	}
+	if err := c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, requestApproval(g, r, now)), opts...); err != nil {
+		return refusedRequestApproval(g, err)
+	}
+	if f.dryRun == "server" {
+		s.say("the API server would accept this (dry run); to approve it: %s approve %s%s -n %s --request %s", s.name, gatePrefix, g.Name, g.Namespace, idOf(r))
+		return nil
+	}
+	if err := s.requestApproved(ctx, c, g, r, me); err != nil {
+		return s.incomplete(err)
+	}
+	return nil
+}
+
+// idOf returns what tells a request from all others of its Gate.
+func idOf(r *v1alpha1.AcceptedRequest) string {
+	return r.AcceptedAt.UTC().Format(metav1.RFC3339Micro)
+}
+
+// lackingAt returns the open requests of a Gate that wait for approval, or are planned and will.
+func lackingAt(g *v1alpha1.Gate, now time.Time) []v1alpha1.AcceptedRequest {
+	_, planned := gate.RequestsAt(g, now)
+	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return gate.Lacks(g, &r) == 0 })
+}
+
+// requestToApprove returns the one request that waits for approval, or the one with an id.
+func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.AcceptedRequest, error) {
+	all := lackingAt(g, now)
+	var known []string
+	for i := range all {
+		if idOf(&all[i]) == id {
+			return &all[i], nil
+		}
+		known = append(known, fmt.Sprintf("%s of %s", idOf(&all[i]), all[i].By))
+	}
+	switch {
+	case len(all) == 0 && g.RequiredApprovals() == 0:
+		return nil, errors.New("the gate asks for no approvals: it has no spec.approvals, and an open request counts at once")
+	case len(all) == 0:
+		return nil, fmt.Errorf("no open request waits for approval; kubectl gate history %s -n %s says what became of those before", g.Name, g.Namespace)
+	case id != "":
+		return nil, fmt.Errorf("request %s does not wait any more: there is %s", id, strings.Join(known, " and "))
+	case len(all) > 1:
+		return nil, fmt.Errorf("%d requests wait: choose one with --request: %s", len(all), strings.Join(known, ", "))
+	}
+	return &all[0], nil
+}
+
+// describeRequest says what a request asks for, a line each.
+func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) [][2]string {
+	lasts := "until somebody closes the gate"
+	if window := shorter(r.Window, g.Spec.Window); window != nil {
+		lasts = formatDuration(window.Duration) + " from the last approval"
+		if r.Planned {
+			lasts = formatDuration(window.Duration) + " from then, or from the last approval if that is later"
+		}
+	}
+	lines := [][2]string{
+		{"gate", fmt.Sprintf("is %s, %s", isState(stateOf(g)), reasonOf(g))},
+		{"by", r.By}, {"for", formatUntil(r.RequestedAt.Time, now)}, {"lasts", lasts}, {"reason", orDash(r.Reason)},
+	}
+	if r.Waiting && r.Until != nil {
+		lines = append(lines, [2]string{"waits", "until " + formatUntil(r.Until.Time, now)})
+	}
+	for _, a := range r.Approvals {
+		lines = append(lines, [2]string{"approved", "by " + a.By})
+	}
+	return lines
+}
+
+// shorter returns the shorter one of two windows, nil if there is none.
+func shorter(a, b *metav1.Duration) *metav1.Duration {
+	if a == nil || b != nil && b.Duration < a.Duration {
+		return b
+	}
+	return a
+}
+
+// requestApproval is the patch that approves a request as it was read.
+func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) []byte {
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		v1alpha1.ApproveRequestedAtAnnotation: gate.FormatRequestApproval(g, r, now),
+	}}})
+	if err != nil {
+		panic(err) // strings
+	}
+	return raw
+}
+
+// refusedRequestApproval says why the API server has refused the approval of a request.
+func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
+	a := asked{"patch", "gates", g.Namespace, g.Name, gateApproverRole}
+	if !apierrors.IsForbidden(err) || !isPolicy(err) {
+		return a.explain(err)
+	}
+	text := refusalOf(err)
+	switch {
+	case strings.Contains(text, "needs the verb approve"):
+		return errors.New(a.refused("approve"))
+	case strings.Contains(text, "no request that waits"):
+		return errors.New("it does not wait any more; run the command again to see what does")
+	}
+	return errors.New("refused: " + text)
+}
+
+// requestApproved waits until the controller has counted the approval of a person, and says what the Gate is with it.
+func (s *session) requestApproved(ctx context.Context, c *cluster, g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, me string) error {
+	var found *v1alpha1.AcceptedRequest
+	if err := s.poll(ctx, func() (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
+			return false, asked{"get", "gates", g.Namespace, g.Name, gateApproverRole}.explain(err)
+		}
+		i := slices.IndexFunc(g.Status.Requests, func(other v1alpha1.AcceptedRequest) bool { return idOf(&other) == idOf(r) })
+		if i < 0 {
+			return false, errors.New("approved, but the request counts no more: somebody has closed the gate, or its time is over")
+		}
+		found = &g.Status.Requests[i]
+		if message := conditionOf(g.Status.Conditions, v1alpha1.OpenedCondition).Message; strings.Contains(message, "do not count") {
+			return false, errors.New("the controller does not count this, because the policy gate-approval is not there or out of sight")
+		}
+		// It opens at the next whole second.
+		soon := found.Waiting || found.Planned || stateOf(g) == string(v1alpha1.StateOpened) || s.clock.Now().Sub(found.RequestedAt.Time) > 2*time.Second
+		return soon && slices.ContainsFunc(found.Approvals, func(a v1alpha1.RequestApproval) bool { return a.By == me }), nil
+	}); err != nil {
+		return err
+	}
+	now, err := s.now()
+	if err != nil {
+		return err
+	}
+	switch lacks := gate.Lacks(g, found); {
+	case lacks > 0:
+		s.say("%s: approved by %s, waits for %s", nameOfGate(g), me, count(lacks, "more approval"))
+	case found.Planned:
+		s.say("%s: approved by %s, opens at %s", nameOfGate(g), me, formatTime(found.RequestedAt.In(now.Location())))
+	default:
+		s.say("%s: approved by %s: %s", nameOfGate(g), me, s.describe(g, now))
+	}
+	return nil
+}
+
+// unapprovedRequests returns the Gates, as approve has them, that have an open request which waits for approval.
+func unapprovedRequests(ctx context.Context, c *cluster, now time.Time) (names []string, err error) {
+	err = c.eachGate(ctx, scope{}, func(g *v1alpha1.Gate) {
+		if len(lackingAt(g, now)) > 0 {
+			names = append(names, gatePrefix+g.Name)
+		}
+	})
+	return names, err
+}
+
+// waitsInWords says that open requests of a Gate wait for approval, empty if none does.
+func waitsInWords(g *v1alpha1.Gate, now time.Time) string {
+	all := slices.DeleteFunc(lackingAt(g, now), func(r v1alpha1.AcceptedRequest) bool { return !r.Waiting })
+	if len(all) == 0 {
+		return ""
+	}
+	return count(len(all), "request") + " to approve"
+}

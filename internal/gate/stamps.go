@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// Stamps is what is known of the names of those who request and approve.
+type Stamps int
+
+const (
+	// Unstamped names are what people claim: none of their approvals counts.
+	Unstamped Stamps = iota
+	// Stamped names are from the API server, as config/policies has it.
+	Stamped
+	// StampsUnknown means that nobody could be asked just now. What depends on it is left for later.
+	StampsUnknown
+)
+
+// NeedsStamps returns whether something new in the annotations of a Gate depends on who has stamped it.
+func NeedsStamps(g *v1alpha1.Gate) bool {
+	c := courseOf(g)
+	return c.required > 0 && (annotationsOf(v1alpha1.RequestOpen).unhandled(g) != nil || hasNewApprovals(g))
+}
+
+// hasNewApprovals returns whether the annotations of a Gate have approvals that its status does not have.
+func hasNewApprovals(g *v1alpha1.Gate) bool {
+	return slices.ContainsFunc(g.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return len(newApprovals(g, &r)) > 0 })
+}
+
+// uncounted says that there are approvals which do not count, because the API server has not stamped them. It is empty if there are none.
+func uncounted(g *v1alpha1.Gate) string {
+	if !hasNewApprovals(g) {
+		return ""
+	}
+	return ", the approvals in its annotations do not count, because the policy gate-approval is not there or out of sight"
+}
+
+// approvable returns whether others can approve a request.
+func approvable(r *v1alpha1.AcceptedRequest) bool {
+	return r.Action == v1alpha1.RequestOpen && (r.Waiting || r.Planned) && r.Stamped && r.By != "" && !r.GlassBroken
+}
+
+// newApprovals returns who has approved a request that waits or is planned, and is not noted yet: everybody once, and never who made it.
+func newApprovals(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) (names []string) {
+	if g.RequiredApprovals() == 0 || !approvable(r) {
+		return nil
+	}
+	for line := range strings.Lines(g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
+		what, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if by != oneLine(by, maxBy) {
+			continue // the name of the requester is not kept as it is, either
+		}
+		known := slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.By == by })
+		if what == nameOfRequest(g, r) && by != "" && by != r.By && !known && !slices.Contains(names, by) && len(r.Approvals)+len(names) < maxRequestApprovals {
+			names = append(names, by)
+		}
+	}
+	return names
+}
+
+// maxRequestApprovals is how many approvals of a request are kept: as many as a Gate can ask for.
+const maxRequestApprovals = 10
+
+// nameOfRequest returns how an approval names a request. A Gate accepts no two requests at the same instant, and one that was deleted and
+// created again has another uid.
+func nameOfRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) string {
+	return fmt.Sprintf("request=%s,uid=%s", r.AcceptedAt.UTC().Format(metav1.RFC3339Micro), g.UID)
+}
+
+// FormatRequestApproval returns the value of the annotation that approves a request for a Gate.
+func FormatRequestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, at time.Time) string {
+	return at.UTC().Format(time.RFC3339Nano) + "," + nameOfRequest(g, r)
+}
