@@ -63,7 +63,7 @@ func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating
 	}
 	if err := (&ExceptionReconciler{
 		Client: r.Client, EventRecorder: r.EventRecorder, APIReader: r.APIReader, Clock: r.Clock, Metrics: r.Metrics,
-		Stamped: func(context.Context) (bool, error) { return true, nil }, StampsSources: func(context.Context) (bool, error) { return true, nil },
+		Stamped: func(context.Context) (bool, error) { return true, nil },
 	}).SetupWithManager(mgr, opts); err != nil {
 		t.Fatal(err)
 	}
