@@ -68,6 +68,7 @@ func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string)
 		for field := range v.Properties["spec"].Properties {
 			definition.Spec[field] = true
 		}
+		_, definition.Handles = v.Properties["status"].Properties["lastHandledReconcileAt"]
 	}
 	return definition
 }

@@ -59,6 +59,8 @@ type GateReconciler struct {
 	Turns *Turns
 	// Book has the targets of Gates that release in waves.
 	Book *Book
+	// Passes has what became of passes.
+	Passes *Passes
 	// Events wakes who has to know that a Gate has changed.
 	Events *Events
 	// GateMetrics are the metrics of Gates.
@@ -298,6 +300,7 @@ func (r *GateReconciler) forgetGate(g tally.Gate) {
 	r.Turns.Close(g)
 	r.Book.Close(g)
 	r.news.forget(g)
+	r.Passes.forget(g)
 	for _, key := range r.counted.replace(g, nil) {
 		r.Tally.Drop(key, g)
 	}

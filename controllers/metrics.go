@@ -28,6 +28,8 @@ type GateMetrics struct {
 	skew               *prometheus.GaugeVec
 	deferred, bypassed *prometheus.CounterVec
 	glass              *prometheus.CounterVec
+	// passes counts those that have ended or were refused.
+	passes *prometheus.CounterVec
 }
 
 // MustMakeGateMetrics registers the metrics of Gates and panics if that fails.
@@ -97,7 +99,11 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help: "Number of times that somebody broke the glass of a gate: an open request counted without the approvals that spec.approvals asks for.",
 		}, labels),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass)
+	m.passes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gating_passes_total",
+		Help: "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.",
+	}, []string{"outcome"})
+	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass, m.passes)
 	return m
 }
 

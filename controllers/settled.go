@@ -59,9 +59,11 @@ func (s settled) outcome(g verdict.Gate, held bool) tally.Outcome {
 	case s.waits && held:
 		return tally.Held
 	case s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
-		if held && s.ruling.Observed.State != target.Free {
+		if held && s.ruling.Observed.State != target.Free && s.ruling.Observed.State != target.Passing {
 			return tally.Held
 		}
+	case step.Outcome == verdict.Passing && held:
+		return tally.Held
 	case step.Hold && slices.Contains(step.Names, g.Name), step.Hold && closes:
 		return tally.Held
 	case step.Outcome == verdict.Foreign && closes:

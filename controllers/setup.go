@@ -91,12 +91,13 @@ type memory struct {
 	counted    *countedMachines
 	appliers   *appliers
 	background *background
+	passes     *Passes
 }
 
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &Watcher{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{}, background: &background{},
+		watcher: &Watcher{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
 	}
 }
 
@@ -128,12 +129,12 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Stamped: c.Stamped, Watcher: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
-		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted,
+		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted, Passes: m.passes,
 		accidents:  accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
 	}
 	l.targets = &TargetReconciler{
-		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Wake: wake, news: m.news,
+		Clock: c.Clock, Targets: c.Targets, Gates: index, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Wake: wake, Passes: m.passes, news: m.news,
 		writer:    &targetWriter{Client: c.Client, live: c.APIReader, versions: m.targets},
 		promoter:  c.promoter(m, wake, index),
 		activator: &activator{Client: c.Client, EventRecorder: c.EventRecorder, live: c.APIReader, gates: index, clock: c.Clock},

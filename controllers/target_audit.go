@@ -1,9 +1,11 @@
 package controllers
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -13,6 +15,7 @@ import (
 // before a restart is not told once more. What the Gate has just let go was told that.
 func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
 	entries := s.entries()
+	s.notePasses(key, r.Passes, r.Wake)
 	for _, g := range s.gates {
 		if !g.Audits || !isOurs(g) {
 			continue
@@ -51,4 +54,27 @@ func (s *settled) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
 		return tally.Exempt
 	}
 	return tally.Other
+}
+
+// notePasses has the Gates of a target write down what became of a pass.
+func (s *settled) notePasses(key target.Key, passes *Passes, wake Waker) {
+	pass := s.ruling.Observed.Pass
+	if s.wrote && s.ruling.Step.Ends != (verdict.Pass{}) {
+		pass = s.ruling.Step.Ends
+	}
+	if pass.State == "" {
+		return
+	}
+	for _, g := range s.gates {
+		if !isOurs(g) || !slices.Contains(s.ruling.Observed.HeldBy, g.Name) {
+			continue
+		}
+		last := g.Object.Status.LastTransition
+		if began := cmp.Or(pass.Since, pass.Ended); last == nil || last.State != v1alpha1.StateOpened && last.At.After(began) {
+			continue // it was before this Gate had closed
+		}
+		if passes.note(tallied(g.Object), key, pass) {
+			wake.GateSoon(tallied(g.Object).NamespacedName)
+		}
+	}
 }

@@ -46,6 +46,8 @@ type TargetReconciler struct {
 	Book *Book
 	// Wake wakes a Gate when a target waits for its turn.
 	Wake Waker
+	// Passes has what the history of Gates says of passes.
+	Passes *Passes
 
 	writer    *targetWriter
 	activator *activator
@@ -115,8 +117,13 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 			return s.failed(v1alpha1.ReadFailedReason, err)
 		}
 	}
+	isHeldAgain := false
+	if s.waits {
+		s.ruling, isHeldAgain = s.ruling.AgainHeld()
+	}
+	s.again(s.ruling.PassUntil())
 	switch {
-	case s.waits:
+	case s.waits && !isHeldAgain:
 		return s, nil
 	case s.ruling.IsNewlyIgnored(): // told first: that is how it is known next time
 		if r.tells(s) {
@@ -128,9 +135,15 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 			return s.failed(v1alpha1.WriteFailedReason, err)
 		}
 		s.wrote = true
-		r.leaveTurns(s, !s.ruling.Step.Hold)
+		if !s.waits {
+			r.leaveTurns(s, !s.ruling.Step.Hold && s.ruling.Step.Outcome != verdict.Passing)
+		}
 		r.news.tell(s.ruling)
+		r.news.passed(s.ruling, s.gates)
 		return s, nil
+	}
+	if r.tells(s) {
+		r.news.unpassed(s.ruling, s.gates)
 	}
 	r.leaveTurns(s, false)
 	return r.tell(ctx, s)
@@ -144,7 +157,7 @@ func (r *TargetReconciler) write(ctx context.Context, ruling verdict.Ruling) err
 		lever = target.Lever(obj)
 	}
 	if step.Claim {
-		claimed, err := r.writer.apply(ctx, obj, share{ruling.Observed.HeldBy, target.Lever(obj)})
+		claimed, err := r.writer.apply(ctx, obj, share{ruling.Observed.HeldBy, target.Lever(obj), ruling.Observed.Noted()})
 		if err != nil {
 			return err
 		}
@@ -153,7 +166,7 @@ func (r *TargetReconciler) write(ctx context.Context, ruling verdict.Ruling) err
 	if !step.Hold {
 		lever = nil
 	}
-	_, err := r.writer.apply(ctx, obj, share{step.Names, lever})
+	_, err := r.writer.apply(ctx, obj, share{step.Names, lever, step.Noted()})
 	return err
 }
 
@@ -305,6 +318,7 @@ func isRefused(g verdict.Gate) bool { return g.Stand == verdict.Missing || g.Sta
 func (r *TargetReconciler) forget(key target.Key) {
 	r.Tally.Forget(key)
 	r.Turns.Forget(key)
+	r.news.refused.forget(key)
 	for _, g := range r.Book.Keep(key) {
 		r.Wake.GateSoon(g.NamespacedName)
 	}

@@ -24,6 +24,8 @@ type targetNews struct {
 	mu sync.Mutex
 	// told has how many events the last transition of a Gate has made.
 	told map[tally.Gate]told
+	// refused are the passes whose refusal was told and is not noted on the target.
+	refused refusals
 }
 
 type told struct {

@@ -25,10 +25,11 @@ type targetWriter struct {
 	versions *targetVersions
 }
 
-// share is what we have of a target: in whose names it is held, and by which spec, nil for let go.
+// share is what we have of a target: in whose names it is held, by which spec, nil for let go, and what is noted of a pass.
 type share struct {
 	names []string
 	lever map[string]any
+	noted map[string]string
 }
 
 // apply writes who holds a target, by server-side apply of nothing else. What others have
@@ -36,8 +37,13 @@ type share struct {
 // otherwise as it was.
 func (w *targetWriter) apply(ctx context.Context, obj *target.Object, h share) (*target.Object, error) {
 	config := configOf(obj)
+	annotations := map[string]string{}
+	maps.Copy(annotations, h.noted)
 	if len(h.names) > 0 {
-		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: target.FormatHeldBy(h.names)})
+		annotations[v1alpha1.HeldByAnnotation] = target.FormatHeldBy(h.names)
+	}
+	if len(annotations) > 0 {
+		config.SetAnnotations(annotations)
 	}
 	if h.lever != nil {
 		config.Object["spec"] = h.lever

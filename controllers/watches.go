@@ -209,11 +209,15 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 		e.machine(after)
 	case isInInitialList:
 		e.Tally.Expect(key)
-		e.Wake.Targets(queue.Resync, key)
+		class := queue.Resync
+		if classOf(obj, obj) == queue.Hold {
+			class = queue.Hold
+		}
+		e.Wake.Targets(class, key)
 	case e.versions.isOwn(key, obj.GetResourceVersion()):
 		e.Wake.Targets(queue.Tell, key)
 	default:
-		e.Wake.Targets(queue.Change, key)
+		e.Wake.Targets(classOf(before, after), key)
 	}
 	if !slices.Equal(namesIn(before), namesIn(after)) {
 		e.Wake.Locks(obj.GetNamespace())
@@ -222,6 +226,16 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 		e.relabeled(after)
 	}
 	e.watching(obj)
+}
+
+// classOf returns how urgent it is to look at a target that somebody has changed: what passes may have to be held.
+func classOf(before, after *unstructured.Unstructured) queue.Class {
+	if before != nil && after != nil {
+		if _, passes := verdict.PassMoves(&target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}); passes {
+			return queue.Hold
+		}
+	}
+	return queue.Change
 }
 
 // relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
@@ -322,7 +336,8 @@ func (e *Events) lock(namespace string) {
 func matters(before, after *unstructured.Unstructured) bool {
 	adapter := target.Of(after)
 	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
-	return adapter == nil || before.GetUID() != after.GetUID() || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
+	passes, _ := verdict.PassMoves(old, latest)
+	return passes || adapter == nil || before.GetUID() != after.GetUID() || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
 		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
 		old.GetAnnotations()[v1alpha1.RefreshAnnotation] != latest.GetAnnotations()[v1alpha1.RefreshAnnotation] ||
 		old.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != latest.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] ||

@@ -114,6 +114,26 @@ const (
 	// as namespace/name, sorted, separated by commas.
 	HeldByAnnotation = "gating.toolkit.fluxcd.io/held-by"
 
+	// PassRequestedAtAnnotation asks the Gates that hold an object to let one
+	// reconciliation pass. The value is a time in RFC 3339, later than that of the
+	// pass before, later than when the Gates have closed, and at most a minute
+	// ahead. Each value counts once.
+	PassRequestedAtAnnotation = "pass.gate.fluxcd.io/requestedAt"
+
+	// PassReasonAnnotation is free text that says why one reconciliation is to
+	// pass.
+	PassReasonAnnotation = "pass.gate.fluxcd.io/reason"
+
+	// PassRequestedByAnnotation says who asked for a pass. With config/policies
+	// the API server overwrites it with the name of the caller. Without it, this is
+	// what the caller claims.
+	PassRequestedByAnnotation = "pass.gate.fluxcd.io/requestedBy"
+
+	// PassAnnotation is on a target that was asked for a pass: what became of the
+	// last one, as JSON. While its state is Passing, the target is not held. Only
+	// the controller writes it.
+	PassAnnotation = "gating.toolkit.fluxcd.io/pass"
+
 	// ActivateIntoAnnotation is on a Certificate and names a Secret in its
 	// namespace. The issued certificate is promoted into that Secret while the
 	// Gates that govern the Certificate are open. The renewal of such a

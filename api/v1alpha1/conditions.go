@@ -192,6 +192,19 @@ const (
 	RevisionWaitsReason = "RevisionWaits"
 )
 
+// Reasons of events on targets and on the Gates that hold them, and in
+// status.history. PassGranted is also a reason of the condition Approved.
+const (
+	// PassGrantedReason means that one reconciliation of a held target passes.
+	PassGrantedReason = "PassGranted"
+	// PassEndedReason means that the target is held again, or that nothing needs to
+	// hold it any more.
+	PassEndedReason = "PassEnded"
+	// PassRefusedReason means that no reconciliation passes, although somebody asked
+	// for one.
+	PassRefusedReason = "PassRefused"
+)
+
 // RequestAcceptedReason is the reason of the event on a Gate that accepts a
 // request, and on the targets that it holds then.
 const RequestAcceptedReason = "RequestAccepted"

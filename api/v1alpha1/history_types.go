@@ -24,8 +24,20 @@ type HistoryEntry struct {
 
 	// Reason of that state, as of the condition Opened, such as WindowOpen.
 	// RequestAccepted, RequestTakenBack, RequestRefused or Approved if the entry
-	// is about a request alone.
+	// is about a request alone. PassGranted, PassEnded or PassRefused if it is
+	// about one reconciliation of a target.
 	Reason string `json:"reason"`
+
+	// Target whose reconciliation passes, such as Kustomization shop/web. Missing
+	// unless the entry is about a pass.
+	// +optional
+	Target string `json:"target,omitempty"`
+
+	// Outcome says how a pass ended: Succeeded or Failed as the condition Ready of
+	// the target says, TimedOut, Closed, Opened, Suspended or Interrupted. Missing
+	// unless a pass ended.
+	// +optional
+	Outcome string `json:"outcome,omitempty"`
 
 	// By is the name of the period or GateException that decided. Missing if none
 	// did.

@@ -28,6 +28,8 @@ var ruling = []policy{
 	{mutating, "gate-request-stamp", "nobody notes who opens and closes Gates"},
 	{mutating, approval, "nobody notes who approves open requests"},
 	{validating, approval, "no open request of a Gate with spec.approvals counts"},
+	{validating, "gate-pass-verb", "whoever may patch a held object lets a reconciliation of it pass"},
+	{mutating, "gate-pass-stamp", "nobody notes who lets a reconciliation pass"},
 	{validating, "gate-edit", "whoever may patch a Gate changes its spec"},
 	{validating, "gate-status", "others than the controller write the status"},
 	{validating, "gate-exception-overlap", "GateExceptions of a Gate overlap"},
@@ -43,8 +45,11 @@ var ruling = []policy{
 	{validating, "gate-target-verb", "whoever may write a Gate holds what they may not patch, and watches what they may not read"},
 }
 
-// instead is what config/policies-1.30 has in place of what stamps.
-var instead = policy{validating, "gate-request-by", "anybody says for whom a request is"}
+// instead and insteadPass are what config/policies-1.30 has in place of what stamps.
+var (
+	instead     = policy{validating, "gate-request-by", "anybody says for whom a request is"}
+	insteadPass = policy{validating, "gate-pass-by", "anybody says for whom a pass is"}
+)
 
 // locking are the policies of config/lock.
 var locking = []policy{
@@ -106,7 +111,7 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 		from = "policies-1.30.yaml"
 		set = append(slices.DeleteFunc(slices.Clone(ruling), func(p policy) bool {
 			return p.kind == mutating || slices.Contains([]string{stamp, sourceStamp, approval}, p.name)
-		}), instead)
+		}), instead, insteadPass)
 		findings = append(findings, Finding{Note, "policies-1.30", "requests have no name, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml in its place"})
 	case !a.any(ruling):
 		findings = append(findings, Finding{Warning, "policies", "they are not installed: whoever may patch a Gate opens it, changes its spec, and says that it was somebody else", "kubectl apply --server-side -f policies.yaml, see docs/security.md"})

@@ -171,7 +171,7 @@ var groups = []struct {
 	}},
 	{"Open and close", []func(*session) *cobra.Command{
 		(*session).openCommand, (*session).closeCommand, (*session).resetCommand, (*session).freezeCommand, (*session).thawCommand,
-		(*session).exceptCommand, (*session).approveCommand, (*session).proceedCommand,
+		(*session).passCommand, (*session).exceptCommand, (*session).approveCommand, (*session).proceedCommand,
 	}},
 	{"Look ahead", []func(*session) *cobra.Command{(*session).previewCommand, (*session).diffCommand}},
 	{"Set up", []func(*session) *cobra.Command{(*session).checkCommand, (*session).kindsCommand, (*session).versionCommand}},

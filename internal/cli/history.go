@@ -151,6 +151,8 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 		why = strings.TrimPrefix(why+", glass broken", "-, ")
 	}
 	switch {
+	case e.Target != "":
+		what, why, reason = passRow(e)
 	case e.Refused != "":
 		what, reason = s.paint(yellow, cmp.Or(string(e.Action), "close")+" refused"), strings.TrimPrefix(e.Refused, "is refused, ")
 	case e.Reason == v1alpha1.ApprovedReason:
@@ -159,6 +161,17 @@ func (s *session) historyRow(e v1alpha1.HistoryEntry, now time.Time) []string {
 		what = map[v1alpha1.RequestAction]string{v1alpha1.RequestOpen: "close", v1alpha1.RequestClose: "open"}[e.Action] + " taken back"
 	}
 	return []string{e.At.In(now.Location()).Format(precise), what, why, until, orDash(e.RequestedBy), orDash(reason)}
+}
+
+// passRow says what became of a pass, of what, and why.
+func passRow(e v1alpha1.HistoryEntry) (what, target, reason string) {
+	switch e.Reason {
+	case v1alpha1.PassRefusedReason:
+		return "pass refused", e.Target, e.Refused
+	case v1alpha1.PassEndedReason:
+		return "pass ended: " + words(e.Outcome, ""), e.Target, e.RequestReason
+	}
+	return "pass", e.Target, e.RequestReason
 }
 
 func orDash(text string) string {
@@ -172,7 +185,7 @@ func orDash(text string) string {
 func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	table := csv.NewWriter(w)
 	if !noHeaders {
-		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "by", "until", "action", "requestedAt", "requestedBy", "requestReason", "refused", "approvedBy", "glassBroken"})
+		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "by", "until", "action", "requestedAt", "requestedBy", "requestReason", "refused", "approvedBy", "glassBroken", "target", "outcome"})
 	}
 	for _, i := range items {
 		until, requestedAt := "", ""
@@ -185,7 +198,7 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 		_ = table.Write([]string{
 			i.At.UTC().Format(time.RFC3339), i.Namespace, i.Gate, string(i.State), i.Reason, i.By, until,
 			string(i.Action), requestedAt, harmless(i.RequestedBy), harmless(i.RequestReason), harmless(i.Refused),
-			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.GlassBroken],
+			harmless(i.ApprovedBy), map[bool]string{true: "true"}[i.GlassBroken], i.Target, i.Outcome,
 		})
 	}
 	table.Flush()

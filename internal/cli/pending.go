@@ -35,7 +35,7 @@ revision is fetched from source-controller through the API server, which needs t
 --source-address. Encrypted objects and remote bases are left out and named; then the exit code is 3.
 
 With -o json, the items are PendingTargets: target, gates, revision (in effect), reason (NewRevision, NotFetched, NothingNew, Stopped,
-RenewalDue or SourceUnknown), waits (the revision that waits), since, source and diff. With -o name they are the objects, for kubectl.`,
+RenewalDue, Passes or SourceUnknown), waits (the revision that waits), since, source and diff. With -o name they are the objects, for kubectl.`,
 		Example: `  # What waits in a namespace
   kubectl gate pending -n flux-system
 
@@ -192,7 +192,7 @@ func (s *session) pendingRow(f *pendingFlags, w *explain.Waiting, now time.Time)
 // paintWaits says what waits, in a color if that is something new.
 func (s *session) paintWaits(w *explain.Waiting, wide bool) string {
 	switch w.Reason {
-	case explain.NewRevision, explain.RenewalDue:
+	case explain.NewRevision, explain.RenewalDue, explain.Passes:
 		return s.paint(yellow, waitsFor(w, wide))
 	default:
 		return s.paint(faint, waitsFor(w, wide))

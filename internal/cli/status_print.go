@@ -181,7 +181,7 @@ func (sc *screen) targetSection(wide bool) section {
 		}
 		row := []string{name, string(t.state), shortRevision(t.Revision, wide), "-", "-"}
 		switch {
-		case t.state.IsHeld():
+		case t.state.IsHeld(), t.state == explain.Passing:
 			row[3], row[4] = sc.paintWaits(&t.Waiting, wide), whenOf(t.Since, sc.now)
 		case (t.state == explain.Foreign || t.state == suspended) && len(t.owners) > 0:
 			row[3], row[4] = "suspended by "+t.owners[0].Manager, whenOf(t.owners[0].At, sc.now)

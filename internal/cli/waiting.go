@@ -133,6 +133,8 @@ func waitsFor(w *explain.Waiting, wide bool) string {
 		return "stopped"
 	case explain.RenewalDue:
 		return "renewal"
+	case explain.Passes:
+		return "one reconciliation passes"
 	case explain.SourceUnknown:
 		return "source unknown"
 	case explain.CertificatesExpire:

@@ -29,7 +29,7 @@ func (s *session) whyCommand() *cobra.Command {
 
 It names each Gate that governs the object, by which rule, since when and until when it is what it is, and who asked for that. The
 object is free, held, foreign (somebody else has suspended it), resumed (somebody has resumed it, and its Gates respect that), exempt (a
-Certificate that is not held although a Gate is closed), or overridden (held by the lock after somebody has resumed it). What would
+Certificate that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held by the lock after somebody has resumed it). What would
 change that is a command: whether a request opens a closed Gate is tried in memory.
 
 With -o json, the only item is a TargetExplanation: target, state, becomes (what it is in a moment), summary, notes, gates (gate, state,

@@ -68,6 +68,8 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 		}
 	case explain.NotFetched:
 		return "It is not fetched while it is held, so nobody knows what is new."
+	case explain.Passes:
+		return "One reconciliation passes" + since + "."
 	case explain.Stopped:
 		return "It does nothing while it is held."
 	case explain.RenewalDue:

@@ -52,6 +52,8 @@ const (
 	Resumed State = "resumed"
 	// Exempt means that the object is not held although a Gate is closed.
 	Exempt State = "exempt"
+	// Passing means that Gates hold the object, and that one reconciliation passes.
+	Passing State = "passing"
 )
 
 // IsHeld returns whether Gates hold the object.
@@ -216,6 +218,8 @@ func stateOf(r verdict.Ruling) State {
 		return Overridden
 	case target.Held, target.Locked:
 		return Held
+	case target.Passing:
+		return Passing
 	case target.Free:
 	}
 	switch r.Step.Outcome {
@@ -223,7 +227,7 @@ func stateOf(r verdict.Ruling) State {
 		return Resumed
 	case verdict.Exempt:
 		return Exempt
-	case verdict.Free, verdict.Held, verdict.Foreign:
+	case verdict.Free, verdict.Held, verdict.Foreign, verdict.Passing:
 	}
 	return Free
 }
@@ -248,8 +252,10 @@ func becomes(is State, r verdict.Ruling) State {
 		return Exempt
 	case is.IsHeld() && r.LetsGo():
 		return Free
-	case is == Free && r.Step.Outcome == verdict.Held:
+	case (is == Free || is == Passing) && r.Step.Outcome == verdict.Held:
 		return Held
+	case is == Passing && r.LetsGo():
+		return Free
 	}
 	return ""
 }

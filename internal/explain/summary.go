@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -20,6 +21,8 @@ func (k Known) summarize(e *Explanation, r verdict.Ruling) {
 		e.Summary = fmt.Sprintf("%s is suspended by %s. Gates leave it alone.", subject, e.owners())
 	case e.State == Resumed:
 		e.Summary = fmt.Sprintf("%s was resumed by hand. %s.", subject, respect(e.names(closed)))
+	case e.State == Passing:
+		e.Summary = fmt.Sprintf("%s passes: one reconciliation, since %s.", subject, r.Observed.Pass.Since.Format(time.RFC3339))
 	case e.State == Exempt:
 		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exemptions[r.Plan.Exempt])
 	case e.State.IsHeld() && e.Becomes != "" && len(governed) > 0 && len(e.names(closed)) == 0:
@@ -53,6 +56,9 @@ func (e *Explanation) note(r verdict.Ruling) {
 	add := func(format string, args ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, args...)) }
 	if _, refusal := verdict.Refusal(r.Verdict.Holders); refusal != "" {
 		add("%s", refusal)
+	}
+	if e.State == Passing {
+		add("%s", r.Observed.Pass.Granted(r.Observed.HeldBy))
 	}
 	if e.State == Overridden {
 		add("Somebody has resumed it, and the lock has put the hold back.")

@@ -31,6 +31,8 @@ const (
 	RenewalDue Reason = "RenewalDue"
 	// CertificatesExpire means that the certificates of a Machine are not refreshed, and when they expire.
 	CertificatesExpire Reason = "CertificatesExpire"
+	// Passes means that one reconciliation of the object passes, and since when.
+	Passes Reason = "Passes"
 	// SourceUnknown means that the source does not exist, has no artifact, or may not be seen.
 	SourceUnknown Reason = "SourceUnknown"
 )
@@ -55,7 +57,7 @@ type Waiting struct {
 // IsNew returns whether something may wait, as far as anybody knows.
 func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 
-// IsHeld returns whether Gates hold an object at present. The object is as the API server has it, with its managed fields.
+// IsHeld returns whether Gates hold an object at present, also while one reconciliation passes. The object is as the API server has it, with its managed fields.
 func IsHeld(obj *unstructured.Unstructured) bool {
 	adapter := target.Of(obj)
 	if adapter != nil && adapter.GroupKind() == target.GatedSource { // nothing is written on it
@@ -64,7 +66,20 @@ func IsHeld(obj *unstructured.Unstructured) bool {
 	if adapter == nil || adapter.GroupKind() == target.Machine || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
 		return false
 	}
-	return observe(obj).IsHeld()
+	return observe(obj).IsHeld() || passing(obj) != nil
+}
+
+// passing returns the pass that goes on, nil if none does.
+func passing(obj *unstructured.Unstructured) *verdict.Pass {
+	if text(obj, "metadata", "annotations", v1alpha1.PassAnnotation) == "" || len(verdict.HeldBy(obj)) == 0 || observe(obj) != target.Free {
+		return nil
+	}
+	t := &target.Object{Unstructured: *obj.DeepCopy()}
+	target.Trim(&t.Unstructured, verdict.Us)
+	if p := verdict.PassOf(t); p.State == verdict.PassGoesOn {
+		return &p
+	}
+	return nil
 }
 
 func observe(obj *unstructured.Unstructured) target.State {
@@ -82,6 +97,11 @@ func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	if ref, ok := SourceOf(obj); ok {
 		w.Source = &ref
 		w.compare(obj, source)
+	}
+	if p := passing(obj); p != nil {
+		w.Reason, w.Since = Passes, timeOf(p.Since)
+	}
+	if w.Source != nil || w.Reason == Passes {
 		return w
 	}
 	switch kind := target.Of(obj).GroupKind(); kind {

@@ -27,6 +27,23 @@ func RecordHistory(g *v1alpha1.Gate, d Decision, handled []Request, now time.Tim
 	g.Status.History = bounded(g.Status.History)
 }
 
+// RecordPasses notes in the history of a Gate what became of passes of its targets, where
+// that belongs by its time. What is older than all of the history was there and is gone.
+func RecordPasses(g *v1alpha1.Gate, entries []v1alpha1.HistoryEntry) {
+	for _, e := range entries {
+		history := g.Status.History
+		e.At = metav1.NewTime(e.At.Truncate(time.Second))
+		known := slices.ContainsFunc(history, func(h v1alpha1.HistoryEntry) bool {
+			return h.Target == e.Target && h.Reason == e.Reason && h.At.Equal(&e.At)
+		})
+		if n := len(history); known || n == 0 || e.At.Before(&history[n-1].At) {
+			continue
+		}
+		i := slices.IndexFunc(history, func(h v1alpha1.HistoryEntry) bool { return !h.At.After(e.At.Time) })
+		g.Status.History = bounded(slices.Insert(slices.Clone(history), i, e))
+	}
+}
+
 // is returns whether two requests are the same one.
 func (r Request) is(other *Request) bool {
 	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)

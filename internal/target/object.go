@@ -129,7 +129,7 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 		}
 	}
 	obj.Object = trimmed
-	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.refreshPath())...); len(entries) > 0 {
+	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.refreshPath(), us.passPath())...); len(entries) > 0 {
 		_ = unstructured.SetNestedField(obj.Object, entries, managedFieldsPath...) // they were read from there
 	} else {
 		unstructured.RemoveNestedField(obj.Object, managedFieldsPath...)
@@ -142,6 +142,9 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 	}
 	if ours, _ := us.owners(obj, us.refreshPath()); !ours {
 		delete(annotations, us.Refresh) // unlike the other, no admission policy writes it
+	}
+	if ours, others := us.owners(obj, us.passPath()); others && !ours {
+		delete(annotations, us.Pass)
 	}
 	obj.SetAnnotations(annotations)
 }
@@ -157,11 +160,15 @@ type Identity struct {
 	// Refresh is the annotation of a Machine that says which Gate has its
 	// certificates refreshed.
 	Refresh string
+	// Pass is the annotation of a target that says what became of the last pass.
+	Pass string
 }
 
 func (us Identity) heldByPath() []string { return []string{"metadata", "annotations", us.HeldBy} }
 
 func (us Identity) refreshPath() []string { return []string{"metadata", "annotations", us.Refresh} }
+
+func (us Identity) passPath() []string { return []string{"metadata", "annotations", us.Pass} }
 
 // owners returns whether we own a field of a trimmed object, and whether somebody else
 // does. Nobody owns what an admission policy has written.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (s suspendable) levers() [][]string { return [][]string{s.field} }
 
 // reads has the whole spec of what GatedSources pin.
 func (s suspendable) reads() [][]string {
-	paths := [][]string{conditionsPath, observedGenerationPath}
+	paths := slices.Concat(passPaths, [][]string{conditionsPath, observedGenerationPath})
 	switch {
 	case IsPinnable(s.groupKind):
 		return append(paths, []string{"spec"})

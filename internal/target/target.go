@@ -30,6 +30,9 @@ const (
 	Overridden
 	// Foreign means held by somebody else alone.
 	Foreign
+	// Passing means that we have let it go for one reconciliation. Only who knows what
+	// we have noted on it can tell that from Free.
+	Passing
 )
 
 // IsHeld returns whether an object is held by us, or by the lock for us.
@@ -84,6 +87,9 @@ type Definition struct {
 	Release string
 	// Spec has the names of the fields of the objects' spec.
 	Spec map[string]bool
+	// Handles says that the objects' status has the last request for a reconciliation
+	// that was handled.
+	Handles bool
 	// Untold means that the objects have no place for a condition of ours in their status.
 	Untold bool
 }

@@ -44,13 +44,15 @@ func IsExemption(condition *metav1.Condition) bool {
 func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now time.Time) *metav1.Condition {
 	switch step.Outcome {
 	case Held:
-		return held(was, v, now)
+		return held(was, v, step.Pass, now)
+	case Passing:
+		return approved(v1alpha1.PassGrantedReason, step.Pass.Granted(v.Names))
 	case Resumed:
 		return approved(v1alpha1.ResumedReason, resumed(v.Names))
 	case Exempt:
 		return notHeld(was, v, plan)
 	case Foreign:
-		if v.closed && isFalse(was) {
+		if v.closed && (isFalse(was) || was != nil && was.Reason == v1alpha1.PassGrantedReason) {
 			return approved(v1alpha1.ResumedReason, "Resumed and suspended by hand. Gates leave it alone until it is resumed.")
 		}
 	case Free:
@@ -80,7 +82,7 @@ func (g Gate) saysNothing() bool {
 
 // held returns the condition of a target that is held. It stays as it is until all Gates
 // that hold the target say why.
-func held(was *metav1.Condition, v Verdict, now time.Time) *metav1.Condition {
+func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
 		condition.Reason, condition.Message = reason, message
@@ -90,7 +92,7 @@ func held(was *metav1.Condition, v Verdict, now time.Time) *metav1.Condition {
 	if slices.ContainsFunc(v.Holders, Gate.saysNothing) || len(v.Holders) > 0 && !slices.ContainsFunc(v.Holders, known) {
 		return was
 	}
-	condition.Message = Explain(v.Holders, now)
+	condition.Message = Explain(v.Holders, now) + pass.told()
 	for _, g := range v.Holders {
 		if g.Object != nil && g.isPersisted() && g.Object.Status.LastTransition != nil {
 			condition.LastTransitionTime = later(condition.LastTransitionTime, g.Object.Status.LastTransition.At)

@@ -52,6 +52,8 @@ type Gate struct {
 	Would  Stand
 	// Object is the Gate, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
+	// Barred says why a closed Gate lets nothing pass. It is empty unless somebody asks for a pass.
+	Barred string
 	// Behind says that the Gate has decided since it was as it is here.
 	Behind bool
 }

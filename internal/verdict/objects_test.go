@@ -78,7 +78,7 @@ func heldBy(names string, lever map[string]any) edit {
 		annotated(v1alpha1.HeldByAnnotation, names)(obj)
 		obj.SetManagedFields([]metav1.ManagedFieldsEntry{{
 			Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1",
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + v1alpha1.HeldByAnnotation + `":{}}},"f:spec":{"f:` + field + `":{}}}`),
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + v1alpha1.HeldByAnnotation + `":{},"f:` + v1alpha1.PassAnnotation + `":{}}},"f:spec":{"f:` + field + `":{}}}`),
 		}})
 	}
 }

@@ -36,6 +36,9 @@ func Rule(obj *target.Object, gates []Gate, definition target.Definition, now ti
 	if was != nil {
 		r.Observed.Told = was.LastTransitionTime.Time
 	}
+	if r.Observed.pass(obj, definition, now) {
+		gates = barred(gates, now)
+	}
 	r.Verdict = Judge(r.Observed, gates)
 	if IsCertificate(obj) {
 		r.Terms = Terms(r.Verdict.Holders)
@@ -67,22 +70,40 @@ const maxAnnotations = 256 << 10
 // fitting adapts the step if the annotations of a target have no room for all names. The
 // target is held anyway, with the names that are already there, or without a name on it.
 func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
-	if !step.Write || !step.Hold || fits(obj, step.Names) {
+	if !step.Write || fits(obj, step.Names, step.Pass) {
+		return step
+	}
+	if step.Outcome == Passing {
+		step.Outcome, step.Hold = Held, true // no pass goes on that is not noted
+	}
+	step.Pass, step.Ends = Pass{}, Pass{} // a hold matters more
+	if o.Ask != nil {
+		step.Refused = "the annotations have no room to note it"
+	}
+	if !step.Hold {
+		return step
+	}
+	if fits(obj, step.Names, step.Pass) {
+		step.Write = o.State != target.Held || !slices.Equal(o.HeldBy, step.Names) || plan.Stale
 		return step
 	}
 	step.Names = slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return !slices.Contains(o.HeldBy, name) })
-	if !fits(obj, step.Names) {
+	if !fits(obj, step.Names, step.Pass) {
 		step.Names = nil
 	}
 	step.Write = o.State != target.Held || !slices.Equal(o.HeldBy, step.Names) || plan.Stale
 	return step
 }
 
-// fits returns whether there is room for names in the annotations of a target.
-func fits(obj *target.Object, names []string) bool {
+// fits returns whether there is room for names and what is noted of a pass in the
+// annotations of a target.
+func fits(obj *target.Object, names []string, pass Pass) bool {
 	size := 0
+	for name, value := range pass.note() {
+		size += len(name) + len(value)
+	}
 	for name, value := range obj.GetAnnotations() {
-		if name != v1alpha1.HeldByAnnotation {
+		if name != v1alpha1.HeldByAnnotation && name != v1alpha1.PassAnnotation {
 			size += len(name) + len(value)
 		}
 	}
@@ -94,7 +115,7 @@ func fits(obj *target.Object, names []string) bool {
 
 // LetsGo returns whether the step lets go of a target that is held.
 func (r Ruling) LetsGo() bool {
-	return r.Step.Write && !r.Step.Hold && r.Observed.State != target.Free && r.Observed.State != target.Foreign
+	return r.Step.Write && !r.Step.Hold && r.Step.Outcome != Passing && r.Observed.State != target.Free && r.Observed.State != target.Foreign
 }
 
 // Dropped returns the Gates whose names the step removes from the target.

@@ -20,6 +20,8 @@ const (
 	Resumed
 	// Exempt means that the target is not held although a Gate is closed.
 	Exempt
+	// Passing means that Gates hold the target, and that one reconciliation passes.
+	Passing
 )
 
 // Step is what to do with a target.
@@ -36,11 +38,23 @@ type Step struct {
 	Claim bool
 	// Waits means that the target would be let go if all Gates had decided.
 	Waits bool
+	// Pass is what is noted on the target after the step. Ends is the same, but also there
+	// if nothing is noted any more.
+	Pass, Ends Pass
+	// Refused says why a pass is refused that somebody has asked for, if that is not
+	// noted.
+	Refused string
 }
 
 // Next returns what to do with a target, from a verdict and the plan of its kind on the
 // terms of the holders.
 func Next(o Observed, v Verdict, plan target.Plan) Step {
+	return through(o, v, next(o, v, plan))
+}
+
+// next is Next without passes. A target that passes is held in its eyes, only not by what
+// is on it.
+func next(o Observed, v Verdict, plan target.Plan) Step {
 	held := o.State != target.Free && o.State != target.Foreign
 	stays := Step{Hold: held, Names: o.HeldBy}
 	if held {
@@ -57,7 +71,7 @@ func Next(o Observed, v Verdict, plan target.Plan) Step {
 		stays.Waits = true
 		return stays
 	case len(v.Names) == 0:
-		return Step{Write: true, Claim: held && o.State != target.Held}
+		return Step{Write: true, Claim: o.claims()}
 	case !v.closed:
 		// The Gates with their name on it say nothing new, so it stays as it is.
 		stays.Write, stays.Names = changed, v.Names
@@ -70,10 +84,13 @@ func Next(o Observed, v Verdict, plan target.Plan) Step {
 	return Step{Outcome: Held, Write: changed || o.State != target.Held || plan.Stale, Hold: true, Names: v.Names}
 }
 
+// claims returns whether a target must be held by us before it is let go.
+func (o Observed) claims() bool { return o.State == target.Locked || o.State == target.Overridden }
+
 // exempt lets a target go that Gates would hold. It keeps their names if the exemption
 // lasts.
 func exempt(o Observed, v Verdict, plan target.Plan) Step {
-	step := Step{Outcome: Exempt, Names: v.Names, Claim: o.State == target.Locked || o.State == target.Overridden}
+	step := Step{Outcome: Exempt, Names: v.Names, Claim: o.claims()}
 	switch {
 	case plan.Exempt == target.Activates:
 		step.Names = nil
@@ -83,3 +100,9 @@ func exempt(o Observed, v Verdict, plan target.Plan) Step {
 	step.Write = o.State != target.Free || !slices.Equal(step.Names, o.HeldBy)
 	return step
 }
+
+// Noted returns the annotations that note a pass after the step.
+func (s Step) Noted() map[string]string { return s.Pass.note() }
+
+// Noted returns the annotations that note a pass before the step.
+func (o Observed) Noted() map[string]string { return o.Pass.note() }

@@ -18,6 +18,18 @@ type Observed struct {
 	// Told is when the condition Approved was set, zero if it is missing. Without it
 	// nobody knows whether a free target was resumed, or was never held.
 	Told time.Time
+	// Pass is what is noted on the target of the last pass. Outcome and Message say how it
+	// has ended, if the target shows it.
+	Pass             Pass
+	Outcome, Message string
+	// Remembers means that the request for this pass is still on the target. What is noted
+	// stays as long, so that it does not count again.
+	Remembers bool
+	// Ask is a new request for a pass, nil if there is none.
+	Ask *Ask
+	// Revision of the target, and Now, for what is noted.
+	Revision string
+	Now      time.Time
 }
 
 // Verdict is what all Gates together say about a target.

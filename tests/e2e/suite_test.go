@@ -34,6 +34,8 @@ var (
 	cluster   *harness.ControlPlane
 	artifacts *harness.ArtifactServer
 	gating    *harness.Process
+	// kustomizer is kustomize-controller.
+	kustomizer *harness.Process
 )
 
 func TestMain(m *testing.M) {
@@ -42,24 +44,20 @@ func TestMain(m *testing.M) {
 
 func setup(ctx context.Context) (stop func() error, err error) {
 	artifacts = harness.StartArtifactServer()
-	var flux []*harness.Process
+	var sources *harness.Process
 	stop = func() error {
-		err := gating.Stop()
-		for _, process := range flux {
-			err = errors.Join(err, process.Stop())
-		}
+		err := errors.Join(gating.Stop(), kustomizer.Stop(), sources.Stop())
 		artifacts.Stop()
 		return err
 	}
 	if err := cluster.Install(ctx); err != nil {
 		return stop, err
 	}
-	for _, start := range []func(context.Context) (*harness.Process, error){cluster.StartKustomizeController, cluster.StartSourceController} {
-		process, err := start(ctx)
-		if err != nil {
-			return stop, err
-		}
-		flux = append(flux, process)
+	if kustomizer, err = cluster.StartKustomizeController(ctx); err != nil {
+		return stop, err
+	}
+	if sources, err = cluster.StartSourceController(ctx); err != nil {
+		return stop, err
 	}
 	wrong := filepath.Join(cluster.Dir(), "zoneinfo")
 	if err := errors.Join(tztest.Folder(wrong), os.Setenv("ZONEINFO", wrong)); err != nil {

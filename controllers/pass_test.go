@@ -1,0 +1,284 @@
+package controllers
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// askPass asks for a pass of a target, as a person does with kubectl.
+func (w *world) askPass(obj *target.Object, at time.Time, by ...string) {
+	w.Helper()
+	pairs := []string{v1alpha1.PassRequestedAtAnnotation, at.Format(time.RFC3339Nano)}
+	if len(by) > 0 {
+		pairs = append(pairs, v1alpha1.PassRequestedByAnnotation, by[0], v1alpha1.PassReasonAnnotation, by[1])
+	}
+	w.Annotate(w.reload(obj), pairs...)
+}
+
+// passOf returns what is noted of the last pass of a target.
+func (w *world) passOf(obj *target.Object) verdict.Pass {
+	w.Helper()
+	trimmed := &target.Object{Unstructured: *w.reload(obj).DeepCopy()}
+	target.Trim(&trimmed.Unstructured, verdict.Us)
+	return verdict.PassOf(trimmed)
+}
+
+// fluxHandles writes what Flux does at the end of a reconciliation.
+func (w *world) fluxHandles(obj *target.Object, ready, revision string) {
+	w.Helper()
+	token := w.reload(obj).GetAnnotations()[target.ReconcileRequestAnnotation]
+	list := slices.DeleteFunc(obj.GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
+	list = append(list, metav1.Condition{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: "Test", LastTransitionTime: metav1.NewTime(start)})
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastHandledReconcileAt": token, "lastAppliedRevision": revision, "conditions": list}})
+	w.Must(err)
+	w.Must(cluster.Client.Status().Patch(w.Context(), obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("flux")))
+}
+
+// expectPassing fails if a target is not let through.
+func (w *world) expectPassing(obj *target.Object, g *v1alpha1.Gate) {
+	w.Helper()
+	pass, is := w.passOf(obj), w.look(obj)
+	if is.suspend != nil || is.heldBy != key(g) || pass.State != verdict.PassGoesOn || !strings.HasPrefix(is.approved, "True PassGranted ") ||
+		obj.GetAnnotations()[target.ReconcileRequestAnnotation] != pass.Since.Format(time.RFC3339Nano) {
+		w.Errorf("it does not pass: %+v, noted %+v", is, pass)
+	}
+}
+
+// expectPassed fails if a target is not held again after a pass.
+func (w *world) expectPassed(obj *target.Object, outcome string) {
+	w.Helper()
+	pass, is := w.passOf(obj), w.look(obj)
+	if is.suspend != true || is.heldBy == "" || pass.State != verdict.PassEnded || pass.Outcome != outcome || !strings.HasPrefix(is.approved, "False GateClosed ") {
+		w.Errorf("it is not held after a pass that %s: %+v, noted %+v", outcome, is, pass)
+	}
+	if token := obj.GetAnnotations()[target.ReconcileRequestAnnotation]; token != "" {
+		w.Errorf("Flux is still asked with %s", token)
+	}
+}
+
+func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.ClosedGate("production", named("apps"))
+	w.reconcile(g)
+	w.expectHeld(app, g)
+	w.events.take("")
+
+	w.askPass(app, w.in(time.Minute), "alice", "hotfix 1234")
+	again := w.reconcile(g).RequeueAfter
+	w.expectPassing(app, g)
+	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
+	if again <= 0 || again > 61*time.Minute {
+		t.Errorf("looked at again after %s", again)
+	}
+	granted := "One reconciliation passes gate '" + key(g) + "' since 2026-11-23T12:01:00Z, requested by alice: hotfix 1234. " +
+		"The target is held again when that has ended, at 2026-11-23T13:01:00Z at the latest."
+	equal(t, w.events.take(""), []string{
+		"Normal Kustomization/apps PassGranted: " + granted, "Normal Gate/production PassGranted: " + target.KeyOf(app).String() + ": " + granted,
+	})
+	w.in(2 * time.Minute)
+	w.reconcile(g)
+	w.expectPassing(app, g)
+
+	w.fluxHandles(app, "True", "main@sha1:2")
+	w.reconcile(g)
+	w.expectPassed(app, verdict.PassSucceeded)
+	ended := "The pass of 2026-11-23T12:01:00Z ended at 2026-11-23T12:02:00Z, Ready: Test. The revision is main@sha1:2."
+	equal(t, w.events.take(""), []string{
+		"Normal Kustomization/apps PassEnded: " + ended, "Normal Gate/production PassEnded: " + target.KeyOf(app).String() + ": " + ended,
+	})
+	equal(t, passesIn(g), []string{
+		"PassEnded Kustomization " + w.Namespace + "/apps Succeeded alice: hotfix 1234", "PassGranted Kustomization " + w.Namespace + "/apps  alice: hotfix 1234",
+	})
+	for i := range 3 { // the request is still there, also for a new process
+		w.in(time.Duration(3+i) * time.Minute)
+		w.forget()
+		w.reconcile(g)
+		w.expectPassed(app, verdict.PassSucceeded)
+	}
+	equal(t, len(passesIn(g)), 2)
+	equal(t, w.events.take(""), []string(nil))
+
+	w.askPass(app, w.in(hours(1)))
+	w.reconcile(g)
+	w.expectPassing(app, g)
+}
+
+// passesIn returns what the history of a Gate says of passes.
+func passesIn(g *v1alpha1.Gate) (all []string) {
+	for _, e := range g.Status.History {
+		if e.Target != "" {
+			all = append(all, e.Reason+" "+e.Target+" "+e.Outcome+" "+e.RequestedBy+": "+e.RequestReason)
+		}
+	}
+	return all
+}
+
+func TestWhatEndsAPass(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end     func(*world, *v1alpha1.Gate, *target.Object)
+		outcome string
+	}{
+		"Flux reports a failure": {func(w *world, _ *v1alpha1.Gate, app *target.Object) { w.fluxHandles(app, "False", "") }, verdict.PassFailed},
+		"its time is over":       {func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.in(62 * time.Minute) }, verdict.PassTimedOut},
+		"another gate closes":    {func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.reconcile(w.ClosedGate("freeze", all())) }, verdict.PassClosed},
+		"a hard freeze begins": {func(w *world, g *v1alpha1.Gate, _ *target.Object) {
+			w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(0, hours(48))} })
+		}, verdict.PassClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.ClosedGate("production", named("apps"))
+			w.reconcile(g)
+			w.askPass(app, w.in(time.Minute))
+			w.reconcile(g)
+			w.expectPassing(app, g)
+			tc.end(w, g, app)
+			w.reconcile(g)
+			w.expectPassed(app, tc.outcome)
+			w.fluxHandles(app, "True", "late")
+			w.reconcile(g)
+			w.expectPassed(app, tc.outcome)
+		})
+	}
+}
+
+// What a Gate opens or somebody suspends is no longer a matter of the pass.
+func TestAPassThatIsOvertaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
+	g := w.ClosedGate("production", all())
+	w.reconcile(g)
+	w.askPass(app, w.in(time.Minute))
+	w.askPass(other, w.in(time.Minute))
+	w.reconcile(g)
+	w.expectPassing(app, g)
+	w.suspend(app)
+	w.reconcile(g)
+	if is := w.look(app); is.suspend != true || is.heldBy != "" || w.passOf(app).Outcome != verdict.PassSuspended {
+		t.Errorf("suspended by hand: %+v, noted %+v", is, w.passOf(app))
+	}
+	w.open(g, w.in(2*time.Minute))
+	w.reconcile(g)
+	w.expectReleased(other, g)
+	if is := w.look(app); is.suspend != true {
+		t.Errorf("what a person has suspended is resumed: %+v", is)
+	}
+	w.close(g, w.in(3*time.Minute))
+	w.reconcile(g)
+	w.expectHolder(other, g)
+	if w.passOf(other).Outcome != verdict.PassOpened {
+		t.Errorf("the same request passes twice: %+v", w.passOf(other))
+	}
+}
+
+func TestWhatHoldsATargetThatWaitsForItsTurnAfterAPass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app, other := w.kustomization("apps", nil), w.kustomization("aaa", nil)
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: "closed", Targets: []v1alpha1.TargetReference{all()}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
+	})
+	w.reconcile(g)
+	w.askPass(app, w.in(time.Minute))
+	w.reconcile(g)
+	w.open(g, w.in(2*time.Minute))
+	w.reconcile(g)
+	w.expectReleased(other, g)
+	if is := w.look(app); is.suspend != nil || is.heldBy != key(g) {
+		t.Errorf("while it passes: %+v", is)
+	}
+	w.fluxHandles(app, "True", "2")
+	w.reconcile(g)
+	if is := w.look(app); is.suspend != true || is.heldBy != key(g) {
+		t.Errorf("it waits for its turn: %+v", is)
+	}
+	w.in(3*time.Minute + time.Second)
+	w.reconcile(g)
+	w.reconcile(g)
+	w.expectReleased(app, g)
+}
+
+func TestACrashAfterAnyWriteOfAPassIsMended(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]bool{"when it begins": false, "when it ends": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := range enough {
+				w := newWorld(t)
+				app := w.kustomization("apps", nil)
+				g := w.ClosedGate("production", named("apps"))
+				w.reconcile(g)
+				w.askPass(app, w.in(time.Minute))
+				if ends {
+					w.reconcile(g)
+					w.Annotate(w.reload(app), v1alpha1.PassRequestedAtAnnotation, "") // Flux removes what kubectl has set
+					w.fluxHandles(app, "True", "2")
+				}
+				w.writes.before = crashing(n)
+				_, err := w.try(g)
+				w.forget()
+				w.writes.heal()
+				w.in(2 * time.Minute)
+				w.reconcile(g)
+				if ends {
+					w.expectPassed(app, verdict.PassSucceeded)
+					equal(t, len(passesIn(g)), 2)
+				} else {
+					w.expectPassing(app, g)
+					equal(t, len(passesIn(g)), 1)
+				}
+				if t.Failed() {
+					t.Fatalf("after a crash at write %d: %v", n, err)
+				}
+				if err == nil {
+					return
+				}
+			}
+			t.Errorf("more than %d writes", enough)
+		})
+	}
+}
+
+func TestWhoTakesWhatIsNotedOfAPassEndsIt(t *testing.T) {
+	t.Parallel()
+	for name, patch := range map[string]string{
+		"the note":  `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":null}}}`,
+		"the names": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/held-by":null}}}`,
+		"a note of theirs": `{"metadata":{"annotations":{"gating.toolkit.fluxcd.io/pass":` +
+			`"{\"state\":\"Passing\",\"value\":\"x\",\"since\":\"2026-11-23T12:00:00Z\",\"until\":\"2036-11-23T12:00:00Z\"}"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			app := w.kustomization("apps", nil)
+			g := w.ClosedGate("production", named("apps"))
+			w.reconcile(g)
+			w.askPass(app, w.in(time.Minute))
+			w.reconcile(g)
+			w.expectPassing(app, g)
+			w.Annotate(w.reload(app), v1alpha1.PassRequestedAtAnnotation, "")
+			w.Must(cluster.Client.Patch(w.Context(), app, client.RawPatch(types.MergePatchType, []byte(patch))))
+			w.reconcile(g)
+			if is := w.look(app); is.suspend != true || is.heldBy != key(g) {
+				t.Errorf("%+v", is)
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// passFlags are those of the command pass.
+type passFlags struct {
+	reason, dryRun string
+	wait           bool
+	timeout        time.Duration
+}
+
+func (s *session) passCommand() *cobra.Command {
+	f := &passFlags{}
+	cmd := &cobra.Command{
+		Use:   "pass KIND/NAME",
+		Short: "Let one reconciliation of a held object pass",
+		Long: `Let one reconciliation of a held object pass, and hold it again when that has ended.
+
+The Gates stay closed for everything else. It is for objects of Flux that are held by spec.suspend, and needs the verb open on each Gate
+that holds the object. What keeps a Gate closed although somebody opens it, such as a close period with manualOpen: Deny, lets nothing
+pass either. The exit code is 3 if the controller refuses it, or if with --wait the reconciliation does not succeed.`,
+		Example: `  # A hotfix, while the freeze goes on
+  kubectl gate pass ks/apps -n flux-system --reason "hotfix 1234"
+
+  # And see how it ends
+  kubectl gate pass helmrelease/shop --reason "CVE-2026-1234" --wait`,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the condition, the history, events and the log. Cut to 512 bytes.")
+	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the reconciliation has ended and the object is held again.")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "How long to wait with --wait.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		kind, name, err := kindAndName(args)
+		if err == nil {
+			err = checkDryRun(f.dryRun)
+		}
+		if err == nil && f.wait && f.dryRun == "server" {
+			err = errors.New("--wait has nothing to wait for with --dry-run")
+		}
+		if err != nil {
+			return err
+		}
+		return s.pass(cmd.Context(), f, kind, name)
+	}
+	return cmd
+}
+
+// pass asks for a pass of an object, and says what the controller makes of it.
+func (s *session) pass(ctx context.Context, f *passFlags, kind, name string) error {
+	c, now, err := s.begin()
+	if err != nil {
+		return err
+	}
+	o, err := s.objects(ctx, c)
+	if err != nil {
+		return err
+	}
+	mapping, err := o.find(kind)
+	if err != nil {
+		return err
+	}
+	obj, err := o.get(ctx, mapping, c.namespace, name)
+	if err != nil {
+		return err
+	}
+	if err := mayPass(obj); err != nil {
+		return err
+	}
+	what := explain.RefOf(obj).String()
+	s.say("%s: asking for one reconciliation to pass %s", what, strings.Join(verdict.HeldBy(obj), ", "))
+	value := now.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+	if err := c.askPass(ctx, obj, f, value); err != nil {
+		return asked{"patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener"}.explain(err)
+	}
+	if f.dryRun == "server" {
+		s.say("%s: the API server would accept this (dry run)", what)
+		return nil
+	}
+	return s.followPass(ctx, c, obj, f, value)
+}
+
+// mayPass returns why an object cannot have a pass, as far as can be seen on it.
+func mayPass(obj *unstructured.Unstructured) error {
+	what := explain.RefOf(obj).String()
+	gk := obj.GroupVersionKind().GroupKind()
+	_, added := target.Added(gk)
+	switch adapter := target.Of(obj); {
+	case adapter == nil || added || !target.Suspends(adapter):
+		return fmt.Errorf("%s: there is no pass for a %s, only for what Flux reconciles and what is held by spec.suspend", what, gk.Kind)
+	case !explain.IsHeld(obj) || len(verdict.HeldBy(obj)) == 0:
+		return fmt.Errorf("%s: no gate holds it, so there is nothing to let pass", what)
+	case explain.Wait(obj, nil, time.Time{}).Reason == explain.Passes:
+		return fmt.Errorf("%s: a reconciliation passes already", what)
+	}
+	return nil
+}
+
+// askPass writes the request. Who asks is written by the API server with config/policies, and is not believed by config/policies-1.30.
+func (c *cluster) askPass(ctx context.Context, obj *unstructured.Unstructured, f *passFlags, value string) error {
+	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
+	if f.dryRun == "server" {
+		opts = append(opts, client.DryRunAll)
+	}
+	write := func(by string) error {
+		annotations := map[string]any{v1alpha1.PassRequestedAtAnnotation: value, v1alpha1.PassRequestedByAnnotation: nil, v1alpha1.PassReasonAnnotation: nil}
+		if by != "" {
+			annotations[v1alpha1.PassRequestedByAnnotation] = by
+		}
+		if f.reason != "" {
+			annotations[v1alpha1.PassReasonAnnotation] = f.reason
+		}
+		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+		if err != nil {
+			return err
+		}
+		return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, raw), opts...)
+	}
+	err := write(c.whoAmI(ctx))
+	if isPolicy(err) && strings.Contains(err.Error(), "may not say who") {
+		err = write("")
+	}
+	if isPolicy(err) {
+		return errors.New("refused: " + refusalOf(err))
+	}
+	return err
+}
+
+// followPass waits until the controller has answered, or with --wait until the pass has ended, and says it.
+func (s *session) followPass(ctx context.Context, c *cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
+	what := explain.RefOf(obj).String()
+	deadline, granted := s.clock.Now().Add(answerTimeout), false
+	for {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return asked{"get", strings.ToLower(obj.GetKind()), obj.GetNamespace(), obj.GetName(), "view"}.explain(err)
+		}
+		p := verdict.PassOf(&target.Object{Unstructured: *obj})
+		switch {
+		case p.Value != value:
+		case p.State == verdict.PassRefused:
+			fmt.Fprintf(s.ErrOut, "error: %s: the controller refuses this: %s\n", what, p.Message)
+			return exitCode(exitIncomplete)
+		case p.State == verdict.PassEnded:
+			s.say("%s: %s", what, p.EndedSaying())
+			if p.Outcome != verdict.PassSucceeded && p.Outcome != verdict.PassOpened {
+				return exitCode(exitIncomplete)
+			}
+			return nil
+		case !granted:
+			s.say("%s: one reconciliation passes, until %s at the latest", what, formatTime(p.Until.Local()))
+			if granted, deadline = true, s.clock.Now().Add(f.timeout); !f.wait {
+				return nil
+			}
+		}
+		if s.clock.Now().After(deadline) {
+			if granted {
+				fmt.Fprintf(s.ErrOut, "error: after %s, %s still passes; it goes on without you\n", f.timeout, what)
+				return exitCode(exitTimeout)
+			}
+			fmt.Fprintf(s.ErrOut, "error: %s: the controller has not let it pass; its events say why, and kubectl gate why %s/%s says more\n",
+				what, strings.ToLower(obj.GetKind()), obj.GetName())
+			return exitCode(exitIncomplete)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.clock.After(waitPoll):
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package gate
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// PassRequest asks the Gates that hold an object to let one reconciliation pass.
+type PassRequest struct {
+	// Value of the annotation, and the time in it.
+	Value string
+	At    time.Time
+	// By is who asks, and Reason is why.
+	By, Reason string
+	// Err says why the value is refused, nil if it is usable.
+	Err error
+}
+
+// ReadPass reads the request for a pass in the annotations of an object, and returns
+// whether there is one. One that is ahead of the clock could be replayed after the Gates
+// have closed again.
+func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
+	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
+	r := PassRequest{
+		Value: value, By: oneLine(annotations[v1alpha1.PassRequestedByAnnotation], maxBy), Reason: oneLine(annotations[v1alpha1.PassReasonAnnotation], maxReason),
+	}
+	at, err := time.Parse(time.RFC3339Nano, value)
+	switch r.At = at.UTC(); {
+	case err != nil || len(value) > maxValue:
+		r.Err = fmt.Errorf("the annotation %s must be a time in RFC 3339 such as %s", v1alpha1.PassRequestedAtAnnotation, rfc3339(now))
+	case at.After(now.Add(maxSkew)):
+		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", rfc3339(at), rfc3339(now))
+	}
+	return r, ok
+}
+
+// PassBarred says why a closed Gate lets nothing pass at an instant, empty if it may: what
+// a request to open would not open is not passed either. All calendars of close periods
+// with manualOpen: Deny are taken for broken if a request hides whether they apply.
+func PassBarred(g *v1alpha1.Gate, now time.Time) string {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	last := g.Status.LastTransition
+	switch {
+	case opened == nil || last == nil:
+		return "it has not decided yet"
+	case opened.Reason == v1alpha1.InvalidSpecReason:
+		return "its spec is invalid"
+	case g.Spec.Approvals != nil:
+		return "others have to approve what opens it, and nobody approves a pass"
+	case opened.Reason == v1alpha1.TimeUnknownReason:
+		return "the API server does not say what time it is"
+	case opened.Reason == v1alpha1.DependencyNotReadyReason:
+		return "an object that it watches is not ready"
+	case opened.Reason == v1alpha1.ClosePeriodReason && isHard(g, last.By):
+		return fmt.Sprintf("its close period '%s' has manualOpen: Deny", last.By)
+	case opened.Reason != v1alpha1.CloseRequestedReason:
+		return ""
+	}
+	asked := g.DeepCopy()
+	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, FormatRequest(now, &metav1.Duration{Duration: time.Minute}))
+	HandleRequests(asked, now)
+	d := Decide(asked, now)
+	switch {
+	case d.State == v1alpha1.StateOpened:
+		return ""
+	case d.Reason == v1alpha1.ClosePeriodReason && len(d.Broken) > 0:
+		return fmt.Sprintf("its close period '%s' has manualOpen: Deny, and may apply below the request that closes it", d.By)
+	case d.Reason == v1alpha1.ClosePeriodReason:
+		return fmt.Sprintf("its close period '%s' has manualOpen: Deny", d.By)
+	}
+	return "a request to open it would not open it: " + d.Message
+}

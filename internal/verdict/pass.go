@@ -1,0 +1,370 @@
+package verdict
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// PassState is how far a pass is.
+type PassState string
+
+// The states of a pass.
+const (
+	PassGoesOn  PassState = "Passing"
+	PassEnded   PassState = "Ended"
+	PassRefused PassState = "Refused"
+)
+
+// Pass is one reconciliation of a target that the Gates which hold it let through. It is
+// noted on the target, so that no crash makes it last longer or happen twice. The zero
+// value is none.
+type Pass struct {
+	// State is the first in the note: config/lock looks at how that begins.
+	State PassState `json:"state"`
+	// Value of the annotation that asked for it, who asked, and why.
+	Value  string `json:"value"`
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Since is when it began. Flux is asked for a reconciliation with this time.
+	Since time.Time `json:"since,omitzero"`
+	// Until is when it ends at the latest, Ended when it has ended.
+	Until time.Time `json:"until,omitzero"`
+	Ended time.Time `json:"ended,omitzero"`
+	// Handled is what Flux had handled last before it.
+	Handled string `json:"handled,omitempty"`
+	// Before is the revision of the target before it, After the one after it.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	// Outcome is how it ended. Message says that in a sentence, or why it was refused.
+	Outcome string `json:"outcome,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// How a pass ends.
+const (
+	PassSucceeded   = "Succeeded"
+	PassFailed      = "Failed"
+	PassTimedOut    = "TimedOut"
+	PassClosed      = "Closed"
+	PassOpened      = "Opened"
+	PassSuspended   = "Suspended"
+	PassInterrupted = "Interrupted"
+)
+
+// Ask is a request for a pass that was not handled yet.
+type Ask struct {
+	// Pass is what is noted if it is granted.
+	Pass Pass
+	// At is the time that the request says.
+	At time.Time
+	// Refused says why the target cannot have a pass even if its Gates allow it.
+	Refused string
+	// Unnoted means that a refusal cannot be noted: the value is no later than the one
+	// that is noted.
+	Unnoted bool
+	// Old means that nobody waits for an answer any more.
+	Old bool
+}
+
+// askedLately is how long a person waits to be told that nothing passes.
+const askedLately = 10 * time.Minute
+
+// PassOf returns what is noted on a trimmed target of the last pass.
+func PassOf(obj *target.Object) Pass {
+	var p Pass
+	if text, ok := obj.GetAnnotations()[v1alpha1.PassAnnotation]; !ok || json.Unmarshal([]byte(text), &p) != nil {
+		return Pass{}
+	}
+	return p
+}
+
+// note returns the annotations that note a pass. While it goes on, one of them asks Flux
+// for a reconciliation.
+func (p Pass) note() map[string]string {
+	if p.State == "" {
+		return nil
+	}
+	raw, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings and times
+	}
+	note := map[string]string{v1alpha1.PassAnnotation: string(raw)}
+	if p.State == PassGoesOn {
+		note[target.ReconcileRequestAnnotation] = p.token()
+	}
+	return note
+}
+
+// token is what Flux is asked with.
+func (p Pass) token() string { return p.Since.UTC().Format(time.RFC3339Nano) }
+
+// RequestedAt is the time that the request says.
+func (p Pass) RequestedAt() *metav1.MicroTime {
+	at, err := time.Parse(time.RFC3339Nano, p.Value)
+	if err != nil {
+		return nil
+	}
+	return &metav1.MicroTime{Time: at.UTC().Truncate(time.Microsecond)}
+}
+
+// Last returns when something last became of a pass.
+func (p Pass) Last() time.Time { return cmp.Or(p.Ended, p.Since) }
+
+// IsNew returns whether a note says something that another one did not say.
+func (p Pass) IsNew(before Pass) bool {
+	return p.State != "" && (p.State != before.State || p.Value != before.Value)
+}
+
+// reported returns how a pass has ended by what the target and the clock say, nothing
+// while it goes on. Flux writes the conditions first, and what it has handled last. Who
+// asked it for another reconciliation meanwhile has got this one.
+func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
+	if p.Since.After(now.Add(askedLately)) || p.Until.Sub(p.Since) > target.MaxPass {
+		return PassInterrupted, "what is noted of it is not what the controller notes"
+	}
+	handled := target.Handled(obj)
+	ready := target.ReadyOf(obj)
+	asked := handled == obj.GetAnnotations()[target.ReconcileRequestAnnotation] && handled != p.Handled
+	if (handled == p.token() || asked) && ready != nil {
+		switch ready.Status {
+		case metav1.ConditionTrue:
+			return PassSucceeded, "Ready: " + ready.Reason
+		case metav1.ConditionFalse:
+			return PassFailed, "not Ready: " + ready.Reason
+		case metav1.ConditionUnknown:
+		}
+	}
+	if !now.Before(p.Until) {
+		return PassTimedOut, "Flux had not reported the end by " + p.Until.UTC().Format(time.RFC3339)
+	}
+	return "", ""
+}
+
+// askOf returns the request for a pass on a trimmed target, nil if there is none that is
+// new.
+func askOf(obj *target.Object, noted Pass, definition target.Definition, now time.Time) *Ask {
+	request, ok := gate.ReadPass(obj.GetAnnotations(), now)
+	if !ok || request.Value == noted.Value {
+		return nil
+	}
+	since := now.UTC().Truncate(time.Microsecond)
+	ask := &Ask{At: request.At, Old: request.Err == nil && request.At.Before(now.Add(-askedLately)), Pass: Pass{
+		State: PassGoesOn, Value: request.Value, By: request.By, Reason: request.Reason,
+		Since: since, Until: since.Add(target.PassTimeout(obj)), Before: target.Revision(obj), Handled: target.Handled(obj),
+	}}
+	_, isAdded := target.Added(obj.GroupVersionKind().GroupKind())
+	notedAt, err := time.Parse(time.RFC3339Nano, noted.Value)
+	others := target.OtherOwners(&obj.Unstructured, Us)
+	switch {
+	case request.Err != nil:
+		ask.Refused, ask.Unnoted = request.Err.Error(), true
+	case err == nil && !request.At.After(notedAt):
+		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
+	case isAdded:
+		ask.Refused = fmt.Sprintf("no policy guards who asks that of a %s, a kind of --suspend-kinds", obj.GetKind())
+	case !definition.Handles:
+		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())
+	case len(others) > 0:
+		ask.Refused = fmt.Sprintf("%s has suspended it as well, so nothing would pass", others[0].Manager)
+	}
+	return ask
+}
+
+// through lets a pass begin, go on or end in a step that was decided without it.
+func through(o Observed, v Verdict, step Step) Step {
+	step.Pass = o.Pass
+	switch {
+	case o.State == target.Passing:
+		step = goesOn(o, v, step)
+	case o.Ask != nil:
+		step = asked(o, v, step)
+	}
+	if step.Pass.State == PassGoesOn && step.Outcome != Passing {
+		switch {
+		case step.Outcome == Foreign:
+			step.Write, step.Pass = true, o.end(PassSuspended, "somebody has suspended it")
+		case step.Write:
+			step.Pass = o.end(PassInterrupted, "somebody else has written what the controller noted")
+		}
+	}
+	step.Ends = step.Pass
+	if step.Write && len(step.Names) == 0 && !o.Remembers {
+		step.Pass = Pass{}
+	}
+	return step
+}
+
+// goesOn decides about a target that passes: it is held again, or released, or goes on.
+func goesOn(o Observed, v Verdict, step Step) Step {
+	outcome, message := o.Outcome, o.Message
+	if outcome == "" {
+		outcome, message = v.interrupts(o)
+	}
+	switch {
+	case !step.Hold && outcome != "":
+		step.Pass = o.end(outcome, message)
+	case !step.Hold:
+		step.Pass = o.end(PassOpened, "no gate holds it any more")
+	case outcome != "":
+		step.Write, step.Pass = true, o.end(outcome, message)
+	default:
+		step.Outcome, step.Hold, step.Write = Passing, false, !slices.Equal(o.HeldBy, step.Names)
+	}
+	return step
+}
+
+// end returns the note of a pass that has ended.
+func (o Observed) end(outcome, message string) Pass {
+	p := o.Pass
+	p.State, p.Ended, p.After, p.Outcome, p.Message = PassEnded, o.Now.UTC().Truncate(time.Microsecond), o.Revision, outcome, message
+	return p
+}
+
+// interrupts returns which Gate ends a pass before Flux does, nothing if none does.
+func (v Verdict) interrupts(o Observed) (outcome, message string) {
+	for _, g := range v.Holders {
+		switch {
+		case g.Stand == Closed && g.Barred != "":
+			return PassClosed, fmt.Sprintf("gate '%s' lets nothing pass: %s", g.Name, g.Barred)
+		case !slices.Contains(o.HeldBy, g.Name) || g.Stand == Closed && !g.closedSince(o.Pass.Since):
+			return PassClosed, fmt.Sprintf("gate '%s' has closed meanwhile", g.Name)
+		case g.Stand == Missing || g.Stand == Denied:
+			return PassClosed, fmt.Sprintf("gate '%s' holds it for want of a decision", g.Name)
+		}
+	}
+	return "", ""
+}
+
+// asked grants a pass, refuses it, or leaves it for later.
+func asked(o Observed, v Verdict, step Step) Step {
+	refusal, old, waits := o.Ask.Refused, o.Ask.Old, false
+	held := o.State == target.Held && step.Outcome == Held
+	switch {
+	case refusal != "":
+	case o.State == target.Foreign:
+		refusal = "somebody has suspended it, so nothing would pass"
+	case !held && !o.State.IsHeld():
+		refusal = "no gate holds it, so there is nothing to pass"
+	default:
+		refusal, waits = v.bars(o)
+		waits = waits || step.Waits
+		old = old && refusal == closedLater
+	}
+	switch {
+	case waits, step.Write, refusal != "" && old: // the event of that brings it back
+	case refusal == "":
+		step.Outcome, step.Hold, step.Write, step.Pass = Passing, false, true, o.Ask.Pass
+	case !held || o.Ask.Unnoted || len(step.Names) == 0:
+		step.Refused = refusal
+	default:
+		step.Write, step.Pass = true, o.Ask.Pass
+		step.Pass.State, step.Pass.Since, step.Pass.Until = PassRefused, time.Time{}, time.Time{}
+		step.Pass.Before, step.Pass.Handled = "", ""
+		step.Pass.Ended, step.Pass.Message = o.Now.UTC().Truncate(time.Microsecond), refusal
+	}
+	return step
+}
+
+// closedLater refuses what was asked before the target was held.
+const closedLater = "a gate has closed since it was asked for, ask again"
+
+// bars says which Gate keeps a held target from passing, and whether one is about to
+// decide.
+func (v Verdict) bars(o Observed) (refusal string, waits bool) {
+	if len(v.Holders) == 0 {
+		return "nobody knows which gates hold it", false
+	}
+	for _, g := range v.Holders {
+		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
+		switch {
+		case g.Stand == Undecided, g.Behind, g.Stand == Closed && !g.isPersisted():
+			return "", true
+		case g.Stand == Missing:
+			return is("does not exist"), false
+		case g.Stand == Denied:
+			return is("must not be named there"), false
+		case g.Stand == Elsewhere:
+			return is("belongs to another controller"), false
+		case g.Stand != Closed:
+			return is("is suspended or holds nothing more, so nobody has decided that it is closed"), false
+		case g.Barred != "":
+			return is("lets nothing pass: " + g.Barred), false
+		case g.Object.Status.LastTransition == nil || o.Ask.At.Before(g.Object.Status.LastTransition.At.Time):
+			return closedLater, false
+		}
+	}
+	return "", false
+}
+
+// barred returns Gates with why they let nothing pass.
+func barred(gates []Gate, now time.Time) []Gate {
+	gates = slices.Clone(gates)
+	for i := range gates {
+		if g := &gates[i]; g.Stand == Closed && g.Object != nil {
+			g.Barred = gate.PassBarred(g.Object, now)
+		}
+	}
+	return gates
+}
+
+// pass notes what a trimmed target shows of passes, and returns whether Gates have a say
+// in that.
+func (o *Observed) pass(obj *target.Object, definition target.Definition, now time.Time) bool {
+	o.Pass, o.Revision, o.Now = PassOf(obj), target.Revision(obj), now
+	o.Remembers = o.Pass.State != "" && obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation] == o.Pass.Value
+	if o.State == target.Free && o.Pass.State == PassGoesOn && len(o.HeldBy) > 0 {
+		o.State = target.Passing
+		o.Outcome, o.Message = o.Pass.reported(obj, now)
+		return true
+	}
+	o.Ask = askOf(obj, o.Pass, definition, now)
+	return o.Ask != nil
+}
+
+// AgainHeld returns the ruling on a target that waits to be let go and whose pass is over:
+// meanwhile it is held.
+func (r Ruling) AgainHeld() (Ruling, bool) {
+	if r.Observed.State != target.Passing || r.Observed.Outcome == "" {
+		return r, false
+	}
+	pass := r.Observed.end(r.Observed.Outcome, r.Observed.Message)
+	r.Step = Step{Outcome: Held, Write: true, Hold: true, Names: r.Observed.HeldBy, Pass: pass, Ends: pass}
+	return r, true
+}
+
+// PassUntil returns when a pass ends at the latest that goes on after the step, zero if
+// none does.
+func (r Ruling) PassUntil() time.Time {
+	if r.Step.Outcome != Passing && (r.Observed.State != target.Passing || r.Step.Hold) {
+		return time.Time{}
+	}
+	return cmp.Or(r.Step.Pass, r.Observed.Pass).Until
+}
+
+// PassMoves returns whether a target shows something new of a pass, and whether one goes
+// on, so that the target may have to be held.
+func PassMoves(before, after *target.Object) (moves, goesOn bool) {
+	was, is := before.GetAnnotations(), after.GetAnnotations()
+	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassAnnotation} {
+		moves = moves || was[name] != is[name]
+	}
+	if is[v1alpha1.PassAnnotation] == "" || PassOf(after).State != PassGoesOn {
+		return moves, false
+	}
+	ready := func(obj *target.Object) string {
+		if c := target.ReadyOf(obj); c != nil {
+			return string(c.Status)
+		}
+		return ""
+	}
+	return moves || target.Handled(before) != target.Handled(after) || ready(before) != ready(after), true
+}

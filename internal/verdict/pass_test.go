@@ -1,0 +1,158 @@
+package verdict_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// passing notes a pass on an object in our name. heldBy comes after it.
+func passing(p verdict.Pass) edit {
+	return func(obj *target.Object) {
+		raw, err := json.Marshal(p)
+		if err != nil {
+			panic(err)
+		}
+		if p.State != "" {
+			annotated(v1alpha1.PassAnnotation, string(raw))(obj)
+		}
+	}
+}
+
+// hardly has a Gate closed by a close period that nobody may open.
+func hardly(g *v1alpha1.Gate) {
+	period := v1alpha1.ClosePeriod{ManualOpen: v1alpha1.ManualOpenDeny}
+	from, until := metav1.NewTime(noon.Add(-24*time.Hour)), metav1.NewTime(noon.Add(24*time.Hour))
+	period.Name, period.From, period.Until = "freeze", &from, &until
+	g.Spec.Default, g.Spec.ClosePeriods = v1alpha1.StateClosed, []v1alpha1.ClosePeriod{period}
+}
+
+// byHand has somebody closed a Gate an hour ago.
+func byHand(g *v1alpha1.Gate) {
+	because(v1alpha1.CloseRequestedReason, "")(g)
+	at := metav1.NewMicroTime(noon.Add(-time.Hour))
+	g.Spec.Default = v1alpha1.StateOpened
+	g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, Source: v1alpha1.SourceAnnotation}}
+}
+
+func TestWhatIsRefusedAPass(t *testing.T) {
+	held := heldBy("shop/a", suspension)
+	asking := func(at string, edits ...edit) *target.Object {
+		return kustomization("apps", append([]edit{annotated(v1alpha1.PassRequestedAtAnnotation, at)}, edits...)...)
+	}
+	calendar := func(g *v1alpha1.Gate) {
+		hardly(g)
+		p := &g.Spec.ClosePeriods[0]
+		p.From, p.Until = nil, nil
+		p.Calendar = &v1alpha1.CalendarReference{}
+		p.Calendar.ConfigMapRef.Name, p.Calendar.ConfigMapRef.Key = "holidays", "ics"
+	}
+	now := "2026-11-24T12:00:00Z"
+	for name, tc := range map[string]struct {
+		obj   *target.Object
+		gates []verdict.Gate
+		def   target.Definition
+		want  string
+	}{
+		"nothing, held by a closed gate":        {asking(now, held), governing(closed("a")), handles, ""},
+		"nothing, held by what somebody closed": {asking(now, held), governing(closed("a", byHand)), handles, ""},
+		"a value that is no time":               {asking("now", held), governing(closed("a")), handles, "must be a time in RFC 3339"},
+		"a value that is ahead":                 {asking("2026-11-24T12:01:01Z", held), governing(closed("a")), handles, "is ahead of now"},
+		"a value from before the gate closed":   {asking("2026-11-24T11:55:00Z", held), governing(closed("a", since(-time.Minute))), handles, "a gate has closed since"},
+		"a kind that does not say what it has handled": {
+			asking(now, held), governing(closed("a")), target.Definition{}, "does not say which request"},
+		"a target that flux suspends as well": {asking(now, held, alsoOwnedBy("flux")), governing(closed("a")), handles, "flux has suspended it as well"},
+		"a target that nobody holds":          {asking(now), governing(opened("a")), handles, "no gate holds it"},
+		"a gate that does not exist":          {asking(now, held), []verdict.Gate{{Name: "shop/a", Stand: verdict.Missing, Governs: true}}, handles, "does not exist"},
+		"a gate that it must not name":        {asking(now, held), []verdict.Gate{{Name: "shop/a", Stand: verdict.Denied, Governs: true}}, handles, "must not be named"},
+		"a gate of another shard":             {asking(now, held), []verdict.Gate{{Name: "shop/a", Stand: verdict.Elsewhere}}, handles, "another controller"},
+		"a suspended gate":                    {asking(now, held), governing(closed("a", suspended)), handles, "is suspended"},
+		"a gate with an invalid spec":         {asking(now, held), governing(closed("a", because(v1alpha1.InvalidSpecReason, ""))), handles, "its spec is invalid"},
+		"a gate that watches":                 {asking(now, held), governing(closed("a", because(v1alpha1.DependencyNotReadyReason, ""))), handles, "not ready"},
+		"a hard freeze":                       {asking(now, held), governing(closed("a", hardly, because(v1alpha1.ClosePeriodReason, "freeze"))), handles, "manualOpen: Deny"},
+		"a hard freeze below a request":       {asking(now, held), governing(closed("a", byHand, hardly)), handles, "manualOpen: Deny"},
+		"a calendar of one below a request":   {asking(now, held), governing(closed("a", byHand, calendar)), handles, "may apply below the request"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := verdict.Rule(tc.obj, tc.gates, tc.def, noon).Step
+			refused := step.Refused
+			if step.Pass.State == verdict.PassRefused {
+				refused = step.Pass.Message
+			}
+			if (step.Outcome == verdict.Passing) != (tc.want == "") || !strings.Contains(refused, tc.want) {
+				t.Errorf("want %q, got %+v", tc.want, step)
+			}
+		})
+	}
+}
+
+// since has a Gate closed some time after noon.
+func since(after time.Duration) gateOption {
+	return func(g *v1alpha1.Gate) { g.Status.LastTransition.At = metav1.NewTime(noon.Add(after)) }
+}
+
+// alsoOwnedBy has somebody else own what holds an object.
+func alsoOwnedBy(manager string) edit {
+	return func(obj *target.Object) {
+		obj.SetManagedFields(append(obj.GetManagedFields(), metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:suspend":{}}}`),
+		}))
+	}
+}
+
+func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
+	obj := kustomization("apps", annotated(v1alpha1.PassRequestedAtAnnotation, "2026-11-24T12:00:00Z"), heldBy("shop/a", suspension))
+	for name, g := range map[string]*v1alpha1.Gate{"edited": closed("a", edited), "due to close": opened("a", next(0, v1alpha1.StateClosed))} {
+		if step := verdict.Rule(obj, governing(g), handles, noon).Step; step.Write || step.Refused != "" || !step.Hold {
+			t.Errorf("%s: %+v", name, step)
+		}
+	}
+}
+
+// Flux was asked for something else before it began, which is as good, or has long handled what Git says.
+func TestWhichReconciliationEndsAPass(t *testing.T) {
+	pass := before
+	pass.Handled = "old"
+	for name, tc := range map[string]struct {
+		asked, handled, ready string
+		ends                  bool
+	}{
+		"the one that was asked for":   {pass.Since.Format(time.RFC3339Nano), pass.Since.Format(time.RFC3339Nano), "True", true},
+		"one that failed":              {pass.Since.Format(time.RFC3339Nano), pass.Since.Format(time.RFC3339Nano), "False", true},
+		"none that has not ended":      {pass.Since.Format(time.RFC3339Nano), pass.Since.Format(time.RFC3339Nano), "Unknown", false},
+		"none of before":               {pass.Since.Format(time.RFC3339Nano), "old", "True", false},
+		"none of before, put back":     {"old", "old", "True", false},
+		"one that somebody asked for":  {"later", "later", "True", true},
+		"none that Flux has not begun": {"later", "old", "True", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := kustomization("apps", passing(pass), heldBy("shop/a", map[string]any{"suspend": false}), annotated(target.ReconcileRequestAnnotation, tc.asked),
+				func(obj *target.Object) {
+					obj.Object["status"] = map[string]any{"lastHandledReconcileAt": tc.handled}
+					obj.SetConditions([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(tc.ready), Reason: "Test"}})
+				})
+			step := verdict.Rule(obj, governing(closed("a")), handles, noon).Step
+			if step.Hold != tc.ends || step.Hold != step.Write || (step.Outcome == verdict.Passing) == tc.ends {
+				t.Errorf("%+v", step)
+			}
+		})
+	}
+}
+
+// What cannot be noted could happen twice.
+func TestNothingPassesThatCannotBeNoted(t *testing.T) {
+	used := len("big") + len(v1alpha1.HeldByAnnotation) + len("shop/a") + len(v1alpha1.PassRequestedAtAnnotation) + len("2026-11-24T12:00:00Z")
+	full := annotated("big", strings.Repeat("x", 256<<10-used))
+	asking := kustomization("apps", full, annotated(v1alpha1.PassRequestedAtAnnotation, "2026-11-24T12:00:00Z"), heldBy("shop/a", suspension))
+	step := verdict.Rule(asking, governing(closed("a")), handles, noon).Step
+	if step.Outcome != verdict.Held || !step.Hold || step.Write || step.Refused == "" {
+		t.Errorf("%+v", step)
+	}
+}

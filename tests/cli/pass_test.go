@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+func TestThePageOnPassesShowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	w, folder, ran := newWorld(t), t.TempDir(), 0
+	apps := w.heldApps()
+	for _, b := range w.blocksOf("pass.md") {
+		if b.language == "sh" {
+			w.publish("v3")
+			if got := w.in(folder, b.text); got.code != 0 {
+				t.Errorf("%s: %+v", b.text, got)
+			}
+			w.applies(apps, "v3")
+			ran++
+			continue
+		}
+		for _, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
+			command, want, _ := strings.Cut(part, "\n")
+			ran++
+			got := w.in(folder, command)
+			if printed := stable(got.out + got.errOut); strings.TrimSpace(printed) != strings.TrimSpace(stable(want)) {
+				t.Errorf("%s\nprints\n%s\nand the page has\n%s", command, got.out+got.errOut, want)
+			}
+		}
+	}
+	if ran != 3 {
+		t.Errorf("%d commands", ran)
+	}
+	w.isHeldBy(apps, "production")
+	history := w.gate("history", "production")
+	if strings.Count(history.out, "pass ended: Succeeded") != 2 || !strings.Contains(history.out, "hotfix 1234") {
+		t.Errorf("%+v", history)
+	}
+}
+
+func TestPassRefusesWhatCannotPassInOneLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.heldApps()
+	w.Create(w.Kustomization("free"))
+	for _, tc := range []struct {
+		args, want string
+		code       int
+	}{
+		{"ks/free", "no gate holds it, so there is nothing to let pass", 2},
+		{"ks/none", "there is no Kustomization \"none\"", 2},
+		{"", "name one object, as KIND/NAME", 2},
+		{"ks/apps --wait --dry-run=server", "--wait has nothing to wait for with --dry-run", 2},
+	} {
+		if got := w.gate(append([]string{"pass"}, strings.Fields(tc.args)...)...); got.code != tc.code || !strings.Contains(got.errOut, tc.want) {
+			t.Errorf("%q: %+v", tc.args, got)
+		}
+	}
+	w.expect(w.gate("pass", "ks/apps", "--dry-run=server"), 0, "the API server would accept this (dry run)", "")
+	w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"closePeriods":[{"name":"freeze","from":%q,"until":%q,"manualOpen":"Deny"}]}}`,
+		time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	w.Decided(w.ReadGate("production"))
+	w.expect(w.gate("pass", "ks/apps"), 3, "", "lets nothing pass: its close period 'freeze' has "+string("manualOpen: "+v1alpha1.ManualOpenDeny))
+}

@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// askPass is kubectl gate pass.
+func (w *world) askPass(obj *unstructured.Unstructured) {
+	w.Helper()
+	w.Annotate(obj.DeepCopy(), v1alpha1.PassRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+}
+
+// pass waits until what is noted of a pass is in a state, and returns it.
+func (w *world) pass(obj *unstructured.Unstructured, state verdict.PassState) (p verdict.Pass) {
+	w.Helper()
+	w.Eventually(fmt.Sprintf("the pass of %s is %s", obj.GetName(), state), func() error {
+		w.Read(obj)
+		p = verdict.Pass{}
+		text := obj.GetAnnotations()[v1alpha1.PassAnnotation]
+		if err := json.Unmarshal([]byte(text), &p); err != nil || p.State != state {
+			return fmt.Errorf("it is %q", text)
+		}
+		return nil
+	})
+	return p
+}
+
+// passed waits until a pass has ended in a way, and the object is held.
+func (w *world) passed(obj *unstructured.Unstructured, outcome string) {
+	w.Helper()
+	p := w.pass(obj, verdict.PassEnded)
+	if p.Outcome != outcome || !harness.Suspended(obj) || harness.HeldBy(obj) == "" || obj.GetAnnotations()[target.ReconcileRequestAnnotation] == p.Since.Format(time.RFC3339Nano) {
+		w.Errorf("want %s, got %+v, suspended %t", outcome, p, harness.Suspended(obj))
+	}
+}
+
+// heldWithFlux returns an app that is held at v1, which Flux reconciles within half a minute.
+func (w *world) heldWithFlux() *unstructured.Unstructured {
+	w.Helper()
+	app := w.heldApp()
+	w.Must(w.Merge(app.DeepCopy(), `{"spec":{"timeout":"30s","retryInterval":"1s"}}`))
+	w.Read(app)
+	return app
+}
+
+func TestOneReconciliationOfFluxPasses(t *testing.T) { passes(t) }
+
+func TestOneReconciliationOfFluxPassesTheLock(t *testing.T) {
+	installLock(t)
+	passes(t)
+}
+
+func passes(t *testing.T) {
+	t.Run("with the newest of two revisions, and nothing after it", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.heldWithFlux()
+		w.publish("v2")
+		w.publish("v3")
+		w.stays("v1")
+		h := w.Record(app.GroupVersionKind())
+		w.askPass(app)
+		w.arrives("v3")
+		w.passed(app, verdict.PassSucceeded)
+		w.publish("v4")
+		w.stays("v3")
+		w.once(h)
+		w.askPass(app)
+		w.arrives("v4")
+		w.passed(app, verdict.PassSucceeded)
+	})
+	t.Run("and fails", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.heldWithFlux()
+		w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("app"), "v2", map[string]string{"app.yaml": "kind: [nonsense"}))
+		w.askPass(app)
+		w.passed(app, verdict.PassFailed)
+		w.publish("v3")
+		w.stays("v1")
+	})
+	t.Run("and the controller is killed meanwhile", func(t *testing.T) {
+		w := newWorld(t)
+		app := w.heldWithFlux()
+		w.publish("v2")
+		w.askPass(app)
+		w.pass(app, verdict.PassGoesOn)
+		w.Must(gating.Kill())
+		w.arrives("v2")
+		var err error
+		gating, err = cluster.StartGatingController(w.Context())
+		w.Must(err)
+		w.passed(app, verdict.PassSucceeded)
+		w.publish("v3")
+		w.stays("v2")
+	})
+	t.Run("of a source", func(t *testing.T) {
+		w := newWorld(t)
+		registry := harness.StartRegistry()
+		t.Cleanup(registry.Stop)
+		push := func(revision string) {
+			w.Must(registry.Push("app", "latest", map[string]string{"app.yaml": w.configMap(revision)}))
+		}
+		push("v1")
+		source := harness.Object("source.toolkit.fluxcd.io/v1", "OCIRepository", w.Key("app"))
+		source.Object["spec"] = map[string]any{"interval": "1h", "insecure": true, "url": registry.URL("app"), "ref": map[string]any{"tag": "latest"}}
+		w.Create(source)
+		w.kustomization("app", "OCIRepository", "app")
+		w.arrives("v1")
+		w.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "OCIRepository", Name: "*"})
+		w.suspend(source, true)
+		push("v2")
+		w.askPass(source)
+		w.arrives("v2")
+		w.passed(source, verdict.PassSucceeded)
+		push("v3")
+		w.stays("v2")
+	})
+}
+
+// once fails unless one pass was begun in a history, and ended in one write, from which on the object was suspended.
+func (w *world) once(h *harness.History) {
+	w.Helper()
+	begun, ran := 0, false
+	for _, version := range h.All() {
+		runs := !harness.Suspended(version)
+		if runs && !ran {
+			begun++
+		}
+		ran = runs
+	}
+	if begun != 1 || ran {
+		w.Errorf("it ran %d times, and runs: %t", begun, ran)
+	}
+}
+
+// Nobody reconciles for a minute, and Flux finds the object held when it is back.
+func TestAPassWithoutFluxEnds(t *testing.T) {
+	w := newWorld(t)
+	app := w.heldWithFlux()
+	w.publish("v2")
+	w.stays("v1")
+	w.Must(kustomizer.Kill())
+	back := sync.OnceFunc(func() {
+		var err error
+		kustomizer, err = cluster.StartKustomizeController(context.WithoutCancel(w.Context()))
+		w.Must(err)
+	})
+	t.Cleanup(back)
+	w.askPass(app)
+	p := w.pass(app, verdict.PassGoesOn)
+	if d := p.Until.Sub(p.Since); d != time.Minute {
+		t.Errorf("it lasts %s", d)
+	}
+	w.Must(harness.Eventually(w.Context(), 2*harness.Patience, "its time is over", func() error {
+		if w.Read(app); !harness.Suspended(app) {
+			return errors.New("it runs")
+		}
+		return nil
+	}))
+	w.passed(app, verdict.PassTimedOut)
+	back()
+	w.stays("v1")
+}

@@ -1,0 +1,144 @@
+package lock
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// passing is how the controller notes that one reconciliation passes.
+const passing = `{"state":"Passing","value":"2026-11-26T12:00:00Z","since":"2026-11-26T12:00:00Z","until":"2026-11-26T12:10:00Z"}`
+
+// pass is what the controller writes to let one reconciliation pass.
+func (w *world) pass(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	w.Helper()
+	config := harness.Object(obj.GetAPIVersion(), obj.GetKind(), client.ObjectKeyFromObject(obj))
+	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: passing})
+	w.Must(w.asController(config))
+	if w.read(obj); harness.Suspended(obj) {
+		w.Fatal("the controller cannot let it pass")
+	}
+	return obj
+}
+
+// heldAndPassing returns an object that passes while the lock is shut.
+func (w *world) heldAndPassing(name string) *unstructured.Unstructured {
+	w.Helper()
+	w.lock(v1alpha1.GateLockSpec{Gates: map[string]bool{w.gate("production"): true}, Targets: map[string][]string{
+		"Kustomization/app": {w.gate("production")}, "Kustomization/other": {w.gate("production")},
+	}})
+	app := w.apply(w.inGit(name))
+	w.Must(w.controllerHolds(app))
+	return w.pass(app)
+}
+
+func TestWhatPassesIsNotHeldByTheWritesOfOthers(t *testing.T) {
+	w := newWorld(t)
+	app := w.heldAndPassing("app")
+	for name, write := range map[string]func(){
+		"Git":             func() { w.apply(w.inGit("app")) },
+		"an annotation":   func() { w.Annotate(app.DeepCopy(), "team", "shop") },
+		"flux resume":     func() { w.resume(app) },
+		"another replace": func() { w.replace(app, false) },
+	} {
+		write()
+		if w.read(app); harness.Suspended(app) || harness.HeldBy(app) != w.gate("production") {
+			t.Errorf("after %s: suspended %t, held by %q", name, harness.Suspended(app), harness.HeldBy(app))
+		}
+	}
+	w.Must(w.controllerHolds(app))
+	w.resume(app)
+	w.expectHeld(app, w.gate("production"))
+
+	other := w.apply(w.inGit("other")) // the pass is that of one object
+	w.expectHeld(other, w.gate("production"))
+}
+
+func TestWhoSuspendsWhatPassesHasSuspendedIt(t *testing.T) {
+	w := newWorld(t)
+	app := w.heldAndPassing("app")
+	w.suspend(app)
+	if w.read(app); !harness.Suspended(app) || len(owners(app)) == 0 {
+		t.Errorf("suspended %t by %v", harness.Suspended(app), owners(app))
+	}
+}
+
+func TestNobodyMakesAPassOutOfANote(t *testing.T) {
+	note := func(value string) string {
+		return `{"metadata":{"annotations":{"` + v1alpha1.PassAnnotation + `":` + value + `}},"spec":{"suspend":null}}`
+	}
+	quoted := `"` + strings.ReplaceAll(passing, `"`, `\"`) + `"`
+	t.Run("on what is held", func(t *testing.T) {
+		w := newWorld(t)
+		w.lock(w.locked())
+		app := w.apply(w.inGit("app"))
+		w.Must(w.controllerHolds(app))
+		for range 2 {
+			w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(note(quoted))), client.FieldOwner(v1alpha1.FieldManager)))
+			w.expectHeld(app, w.gate("production"))
+		}
+	})
+	t.Run("on what is new", func(t *testing.T) {
+		w := newWorld(t)
+		w.lock(w.locked())
+		app := w.inGit("app")
+		app.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: passing})
+		w.apply(app)
+		if w.read(app); !harness.Suspended(app) {
+			t.Error("it runs")
+		}
+	})
+	for name, prepare := range map[string]func(*world, *unstructured.Unstructured){
+		"written by somebody else before the gate closes": func(w *world, app *unstructured.Unstructured) {
+			w.Annotate(app.DeepCopy(), v1alpha1.PassAnnotation, passing, v1alpha1.HeldByAnnotation, w.gate("production"))
+		},
+		"for another gate": func(w *world, app *unstructured.Unstructured) {
+			config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
+			config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("other"), v1alpha1.PassAnnotation: passing})
+			w.Must(w.asController(config))
+		},
+		"that is over": func(w *world, app *unstructured.Unstructured) {
+			config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
+			config.SetAnnotations(map[string]string{
+				v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: strings.Replace(passing, "Passing", "Ended", 1),
+			})
+			w.Must(w.asController(config))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.apply(w.inGit("app"))
+			prepare(w, app)
+			w.lock(w.locked())
+			w.Annotate(app.DeepCopy(), "team", "shop")
+			if w.read(app); !harness.Suspended(app) {
+				t.Errorf("it runs: %v", app.GetAnnotations())
+			}
+		})
+	}
+	for name, patch := range map[string]string{"longer": strings.Replace(quoted, "12:10", "22:10", 1), "another one": `"{}"`, "none": "null"} {
+		t.Run("changed during a pass: "+name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.heldAndPassing("app")
+			w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(note(patch))), client.FieldOwner(v1alpha1.FieldManager)))
+			if w.read(app); !harness.Suspended(app) {
+				t.Errorf("it runs: %v", app.GetAnnotations())
+			}
+		})
+	}
+}
+
+func TestWhatPassesCannotBeDeleted(t *testing.T) {
+	w := newWorld(t)
+	app := w.heldAndPassing("app")
+	if err := w.Client.Delete(w.Context(), app.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v", err)
+	}
+}
