@@ -35,74 +35,35 @@ type GateMetrics struct {
 // MustMakeGateMetrics registers the metrics of Gates and panics if that fails.
 func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 	labels := []string{"name", "namespace"}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
 	m := &GateMetrics{
 		registry: registry,
-		opened: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_opened",
-			Help: "Whether a gate is opened (1) or closed (0).",
-		}, labels),
-		next: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_next_transition_timestamp_seconds",
-			Help: "When a gate next changes its state, in seconds since 1970; missing if that is not in sight.",
-		}, labels),
-		targets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_targets",
-			Help: "Number of targets of a gate by what became of them: total, held, would_hold, foreign, exempt, pending, failed.",
-		}, append(labels, "result")),
-		empty: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_empty_references",
-			Help: "Number of entries of spec.targets of a gate that have matched nothing for a minute; missing if there are none.",
-		}, labels),
-		own: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_holds_own_source",
-			Help: "Whether a gate holds what applies it from Git (1); missing if it does not.",
-		}, labels),
-		tooMany: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_too_many_targets",
-			Help: "Whether spec.maxTargets keeps a gate from closing, or from holding more (1); missing if it does not.",
-		}, labels),
-		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_release_stopped",
-			Help: "Whether the release of a gate by waves has stopped, because a target has failed or the waves are invalid (1); missing if it has not.",
-		}, labels),
-		wave: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_gate_release_wave",
-			Help: "Which of its waves an open gate releases: 1 for the first, and so on, the last one for the targets that no wave matches; missing if no release is on.",
-		}, labels),
-		newer: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_source_waiting_revisions",
-			Help: "Number of revisions of the source of a gated source that are newer than the pinned one; missing if there are none.",
-		}, labels),
-		since: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_source_waiting_since_timestamp_seconds",
-			Help: "Since when a revision of a gated source waits for gates or approvals, in seconds since 1970; missing if none does.",
-		}, labels),
+		opened:   gauge("gating_gate_opened", "Whether a gate is opened (1) or closed (0).", labels...),
+		next:     gauge("gating_gate_next_transition_timestamp_seconds", "When a gate next changes its state, in seconds since 1970; missing if that is not in sight.", labels...),
+		targets:  gauge("gating_gate_targets", "Number of targets of a gate by what became of them: total, held, would_hold, foreign, exempt, pending, failed.", append(labels, "result")...),
+		empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; missing if there are none.", labels...),
+		own:      gauge("gating_gate_holds_own_source", "Whether a gate holds what applies it from Git (1); missing if it does not.", labels...),
+		tooMany:  gauge("gating_gate_too_many_targets", "Whether spec.maxTargets keeps a gate from closing, or from holding more (1); missing if it does not.", labels...),
+		stopped:  gauge("gating_gate_release_stopped", "Whether the release of a gate by waves has stopped, because a target has failed or the waves are invalid (1); missing if it has not.", labels...),
+		wave:     gauge("gating_gate_release_wave", "Which of its waves an open gate releases: 1 for the first, and so on, the last one for the targets that no wave matches; missing if no release is on.", labels...),
+		newer:    gauge("gating_source_waiting_revisions", "Number of revisions of the source of a gated source that are newer than the pinned one; missing if there are none.", labels...),
+		since:    gauge("gating_source_waiting_since_timestamp_seconds", "Since when a revision of a gated source waits for gates or approvals, in seconds since 1970; missing if none does.", labels...),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"state"}),
-		skew: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gating_clock_ahead_seconds",
-			Help: "By how much at least the clock of the controller was ahead of that of the API server when a gate was last about to open, negative if it was behind.",
-		}, nil),
-		deferred: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gating_certificate_renewal_deferred_total",
-			Help: "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.",
-		}, []string{"reason"}),
-		bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gating_certificate_renewal_bypassed_total",
-			Help: "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.",
-		}, []string{"reason"}),
-		glass: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gating_gate_glass_broken_total",
-			Help: "Number of times that somebody broke the glass of a gate: an open request counted without the approvals that spec.approvals asks for.",
-		}, labels),
+		skew:     gauge("gating_clock_ahead_seconds", "By how much at least the clock of the controller was ahead of that of the API server when a gate was last about to open, negative if it was behind."),
+		deferred: counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
+		bypassed: counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
+		glass:    counter("gating_gate_glass_broken_total", "Number of times that somebody broke the glass of a gate: an open request counted without the approvals that spec.approvals asks for.", labels...),
+		passes:   counter("gating_passes_total", "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
-	m.passes = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gating_passes_total",
-		Help: "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.",
-	}, []string{"outcome"})
 	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass, m.passes)
 	return m
 }

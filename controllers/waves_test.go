@@ -280,17 +280,17 @@ func TestWavesThatAreWrongReleaseNothingAndLoseNothing(t *testing.T) {
 		after, accepted string
 	}{
 		"two match a target": {
-			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+			func(_ *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
 				g.Spec.Release.Waves[1].MatchLabels = nil
 				g.Spec.Release.Waves[1].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "wave", Operator: metav1.LabelSelectorOpExists}}
 			},
-			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+			func(_ *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
 				g.Spec.Release.Waves[1] = wave("two", 0)
 			},
 			"waves one and two both match Kustomization %s/a: change its labels or the waves.", "cde", "",
 		},
 		"one matches nothing": {
-			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+			func(_ *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
 				g.Spec.Release.Waves = append(g.Spec.Release.Waves, wave("tow", 0))
 			},
 			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {

@@ -79,7 +79,7 @@ func (c *course) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 		return fmt.Errorf("is refused, the open requests of %d people wait for approval, and a gate keeps no more", len(others))
 	}
 	r.Waiting = true
-	c.waiting = append(others, r)
+	c.waiting = slices.Concat(others, []v1alpha1.AcceptedRequest{r})
 	return nil
 }
 

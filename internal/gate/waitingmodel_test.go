@@ -225,8 +225,7 @@ func TestARequestOpensOnlyOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 			for _, handled := range gate.Stamped.HandleRequests(e.gate, e.now) {
 				u, isNew := asked[handled.Action]
 				isNew = isNew && handled.ApprovedBy == "" && handled.Value == e.gate.Annotations[handled.Annotation] && handled.At.Equal(u.at) && handled.GlassBroken == (broken && handled.Action == v1alpha1.RequestOpen)
-				switch {
-				case handled.Err == nil && isNew:
+				if handled.Err == nil && isNew {
 					e.accept(u, broken)
 				}
 			}

@@ -43,7 +43,7 @@ func (l *look) approve() {
 	}
 	// Whoever approves once more is the last to have approved.
 	gone := slices.DeleteFunc(slices.Clone(s.Approvals), func(a v1alpha1.RevisionApproval) bool { return slices.ContainsFunc(stamped, approval{a}.isSame) })
-	s.Approvals = append(gone, stamped...)
+	s.Approvals = slices.Concat(gone, stamped)
 	s.Approvals = s.Approvals[max(0, len(s.Approvals)-maxApprovals):]
 }
 

@@ -84,7 +84,7 @@ func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{world: newWorld(rapid.SampledFrom([]v1alpha1.PromotePolicy{whenOpen, whenApproved}).Draw(t, "promote"), commit("a")), required: rapid.IntRange(1, 2).Draw(t, "required")}
 		if m.g.Spec.Promote == whenApproved {
-			m.g.Spec.Approvals = &v1alpha1.RevisionApprovals{Required: int32(m.required)} //nolint:gosec // 1 or 2
+			m.g.Spec.Approvals = &v1alpha1.RevisionApprovals{Required: int32(m.required)}
 		}
 		seen := map[string]bool{}
 		t.Repeat(map[string]func(*rapid.T){
@@ -110,7 +110,7 @@ func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
 				m.approved = append(m.approved, v1alpha1.RevisionApproval{Revision: revision, By: who})
 				m.look(t, false)
 			},
-			"drift": func(t *rapid.T) {
+			"drift": func(*rapid.T) {
 				if m.in.Pinned == nil || m.g.Status.Promoting != nil {
 					return
 				}

@@ -295,7 +295,7 @@ func (l *look) restore() {
 func (l *look) note(want string, moves bool) {
 	s := &l.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending
-	s.Waiting = int32(newer(s, l.kind)) //nolint:gosec // at most MaxSeen
+	s.Waiting = int32(newer(s, l.kind))
 	switch {
 	case s.Latest == nil:
 	case moves:

@@ -119,7 +119,7 @@ func TestWhoApprovesNeedsTheVerbAndNamesWhatWaits(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 	w.allowed(alice, approving(g, second, approveBy+"="+what+" bob")...)
 	w.stamped(g, approveBy, what+" alice")
-	g = w.Opened("production", metav1.ConditionTrue)
+	w.Opened("production", metav1.ConditionTrue)
 }
 
 func TestACloseComesBeforeAnApproval(t *testing.T) {

@@ -35,7 +35,7 @@ func (w *world) blocks(language, words string) (found []string) {
 // bash runs a script of the page, with the kubectl and the kubeconfig of the cluster.
 func (w *world) bash(script string) string {
 	w.Helper()
-	cmd := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", script) //nolint:gosec // of a page of ours
+	cmd := exec.CommandContext(w.Context(), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Root(), ".cache", "tools", "current", "bin")+":"+cluster.Dir()+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {

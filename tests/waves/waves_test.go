@@ -217,5 +217,7 @@ spec:
 		t.Error("the third wave is released")
 	}
 	proceed()
-	w.waits(g, "all are released", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool { return s.Current == "" && g.Status.Targets.Held == 0 })
+	w.waits(g, "all are released", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
+		return s.Current == "" && g.Status.Targets.Held == 0
+	})
 }
