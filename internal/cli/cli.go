@@ -167,7 +167,7 @@ var groups = []struct {
 	commands []func(*session) *cobra.Command
 }{
 	{"See", []func(*session) *cobra.Command{
-		(*session).listCommand, (*session).statusCommand, (*session).whyCommand, (*session).pendingCommand, (*session).historyCommand,
+		(*session).listCommand, (*session).statusCommand, (*session).whyCommand, (*session).pendingCommand, (*session).historyCommand, (*session).uiCommand,
 	}},
 	{"Open and close", []func(*session) *cobra.Command{
 		(*session).openCommand, (*session).closeCommand, (*session).resetCommand, (*session).freezeCommand, (*session).thawCommand,

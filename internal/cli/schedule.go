@@ -12,6 +12,12 @@ import (
 
 // setOf returns Gates of a cluster with their exceptions. If somebody may not see exceptions, it says so and leaves them out.
 func (s *session) setOf(ctx context.Context, c *cluster, gates []*v1alpha1.Gate) *preview.Set {
+	set, _ := s.setAndExceptionsOf(ctx, c, gates)
+	return set
+}
+
+// setAndExceptionsOf also returns the exceptions.
+func (s *session) setAndExceptionsOf(ctx context.Context, c *cluster, gates []*v1alpha1.Gate) (*preview.Set, []*v1alpha1.GateException) {
 	var namespaces []string
 	for _, g := range gates {
 		namespaces = append(namespaces, g.Namespace)
@@ -28,7 +34,7 @@ func (s *session) setOf(ctx context.Context, c *cluster, gates []*v1alpha1.Gate)
 	exceptions = slices.DeleteFunc(exceptions, func(e *v1alpha1.GateException) bool { return !known[e.Namespace+"/"+e.Spec.GateRef.Name] })
 	set := preview.FromCluster(gates, exceptions)
 	_ = c.readConfigMaps(ctx, set, set.ConfigMaps()) // the set has each error
-	return set
+	return set, exceptions
 }
 
 // manyNamespaces is from how many on one list of all is cheaper than a list of each.

@@ -86,6 +86,11 @@ func (s *session) why(ctx context.Context, kind, name string, now time.Time) (*e
 	if err != nil {
 		return nil, err
 	}
+	return s.whyIn(ctx, c, kind, name, now)
+}
+
+// whyIn explains an object of a cluster.
+func (s *session) whyIn(ctx context.Context, c *cluster, kind, name string, now time.Time) (*explain.Explanation, error) {
 	o, err := s.objects(ctx, c)
 	if err != nil {
 		return nil, err

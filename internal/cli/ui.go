@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/ui"
+)
+
+func (s *session) uiCommand() *cobra.Command {
+	port := 0
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Show Gates in a browser: what is open, what comes, and what waits",
+		Long: `Show Gates in a browser: what is open, what comes, and what waits.
+
+The pages are served on this machine, until you interrupt the command. They are read with your kubeconfig, so that they show what you may
+see, and they change nothing: each has the commands that would. The address has a secret in it, so that others on this machine cannot
+open the pages.`,
+		Example: `  # It prints the address to open
+  kubectl gate ui
+
+  # Always at the same port
+  kubectl gate ui --port 8123`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().IntVar(&port, "port", 0, "The port on 127.0.0.1, 0 for one that is free.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.ui(cmd.Context(), port) }
+	return cmd
+}
+
+// ui serves the pages until somebody interrupts it.
+func (s *session) ui(ctx context.Context, port int) error {
+	now, err := s.now()
+	if err != nil {
+		return err
+	}
+	c, err := s.cluster()
+	if err != nil {
+		return err
+	}
+	if _, err := c.gates(ctx, scope{}); err != nil && !apierrors.IsForbidden(err) {
+		return err // rather here than on each page
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	if err != nil {
+		return fmt.Errorf("the pages cannot be served: %w; choose another --port", err)
+	}
+	secret := "/" + strings.ToLower(rand.Text()) + "/"
+	pages := ui.New(ui.Options{
+		Reader: &uiReader{session: s, cluster: c}, Clock: s.clock, Zone: now.Location(), Command: s.name, Log: log.New(s.ErrOut, "", 0),
+	})
+	server := &http.Server{
+		Handler:           onlyHere(secret, pages),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(s.ErrOut, "", 0),
+	}
+	fmt.Fprintf(s.Out, "http://%s%s\n", listener.Addr(), secret)
+	s.warn("these pages are for you alone: do not pass the address on. Ctrl+C ends them")
+	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stopped()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// onlyHere lets through who knows the secret and asks for this machine: a page of somebody else whose name leads here does not.
+func onlyHere(secret string, next http.Handler) http.Handler {
+	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) || !strings.HasPrefix(r.URL.Path, secret) {
+			http.Error(w, "Open the address that kubectl gate ui has printed.", http.StatusForbidden)
+			return
+		}
+		stripped.ServeHTTP(w, r)
+	})
+}
+
+// uiReader reads for the pages what the user may see.
+type uiReader struct {
+	session *session
+	cluster *cluster
+	// mu is held while something is read: the kinds that are known may change.
+	mu sync.Mutex
+}
+
+// asking returns a session whose warnings become notes on a page.
+func (r *uiReader) asking(namespace string) (s *session, c *cluster, notes func() []string) {
+	var said bytes.Buffer
+	asks, in := *r.session, *r.cluster
+	asks.ErrOut, in.warn = &said, asks.warn
+	if namespace != "" {
+		in.namespace = namespace
+	}
+	return &asks, &in, func() (notes []string) {
+		for line := range strings.Lines(said.String()) {
+			notes = append(notes, strings.TrimPrefix(strings.TrimSpace(line), "warning: "))
+		}
+		return notes
+	}
+}
+
+// Gates implements ui.Reader.
+func (r *uiReader) Gates(ctx context.Context, namespace string) (*ui.Known, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, c, notes := r.asking(namespace)
+	gates, err := c.gates(ctx, scope{all: namespace == ""})
+	if apierrors.IsForbidden(err) && namespace == "" {
+		s.warn("you may not list gates in all namespaces, these are those of %q", c.namespace)
+		gates, err = c.gates(ctx, scope{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := &ui.Known{Gates: gates}
+	known.Set, known.Exceptions = s.setAndExceptionsOf(ctx, c, gates)
+	known.Notes = notes()
+	return known, nil
+}
+
+// Targets implements ui.Reader.
+func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, []string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, c, notes := r.asking(g.Namespace)
+	o, err := s.objects(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines, err := o.targetsOf(ctx, g, s.clock.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	if refusal := o.refusal(); refusal != "" {
+		s.warn("%s; targets of these kinds are only counted", refusal)
+	}
+	targets := make([]ui.Target, len(lines))
+	for i, line := range lines {
+		targets[i] = ui.Target{Waiting: line.Waiting, State: string(line.state)}
+	}
+	return targets, notes(), nil
+}
+
+// Why implements ui.Reader.
+func (r *uiReader) Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, c, notes := r.asking(namespace)
+	e, err := s.whyIn(ctx, c, kind, name, s.clock.Now())
+	if err != nil {
+		return nil, ui.Missing{Cause: err}
+	}
+	e.Notes = append(e.Notes, notes()...)
+	return e, nil
+}
+
+// Changes implements ui.Reader.
+func (r *uiReader) Changes(ctx context.Context, changed func()) error {
+	for _, namespace := range []string{"", r.cluster.namespace} {
+		events, err := r.cluster.Watch(ctx, &v1alpha1.GateList{}, client.InNamespace(namespace))
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer events.Stop()
+		for event := range events.ResultChan() {
+			if event.Type != watch.Bookmark {
+				changed()
+			}
+		}
+		return nil
+	}
+	return errors.New("you may not watch gates")
+}

@@ -1,0 +1,180 @@
+// Package ui serves pages that show what is open, what comes, and what waits. They change nothing: a page has the commands that would.
+package ui
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+//go:embed templates static
+var files embed.FS
+
+// Known is what a viewer may see of the Gates of a cluster.
+type Known struct {
+	// Set has the Gates with their exceptions and calendars.
+	Set *preview.Set
+	// Gates and Exceptions are those of the set.
+	Gates      []*v1alpha1.Gate
+	Exceptions []*v1alpha1.GateException
+	// Calendars are those of the Gates.
+	Calendars gate.Calendars
+	// Notes say what the viewer may not see.
+	Notes []string
+}
+
+// Target is an object that a Gate governs.
+type Target struct {
+	explain.Waiting
+	// State is what the object is, as a word.
+	State string
+}
+
+// Reader reads what a viewer may see. Each error says what to do.
+type Reader interface {
+	// Gates returns all Gates, or those of a namespace if it is not empty.
+	Gates(ctx context.Context, namespace string) (*Known, error)
+	// Targets returns the targets of a Gate that are not simply free, and what the viewer may not see of them.
+	Targets(ctx context.Context, g *v1alpha1.Gate) ([]Target, []string, error)
+	// Why explains an object.
+	Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error)
+	// Changes calls a function after each change of a Gate, until the context ends.
+	Changes(ctx context.Context, changed func()) error
+}
+
+// Missing is the error for an object that does not exist, or that the viewer may not see.
+type Missing struct{ Cause error }
+
+// Error implements error.
+func (m Missing) Error() string { return m.Cause.Error() }
+
+// Unwrap returns the cause.
+func (m Missing) Unwrap() error { return m.Cause }
+
+// Options of the pages.
+type Options struct {
+	Reader Reader
+	// Clock is read once for each page.
+	Clock clock.PassiveClock
+	// Zone is that of the viewer.
+	Zone *time.Location
+	// Command is how the plug-in is called, such as kubectl gate.
+	Command string
+	// Log gets the errors of the server itself.
+	Log *log.Logger
+}
+
+// handler answers requests.
+type handler struct {
+	Options
+	pages map[string]*template.Template
+	live  *live
+}
+
+// New returns what serves the pages. They link to each other by relative paths, so that they can be served below any path that ends
+// with a slash.
+func New(o Options) http.Handler {
+	h := &handler{Options: o, pages: map[string]*template.Template{}, live: newLive(o.Reader)}
+	for _, name := range []string{"overview", "gate", "target", "whatif", "error"} {
+		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
+	}
+	static, err := fs.Sub(files, "static")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
+	mux.HandleFunc("GET /{$}", h.page("overview", h.overview))
+	mux.HandleFunc("GET /gate/{namespace}/{name}", h.page("gate", h.gate))
+	mux.HandleFunc("GET /target/{kind}/{namespace}/{name}", h.page("target", h.target))
+	mux.HandleFunc("GET /what-if", h.page("whatif", h.emptyWhatIf))
+	mux.HandleFunc("POST /what-if", h.page("whatif", h.whatIf))
+	mux.HandleFunc("GET /changes", h.live.serve)
+	mux.HandleFunc("/", h.page("error", func(*request) (any, error) { return nil, Missing{Cause: errors.New("there is no such page")} }))
+	return guarded(mux)
+}
+
+// guarded adds what a browser needs to know: nothing comes from elsewhere, and no script or style is in a page.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// request is one for a page.
+type request struct {
+	*http.Request
+	view view
+}
+
+// page returns what answers with a page, or with one that says what is wrong.
+func (h *handler) page(name string, of func(*request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		view, err := h.view(r)
+		var content any
+		if err == nil {
+			content, err = of(&request{r, view})
+		}
+		code, shown := http.StatusOK, name
+		var missing Missing
+		var bad badRequest
+		switch {
+		case err == nil:
+		case errors.As(err, &bad):
+			code = http.StatusBadRequest
+		case errors.As(err, &missing):
+			code = http.StatusNotFound
+		default:
+			code = http.StatusBadGateway
+		}
+		if err != nil {
+			shown, content = "error", fault{code, http.StatusText(code), err.Error()}
+		}
+		var page bytes.Buffer // a page that cannot be made whole is not sent in part
+		if err := h.pages[shown].ExecuteTemplate(&page, "layout", layout{view, content}); err != nil {
+			h.Log.Printf("page %s: %v", shown, err)
+			http.Error(w, "the page cannot be made, the log says why", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(code)
+		_, _ = page.WriteTo(w) // who does not wait for the page gets none
+	}
+}
+
+// layout is what is on each page.
+type layout struct {
+	View    view
+	Content any
+}
+
+// fault is on the page that says what is wrong.
+type fault struct {
+	Code          int
+	Text, Message string
+}
+
+// badRequest is the error of whoever asks.
+type badRequest struct{ error }
+
+func badf(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }

@@ -1,0 +1,33 @@
+// Loads the page again when something has changed, in place: the focus and what is open stay.
+"use strict";
+(function () {
+  const changes = document.currentScript.dataset.changes;
+  const says = function (text) { document.getElementById("live").textContent = text; };
+
+  async function load() {
+    if (document.querySelector("form[method=post]")) return; // somebody may be writing
+    const answer = await fetch(location.href, {headers: {Accept: "text/html"}});
+    if (!answer.ok) return;
+    const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const before = document.getElementById("main");
+    const after = next.getElementById("main");
+    const open = [...before.querySelectorAll("details")].map(function (d) { return d.open; });
+    after.querySelectorAll("details").forEach(function (d, i) { d.open = Boolean(open[i]); });
+    const focused = before.contains(document.activeElement) ? document.activeElement : null;
+    if (focused && ["INPUT", "SELECT", "TEXTAREA"].includes(focused.tagName)) return; // somebody is writing
+    const at = focused ? [...before.querySelectorAll("a, summary, button, pre")].indexOf(focused) : -1;
+    before.replaceChildren(...after.childNodes);
+    document.title = next.title;
+    if (at >= 0) {
+      const again = before.querySelectorAll("a, summary, button, pre")[at];
+      if (again) again.focus({preventScroll: true});
+    }
+  }
+
+  const again = function () { load().catch(function () { says("The page cannot be reached."); }); };
+  const source = new EventSource(changes);
+  source.onopen = function () { says("Live."); };
+  source.onmessage = again;
+  source.onerror = function () { says("Not live: the page is loaded each minute."); };
+  setInterval(again, 60000); // "in 5 min" grows older
+})();

@@ -1,0 +1,14 @@
+package ui
+
+import "github.com/fluxcd/gating-controller/internal/explain"
+
+// targetPage is what the page of an object shows.
+type targetPage struct{ *explain.Explanation }
+
+func (h *handler) target(r *request) (any, error) {
+	e, err := h.Reader.Why(r.Context(), r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	return targetPage{e}, nil
+}

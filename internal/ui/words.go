@@ -1,0 +1,82 @@
+package ui
+
+import (
+	"html/template"
+	"regexp"
+	"strings"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"words":     preview.Words,
+	"printable": gate.Printable,
+	"short":     short,
+	"waits":     waits,
+	"happened":  happened,
+	"gatelink":  gateLink,
+	"legend":    legend,
+	"states":    func() []string { return []string{"opened", "closed", "unknown"} },
+}
+
+var digests = regexp.MustCompile(`\b((?:sha1|sha256|sha384|sha512|blake3):[0-9a-f]{8})[0-9a-f]+\b`)
+
+// short returns a revision with eight digits of a digest, as flux get shows it.
+func short(revision string) string {
+	if revision == "" {
+		return "–"
+	}
+	return digests.ReplaceAllString(revision, "$1")
+}
+
+// Waits says what waits.
+func (t Target) Waits() string { return waits(&t.Waiting) }
+
+// waits says what waits.
+func waits(w *explain.Waiting) string {
+	switch w.Reason {
+	case explain.NewRevision:
+		return short(w.Waits)
+	case explain.NotFetched:
+		return "not fetched while held"
+	case explain.Stopped:
+		return "stopped"
+	case explain.RenewalDue:
+		return "a renewal"
+	case explain.CertificatesExpire:
+		return "certificates expire"
+	case explain.SourceUnknown:
+		return "the source is unknown"
+	case explain.NothingNew:
+	}
+	return "nothing new"
+}
+
+// happened says what an entry of the history is.
+func happened(e v1alpha1.HistoryEntry) string {
+	text := string(e.Action) + " " + preview.Words(e.Reason, e.By)
+	if e.State != "" {
+		text = string(e.State) + ", " + preview.Words(e.Reason, e.By)
+	}
+	if e.Refused != "" {
+		text += ": " + e.Refused
+	}
+	return gate.Printable(strings.TrimSpace(text))
+}
+
+// gateLink links to the page of a Gate.
+func gateLink(v view, name string) template.HTML {
+	namespace, short, _ := strings.Cut(name, "/")
+	return template.HTML(`<a href="` + template.HTMLEscapeString(v.To("gate", namespace, short)) + `">` + template.HTMLEscapeString(name) + `</a>`) //nolint:gosec // both are escaped
+}
+
+// legend says what the patterns mean.
+func legend() []part {
+	all := []part{{Kind: "opened", Label: "open"}, {Kind: "opened request", Label: "open by request"}, {Kind: "opened exception", Label: "open by exception"}}
+	return append(all, part{Kind: "closed", Label: "closed"}, part{Kind: "closed period", Label: "close period"},
+		part{Kind: "closed request", Label: "closed by request"}, part{Kind: "closed exception", Label: "closed by exception"}, part{Kind: "closed fault", Label: "cannot be decided"})
+}

@@ -1,0 +1,46 @@
+// Package ui opens the pages of kubectl gate ui, on a real API server with the real controller, as people see them.
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// The parts that all tests share.
+var (
+	cluster *harness.ControlPlane
+	gating  *harness.Process
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.RunTestsAfter(setup, m, &cluster, harness.CRDs...))
+}
+
+func setup(ctx context.Context) (stop func() error, err error) {
+	stop = func() error {
+		if gating == nil {
+			return nil
+		}
+		return gating.Stop()
+	}
+	if err := cluster.Install(ctx); err != nil {
+		return stop, err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", program(), "./cmd/kubectl-gate")
+	build.Dir, build.Env = harness.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return stop, errors.Join(fmt.Errorf("building kubectl-gate: %w: %s", err, out))
+	}
+	gating, err = cluster.StartGatingController(ctx)
+	return stop, err
+}
+
+// program is the path of the plug-in.
+func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }
