@@ -4,16 +4,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,7 +65,8 @@ func (s *session) ui(ctx context.Context, port int) error {
 	}
 	secret := "/" + strings.ToLower(rand.Text()) + "/"
 	pages := ui.New(ui.Options{
-		Reader: &uiReader{session: s, cluster: c}, Clock: s.clock, Zone: now.Location(), Command: s.name, Log: log.New(s.ErrOut, "", 0),
+		Reader: &uiReader{session: s, cluster: c, kinds: make(chan struct{}, 1)}, Clock: s.clock, Zone: now.Location(), Command: s.name, Namespace: c.namespace,
+		Log: log.New(s.ErrOut, "", 0),
 	})
 	server := &http.Server{
 		Handler:           onlyHere(secret, pages),
@@ -76,18 +78,21 @@ func (s *session) ui(ctx context.Context, port int) error {
 	s.warn("these pages are for you alone: do not pass the address on. Ctrl+C ends them")
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
+// maxConnections is how many there may be at once. A browser has six, and more for each page that is live.
+const maxConnections = 256
+
 // onlyHere lets through who knows the secret and asks for this machine: a page of somebody else whose name leads here does not.
 func onlyHere(secret string, next http.Handler) http.Handler {
 	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) || !strings.HasPrefix(r.URL.Path, secret) {
+		given := r.URL.Path[:min(len(secret), len(r.URL.Path))]
+		if subtle.ConstantTimeCompare([]byte(given), []byte(secret)) != 1 || !isHere(r.Host) {
 			http.Error(w, "Open the address that kubectl gate ui has printed.", http.StatusForbidden)
 			return
 		}
@@ -95,12 +100,31 @@ func onlyHere(secret string, next http.Handler) http.Handler {
 	})
 }
 
+// isHere returns whether a host, with or without a port, is this machine by a name that nobody else can have.
+func isHere(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // uiReader reads for the pages what the user may see.
 type uiReader struct {
 	session *session
 	cluster *cluster
-	// mu is held while something is read: the kinds that are known may change.
-	mu sync.Mutex
+	// kinds has a value while somebody reads objects: those that are known may change.
+	kinds chan struct{}
+}
+
+// alone waits until nobody else reads objects.
+func (r *uiReader) alone(ctx context.Context) (done func(), err error) {
+	select {
+	case r.kinds <- struct{}{}:
+		return func() { <-r.kinds }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // asking returns a session whose warnings become notes on a page.
@@ -121,8 +145,6 @@ func (r *uiReader) asking(namespace string) (s *session, c *cluster, notes func(
 
 // Gates implements ui.Reader.
 func (r *uiReader) Gates(ctx context.Context, namespace string) (*ui.Known, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	s, c, notes := r.asking(namespace)
 	gates, err := c.gates(ctx, scope{all: namespace == ""})
 	if apierrors.IsForbidden(err) && namespace == "" {
@@ -140,8 +162,11 @@ func (r *uiReader) Gates(ctx context.Context, namespace string) (*ui.Known, erro
 
 // Targets implements ui.Reader.
 func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, []string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	done, err := r.alone(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
 	s, c, notes := r.asking(g.Namespace)
 	o, err := s.objects(ctx, c)
 	if err != nil {
@@ -163,10 +188,16 @@ func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, 
 
 // Why implements ui.Reader.
 func (r *uiReader) Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	done, err := r.alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	s, c, notes := r.asking(namespace)
 	e, err := s.whyIn(ctx, c, kind, name, s.clock.Now())
+	if network := net.Error(nil); apierrors.IsForbidden(err) || errors.As(err, &network) || ctx.Err() != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, ui.Missing{Cause: err}
 	}

@@ -2,11 +2,13 @@ package ui
 
 import (
 	"fmt"
+	"html/template"
+	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -15,31 +17,50 @@ type bar struct {
 	// Title is what a screen reader says.
 	Title string
 	Parts []part
-	Days  []day
 	// Now is where the present is, negative if it is not in the drawing.
 	Now float64
+	// Grid is whether the days of the axis are behind it.
+	Grid bool
+}
+
+// axis is the drawing above the bars, with the days that are behind them.
+type axis struct {
+	Days []day
+	Now  float64
 }
 
 // part is a stretch of time in which a Gate keeps a state.
 type part struct {
 	X, Width float64
-	// Kind is the class of the drawing: its pattern tells states and reasons apart without colors.
+	// Kind is its pattern, which tells states and reasons apart without colors.
 	Kind string
 	// Label is on it where there is room, Title is what it says when somebody points at it.
 	Label, Title string
 }
 
-// Pattern is the name of the pattern of a part.
-func (p part) Pattern() string { return strings.ReplaceAll(p.Kind, " ", "-") }
+const (
+	// letter is how wide a letter is at most, in pixels. From firstWide on are those of East Asia, which are twice as wide.
+	letter, firstWide = 7, '\u1100'
+	// narrow is how wide a drawing is at least, in pixels, for a label to fit.
+	narrow = 640
+	// maxLabel is how long a label or a title may be, in bytes.
+	maxLabel = 120
+)
 
-// letter is how wide a letter is at most, in pixels, and narrow how wide a drawing is at least for a label to fit.
-const letter, narrow = 7, 640
+// plate is how wide the ground of a label is, in pixels.
+func (p part) plate() int {
+	letters := 0
+	for _, r := range p.Label {
+		letters++
+		if r >= firstWide {
+			letters++
+		}
+	}
+	return letter*letters + 8
+}
 
-// Plate is how wide the ground of a label is, in pixels.
-func (p part) Plate() int { return letter*utf8.RuneCountInString(p.Label) + 8 }
-
-// Roomy returns whether there is room for the label.
-func (p part) Roomy() bool { return p.Width*narrow/100 >= float64(p.Plate()+6) }
+// roomy returns whether there is room for the label.
+func (p part) roomy() bool { return p.Width*narrow/100 >= float64(p.plate()+6) }
 
 // day is one in a timeline.
 type day struct {
@@ -51,21 +72,24 @@ type day struct {
 
 // place returns where an instant is in a range.
 func place(r preview.Range, at time.Time) float64 {
-	all := r.Until.Sub(r.From)
-	return 100 * float64(at.Sub(r.From)) / float64(all)
+	return 100 * float64(at.Sub(r.From)) / float64(r.Until.Sub(r.From))
 }
 
-// days returns those of a range.
-func days(v view) (all []day) {
+// axisOf returns the drawing above the bars.
+func axisOf(v view) axis {
+	a := axis{Now: nowIn(v.Now, v.Range)}
 	for at := v.Range.From; at.Before(v.Range.Until); {
-		next := at.AddDate(0, 0, 1)
-		d := day{X: place(v.Range, at), Weekend: at.Weekday() == time.Saturday || at.Weekday() == time.Sunday}
+		next := midnight(at, 1)
+		d := day{X: place(v.Range, at), Weekend: isWeekend(at), Name: nameOf(at, v.Days)}
 		d.Width = place(v.Range, next) - d.X
-		d.Name = nameOf(at, v.Days)
-		all = append(all, d)
+		a.Days = append(a.Days, d)
 		at = next
 	}
-	return all
+	return a
+}
+
+func isWeekend(at time.Time) bool {
+	return at.Weekday() == time.Saturday || at.Weekday() == time.Sunday
 }
 
 // nameOf returns the name of a day where there is room in a timeline of some days.
@@ -76,39 +100,60 @@ func nameOf(at time.Time, days int) string {
 	case days <= 14:
 		return at.Format("Mon 2")
 	case at.Weekday() == time.Monday:
-		return at.Format("Mon 2 Jan")
+		return at.Format("2 Jan")
 	}
 	return ""
 }
 
-// axis returns the drawing above the bars.
-func axis(v view) bar { return bar{Days: days(v), Now: nowIn(v)} }
-
-func nowIn(v view) float64 {
-	if v.Now.Before(v.Range.From) || !v.Now.Before(v.Range.Until) {
+func nowIn(now time.Time, r preview.Range) float64 {
+	if now.Before(r.From) || !now.Before(r.Until) {
 		return -1
 	}
-	return place(v.Range, v.Now)
+	return place(r, now)
 }
 
 // barOf returns the drawing of a timeline.
 func barOf(t preview.Timeline, v view) bar {
-	b := bar{Days: days(v), Now: nowIn(v), Title: fmt.Sprintf("%s from %s until %s", t.Gate, v.Range.From.Format("2 January"), v.Range.Until.Format("2 January"))}
+	b := bar{Now: nowIn(v.Now, v.Range), Grid: true, Title: fmt.Sprintf("%s from %s until %s", t.Gate, v.Range.From.Format("2 January"), v.Range.Until.Format("2 January"))}
 	for _, i := range t.Intervals {
-		p := part{X: place(v.Range, i.From.Time), Kind: kindOf(i), Label: label(i)}
-		p.Width = place(v.Range, i.Until.Time) - p.X
-		p.Title = fmt.Sprintf("%s from %s until %s: %s", i.State, i.From.In(v.Zone).Format("Mon 2 Jan 15:04"), i.Until.In(v.Zone).Format("Mon 2 Jan 15:04"), i.Words())
-		b.Parts = append(b.Parts, p)
+		b.Parts = append(b.Parts, partOf(i, v.Range, v.Zone))
 	}
 	return b
 }
 
-// label says what a stretch is.
-func label(i preview.Interval) string {
-	if i.Reason == v1alpha1.DefaultReason {
-		return i.State + " by default"
+// partOf returns the drawing of what of an interval is in a range.
+func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
+	from, until := place(r, i.From.Time), place(r, i.Until.Time)
+	p := part{X: max(0, from), Kind: kindOf(i), Label: cut(label(i.Cause))}
+	p.Width = min(100, until) - p.X
+	p.Title = cut(i.State + " " + span(i.From.In(zone), i.Until.In(zone)) + ", " + i.Words())
+	return p
+}
+
+// span writes from when until when, on the same day without saying that twice.
+func span(from, until time.Time) string {
+	const minute = "Mon 2 Jan 15:04"
+	if from.YearDay() == until.YearDay() && from.Year() == until.Year() {
+		return from.Format(minute) + " – " + until.Format("15:04")
 	}
-	return i.Words()
+	return from.Format(minute) + " – " + until.Format(minute)
+}
+
+// cut returns a text that a drawing has room for, without what changes the order of others.
+func cut(text string) string {
+	text = gate.Printable(text)
+	if len(text) <= maxLabel {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLabel], "") + "…"
+}
+
+// label says what a stretch is.
+func label(c preview.Cause) string {
+	if c.Reason == v1alpha1.DefaultReason {
+		return c.State + " by default"
+	}
+	return c.Words()
 }
 
 // kindOf returns how a stretch is drawn.
@@ -119,13 +164,43 @@ func kindOf(i preview.Interval) string {
 	}
 	switch i.Reason {
 	case v1alpha1.OpenRequestedReason, v1alpha1.CloseRequestedReason:
-		return state + " request"
+		return state + "-request"
 	case v1alpha1.ExceptionAppliesReason:
-		return state + " exception"
+		return state + "-exception"
 	case v1alpha1.ClosePeriodReason:
-		return state + " period"
+		return state + "-period"
 	case v1alpha1.InvalidSpecReason, v1alpha1.TimeUnknownReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TooManyTargetsReason:
-		return state + " fault"
+		return state + "-fault"
 	}
 	return state
+}
+
+// SVG writes a bar. It is no template: a page has tens of thousands of parts.
+func (b bar) SVG() template.HTML {
+	w := make([]byte, 0, 256*(len(b.Parts)+1))
+	w = append(w, `<svg class="bar" role="img" aria-label="`...)
+	w = append(append(w, template.HTMLEscapeString(b.Title)...), `" width="100%" height="30">`...)
+	if b.Grid {
+		w = append(w, `<use href="#grid"/>`...)
+	}
+	for _, p := range b.Parts {
+		w = append(append(w, `<rect class="part" y="3" height="24" fill="url(#`...), p.Kind...)
+		w = percent(percent(append(w, `)"`...), "x", p.X), "width", p.Width)
+		w = append(append(append(w, `><title>`...), template.HTMLEscapeString(p.Title)...), `</title></rect>`...)
+		if p.roomy() {
+			w = percent(append(w, `<svg class="label"`...), "x", p.X)
+			w = strconv.AppendInt(append(w, `><rect class="plate" x="3" y="7" rx="3" height="16" width="`...), int64(p.plate()), 10)
+			w = append(append(append(w, `"/><text x="7" y="19">`...), template.HTMLEscapeString(p.Label)...), `</text></svg>`...)
+		}
+	}
+	if b.Now >= 0 {
+		w = append(percent(append(w, `<rect class="now" width="2" y="0" height="100%"`...), "x", b.Now), `/>`...)
+	}
+	return template.HTML(append(w, `</svg>`...)) //nolint:gosec // each text is escaped above
+}
+
+// percent adds an attribute.
+func percent(w []byte, name string, value float64) []byte {
+	w = append(append(append(w, ' '), name...), `="`...)
+	return append(strconv.AppendFloat(w, value, 'f', 2, 64), `%"`...)
 }

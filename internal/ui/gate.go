@@ -1,16 +1,20 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // Bounds of what the page of a Gate shows.
@@ -18,12 +22,13 @@ const (
 	maxNext    = 10
 	maxTargets = 200
 	maxHistory = 50
+	ahead      = 366 * 24 * time.Hour
 )
 
 // gatePage is what the page of a Gate shows.
 type gatePage struct {
 	row
-	Axis bar
+	Axis axis
 	// Message is that of the condition Ready.
 	Message string
 	Next    []preview.Interval
@@ -46,7 +51,15 @@ type exception struct {
 	Missing int
 }
 
-func (h *handler) gate(r *request) (any, error) {
+// one is a Gate alone.
+type one struct {
+	*v1alpha1.Gate
+	known *Known
+	set   *preview.Set
+}
+
+// one returns the Gate that an address names, and has the request be in its zone if that asks for it.
+func (h *handler) one(r *request) (*one, error) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	known, err := h.Reader.Gates(r.Context(), namespace)
 	if err != nil {
@@ -56,52 +69,80 @@ func (h *handler) gate(r *request) (any, error) {
 	if i < 0 {
 		return nil, Missing{Cause: fmt.Errorf("there is no gate %q in namespace %q, or you may not see it", name, namespace)}
 	}
-	g := known.Gates[i]
-	page := gatePage{row: rowOf(g, r.view), Axis: axis(r.view), Notes: known.Notes}
-	if err := page.schedule(known, g, i, r.view); err != nil {
+	g := &one{Gate: known.Gates[i], known: known}
+	g.set = known.Set.Without(func(obj metav1.Object) bool {
+		switch obj := obj.(type) {
+		case *v1alpha1.Gate:
+			return obj != g.Gate
+		case *v1alpha1.GateException:
+			return !gate.IsOf(g.Gate, obj)
+		}
+		return false
+	})
+	if zone, err := tz.Load(string(g.Spec.TimeZone)); err == nil && g.Spec.TimeZone != "" {
+		if r.view, err = h.view(r.Request, zone); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// timeline returns when the Gate is open, and what is doubtful about that.
+func (g *one) timeline(r preview.Range) (t preview.Timeline, doubts []string, err error) {
+	report, found, err := g.set.Preview(r)
+	if err != nil {
+		return t, nil, err
+	}
+	for _, doubt := range found {
+		doubt.Object = "" // the page has its name
+		doubts = append(doubts, doubt.String())
+	}
+	return report.Gates[0], doubts, nil
+}
+
+func (h *handler) gate(r *request) (any, error) {
+	g, err := h.one(r)
+	if err != nil {
 		return nil, err
 	}
+	page := gatePage{row: rowOf(g.Gate, r.view), Axis: axisOf(r.view), Notes: slices.Clone(g.known.Notes)}
+	t, doubts, err := g.timeline(r.view.Range)
+	if err != nil {
+		return nil, err
+	}
+	page.Bar, page.Notes = barOf(t, r.view), append(page.Notes, doubts...)
+	if t, _, err = g.timeline(preview.Range{From: r.view.Now, Until: r.view.Now.Add(ahead)}); err != nil {
+		return nil, err
+	}
+	page.Next = t.Intervals[min(1, len(t.Intervals)):min(1+maxNext, len(t.Intervals))]
 	for _, c := range g.Status.Conditions {
 		if c.Type == "Ready" {
 			page.Message = c.Message
 		}
 	}
-	page.InForce, page.Planned = gate.RequestsAt(g, r.view.Now)
-	for _, e := range known.Exceptions {
-		if gate.IsOf(g, e) && !e.ExpiredBy(r.view.Now) {
-			page.Exceptions = append(page.Exceptions, exception{e, gate.Missing(g, e)})
+	page.InForce, page.Planned = gate.RequestsAt(g.Gate, r.view.Now)
+	for _, e := range g.known.Exceptions {
+		if gate.IsOf(g.Gate, e) && !e.ExpiredBy(r.view.Now) {
+			page.Exceptions = append(page.Exceptions, exception{e, gate.Missing(g.Gate, e)})
 		}
 	}
-	targets, notes, err := h.Reader.Targets(r.Context(), g)
-	if err != nil {
+	if err := page.targets(r.Context(), h.Reader); err != nil {
 		return nil, err
 	}
-	page.Notes = append(slices.Clone(page.Notes), notes...)
-	page.Targets, page.More = targets[:min(len(targets), maxTargets)], max(0, len(targets)-maxTargets)
-	page.History = slices.Clone(g.Status.History[:min(len(g.Status.History), maxHistory)])
+	page.History = slices.Clone(g.Status.History)
 	slices.SortStableFunc(page.History, func(a, b v1alpha1.HistoryEntry) int { return b.At.Compare(a.At.Time) })
-	page.Commands = h.commands(g, page.State)
-	page.YAML, err = manifest(g)
+	page.History = page.History[:min(len(page.History), maxHistory)]
+	page.Commands = h.commands(g.Gate, page.State)
+	page.YAML, err = manifest(g.Gate)
 	return page, err
 }
 
-// schedule adds the timeline and the next transitions.
-func (p *gatePage) schedule(known *Known, g *v1alpha1.Gate, i int, v view) error {
-	report, _, err := known.Set.Preview(v.Range)
-	if err != nil {
-		return err
-	}
-	p.Bar = barOf(report.Gates[i], v)
-	ahead, _, err := known.Set.Preview(preview.Range{From: v.Now, Until: v.Now.Add(366 * 24 * time.Hour)})
-	if err != nil {
-		return err
-	}
-	for n, interval := range ahead.Gates[i].Intervals {
-		if n > 0 && n <= maxNext {
-			p.Next = append(p.Next, interval)
-		}
-	}
-	return nil
+// targets adds what the Gate governs.
+func (p *gatePage) targets(ctx context.Context, reader Reader) error {
+	targets, notes, err := reader.Targets(ctx, p.Gate)
+	p.Targets, p.More = targets[:min(len(targets), maxTargets)], max(0, len(targets)-maxTargets)
+	p.Notes = append(p.Notes, notes...)
+	return err
 }
 
 // commands are those that would change a Gate.
@@ -127,5 +168,9 @@ func manifest(g *v1alpha1.Gate) (string, error) {
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateKind,
 		"metadata": map[string]any{"name": g.Name, "namespace": g.Namespace}, "spec": g.Spec,
 	})
-	return string(raw), err
+	lines := strings.Split(string(raw), "\n")
+	for i := range lines {
+		lines[i] = gate.Printable(lines[i])
+	}
+	return strings.Join(lines, "\n"), err
 }

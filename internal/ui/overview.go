@@ -13,7 +13,7 @@ import (
 
 // overviewPage is what the first page shows.
 type overviewPage struct {
-	Axis   bar
+	Axis   axis
 	Groups []group
 	// Shown and All are how many Gates there are, with and without the filter.
 	Shown, All int
@@ -40,11 +40,11 @@ type row struct {
 }
 
 func (h *handler) overview(r *request) (any, error) {
-	known, err := h.Reader.Gates(r.Context(), "")
+	keep, err := filterOf(r)
 	if err != nil {
 		return nil, err
 	}
-	keep, err := filterOf(r)
+	known, err := h.Reader.Gates(r.Context(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (h *handler) overview(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := overviewPage{Axis: axis(r.view), All: len(known.Gates), Notes: known.Notes}
+	page := overviewPage{Axis: axisOf(r.view), All: len(known.Gates), Notes: known.Notes}
 	byNamespace := map[string][]row{}
 	for i, g := range known.Gates {
 		page.Namespaces = append(page.Namespaces, g.Namespace)
@@ -85,7 +85,7 @@ func (h *handler) overview(r *request) (any, error) {
 func rowOf(g *v1alpha1.Gate, v view) row {
 	made := row{Gate: g, State: "unknown", Why: "nobody has decided yet"}
 	if last := g.Status.LastTransition; last != nil && g.Status.ObservedGeneration > 0 {
-		made.State, made.Why = string(last.State), preview.Words(last.Reason, last.By)
+		made.State, made.Why = string(last.State), label(preview.Cause{State: string(last.State), Reason: last.Reason, By: last.By})
 	}
 	if next := g.Status.NextTransition; next != nil && next.At.After(v.Now) {
 		made.Until = next

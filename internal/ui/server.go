@@ -2,13 +2,11 @@
 package ui
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"html/template"
-	"io/fs"
+	"io"
 	"log"
 	"net/http"
 	"time"
@@ -74,6 +72,8 @@ type Options struct {
 	Zone *time.Location
 	// Command is how the plug-in is called, such as kubectl gate.
 	Command string
+	// Namespace is that of manifests that name none.
+	Namespace string
 	// Log gets the errors of the server itself.
 	Log *log.Logger
 }
@@ -83,23 +83,31 @@ type handler struct {
 	Options
 	pages map[string]*template.Template
 	live  *live
+	// making has a value for each page that is made.
+	making chan struct{}
 }
+
+const (
+	// maxMaking is how many pages are made at once. Others wait.
+	maxMaking = 4
+	// making and sending are how long that may take.
+	making, sending = 30 * time.Second, 20 * time.Second
+)
 
 // New returns what serves the pages. They link to each other by relative paths, so that they can be served below any path that ends
 // with a slash.
 func New(o Options) http.Handler {
-	h := &handler{Options: o, pages: map[string]*template.Template{}, live: newLive(o.Reader)}
-	for _, name := range []string{"overview", "gate", "target", "whatif", "error"} {
+	h := &handler{Options: o, pages: map[string]*template.Template{}, live: newLive(o.Reader), making: make(chan struct{}, maxMaking)}
+	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}
-	static, err := fs.Sub(files, "static")
-	if err != nil {
-		panic(err) // it is embedded
-	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
+	mux.HandleFunc("GET /static/{file}", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, files, "static/"+r.PathValue("file"))
+	})
 	mux.HandleFunc("GET /{$}", h.page("overview", h.overview))
 	mux.HandleFunc("GET /gate/{namespace}/{name}", h.page("gate", h.gate))
+	mux.HandleFunc("GET /gate/{namespace}/{name}/month", h.page("month", h.month))
 	mux.HandleFunc("GET /target/{kind}/{namespace}/{name}", h.page("target", h.target))
 	mux.HandleFunc("GET /what-if", h.page("whatif", h.emptyWhatIf))
 	mux.HandleFunc("POST /what-if", h.page("whatif", h.whatIf))
@@ -116,6 +124,7 @@ func guarded(next http.Handler) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
@@ -130,51 +139,46 @@ type request struct {
 // page returns what answers with a page, or with one that says what is wrong.
 func (h *handler) page(name string, of func(*request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		view, err := h.view(r)
-		var content any
-		if err == nil {
-			content, err = of(&request{r, view})
-		}
-		code, shown := http.StatusOK, name
-		var missing Missing
-		var bad badRequest
-		switch {
-		case err == nil:
-		case errors.As(err, &bad):
-			code = http.StatusBadRequest
-		case errors.As(err, &missing):
-			code = http.StatusNotFound
-		default:
-			code = http.StatusBadGateway
-		}
+		ctx, cancel := context.WithTimeout(r.Context(), making)
+		defer cancel()
+		code, page, err := h.make(r.WithContext(ctx), name, of)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
 		if err != nil {
-			shown, content = "error", fault{code, http.StatusText(code), err.Error()}
-		}
-		var page bytes.Buffer // a page that cannot be made whole is not sent in part
-		if err := h.pages[shown].ExecuteTemplate(&page, "layout", layout{view, content}); err != nil {
-			h.Log.Printf("page %s: %v", shown, err)
-			http.Error(w, "the page cannot be made, the log says why", http.StatusInternalServerError)
+			h.Log.Printf("page %s: %v", name, err)
+			http.Error(w, "The page cannot be made, the log says why.", http.StatusInternalServerError)
 			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(code)
-		_, _ = page.WriteTo(w) // who does not wait for the page gets none
+		page.send(w, r, code)
 	}
+}
+
+// make makes a page. The error is that there is none, not even one that says what is wrong.
+func (h *handler) make(r *http.Request, name string, of func(*request) (any, error)) (code int, made *packed, err error) {
+	asks := &request{Request: r}
+	var content any
+	select {
+	case h.making <- struct{}{}:
+		defer func() { <-h.making }()
+		if asks.view, err = h.view(r, nil); err == nil {
+			content, err = of(asks)
+		}
+	case <-r.Context().Done():
+		err = r.Context().Err()
+	}
+	code = codeOf(err)
+	if err != nil {
+		name, content = "error", fault{http.StatusText(code), err.Error(), hints[code]}
+	}
+	made = &packed{}
+	return code, made, made.pack(func(w io.Writer) error {
+		return h.pages[name].ExecuteTemplate(w, "layout", layout{asks.view, content, name})
+	})
 }
 
 // layout is what is on each page.
 type layout struct {
 	View    view
 	Content any
+	// Name is that of the page.
+	Name string
 }
-
-// fault is on the page that says what is wrong.
-type fault struct {
-	Code          int
-	Text, Message string
-}
-
-// badRequest is the error of whoever asks.
-type badRequest struct{ error }
-
-func badf(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }

@@ -15,51 +15,83 @@ import (
 
 // view is how somebody looks at a page: when, in which zone, and how far.
 type view struct {
-	Now  time.Time
-	Zone *time.Location
-	// UTC is whether times are in UTC and not in the zone of the viewer.
-	UTC bool
+	Now time.Time
+	// Zone is where times are, one of Zones.
+	Zone  *time.Location
+	Zones []choice
 	// Days is how many a timeline has, and Range is which.
 	Days  int
 	Range preview.Range
 	// Root is the relative path to the first page.
 	Root string
-	// query is what the address asks for.
-	query url.Values
-	path  string
 	// Command is how the plug-in is called.
 	Command string
+	// query is what the address asks for.
+	query url.Values
 }
+
+// Bounds of what an address may ask for.
+const (
+	maxDays = 92
+	maxAway = 400 * 24 * time.Hour
+)
 
 // Spans are the lengths that a timeline can have, in days.
 var spans = []int{1, 7, 14, 31}
 
-// view reads the part of an address that all pages have.
-func (h *handler) view(r *http.Request) (view, error) {
-	query := r.URL.Query()
-	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: query, path: r.URL.Path, Command: h.Command}
-	v.Root = "./" + strings.Repeat("../", strings.Count(r.URL.Path, "/")-1)
-	if v.UTC = query.Get("zone") == "UTC"; v.UTC {
+// view reads the part of an address that all pages have. Times are in the zone of the viewer or in UTC, or on the pages of a Gate that has
+// a zone, in that.
+func (h *handler) view(r *http.Request, of *time.Location) (view, error) {
+	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: r.URL.Query(), Command: h.Command}
+	v.Root = "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
+	zone := v.query.Get("zone")
+	switch {
+	case zone == "UTC":
 		v.Zone = time.UTC
+	case zone == "gate" && of != nil:
+		v.Zone = of
 	}
 	v.Now = v.Now.In(v.Zone)
+	v.Zones = []choice{{"My zone", v.With("zone", ""), zone != "UTC" && v.Zone != of}, {"UTC", v.With("zone", "UTC"), zone == "UTC"}}
+	if of != nil {
+		v.Zones = append(v.Zones, choice{"Zone of the gate", v.With("zone", "gate"), v.Zone == of})
+	}
 	var err error
-	if days := query.Get("days"); days != "" {
-		if v.Days, err = strconv.Atoi(days); err != nil || v.Days < 1 || v.Days > 92 {
-			return v, badf("days=%s: it must be a number from 1 to 92", days)
+	if days := v.query.Get("days"); days != "" {
+		if v.Days, err = strconv.Atoi(days); err != nil || v.Days < 1 || v.Days > maxDays {
+			return v, badf("days=%s: it must be a number from 1 to %d", days, maxDays)
 		}
 	}
-	from := time.Date(v.Now.Year(), v.Now.Month(), v.Now.Day(), 0, 0, 0, 0, v.Zone)
-	if day := query.Get("from"); day != "" {
-		if from, err = time.ParseInLocation(time.DateOnly, day, v.Zone); err != nil {
-			return v, badf("from=%s: it must be a day such as 2026-12-24", day)
-		}
-		if away := from.Sub(v.Now).Abs(); away > 400*24*time.Hour {
-			return v, badf("from=%s: it must be at most 400 days away", day)
+	from := v.Now
+	if day := v.query.Get("from"); day != "" {
+		if from, err = v.parse("from", time.DateOnly, day); err != nil {
+			return v, err
 		}
 	}
-	v.Range = preview.Range{From: from, Until: from.AddDate(0, 0, v.Days)}
+	v.Range = preview.Range{From: midnight(from, 0), Until: midnight(from, v.Days)}
 	return v, nil
+}
+
+// parse reads a day or a month, which must be near.
+func (v view) parse(name, format, value string) (time.Time, error) {
+	at, err := time.ParseInLocation(format, value, time.UTC)
+	if err != nil {
+		return at, badf("%s=%s: it must be written like %s", name, value, v.Now.Format(format))
+	}
+	if at.Sub(v.Now).Abs() > maxAway {
+		return at, badf("%s=%s: it must be at most %d days away", name, value, maxAway/(24*time.Hour))
+	}
+	return time.Date(at.Year(), at.Month(), at.Day(), 12, 0, 0, 0, v.Zone), nil
+}
+
+// midnight returns when a day begins, some days after that of an instant: at one o'clock where clocks jump over midnight.
+func midnight(at time.Time, days int) time.Time {
+	day := time.Date(at.Year(), at.Month(), at.Day()+days, 12, 0, 0, 0, at.Location())
+	begin := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, at.Location())
+	if begin.Day() != day.Day() {
+		begin = begin.Add(time.Hour)
+	}
+	return begin
 }
 
 // With returns the address of the same page with another value of a parameter, without it if that is empty.
@@ -93,6 +125,12 @@ func (v view) To(path ...string) string {
 	return address
 }
 
+// ToGate returns the address of the page of a Gate, which is named namespace/name.
+func (v view) ToGate(name string) string {
+	namespace, short, _ := strings.Cut(name, "/")
+	return v.To("gate", namespace, short)
+}
+
 // Spans are the lengths that a timeline can have, with whether each is the present one.
 func (v view) Spans() []choice {
 	names := map[int]string{1: "Day", 7: "Week", 14: "Two weeks", 31: "Month"}
@@ -103,14 +141,22 @@ func (v view) Spans() []choice {
 	return all
 }
 
-// Earlier and Later are the addresses of the timeline before and after.
-func (v view) Earlier() string { return v.With("from", v.Range.From.AddDate(0, 0, -v.Days).Format(time.DateOnly)) }
+// Earlier is the address of the timeline before the present one.
+func (v view) Earlier() string {
+	return v.With("from", midnight(v.Range.From, -v.Days).Format(time.DateOnly))
+}
 
 // Later is the address of the timeline after the present one.
 func (v view) Later() string { return v.With("from", v.Range.Until.Format(time.DateOnly)) }
 
-// ZoneName is the name of the zone in which times are.
-func (v view) ZoneName() string { return v.Now.Format("MST") }
+// ZoneName is the name of the zone in which times are, such as Europe/Oslo (CET).
+func (v view) ZoneName() string {
+	short := v.Now.Format("MST")
+	if name := v.Zone.String(); name != "Local" && name != short {
+		return name + " (" + short + ")"
+	}
+	return short
+}
 
 // Query returns a parameter.
 func (v view) Query(name string) string { return v.query.Get(name) }
@@ -143,9 +189,9 @@ func (v view) Time(at any) template.HTML {
 	if t.IsZero() {
 		return "–"
 	}
-	t = t.In(v.Zone)
-	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` + template.HTMLEscapeString(t.UTC().Format("2006-01-02 15:04:05 UTC")) + `">` + //nolint:gosec // nothing in it is from elsewhere
-		template.HTMLEscapeString(t.Format("Mon 2006-01-02 15:04")) + ` <small>` + distance(t.Sub(v.Now)) + `</small></time>`)
+	utc := t.UTC()
+	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" title="` + utc.Format("2006-01-02 15:04:05 UTC") + `">` + //nolint:gosec // nothing in it is from elsewhere
+		t.In(v.Zone).Format("Mon 2006-01-02 15:04") + ` <small>` + distance(t.Sub(v.Now)) + `</small></time>`)
 }
 
 // distance says how far away an instant is.

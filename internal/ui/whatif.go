@@ -1,27 +1,41 @@
 package ui
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// maxManifests is how much can be tried at once, in bytes.
-const maxManifests = 1 << 20
+// Bounds of what can be tried at once.
+const (
+	// maxManifests is in bytes, with what a form adds.
+	maxManifests = 1<<20 + 4096
+	// maxRead is what is read of an upload that is too large, in bytes: a browser shows no answer before it has sent all.
+	maxRead = 64 << 20
+	// maxTried is how many Gates manifests may name.
+	maxTried = 200
+	// maxFaults is how many are shown.
+	maxFaults = 50
+)
 
 // whatIfPage is the form, and what came of it.
 type whatIfPage struct {
 	Manifests string
-	// Fault says what is wrong with the manifests.
-	Fault string
+	// Faults say what is wrong with the manifests, More how many are not shown.
+	Faults []string
+	More   int
 	// Tried is whether there is a result.
 	Tried bool
-	Axis  bar
+	Axis  axis
 	Gates []tried
 	Notes []string
 }
@@ -42,41 +56,75 @@ func (h *handler) whatIf(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := whatIfPage{Manifests: text, Axis: axis(r.view)}
+	page := whatIfPage{Manifests: text, Axis: axisOf(r.view)}
+	manifests := preview.NewSet(h.Namespace)
+	err = manifests.Read("manifests", strings.NewReader(text))
+	if err == nil {
+		err = manifests.Err()
+	}
+	if names := manifests.Gates(); err == nil && len(names) == 0 {
+		err = errors.New("there is no gate and no exception in the manifests")
+	} else if err == nil && len(names) > maxTried {
+		err = fmt.Errorf("the manifests name %d gates: try at most %d at once", len(names), maxTried)
+	}
+	if err != nil {
+		return page.fails(err), nil
+	}
 	known, err := h.Reader.Gates(r.Context(), "")
 	if err != nil {
 		return nil, err
 	}
-	page.Notes = known.Notes
-	manifests := preview.NewSet("default")
-	if err := manifests.Read("manifests", strings.NewReader(text)); err != nil {
-		page.Fault = err.Error()
-		return page, nil
-	}
-	if err := manifests.Err(); err != nil {
-		page.Fault = err.Error()
-		return page, nil
-	}
-	after := known.Set.Applied(manifests)
-	changes, _, err := preview.Diff(known.Set, after, r.view.Range)
+	page.Notes = slices.Clone(known.Notes)
+	return page.try(known.Set, manifests, r.view), nil
+}
+
+// try compares a cluster with what it would be with manifests.
+func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
+	after := before.Applied(manifests)
+	changes, doubts, err := preview.Diff(before, after, v.Range)
 	if err != nil {
-		page.Fault = err.Error()
-		return page, nil
+		return p.fails(err)
 	}
-	before, _, err := known.Set.Preview(r.view.Range)
-	if err != nil {
-		return nil, err
-	}
-	then, _, err := after.Preview(r.view.Range)
-	if err != nil {
-		page.Fault = err.Error()
-		return page, nil
-	}
-	page.Tried = true
+	changed := map[string]bool{}
 	for _, c := range changes.Gates {
-		page.Gates = append(page.Gates, tried{c.Gate, c.Change, barIn(before, c.Gate, r.view), barIn(then, c.Gate, r.view), c.Stretches})
+		changed[c.Gate] = true
 	}
-	return page, nil
+	others := func(obj metav1.Object) bool {
+		if e, ok := obj.(*v1alpha1.GateException); ok {
+			return !changed[e.Namespace+"/"+e.Spec.GateRef.Name]
+		}
+		return !changed[obj.GetNamespace()+"/"+obj.GetName()]
+	}
+	now, _, err := before.Without(others).Preview(v.Range)
+	if err != nil {
+		return p.fails(err)
+	}
+	then, _, err := after.Without(others).Preview(v.Range)
+	if err != nil {
+		return p.fails(err)
+	}
+	for _, doubt := range doubts {
+		if doubt.File != "" {
+			p.Notes = append(p.Notes, doubt.String())
+		}
+	}
+	p.Tried = true
+	for _, c := range changes.Gates {
+		p.Gates = append(p.Gates, tried{c.Gate, c.Change, barIn(now, c.Gate, v), barIn(then, c.Gate, v), c.Stretches})
+	}
+	return p
+}
+
+// fails says what is wrong with the manifests.
+func (p whatIfPage) fails(err error) whatIfPage {
+	p.Faults = []string{err.Error()}
+	if invalid := (*preview.InvalidError)(nil); errors.As(err, &invalid) {
+		p.Faults, p.More = nil, max(0, len(invalid.Faults)-maxFaults)
+		for _, fault := range invalid.Faults[:min(len(invalid.Faults), maxFaults)] {
+			p.Faults = append(p.Faults, fault.String())
+		}
+	}
+	return p
 }
 
 // barIn returns the drawing of a Gate in a report, nil if it is not in it.
@@ -90,36 +138,34 @@ func barIn(report *preview.Report, name string, v view) *bar {
 	return nil
 }
 
-// uploaded returns the manifests that somebody has pasted or uploaded.
+// uploaded returns the manifests that somebody has pasted or uploaded, the file if there are both.
 func uploaded(r *request) (string, error) {
-	r.Body = http.MaxBytesReader(nil, r.Body, maxManifests+4096)
-	if err := r.ParseMultipartForm(maxManifests); err != nil {
-		if errors.As(err, new(*http.MaxBytesError)) {
-			return "", badf("the manifests are larger than %d KiB: try fewer at once", maxManifests>>10)
-		}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxManifests+1))
+	if err != nil {
 		return "", badf("the form cannot be read: %s", err)
 	}
-	text := r.FormValue("manifests")
+	if len(raw) > maxManifests {
+		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // who sends more gets no page
+		return "", failure{http.StatusRequestEntityTooLarge, errors.New("the manifests are larger than 1 MiB: go back and try fewer at once, or use kubectl gate diff")}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	if err := r.ParseMultipartForm(maxManifests); err != nil {
+		return "", badf("the form cannot be read: %s", err)
+	}
 	file, _, err := r.FormFile("file")
-	switch {
-	case errors.Is(err, http.ErrMissingFile):
-	case err != nil:
-		return "", badf("the file cannot be read: %s", err)
-	default:
-		return readUpload(file, text)
+	if errors.Is(err, http.ErrMissingFile) {
+		return r.FormValue("manifests"), nil
 	}
-	return text, nil
-}
-
-// readUpload returns a file, or the text that was pasted if the file is empty.
-func readUpload(file multipart.File, text string) (string, error) {
-	defer file.Close() //nolint:errcheck // it is only read
-	raw, err := io.ReadAll(file)
 	if err != nil {
-		return "", fmt.Errorf("the file cannot be read: %w", err)
+		return "", badf("the file cannot be read: %s", err)
 	}
-	if len(raw) == 0 {
-		return text, nil
+	defer file.Close() //nolint:errcheck // it is only read
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return "", badf("the file cannot be read: %s", err)
 	}
-	return string(raw), nil
+	if len(content) == 0 {
+		return r.FormValue("manifests"), nil
+	}
+	return string(content), nil
 }

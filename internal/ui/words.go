@@ -18,7 +18,6 @@ var functions = template.FuncMap{
 	"short":     short,
 	"waits":     waits,
 	"happened":  happened,
-	"gatelink":  gateLink,
 	"legend":    legend,
 	"states":    func() []string { return []string{"opened", "closed", "unknown"} },
 }
@@ -68,15 +67,16 @@ func happened(e v1alpha1.HistoryEntry) string {
 	return gate.Printable(strings.TrimSpace(text))
 }
 
-// gateLink links to the page of a Gate.
-func gateLink(v view, name string) template.HTML {
-	namespace, short, _ := strings.Cut(name, "/")
-	return template.HTML(`<a href="` + template.HTMLEscapeString(v.To("gate", namespace, short)) + `">` + template.HTMLEscapeString(name) + `</a>`) //nolint:gosec // both are escaped
-}
-
 // legend says what the patterns mean.
 func legend() []part {
-	all := []part{{Kind: "opened", Label: "open"}, {Kind: "opened request", Label: "open by request"}, {Kind: "opened exception", Label: "open by exception"}}
-	return append(all, part{Kind: "closed", Label: "closed"}, part{Kind: "closed period", Label: "close period"},
-		part{Kind: "closed request", Label: "closed by request"}, part{Kind: "closed exception", Label: "closed by exception"}, part{Kind: "closed fault", Label: "cannot be decided"})
+	return []part{
+		{Kind: "opened", Label: "open"}, {Kind: "opened-request", Label: "open by request"}, {Kind: "opened-exception", Label: "open by exception"},
+		{Kind: "closed", Label: "closed"}, {Kind: "closed-period", Label: "close period"}, {Kind: "closed-request", Label: "closed by request"},
+		{Kind: "closed-exception", Label: "closed by exception"}, {Kind: "closed-fault", Label: "cannot be decided"},
+	}
+}
+
+// SVG is a sample of a pattern.
+func (p part) SVG() template.HTML {
+	return template.HTML(`<svg width="30" height="16" aria-hidden="true"><rect class="part" width="30" height="16" fill="url(#` + p.Kind + `)"/></svg>`) //nolint:gosec // it is one of ours
 }

@@ -53,7 +53,8 @@ var mayImport = map[string][]string{
 	"config":                 {},
 	"internal/kinds":         {"config", "internal/target"},
 	"internal/check":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/origin", "internal/target", "internal/verdict"},
-	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/kinds", "internal/schedule", "internal/gate", "internal/origin", "internal/dryrun", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/version"},
+	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/kinds", "internal/schedule", "internal/gate", "internal/origin", "internal/dryrun", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/ui", "internal/version"},
+	"internal/ui":            {"api/v1alpha1", "internal/explain", "internal/gate", "internal/preview", "internal/tz"},
 	"cmd/kubectl-gate":       {"internal/cli"},
 	".":                      {"internal/app", "internal/version"},
 }
@@ -73,6 +74,7 @@ var mayImportOthers = map[string][]string{
 	"internal/check":         {"k8s.io/apimachinery/"},
 	"internal/explain":       {"k8s.io/apimachinery/"},
 	"internal/origin":        {"k8s.io/apimachinery/"},
+	"internal/ui":            {"k8s.io/apimachinery/", "k8s.io/utils/clock", "sigs.k8s.io/yaml"},
 	"internal/tally":         {"k8s.io/apimachinery/"},
 	"internal/queue":         {},
 	"internal/lock":          {"k8s.io/apimachinery/"},

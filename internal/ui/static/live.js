@@ -7,8 +7,9 @@
   async function load() {
     if (document.querySelector("form[method=post]")) return; // somebody may be writing
     const answer = await fetch(location.href, {headers: {Accept: "text/html"}});
-    if (!answer.ok) return;
+    if (answer.status >= 500) return says("The cluster does not answer: this is how it was.");
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!next.getElementById("main")) return says("The page is gone: start kubectl gate ui again.");
     const before = document.getElementById("main");
     const after = next.getElementById("main");
     const open = [...before.querySelectorAll("details")].map(function (d) { return d.open; });
@@ -17,7 +18,9 @@
     if (focused && ["INPUT", "SELECT", "TEXTAREA"].includes(focused.tagName)) return; // somebody is writing
     const at = focused ? [...before.querySelectorAll("a, summary, button, pre")].indexOf(focused) : -1;
     before.replaceChildren(...after.childNodes);
+    document.getElementById("foot").replaceChildren(...next.getElementById("foot").childNodes);
     document.title = next.title;
+    if (source.readyState === EventSource.OPEN) says("Live.");
     if (at >= 0) {
       const again = before.querySelectorAll("a, summary, button, pre")[at];
       if (again) again.focus({preventScroll: true});

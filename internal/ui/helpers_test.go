@@ -1,0 +1,166 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/tz"
+)
+
+// noon is that of a Thursday, in winter.
+var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+
+// fake is a Reader whose answers a test says.
+type fake struct {
+	gates      []*v1alpha1.Gate
+	exceptions []*v1alpha1.GateException
+	targets    []Target
+	notes      []string
+	why        *explain.Explanation
+	err        error
+	// hangs is whether Gates are only returned when nobody waits any more, asked how often somebody has.
+	hangs bool
+	asked atomic.Int32
+
+	mu      sync.Mutex
+	watches int
+	changed func()
+}
+
+func (f *fake) Gates(ctx context.Context, namespace string) (*Known, error) {
+	f.asked.Add(1)
+	if f.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	var in []*v1alpha1.Gate
+	for _, g := range f.gates {
+		if namespace == "" || g.Namespace == namespace {
+			in = append(in, g)
+		}
+	}
+	return &Known{Set: preview.FromCluster(in, f.exceptions), Gates: in, Exceptions: f.exceptions, Notes: f.notes}, nil
+}
+
+func (f *fake) Targets(context.Context, *v1alpha1.Gate) ([]Target, []string, error) {
+	return f.targets, nil, f.err
+}
+
+func (f *fake) Why(context.Context, string, string, string) (*explain.Explanation, error) {
+	return f.why, f.err
+}
+
+func (f *fake) Changes(ctx context.Context, changed func()) error {
+	f.mu.Lock()
+	f.watches++
+	f.changed = changed
+	f.mu.Unlock()
+	<-ctx.Done()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watches--
+	return nil
+}
+
+// pages returns what serves the pages of a reader, to somebody in Oslo.
+func pages(t testing.TB, reader Reader) http.Handler {
+	t.Helper()
+	oslo, err := tz.Load("Europe/Oslo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Options{Reader: reader, Clock: clocktesting.NewFakePassiveClock(noon), Zone: oslo, Command: "kubectl gate", Namespace: "shop", Log: log.New(io.Discard, "", 0)})
+}
+
+// get returns what a page answers.
+func get(t testing.TB, reader Reader, path string) (code int, page string) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	pages(t, reader).ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return recorder.Code, recorder.Body.String()
+}
+
+// content returns what only this page has.
+func content(page string) string {
+	_, page, _ = strings.Cut(page, "<main")
+	return page[:min(len(page), 2000)]
+}
+
+// shows fails unless a page has some texts.
+func shows(t *testing.T, reader Reader, path string, texts ...string) string {
+	t.Helper()
+	code, page := get(t, reader, path)
+	if code != http.StatusOK {
+		t.Errorf("%s answers %d: %s", path, code, content(page))
+	}
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			t.Errorf("%s does not show %q: %s", path, text, content(page))
+		}
+	}
+	return page
+}
+
+// eventually fails unless something becomes true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// gateOf returns a Gate that is open from 10:00 to 16:00 in Oslo, and was decided, with some changes.
+func gateOf(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
+	start, end := "10:00", "16:00"
+	g := &v1alpha1.Gate{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Generation: 1, Labels: map[string]string{"team": name}},
+		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "Europe/Oslo", Windows: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
+		Status: v1alpha1.GateStatus{
+			ObservedGeneration: 1,
+			LastTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(-3 * time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.WindowOpenReason, By: "day"},
+			NextTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(3 * time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason},
+		},
+	}
+	for _, c := range change {
+		c(g)
+	}
+	return g
+}
+
+// many returns Gates with ten periods each.
+func many(n int) (gates []*v1alpha1.Gate) {
+	for i := range n {
+		gates = append(gates, gateOf(fmt.Sprintf("gate-%04d", i), func(g *v1alpha1.Gate) {
+			g.Namespace = fmt.Sprintf("team-%02d", i%40)
+			for k := range 6 {
+				start, end := fmt.Sprintf("%02d:00", 17+k), fmt.Sprintf("%02d:30", 17+k)
+				g.Spec.Windows = append(g.Spec.Windows, v1alpha1.Period{Name: fmt.Sprintf("evening-%d", k), Start: &start, End: &end, DaysOfWeek: []v1alpha1.DayOfWeek{v1alpha1.DayOfWeek(time.Weekday(k).String())}})
+			}
+			for k := range 3 {
+				from, until := metav1.NewTime(noon.AddDate(0, k+1, 0)), metav1.NewTime(noon.AddDate(0, k+1, 5))
+				g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: fmt.Sprintf("freeze-%d", k), From: &from, Until: &until}})
+			}
+		}))
+	}
+	return gates
+}

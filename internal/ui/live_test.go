@@ -1,0 +1,137 @@
+package ui
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listen opens a page of changes, and returns its lines until the context ends.
+func listen(ctx context.Context, t *testing.T, address string) (code int, lines <-chan string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/changes", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string, 10)
+	go func() {
+		defer close(read)
+		defer response.Body.Close() //nolint:errcheck // it is only read
+		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
+			if scanner.Text() != "" {
+				read <- scanner.Text()
+			}
+		}
+	}()
+	return response.StatusCode, read
+}
+
+func (f *fake) watched() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.watches
+}
+
+func TestAPageHearsOfChangesAndNobodyWatchesOnceAllHaveLeft(t *testing.T) {
+	t.Parallel()
+	r := &fake{}
+	server := httptest.NewServer(pages(t, r))
+	defer server.Close()
+	for round := range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, first := listen(ctx, t, server.URL)
+		_, second := listen(ctx, t, server.URL)
+		eventually(t, "one watches for all", func() bool { return r.watched() == 1 })
+		for _, lines := range []<-chan string{first, second} {
+			if line := <-lines; line != "retry: 5000" {
+				t.Errorf("round %d: %q", round, line)
+			}
+		}
+		r.changed()
+		for _, lines := range []<-chan string{first, second} {
+			if line := <-lines; line != "data: changed" {
+				t.Errorf("round %d: %q", round, line)
+			}
+		}
+		cancel()
+		eventually(t, "nobody watches", func() bool { return r.watched() == 0 })
+	}
+}
+
+func TestAPageHearsOnForLongerThanARequestMayTake(t *testing.T) {
+	t.Parallel()
+	r := &fake{}
+	server := httptest.NewUnstartedServer(pages(t, r))
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
+	server.Start()
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, lines := listen(ctx, t, server.URL)
+	<-lines
+	eventually(t, "it is watched", func() bool { return r.watched() == 1 })
+	select {
+	case line, open := <-lines:
+		t.Fatalf("it hears %q, and is open: %v", line, open)
+	case <-time.After(500 * time.Millisecond):
+	}
+	r.changed()
+	if line := <-lines; line != "data: changed" {
+		t.Errorf("it hears %q", line)
+	}
+}
+
+func TestTooManyPagesAreNotToldOfChanges(t *testing.T) {
+	t.Parallel()
+	r := &fake{}
+	server := httptest.NewServer(pages(t, r))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range maxLive {
+		if code, _ := listen(ctx, t, server.URL); code != http.StatusOK {
+			t.Fatalf("it answers %d", code)
+		}
+	}
+	if code, _ := listen(ctx, t, server.URL); code != http.StatusServiceUnavailable {
+		t.Errorf("one too many is answered with %d", code)
+	}
+}
+
+func TestAThousandSlowReadersKeepNobodyFromAPage(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(pages(t, &fake{gates: many(100)}))
+	defer server.Close()
+	for range 1000 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(server.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // it is only opened
+		_ = conn.(*net.TCPConn).SetReadBuffer(1)
+		if _, err := fmt.Fprint(conn, "GET /what-if HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%v %v", response, err)
+	}
+	_ = response.Body.Close()
+}

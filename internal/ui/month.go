@@ -1,0 +1,90 @@
+package ui
+
+import (
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// monthPage is a month of a Gate, as people put it on a wall.
+type monthPage struct {
+	*one
+	// Name is that of the month. Before and After are the addresses of the others.
+	Name, Before, After string
+	Weeks               [][]date
+	Notes               []string
+}
+
+// date is a day in a month. Those of other months in the first and the last week are blank.
+type date struct {
+	Day     int
+	Blank   bool
+	Weekend bool
+	Today   bool
+	// Name is the day in full.
+	Name string
+	Bar  bar
+	// Changes are what begins on the day, or what is there all day.
+	Changes []change
+}
+
+// change is what begins at a time of day.
+type change struct {
+	// At is empty for what was there before.
+	At, State, Why string
+}
+
+const month = "2006-01"
+
+func (h *handler) month(r *request) (any, error) {
+	g, err := h.one(r)
+	if err != nil {
+		return nil, err
+	}
+	at := r.view.Now
+	if text := r.view.Query("month"); text != "" {
+		if at, err = r.view.parse("month", month, text); err != nil {
+			return nil, err
+		}
+	}
+	first := midnight(time.Date(at.Year(), at.Month(), 1, 12, 0, 0, 0, r.view.Zone), 0)
+	next := midnight(first.AddDate(0, 1, 0), 0)
+	t, doubts, err := g.timeline(preview.Range{From: first, Until: next})
+	if err != nil {
+		return nil, err
+	}
+	page := monthPage{one: g, Name: first.Format("January 2006"), Notes: append(doubts, g.known.Notes...)}
+	page.Before, page.After = r.view.With("month", midnight(first, -1).Format(month)), r.view.With("month", next.Format(month))
+	monday := midnight(first, -(int(first.Weekday())+6)%7)
+	for at := monday; at.Before(next); {
+		var week []date
+		for range 7 {
+			d := date{Day: at.Day(), Blank: at.Month() != first.Month(), Weekend: isWeekend(at)}
+			if !d.Blank {
+				d.fill(t, preview.Range{From: at, Until: midnight(at, 1)}, r.view)
+			}
+			week, at = append(week, d), midnight(at, 1)
+		}
+		page.Weeks = append(page.Weeks, week)
+	}
+	return page, nil
+}
+
+// fill adds what a timeline has on a day.
+func (d *date) fill(t preview.Timeline, day preview.Range, v view) {
+	d.Name, d.Bar.Now = day.From.Format("Monday 2 January"), nowIn(v.Now, day)
+	d.Today, d.Bar.Title = d.Bar.Now >= 0, t.Gate+" on "+d.Name
+	for _, i := range t.Intervals {
+		if !i.Until.After(day.From) || !i.From.Time.Before(day.Until) {
+			continue
+		}
+		p := partOf(i, day, v.Zone)
+		p.Label = ""
+		d.Bar.Parts = append(d.Bar.Parts, p)
+		c := change{State: i.State, Why: label(i.Cause)}
+		if i.From.After(day.From) {
+			c.At = i.From.In(v.Zone).Format("15:04")
+		}
+		d.Changes = append(d.Changes, c)
+	}
+}
