@@ -41,7 +41,7 @@ type part struct {
 const (
 	// letter is how wide a letter is at most, in pixels. From firstWide on are those of East Asia, which are twice as wide.
 	letter, firstWide = 7, '\u1100'
-	// narrow is how wide a drawing is at least, in pixels, for a label to fit.
+	// narrow is how wide a drawing is at least, in pixels, that has labels: the style hides them below.
 	narrow = 640
 	// maxLabel is how long a label or a title may be, in bytes.
 	maxLabel = 120
@@ -60,14 +60,15 @@ func (p part) plate() int {
 }
 
 // roomy returns whether there is room for the label.
-func (p part) roomy() bool { return p.Width*narrow/100 >= float64(p.plate()+6) }
+func (p part) roomy() bool { return p.Label != "" && p.Width*narrow/100 >= float64(p.plate()+6) }
 
 // day is one in a timeline.
 type day struct {
 	X, Width float64
 	Weekend  bool
-	// Name is above it, empty where there is no room.
+	// Name is above it, empty where there is no room. Also is whether a small screen has none for it.
 	Name string
+	Also bool
 }
 
 // place returns where an instant is in a range.
@@ -80,7 +81,7 @@ func axisOf(v view) axis {
 	a := axis{Now: nowIn(v.Now, v.Range)}
 	for at := v.Range.From; at.Before(v.Range.Until); {
 		next := midnight(at, 1)
-		d := day{X: place(v.Range, at), Weekend: isWeekend(at), Name: nameOf(at, v.Days)}
+		d := day{X: place(v.Range, at), Weekend: isWeekend(at), Name: nameOf(at, v.Days), Also: at.After(v.Range.From) && at.Weekday() != time.Monday}
 		d.Width = place(v.Range, next) - d.X
 		a.Days = append(a.Days, d)
 		at = next

@@ -58,7 +58,7 @@ func TestALabelIsOnlyWhereThereIsRoomForIt(t *testing.T) {
 		width float64
 		want  bool
 	}{
-		{"window night", 20, true}, {"window night", 15, false}, {"", 5, true}, {"\u4f11\u65e5\u4f11\u65e5\u4f11\u65e5", 15.5, true}, {"\u4f11\u65e5\u4f11\u65e5\u4f11\u65e5", 15, false},
+		{"window night", 20, true}, {"window night", 15, false}, {"", 5, false}, {"\u4f11\u65e5\u4f11\u65e5\u4f11\u65e5", 15.5, true}, {"\u4f11\u65e5\u4f11\u65e5\u4f11\u65e5", 15, false},
 		{strings.Repeat("x", maxLabel), 100, false},
 	} {
 		if got := (part{Width: c.width, Label: c.label}).roomy(); got != c.want {

@@ -33,6 +33,9 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	if err := cluster.Install(ctx); err != nil {
 		return stop, err
 	}
+	if _, err := cluster.Kubectl(ctx, "apply", "-f", filepath.Join(harness.Root(), "config", "policies", "gate_viewer_role.yaml")); err != nil {
+		return stop, err
+	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", program(), "./cmd/kubectl-gate")
 	build.Dir, build.Env = harness.Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

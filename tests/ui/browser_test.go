@@ -1,0 +1,250 @@
+package ui
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// browser is a Chromium that a test drives through pipes, with the protocol of its developer tools.
+type browser struct {
+	testing.TB
+	to      *os.File
+	mu      sync.Mutex
+	last    int
+	answers map[int]chan answer
+	// errors are what its pages have said is wrong.
+	errors []string
+}
+
+// answer is a message from the browser: to a call, or an event.
+type answer struct {
+	ID     int
+	Method string
+	Params json.RawMessage
+	Result json.RawMessage
+	Error  *struct{ Message string }
+}
+
+// newBrowser starts one. The test is skipped where there is none.
+func newBrowser(t testing.TB) *browser {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		t.Skip("there is no Chromium on this machine: install one, such as the package chromium of Debian")
+	}
+	profile, err := os.MkdirTemp("", "chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads, to, err1 := os.Pipe()
+	from, writes, err2 := os.Pipe()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage", //nolint:noctx // it is closed below, after the context of the test
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--user-data-dir="+profile)
+	cmd.ExtraFiles = []*os.File{reads, writes}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = reads.Close(), writes.Close()
+	b := &browser{TB: t, to: to, answers: map[int]chan answer{}}
+	go b.listen(from)
+	t.Cleanup(func() {
+		b.call("", "Browser.close", nil, nil)
+		force := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		_, _, _ = cmd.Wait(), to.Close(), from.Close()
+		force.Stop()
+		_ = os.RemoveAll(profile) // a child of it may still write
+	})
+	return b
+}
+
+// listen takes what the browser says until it ends.
+func (b *browser) listen(from *os.File) {
+	decoder := json.NewDecoder(&withoutZeros{from})
+	for {
+		var a answer
+		if decoder.Decode(&a) != nil {
+			return
+		}
+		b.mu.Lock()
+		if answers := b.answers[a.ID]; answers != nil {
+			answers <- a
+			delete(b.answers, a.ID)
+		}
+		switch a.Method {
+		case "Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled":
+			b.errors = append(b.errors, string(a.Params))
+		}
+		b.mu.Unlock()
+	}
+}
+
+// withoutZeros reads a file in which a zero is behind each message.
+type withoutZeros struct{ *os.File }
+
+func (f *withoutZeros) Read(into []byte) (int, error) {
+	n, err := f.File.Read(into)
+	copy(into, bytes.ReplaceAll(into[:n], []byte{0}, []byte{'\n'}))
+	return n, err
+}
+
+// call asks the browser, or a page of it, to do something.
+func (b *browser) call(page, method string, params, result any) {
+	b.Helper()
+	answers := make(chan answer, 1)
+	b.mu.Lock()
+	b.last++
+	id := b.last
+	b.answers[id] = answers
+	b.mu.Unlock()
+	message := map[string]any{"id": id, "method": method}
+	if params != nil {
+		message["params"] = params
+	}
+	if page != "" {
+		message["sessionId"] = page
+	}
+	raw, err := json.Marshal(message)
+	if err == nil {
+		_, err = b.to.Write(append(raw, 0))
+	}
+	if err != nil {
+		b.Fatalf("%s: %v", method, err)
+	}
+	select {
+	case a := <-answers:
+		if a.Error != nil {
+			b.Fatalf("%s: %s", method, a.Error.Message)
+		}
+		if result != nil {
+			if err := json.Unmarshal(a.Result, result); err != nil {
+				b.Fatalf("%s: %v", method, err)
+			}
+		}
+	case <-time.After(harness.Patience):
+		b.Fatalf("%s: the browser does not answer", method)
+	}
+}
+
+// wrong returns what pages have said is wrong since the last time.
+func (b *browser) wrong() (all []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, b.errors = b.errors, nil
+	return all
+}
+
+// tab is a page in a browser.
+type tab struct {
+	*browser
+	session string
+}
+
+func (b *browser) open() *tab {
+	b.Helper()
+	var target struct{ TargetID string }
+	b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var session struct{ SessionID string }
+	b.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &session)
+	t := &tab{b, session.SessionID}
+	for _, domain := range []string{"Page", "Runtime", "Log"} {
+		t.does(domain+".enable", nil, nil)
+	}
+	return t
+}
+
+func (t *tab) does(method string, params, result any) {
+	t.Helper()
+	t.call(t.session, method, params, result)
+}
+
+// looks sets how wide the window is, and which colors and media people want.
+func (t *tab) looks(width int, colors, media string) {
+	t.Helper()
+	t.does("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
+	t.does("Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]any{{"name": "prefers-color-scheme", "value": colors}}}, nil)
+}
+
+// goes opens an address, and waits until it is there.
+func (t *tab) goes(address string) {
+	t.Helper()
+	t.does("Page.navigate", map[string]any{"url": address}, nil)
+	t.until("the page is there", fmt.Sprintf(`location.href === %q && document.readyState === "complete" && document.getElementById("main") !== null`, address))
+}
+
+// says returns what a script returns.
+func (t *tab) says(script string, result any) {
+	t.Helper()
+	var said struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Exception struct{ Description string }
+		}
+	}
+	t.does("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &said)
+	if said.ExceptionDetails != nil {
+		t.Fatalf("%s: %s", script, said.ExceptionDetails.Exception.Description)
+	}
+	if result != nil {
+		if err := json.Unmarshal(said.Result.Value, result); err != nil {
+			t.Fatalf("%.200s returns %.2000s: %v", script, said.Result.Value, err)
+		}
+	}
+}
+
+// until waits for a condition of a page.
+func (t *tab) until(what, script string) {
+	t.Helper()
+	if err := harness.Eventually(t.Context(), harness.Patience, what, func() error {
+		var is bool
+		if t.says("Boolean("+script+")", &is); !is {
+			return errors.New("not yet")
+		}
+		return nil
+	}); err != nil {
+		var text string
+		t.says("document.body.innerText", &text)
+		t.Fatalf("%v; the page has:\n%.3000s", err, text)
+	}
+}
+
+// press presses a key.
+func (t *tab) press(key string, code int) {
+	t.Helper()
+	for _, kind := range []string{"rawKeyDown", "keyUp"} {
+		t.does("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}, nil)
+	}
+}
+
+// shot writes a picture of the whole page, at most so high.
+func (t *tab) shot(path string, width, height int) {
+	t.Helper()
+	var whole int
+	t.says("document.documentElement.scrollHeight", &whole)
+	var picture struct{ Data string }
+	t.does("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true, "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": min(whole, height), "scale": 1}}, &picture)
+	raw, err := base64.StdEncoding.DecodeString(picture.Data)
+	if err == nil {
+		err = os.WriteFile(path, raw, 0o644) //nolint:gosec // everybody may see it
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
