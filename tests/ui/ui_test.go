@@ -261,7 +261,27 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 		}
 		if size, ok := docs[name]; ok && *update {
 			tab.looks(size.width, "light", "")
-			tab.shot(filepath.Join(harness.Root(), "docs", "images", "ui-"+name+".png"), size.width, size.height)
+			picture := filepath.Join(harness.Root(), "docs", "images", "ui-"+name+".png")
+			tab.shot(picture, size.width, size.height)
+			shrink(t, picture)
+		}
+	}
+}
+
+func TestThePageOfTheDocsStartsThemAndHasSmallPictures(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "ui.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```sh\nkubectl gate ui\n```") || strings.Count(string(page), "```") != 2 {
+		t.Error("its only command is not the one that all tests here run")
+	}
+	for name := range docs {
+		picture := filepath.Join("images", "ui-"+name+".png")
+		info, err := os.Stat(filepath.Join(harness.Root(), "docs", picture))
+		if err != nil || info.Size() > 100<<10 || !strings.Contains(string(page), picture) {
+			t.Errorf("%s is not there, not in the page, or larger than 100 KiB: %v", picture, err)
 		}
 	}
 }
