@@ -319,7 +319,7 @@ func (w *world) accessible(tab *tab, axe, what string) {
 	_ = tab.wrong() // axe-core is not bound to the policy of the page
 }
 
-// reaches fails unless Tab reaches all that can be used, and shows where it is.
+// reaches fails unless Tab reaches all that can be used, and shows where it is. The page may change meanwhile.
 func (w *world) reaches(tab *tab, name string) {
 	w.Helper()
 	const usable = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, pre[tabindex]")].filter(e => e.checkVisibility())`
@@ -328,12 +328,12 @@ func (w *world) reaches(tab *tab, name string) {
 	if all < 5 {
 		w.Errorf("%s: only %d things can be used", name, all)
 	}
-	for range all + 2 {
+	for range all + 5 {
 		tab.press("Tab", 9)
-		tab.says(`{ const e = document.activeElement; reached.add(e); const s = getComputedStyle(e); if (e !== document.body && (s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 2)) unseen.push(e.outerHTML) }`, nil)
+		tab.says(`{ const e = document.activeElement; reached.add(e.outerHTML); const s = getComputedStyle(e); if (e !== document.body && (s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 2)) unseen.push(e.outerHTML) }`, nil)
 	}
 	var missed, unseen []string
-	tab.says(usable+`.filter(e => !reached.has(e)).map(e => e.outerHTML)`, &missed)
+	tab.says(usable+`.map(e => e.outerHTML).filter(e => !reached.has(e))`, &missed)
 	tab.says(`unseen`, &unseen)
 	if len(missed)+len(unseen) > 0 {
 		w.Errorf("%s: Tab does not reach %q, and does not show that it is at %q", name, missed, unseen)
