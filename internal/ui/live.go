@@ -86,7 +86,6 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer l.leave(listener)
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // nothing more is to be read, and who is there stays
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(text string) bool {
 		_ = control.SetWriteDeadline(time.Now().Add(slow)) //nolint:forbidigo // a deadline of the network, decides nothing

@@ -19,7 +19,7 @@ func listen(ctx context.Context, t *testing.T, address string) (code int, lines 
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // it is closed at its end, below
 	if err != nil {
 		t.Fatal(err)
 	}

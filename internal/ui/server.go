@@ -102,9 +102,7 @@ func New(o Options) http.Handler {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /static/{file}", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFileFS(w, r, files, "static/"+r.PathValue("file"))
-	})
+	mux.Handle("GET /static/{file}", http.FileServerFS(files)) // no folder and no template
 	mux.HandleFunc("GET /{$}", h.page("overview", h.overview))
 	mux.HandleFunc("GET /gate/{namespace}/{name}", h.page("gate", h.gate))
 	mux.HandleFunc("GET /gate/{namespace}/{name}/month", h.page("month", h.month))

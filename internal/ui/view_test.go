@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
@@ -21,6 +24,7 @@ func TestATimelineHasEachDayAlsoWhereClocksJump(t *testing.T) {
 		"an hour more":            {"Europe/Oslo", "2026-10-25", 1, "2026-10-25T00:00:00+02:00", 25},
 		"no midnight":             {"Asia/Beirut", "2026-03-29", 1, "2026-03-29T01:00:00+03:00", 23},
 		"no midnight in between":  {"Asia/Beirut", "2026-03-28", 3, "2026-03-28T00:00:00+02:00", 71},
+		"no midnight in America":  {"America/Havana", "2026-03-08", 1, "2026-03-08T01:00:00-04:00", 23},
 		"half an hour":            {"Australia/Lord_Howe", "2026-10-04", 1, "2026-10-04T00:00:00+10:30", 23.5},
 		"three months, one jumps": {"Europe/Oslo", "2026-03-01", 92, "2026-03-01T00:00:00+01:00", 92*24 - 1},
 	} {
@@ -30,11 +34,10 @@ func TestATimelineHasEachDayAlsoWhereClocksJump(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			from, err := time.ParseInLocation(time.DateOnly, c.from, zone)
+			from, err := time.ParseInLocation(time.DateTime, c.from+" 12:00:00", zone)
 			if err != nil {
 				t.Fatal(err)
 			}
-			from = from.Add(12 * time.Hour)
 			v := view{Zone: zone, Days: c.days, Range: preview.Range{From: midnight(from, 0), Until: midnight(from, c.days)}}
 			if got := v.Range.From.Format(time.RFC3339); got != c.first {
 				t.Errorf("it begins at %s, want %s", got, c.first)
@@ -64,6 +67,16 @@ func TestALabelIsOnlyWhereThereIsRoomForIt(t *testing.T) {
 		if got := (part{Width: c.width, Label: c.label}).roomy(); got != c.want {
 			t.Errorf("%q in %g%%: %v", c.label, c.width, got)
 		}
+	}
+}
+
+func TestADrawingHasNoTextOfOthersAsAPart(t *testing.T) {
+	t.Parallel()
+	i := preview.Interval{From: metav1.NewTime(noon), Until: metav1.NewTime(noon.AddDate(0, 0, 14)), Cause: preview.Cause{State: "closed", Reason: v1alpha1.ClosePeriodReason, By: hostile}}
+	v := view{Now: noon, Zone: time.UTC, Range: preview.Range{From: noon, Until: i.Until.Time}}
+	drawn := string(barOf(preview.Timeline{Gate: hostile, Intervals: []preview.Interval{i}}, v).SVG())
+	if strings.Contains(drawn, "<script>") || strings.Contains(drawn, "<b>") || strings.Contains(drawn, "\u202e </") || strings.Count(drawn, "&lt;script&gt;") != 3 {
+		t.Error(drawn)
 	}
 }
 

@@ -242,7 +242,7 @@ func (t *tab) shot(path string, width, height int) {
 	t.does("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true, "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": min(whole, height), "scale": 1}}, &picture)
 	raw, err := base64.StdEncoding.DecodeString(picture.Data)
 	if err == nil {
-		err = os.WriteFile(path, raw, 0o644) //nolint:gosec // everybody may see it
+		err = os.WriteFile(path, raw, 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func shrink(t testing.TB, path string) {
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&packed, small); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, packed.Bytes(), 0o644); err != nil { //nolint:gosec // everybody may see it
+	if err := os.WriteFile(path, packed.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
