@@ -48,6 +48,8 @@ func waits(w *explain.Waiting) string {
 		return "a renewal"
 	case explain.CertificatesExpire:
 		return "certificates expire"
+	case explain.Passes:
+		return "one reconciliation passes"
 	case explain.SourceUnknown:
 		return "the source is unknown"
 	case explain.NothingNew:
