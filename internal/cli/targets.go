@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -80,7 +81,9 @@ func (o *objects) each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 			do(&list.Items[i])
 		}
 		if opts.Continue = list.GetContinue(); opts.Continue == "" {
-			o.read++
+			if kind.GroupVersionKind.Group != v1alpha1.GroupVersion.Group { // who sees Gates sees our kinds, which says nothing of Flux's
+				o.read++
+			}
 			return nil
 		}
 		list = &unstructured.UnstructuredList{}
