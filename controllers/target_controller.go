@@ -124,6 +124,9 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 	s.again(s.ruling.PassUntil())
 	switch {
 	case s.waits && !isHeldAgain:
+		if s.inLine && r.tells(s) {
+			r.news.unpassed(s.ruling.InLine(), s.gates)
+		}
 		return s, nil
 	case s.ruling.IsNewlyIgnored(): // told first: that is how it is known next time
 		if r.tells(s) {

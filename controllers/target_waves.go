@@ -47,6 +47,9 @@ func (s *settled) member(g verdict.Gate) waves.Member {
 	case s.waits:
 	case held && s.failure != nil && !s.wrote:
 		m.Message = s.failure.Message
+	case step.Outcome == verdict.Passing && g.Stand == verdict.Open:
+		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(step.Names, ", ")+", one reconciliation passes"
+	case step.Outcome == verdict.Passing: // it is held again
 	case step.Hold && g.Stand == verdict.Open:
 		others := slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return name == g.Name })
 		m.Phase, m.Message = waves.Blocked, "held by "+strings.Join(others, ", ")

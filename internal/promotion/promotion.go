@@ -139,6 +139,8 @@ func (l *look) findFault() fault {
 		return fault{v1alpha1.SourceNotFoundReason, named + " has no artifact yet.", false}
 	case checkRevision(ref.Kind, o.Revision) != nil:
 		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + checkRevision(ref.Kind, o.Revision).Error() + ".", true}
+	case !o.Current && digestOf(ref.Kind, o.Spec) != l.g.Status.Digest && o.Spec["suspend"] == true:
+		return fault{v1alpha1.SourceNotFoundReason, named + " is suspended, and was not fetched as its spec is now: it is pinned once it goes on.", false}
 	case !o.Current && digestOf(ref.Kind, o.Spec) != l.g.Status.Digest:
 		return fault{v1alpha1.SourceNotFoundReason, named + " was not fetched yet as its spec is now.", false}
 	}

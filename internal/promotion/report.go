@@ -94,7 +94,7 @@ func (l *look) ready(approved metav1.Condition) metav1.Condition {
 		c.Reason, c.Message = approved.Reason, "Nothing is pinned yet. "+approved.Message
 	case p.Ready != nil && p.Ready.Status == metav1.ConditionFalse && p.Current:
 		c.Reason, c.Message = p.Ready.Reason, l.unfetched()
-	case p.Revision != "" && same(l.kind, p.Revision, gated.Revision) && p.Ready != nil && p.Ready.Status == metav1.ConditionTrue:
+	case p.Current && p.Revision != "" && same(l.kind, p.Revision, gated.Revision) && p.Ready != nil && p.Ready.Status == metav1.ConditionTrue:
 		c.Status, c.Reason = metav1.ConditionTrue, fluxmeta.SucceededReason
 		c.Message = fmt.Sprintf("%s is pinned to '%s'%s.", l.pinned(), gated.Revision, l.behind())
 	case p.Spec["suspend"] == true:

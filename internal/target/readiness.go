@@ -29,8 +29,9 @@ var (
 	dependsOnPath          = []string{"spec", "dependsOn"}
 )
 
-// passing are the reasons with which Flux says that an object is not ready because it waits, or is about to be tried again.
-var passing = []string{"DependencyNotReady", "HealthCheckCanceled"}
+// passing are the reasons with which Flux says that an object is not ready because it waits, or is about to be tried again, and
+// those with which a GatedSource says that nothing is pinned yet.
+var passing = []string{"DependencyNotReady", "HealthCheckCanceled", "WaitingApproval", "GateClosed"}
 
 // ReadinessOf returns whether a trimmed object is ready, and what it says about that. An object of a kind that does not say
 // it is ready.
@@ -61,7 +62,7 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 		return Progressing, ""
 	case (wasReady || !known) && isNow("Ready", metav1.ConditionTrue) != nil && isNow("Reconciling", metav1.ConditionTrue) == nil:
 		return Ready, has.Message
-	case wasReady:
+	case wasReady && obj.GroupVersionKind().GroupKind() != GatedSource: // another revision does not change its spec
 		return Rechecking, has.Message
 	}
 	return Progressing, has.Message

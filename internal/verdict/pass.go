@@ -78,9 +78,18 @@ type Ask struct {
 // askedLately is how long a person waits to be told that nothing passes.
 const askedLately = 10 * time.Minute
 
+// canPass returns whether a target can have a pass. The policies guard the note on no others.
+func canPass(obj *target.Object) bool {
+	_, isAdded := target.Added(obj.GroupVersionKind().GroupKind())
+	return !isAdded && target.Suspends(target.Of(&obj.Unstructured))
+}
+
 // PassOf returns what is noted on a trimmed target of the last pass.
 func PassOf(obj *target.Object) Pass {
 	var p Pass
+	if !canPass(obj) {
+		return p
+	}
 	if text, ok := obj.GetAnnotations()[v1alpha1.PassAnnotation]; !ok || json.Unmarshal([]byte(text), &p) != nil {
 		return Pass{}
 	}
@@ -161,7 +170,6 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 		State: PassGoesOn, Value: request.Value, By: request.By, Reason: request.Reason,
 		Since: since, Until: since.Add(target.PassTimeout(obj)), Before: target.Revision(obj), Handled: target.Handled(obj),
 	}}
-	_, isAdded := target.Added(obj.GroupVersionKind().GroupKind())
 	notedAt, err := time.Parse(time.RFC3339Nano, noted.Value)
 	others := target.OtherOwners(&obj.Unstructured, Us)
 	switch {
@@ -169,8 +177,8 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 		ask.Refused, ask.Unnoted = request.Err.Error(), true
 	case err == nil && !request.At.After(notedAt):
 		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
-	case isAdded:
-		ask.Refused = fmt.Sprintf("no policy guards who asks that of a %s, a kind of --suspend-kinds", obj.GetKind())
+	case !canPass(obj):
+		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy guards who asks that of a %s", obj.GetKind()), true
 	case !definition.Handles:
 		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())
 	case len(others) > 0:
@@ -339,6 +347,14 @@ func (r Ruling) AgainHeld() (Ruling, bool) {
 	pass := r.Observed.end(r.Observed.Outcome, r.Observed.Message)
 	r.Step = Step{Outcome: Held, Write: true, Hold: true, Names: r.Observed.HeldBy, Pass: pass, Ends: pass}
 	return r, true
+}
+
+// InLine returns the ruling on a target that waits for its turn to be let go: nothing passes meanwhile.
+func (r Ruling) InLine() Ruling {
+	if r.Observed.Ask != nil {
+		r.Step.Refused = "its gates are open, and it waits for its turn to be released"
+	}
+	return r
 }
 
 // PassUntil returns when a pass ends at the latest that goes on after the step, zero if

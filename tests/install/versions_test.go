@@ -121,7 +121,9 @@ func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 func reducedPolicies(w *harness.World) {
 	w.Helper()
 	g, named := w.ClosedGate("guarded"), w.ClosedGate("named")
-	w.Annotate(named, v1alpha1.OpenRequestedByAnnotation, "alice") // from another time
+	w.Eventually("the policies that were removed are in force no more", func() error {
+		return w.Merge(named, `{"metadata":{"annotations":{%q:"alice"}}}`, v1alpha1.OpenRequestedByAnnotation) // from another time
+	})
 	w.Must(w.InstallComponent(w.Context(), "policies-1.30"))
 	for _, role := range []string{"editor", "opener"} {
 		for _, of := range []string{"viewer", role} { // who edits needs to see it
