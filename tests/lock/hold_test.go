@@ -59,6 +59,16 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 	}
 }
 
+// The controller creates the sources that GatedSources pin.
+func TestWhatTheControllerCreatesIsBornHeldAsWell(t *testing.T) {
+	w := newWorld(t)
+	gate := w.gate("production")
+	w.lock(v1alpha1.GateLockSpec{Gates: map[string]bool{gate: true}, Targets: map[string][]string{"Kustomization/app": {gate}}})
+	obj := w.inGit("app")
+	w.Must(w.asController(obj.DeepCopy()))
+	w.expectHeld(obj, gate)
+}
+
 func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())

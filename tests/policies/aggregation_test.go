@@ -70,7 +70,7 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 	})
 	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	for name, verbs := range map[string][]string{"view": look, "edit": edit, "admin": edit} {
-		want := map[string][]string{"gates": verbs, "gateexceptions": verbs}
+		want := map[string][]string{"gates": verbs, "gateexceptions": verbs, "gatedsources": verbs}
 		if name != "view" { // the path of a generic receiver is all that opens, that of a calendar all that reads
 			want["gatereceivers"], want["gatecalendars"] = verbs, verbs
 		}

@@ -47,6 +47,18 @@ func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 	}
 }
 
+// Others have approved a release in waves. One person alone does not skip them.
+func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
+	w := newWorld(t)
+	g := w.fourEyes(1)
+	olga, alice, grace := w.as("olga", opener), w.as("alice", opener, approver), w.as("grace", glassBreaker)
+	w.refused(olga, g, kubectl("proceed", "annotate gate GATE "+proceed+"=NOW"), "user olga may not have the release of gate "+w.Namespace+"/production go on: with spec.approvals that needs the verb approve or break-glass")
+	for _, p := range []*person{alice, grace} {
+		w.allowed(p, "annotate", "--overwrite", "gate", "production", proceed+"="+time.Now().UTC().Format(time.RFC3339Nano))
+		w.stamped(g, proceedBy, p.Name)
+	}
+}
+
 func TestWhoHasAReleaseGoOnIsNamedByTheAPIServer(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
