@@ -293,7 +293,7 @@ func TestWavesThatAreWrongReleaseNothingAndLoseNothing(t *testing.T) {
 			func(_ *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
 				g.Spec.Release.Waves = append(g.Spec.Release.Waves, wave("tow", 0))
 			},
-			func(w *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
+			func(_ *world, g *v1alpha1.Gate, _ map[string]*target.Object) {
 				g.Spec.Release.Waves = g.Spec.Release.Waves[:2]
 			},
 			"wave tow matches no target: compare its labels with those of the targets, or take it out.", "cde", "cde",
