@@ -81,7 +81,7 @@ func TestThePageOnOneGateForAllNamespaces(t *testing.T) {
 	if block == nil {
 		t.Fatal("the page has no manifest")
 	}
-	manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.Namespace, "default: opened", "default: closed", "key: tenant,", "key: tenant-"+w.Namespace+",").Replace(block[1])
+	manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.Namespace, "2026-12-19", "2020-12-19", "2027-01-04", "2999-01-04", "key: tenant,", "key: tenant-"+w.Namespace+",").Replace(block[1])
 	file := filepath.Join(t.TempDir(), "gate.yaml")
 	w.Must(os.WriteFile(file, []byte(manifest), 0o600))
 	_, err = cluster.Kubectl(w.Context(), "apply", "-f", file)

@@ -1,6 +1,7 @@
 package revisions
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -106,6 +107,21 @@ func TestTheManifestsOfThePageAreAccepted(t *testing.T) {
 	if accepted == 0 {
 		t.Error("no manifests")
 	}
+}
+
+func TestTheRoleOfThePageLetsAGroupApprove(t *testing.T) {
+	w := newWorld(t)
+	may := "kubectl -n " + w.Namespace + " auth can-i approve gatedsources --as=anna --as-group=sre || true"
+	if out := w.bash(may); !strings.Contains(out, "no") {
+		t.Fatalf("already before: %s", out)
+	}
+	w.bash(w.blocks("sh", "create rolebinding")[0])
+	w.Eventually("sre may approve", func() error {
+		if out := w.bash(may); strings.TrimSpace(out) != "yes" {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
 
 func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
