@@ -132,7 +132,7 @@ const (
 	// PassAnnotation is on a target that was asked for a pass: what became of the
 	// last one, as JSON. While its state is Passing, the target is not held. Only
 	// the controller writes it.
-	PassAnnotation = "gating.toolkit.fluxcd.io/pass"
+	PassAnnotation = "gating.toolkit.fluxcd.io/pass" //nolint:gosec // it is no password
 
 	// ActivateIntoAnnotation is on a Certificate and names a Secret in its
 	// namespace. The issued certificate is promoted into that Secret while the
