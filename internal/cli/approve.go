@@ -160,9 +160,12 @@ func (s *session) approve(ctx context.Context, c *cluster, name string, f *appro
 
 // approval is the patch that approves an exception as it was read.
 func approval(e *v1alpha1.GateException, now time.Time) []byte {
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now),
-	}}})
+	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatApproval(e, now)})
+}
+
+// annotating is the patch that sets annotations.
+func annotating(annotations map[string]string) []byte {
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		panic(err) // strings
 	}

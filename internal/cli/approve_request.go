@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -133,13 +132,7 @@ func shorter(a, b *metav1.Duration) *metav1.Duration {
 
 // requestApproval is the patch that approves a request as it was read.
 func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Time) []byte {
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		v1alpha1.ApproveRequestedAtAnnotation: gate.FormatRequestApproval(g, r, now),
-	}}})
-	if err != nil {
-		panic(err) // strings
-	}
-	return raw
+	return annotating(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: gate.FormatRequestApproval(g, r, now)})
 }
 
 // refusedRequestApproval says why the API server has refused the approval of a request.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -121,11 +120,7 @@ func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags) []byte {
 	if f.reason != "" {
 		annotations[v1alpha1.ApproveReasonAnnotation] = f.reason
 	}
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		panic(err) // strings
-	}
-	return raw
+	return annotating(annotations)
 }
 
 // refusedRevision says why the API server has refused an approval.
