@@ -143,7 +143,7 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 	if ours, _ := us.owners(obj, us.refreshPath()); !ours {
 		delete(annotations, us.Refresh) // unlike the other, no admission policy writes it
 	}
-	if ours, _ := us.owners(obj, us.passPath()); !ours {
+	if ours, others := us.owners(obj, us.passPath()); others && !ours {
 		delete(annotations, us.Pass)
 	}
 	obj.SetAnnotations(annotations)
