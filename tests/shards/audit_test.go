@@ -19,6 +19,7 @@ func auditsBeside(t *testing.T) {
 	w.ready(b)
 	w.has(one, b)
 	w.settled()
+	w.Read(b) // it counts its targets after it is ready
 	if counts := *b.Status.Targets; counts != (v1alpha1.TargetCounts{Total: 2, WouldHold: 2}) {
 		t.Errorf("it counts %+v", counts)
 	}
