@@ -76,16 +76,12 @@ type besides struct {
 	exceptions []*v1alpha1.GateException
 }
 
-// recheck returns when to decide again because calendars are read only so far ahead, zero without any.
-func (b besides) recheck(now time.Time) time.Time {
-	if len(b.calendars) == 0 {
-		return time.Time{}
-	}
-	return now.Add(calendarAge)
-}
-
 func (b besides) decide(obj *v1alpha1.Gate, at time.Time) gate.Decision {
-	return b.calendars.Decide(obj, at, b.exceptions...)
+	d := b.calendars.Decide(obj, at, b.exceptions...)
+	if age := at.Add(calendarAge); len(b.calendars) > 0 && (d.Recheck.IsZero() || age.Before(d.Recheck)) {
+		d.Recheck = age // calendars are read only so far ahead
+	}
+	return d
 }
 
 func (v *decision) decide(d gate.Decision) {

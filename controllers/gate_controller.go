@@ -132,7 +132,6 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	}
 	with := besides{calendars, exceptions}
 	d := r.decide(ctx, obj, with, now)
-	d.edges = append(d.edges, with.recheck(now))
 	if d.stamps == gate.StampsUnknown {
 		d.edges = append(d.edges, now.Add(stampsRetry))
 	}
@@ -144,7 +143,6 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	}
 	if r.Decider.lookLater(ctx, obj, with, &d) {
 		r.Selector.limit(ctx, before, &d)
-		d.edges = append(d.edges, with.recheck(now))
 	}
 	if err := r.foreteller.look(ctx, obj, writer, with, &d); err != nil {
 		return ctrl.Result{}, err

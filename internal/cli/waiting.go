@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -144,9 +143,7 @@ func waitsFor(w *explain.Waiting, wide bool) string {
 	return "nothing new"
 }
 
-var digests = regexp.MustCompile(`\b((?:sha1|sha256|sha384|sha512|blake3):[0-9a-f]{8})[0-9a-f]+\b`)
-
-// shortRevision returns a revision as flux get shows it: with eight digits of a digest.
+// shortRevision returns a revision in a column.
 func shortRevision(revision string, wide bool) string {
 	switch {
 	case revision == "":
@@ -154,7 +151,7 @@ func shortRevision(revision string, wide bool) string {
 	case wide:
 		return revision
 	}
-	return digests.ReplaceAllString(revision, "$1")
+	return explain.ShortRevision(revision)
 }
 
 // gatesOf names the Gates that hold an object as somebody in its namespace does.

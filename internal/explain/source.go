@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,6 +46,11 @@ func chartOf(obj *unstructured.Unstructured) (Ref, bool) {
 	}
 	return chart, true
 }
+
+var digests = regexp.MustCompile(`\b((?:sha1|sha256|sha384|sha512|blake3):[0-9a-f]{8})[0-9a-f]+\b`)
+
+// ShortRevision returns a revision as flux get shows it: with eight digits of a digest.
+func ShortRevision(revision string) string { return digests.ReplaceAllString(revision, "$1") }
 
 func text(obj *unstructured.Unstructured, path ...string) string {
 	value, _, _ := unstructured.NestedString(obj.Object, path...)

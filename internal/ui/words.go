@@ -2,7 +2,6 @@ package ui
 
 import (
 	"html/template"
-	"regexp"
 	"strings"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -22,14 +21,12 @@ var functions = template.FuncMap{
 	"states":    func() []string { return []string{"opened", "closed", "unknown"} },
 }
 
-var digests = regexp.MustCompile(`\b((?:sha1|sha256|sha384|sha512|blake3):[0-9a-f]{8})[0-9a-f]+\b`)
-
-// short returns a revision with eight digits of a digest, as flux get shows it.
+// short returns a revision as a page shows it.
 func short(revision string) string {
 	if revision == "" {
 		return "–"
 	}
-	return digests.ReplaceAllString(revision, "$1")
+	return explain.ShortRevision(revision)
 }
 
 // Waits says what waits.

@@ -19,15 +19,9 @@ func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 			b.write(w, folder)
 			continue
 		}
-		for _, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
-			command, want, _ := strings.Cut(part, "\n")
-			run := func() error {
-				got := w.in(folder, command)
-				if printed := stable(got.out + got.errOut); strings.TrimSpace(printed) != strings.TrimSpace(stable(want)) {
-					return fmt.Errorf("%s\nprints\n%s\nand the page has\n%s", command, got.out+got.errOut, want)
-				}
-				return nil
-			}
+		for _, c := range b.commandsOf() {
+			command := c[0]
+			run := func() error { return w.prints(folder, command, c[1]) }
 			if ran++; strings.Contains(command, " apply ") || strings.Contains(command, " patch ") {
 				w.Must(run())
 			} else {

@@ -23,12 +23,10 @@ func TestThePageOnPassesShowsWhatHappens(t *testing.T) {
 			ran++
 			continue
 		}
-		for _, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
-			command, want, _ := strings.Cut(part, "\n")
+		for _, c := range b.commandsOf() {
 			ran++
-			got := w.in(folder, command)
-			if printed := stable(got.out + got.errOut); strings.TrimSpace(printed) != strings.TrimSpace(stable(want)) {
-				t.Errorf("%s\nprints\n%s\nand the page has\n%s", command, got.out+got.errOut, want)
+			if err := w.prints(folder, c[0], c[1]); err != nil {
+				t.Error(err)
 			}
 		}
 	}

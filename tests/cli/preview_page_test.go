@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +50,25 @@ func (w *world) in(folder, commands string) said {
 	shell := exec.CommandContext(w.Context(), "bash", "-e", "-c", commands)
 	shell.Dir = folder
 	return w.run(shell)
+}
+
+// commandsOf returns the commands of a block, each with what the page says that it prints.
+func (b block) commandsOf() (commands [][2]string) {
+	for _, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
+		command, printed, _ := strings.Cut(part, "\n")
+		commands = append(commands, [2]string{command, printed})
+	}
+	return commands
+}
+
+// prints runs a command in a folder, and returns an error if it does not print what the page has.
+func (w *world) prints(folder, command, want string) error {
+	w.Helper()
+	got := w.in(folder, command)
+	if printed := stable(got.out + got.errOut); strings.TrimSpace(printed) != strings.TrimSpace(stable(want)) {
+		return fmt.Errorf("%s\nprints\n%s\nand the page has\n%s", command, got.out+got.errOut, want)
+	}
+	return nil
 }
 
 var (
