@@ -96,7 +96,7 @@ release: ## Build all of a release into dist. VERSION=v0.1.0, KEY=file signs wit
 	@bin/release -version "$(VERSION)" $(if $(REPOSITORY),-repository "$(REPOSITORY)") $(if $(PUSH),-push "$(PUSH)") $(if $(KEY),-key "$(KEY)") release
 
 .PHONY: bench
-bench: ## Measure everything and write docs/benchmarks.md. BENCH has flags, such as -quick.
+bench: ## Measure everything and write docs/contribute/benchmarks.md. BENCH has flags, such as -quick.
 	@tests/tools/build.sh gen crds controlplane >/dev/null
 	@go -C tests/bench build -o "$(CURDIR)/bin/bench" .
 	@exec bin/bench $(BENCH)

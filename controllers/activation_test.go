@@ -249,7 +249,7 @@ func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
 // rollBack runs what the docs say a person does.
 func (w *world) rollBack() {
 	w.Helper()
-	doc, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "activation.md"))
+	doc, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "delayed-activation.md"))
 	w.Must(err)
 	_, section, _ := strings.Cut(string(doc), "## Roll back\n")
 	_, section, _ = strings.Cut(section, "```sh\n")

@@ -21,17 +21,17 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// notificationDocs returns docs/notifications.md.
+// notificationDocs returns docs/guides/notifications.md.
 func notificationDocs(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "notifications.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "notifications.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(content)
 }
 
-// alertInTheDocs returns which messages an Alert in docs/notifications.md lets through.
+// alertInTheDocs returns which messages an Alert in docs/guides/notifications.md lets through.
 func alertInTheDocs(t *testing.T, name string) func(message string) bool {
 	t.Helper()
 	found := regexp.MustCompile("(?s)\n( *)kind: Alert\n( *metadata:\n *name: " + name + "\n.*?)```").FindStringSubmatch(notificationDocs(t))
@@ -111,7 +111,7 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 	}
 }
 
-// inTimeInTheDocs returns the messages in docs/notifications.md that come before a change, and that one does not come.
+// inTimeInTheDocs returns the messages in docs/guides/notifications.md that come before a change, and that one does not come.
 func inTimeInTheDocs(t *testing.T) []string {
 	t.Helper()
 	return regexp.MustCompile("(?m)Gate 'flux-system/production' [^`\n]*").FindAllString(notificationDocs(t), -1)

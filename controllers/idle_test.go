@@ -177,7 +177,7 @@ func (i *idle) expectNothing(when string, want map[string]int) {
 	}
 }
 
-// The reads in the course of looking at everything once: docs/scaling.md says of what.
+// The reads in the course of looking at everything once: docs/operate/scaling.md says of what.
 var idleReads = map[string]int{
 	"get Secret": 4, // the staged one and the one in use, with each of the two Gates of the Certificate that are looked at
 	"list Gate":  2, // with each of them: all that may keep the certificate from being put to use

@@ -422,7 +422,7 @@ type GateStatus struct {
 
 	// History has the last changes of the state of the Gate and the last
 	// requests, newest first. At most 50, and fewer if their texts are long. See
-	// docs/history.md for how to keep more.
+	// docs/operate/audit.md for how to keep more.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// The versions of Kubernetes that somebody has to know about, see docs/versions.md.
+// The versions of Kubernetes that somebody has to know about, see docs/reference/versions.md.
 var (
 	// oldestKubernetes is the oldest one that the controller is tested with.
 	oldestKubernetes = version.MustParseGeneric("1.33")

@@ -24,7 +24,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// Exit codes besides 0. They are documented in docs/cli.md.
+// Exit codes besides 0. They are documented in docs/reference/cli.md.
 const (
 	// exitDiffers means that diff or check has found something.
 	exitDiffers = 1

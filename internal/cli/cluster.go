@@ -140,7 +140,7 @@ func (a asked) explain(err error) error {
 	case apierrors.IsUnauthorized(err):
 		return errors.New("the API server does not know you: log in again")
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && a.name == "", isUnknownResource(err):
-		return fmt.Errorf("this cluster has no %s: install gating-controller first, see docs/install.md", a.resource)
+		return fmt.Errorf("this cluster has no %s: install gating-controller first, see docs/start/install.md", a.resource)
 	case errors.As(err, &address), errors.As(err, &network):
 		return noCluster(err)
 	}

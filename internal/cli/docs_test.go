@@ -16,11 +16,11 @@ import (
 )
 
 func TestThePageOnExceptionsShowsWhatPreviewPrints(t *testing.T) {
-	showsWhatPreviewPrints(t, "exceptions.md", 3)
+	showsWhatPreviewPrints(t, "guides/exceptions.md", 3)
 }
 
 func TestThePageOnCertificatesShowsWhatPreviewPrints(t *testing.T) {
-	showsWhatPreviewPrints(t, "certificates.md", 1)
+	showsWhatPreviewPrints(t, "guides/certificates.md", 1)
 }
 
 // showsWhatPreviewPrints runs the commands of a page on its manifests, whose first line is the name of a file.
@@ -55,7 +55,7 @@ func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 
 // The command below the file needs a cluster for the type alone.
 func TestThePageOnExceptionsHasTheCommandThatWritesItsFile(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "exceptions.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "exceptions.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestTheSundaysOfTheDocsAreThoseThatTheDocsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for page, firsts := range map[string][]int{"certificates.md": {1, 15}, "spec/v1alpha1/gates.md": {1}} {
+	for page, firsts := range map[string][]int{"guides/certificates.md": {1, 15}, "reference/gates.md": {1}} {
 		content, err := os.ReadFile(filepath.Join("..", "..", "docs", filepath.FromSlash(page)))
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestTheSundaysOfTheDocsAreThoseThatTheDocsSay(t *testing.T) {
 		if want := 120 * len(firsts); len(starts) != want {
 			t.Errorf("%s: %d windows in ten years, want %d", page, len(starts), want)
 		}
-		if enough := apart <= 29*24*time.Hour; enough != (page == "certificates.md") {
+		if enough := apart <= 29*24*time.Hour; enough != (page == "guides/certificates.md") {
 			t.Errorf("%s: windows are up to %s apart", page, apart)
 		}
 	}

@@ -32,7 +32,7 @@ func (s *session) historyCommand() *cobra.Command {
 		Short: "Show who opened and closed Gates, when and why",
 		Long: `Show who opened and closed Gates, when and why, newest first.
 
-A Gate keeps its last 50 changes and requests. docs/history.md says how to keep them for years.`,
+A Gate keeps its last 50 changes and requests. docs/operate/audit.md says how to keep them for years.`,
 		Example: `  # Of one Gate
   kubectl gate history production
 
@@ -107,7 +107,7 @@ func (s *session) history(gates []*v1alpha1.Gate, from time.Time) []historyItem 
 			}
 		}
 		if n := len(entries); !from.IsZero() && n > 0 && entries[n-1].At.After(from) && g.CreationTimestamp.Time.Before(from) {
-			s.warn("%s knows nothing from before %s: a gate keeps its last %d entries, see docs/history.md",
+			s.warn("%s knows nothing from before %s: a gate keeps its last %d entries, see docs/operate/audit.md",
 				nameOfGate(g), entries[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxHistory)
 		}
 	}

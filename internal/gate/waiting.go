@@ -46,7 +46,7 @@ func (c *course) mayAsk(r *v1alpha1.AcceptedRequest) error {
 	case c.required == 0 || r.Action != v1alpha1.RequestOpen:
 		return nil
 	case !r.Stamped:
-		return fmt.Errorf("is refused, the gate asks for %s, and nobody knows for certain who asks: that needs config/policies, see docs/approvals.md", plural(c.required, "approval"))
+		return fmt.Errorf("is refused, the gate asks for %s, and nobody knows for certain who asks: that needs config/policies, see docs/guides/approval-by-hand.md", plural(c.required, "approval"))
 	case r.GlassBroken && r.Reason == "":
 		return errors.New("is refused, whoever breaks the glass has to say why: request it again with a reason")
 	}

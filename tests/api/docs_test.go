@@ -29,7 +29,7 @@ func shell(w *harness.World, command string) (string, error) {
 
 func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "spec", "v1alpha1", "gates.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "reference", "gates.md"))
 	w.Must(err)
 	block := func(pattern string) string {
 		found := regexp.MustCompile(pattern).FindStringSubmatch(string(content))

@@ -25,13 +25,13 @@ type shown struct {
 }
 
 var allShown = []shown{
-	{"docs/spec/v1alpha1/gates.md", v1alpha1.GateKind, "production", `{default: closed}`, `
+	{"docs/reference/gates.md", v1alpha1.GateKind, "production", `{default: closed}`, `
 conditions:
 - {type: Opened, status: "False", reason: OutsideWindows, message: Gate closed, lastTransitionTime: "2026-11-23T16:41:57Z"}
 - {type: Ready, status: "True", reason: Succeeded, message: 1 of 1 targets held, lastTransitionTime: "2026-11-23T16:41:57Z"}
 nextTransition: {at: "2026-11-23T21:00:00Z", state: opened, reason: WindowOpen}
 targets: {total: 1, held: 1, foreign: 0, failed: 0}`, []string{"MODE MESSAGE", "Enforce Gate closed"}},
-	{"docs/spec/v1alpha1/gateexceptions.md", v1alpha1.GateExceptionKind, "hotfix", `
+	{"docs/reference/gateexceptions.md", v1alpha1.GateExceptionKind, "hotfix", `
 gateRef: {name: production}
 type: extend
 validFrom: "2026-11-28T00:00:00+01:00"
@@ -42,11 +42,11 @@ conditions:
 - {type: Active, status: "False", reason: Pending, message: later, lastTransitionTime: "2026-11-21T16:41:57Z"}
 - {type: Ready, status: "True", reason: Succeeded, message: Exception applies later, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"STATUS", "Exception applies later"}},
-	{"docs/spec/v1alpha1/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gates: [{name: production}], action: open}`, `
+	{"docs/reference/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gates: [{name: production}], action: open}`, `
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: Webhooks are taken at the path of status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"", ""}},
-	{"docs/spec/v1alpha1/gatecalendars.md", v1alpha1.GateCalendarKind, "production", `{secretRef: {name: s}, selector: {}}`, `
+	{"docs/reference/gatecalendars.md", v1alpha1.GateCalendarKind, "production", `{secretRef: {name: s}, selector: {}}`, `
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: The calendar is at the path of status.calendarPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"", ""}},

@@ -1,5 +1,5 @@
 // The bench measures the gating-controller on the real etcd and kube-apiserver and
-// writes docs/benchmarks.md. The controller is the real program as a process of its
+// writes docs/contribute/benchmarks.md. The controller is the real program as a process of its
 // own; what it wrote is taken from the counters of the API server.
 package main
 
@@ -125,5 +125,5 @@ func (b *bench) measure(ctx context.Context, s scenario) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, publish(cmp.Or(b.out, filepath.Join(harness.Root(), "docs")), machine, scenarios, s, r)
+	return r, publish(cmp.Or(b.out, filepath.Join(harness.Root(), "docs", "contribute")), machine, scenarios, s, r)
 }

@@ -102,21 +102,21 @@ func attribute(t *testing.T, element xml.StartElement, name string) float64 {
 }
 
 func TestThePageInDocsHasASectionForEachScenarioAndAllItsPictures(t *testing.T) {
-	docs := filepath.Join("..", "..", "docs")
+	docs := filepath.Join("..", "..", "docs", "contribute")
 	content, err := os.ReadFile(filepath.Join(docs, "benchmarks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range scenarios {
 		if !strings.Contains(string(content), "\n"+heading(s)+"\n\n`"+s.name+"`\n\n"+strings.TrimSpace(s.about)+"\n\n*") {
-			t.Errorf("docs/benchmarks.md has no section %q that is about the same, measure it", s.title)
+			t.Errorf("docs/contribute/benchmarks.md has no section %q that is about the same, measure it", s.title)
 		}
 		if strings.TrimSpace(s.about) == "" {
 			t.Errorf("%s does not say what it is about", s.name)
 		}
 	}
 	if strings.Contains(string(content), unmeasured) {
-		t.Error("a section of docs/benchmarks.md has not been measured")
+		t.Error("a section of docs/contribute/benchmarks.md has not been measured")
 	}
 	pictures := regexp.MustCompile(`\]\((benchmarks/[^)]*)\)`).FindAllStringSubmatch(string(content), -1)
 	for _, picture := range pictures {

@@ -8,10 +8,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// approvalsPage runs docs/approvals.md as those of whom it tells.
+// approvalsPage runs docs/guides/approval-by-hand.md as those of whom it tells.
 func approvalsPage(w *world) {
 	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed}))
-	const path = "docs/approvals.md"
+	const path = "docs/guides/approval-by-hand.md"
 	inHere := func(commands string) string {
 		return strings.ReplaceAll(strings.ReplaceAll(commands, "flux-system", w.Namespace), "-k config/", "-k "+harness.Root()+"/config/")
 	}

@@ -14,7 +14,7 @@ func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 	w, folder, ran := newWorld(t), t.TempDir(), 0
 	w.Create(w.Kustomization("apps"))
 	w.Create(w.Kustomization("infra"))
-	for _, b := range w.blocksOf("audit.md") {
+	for _, b := range w.blocksOf("guides/try-a-gate.md") {
 		if b.language == "yaml" {
 			b.write(w, folder)
 			continue

@@ -24,7 +24,7 @@ func TestThePageOnCalendarsIsWhatHappens(t *testing.T) {
 			t.Fatalf("%s\n%+v", command, got)
 		}
 	}
-	for _, b := range w.blocksOf("calendars.md") {
+	for _, b := range w.blocksOf("guides/holiday-calendar.md") {
 		switch b.language {
 		case "yaml":
 			if name := b.write(w, folder); name == "fetch.yaml" {

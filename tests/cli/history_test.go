@@ -71,7 +71,7 @@ func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
 func TestTheLogKeepsTheHistory(t *testing.T) {
 	t.Parallel()
 	w := asked(t)
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "history.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "audit.md"))
 	w.Must(err)
 	_, filter, ok := strings.Cut(string(page), "kubectl -n gating-system logs deployment/gating-controller | ")
 	filter, _, _ = strings.Cut(filter, "\n")

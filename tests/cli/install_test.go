@@ -11,13 +11,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/install.md on an archive as a release has it. There is no krew, and
+// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/install.md on an archive as a release has it. There is no krew, and
 // flux is a function that does what flux does.
 func TestThePlugInIsInstalledAsThePageSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "install.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
 	w.Must(err)
 	_, section, _ := strings.Cut(string(page), "\n## The plug-in\n")
 	section, _, _ = strings.Cut(section, "\n## ")

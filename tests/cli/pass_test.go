@@ -12,7 +12,7 @@ func TestThePageOnPassesShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0
 	apps := w.heldApps()
-	for _, b := range w.blocksOf("pass.md") {
+	for _, b := range w.blocksOf("guides/one-pass.md") {
 		if b.language == "sh" {
 			w.publish("v3")
 			time.Sleep(time.Second) // its time has no fractions, and has to be later than that of the last pass

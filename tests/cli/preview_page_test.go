@@ -84,7 +84,7 @@ func narrow(text string) string {
 func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0
-	for _, b := range w.blocksOf("preview.md") {
+	for _, b := range w.blocksOf("guides/preview.md") {
 		switch b.language {
 		case "yaml":
 			if b.write(w, folder) == "clusters/production/gate.yaml" {
@@ -136,7 +136,7 @@ func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
 	w := newWorld(t)
 	root := filepath.Join(t.TempDir(), "repository")
 	var flow workflow
-	for _, b := range w.blocksOf("preview.md") {
+	for _, b := range w.blocksOf("guides/preview.md") {
 		if b.language == "yaml" && strings.HasPrefix(b.write(w, root), ".github/") {
 			// YAML 1.1 takes the key on for true.
 			w.Must(yaml.UnmarshalStrict([]byte(strings.Replace(b.text, "\non:", "\n\"on\":", 1)), &map[string]any{}))

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-var update = flag.Bool("update", false, "write what commands print into testdata, from where docs/cli.md has it")
+var update = flag.Bool("update", false, "write what commands print into testdata, from where docs/reference/cli.md has it")
 
 // shows runs the commands of a file in testdata, each in a line that begins with "$ ", and expects that they print what the file has.
 // Times and the name of the namespace may be others: the file has flux-system.

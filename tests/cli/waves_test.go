@@ -46,7 +46,7 @@ func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 		}
 		return nil
 	})
-	for _, b := range w.blocksOf("waves.md") {
+	for _, b := range w.blocksOf("guides/waves.md") {
 		if b.language == "yaml" {
 			b.write(w, folder)
 			continue

@@ -1,4 +1,4 @@
-// clidocs writes docs/cli.md from the commands of kubectl gate, and from what they print in tests/cli.
+// clidocs writes docs/reference/cli.md from the commands of kubectl gate, and from what they print in tests/cli.
 package main
 
 import (
@@ -21,8 +21,8 @@ const introduction = `# kubectl gate
 <!-- Generated from the commands by "make generate". Do not edit it. -->
 
 One program asks Gates, opens and closes them, and says why something does not move and what comes next. It is a plug-in of kubectl
-and of flux: [install it](install.md#the-plug-in). What a command needs to be allowed is in the
-[table of the security page](security.md#what-each-command-needs).
+and of flux: [install it](../start/install.md#the-plug-in). What a command needs to be allowed is in the
+[table of the security page](../secure/security.md#what-each-command-needs).
 
 Times that you write are in the time zone of your machine, or in that of --timezone: ` + "`17:30`, `tomorrow 08:00`, `monday 08:00`,\n`2026-12-24 08:00`, `2h`, `3d`" + `, or a time in RFC 3339. A time of day alone is the next one. Each command says the absolute time that it has
 understood.
@@ -50,7 +50,7 @@ func main() {
 		}
 	}
 	page.WriteString("\n## Flags of all commands\n\n" + flags(root.PersistentFlags()))
-	if err := os.WriteFile(filepath.Join("docs", "cli.md"), []byte(page.String()), 0o644); err != nil { //nolint:gosec // documentation
+	if err := os.WriteFile(filepath.Join("docs", "reference", "cli.md"), []byte(page.String()), 0o644); err != nil { //nolint:gosec // documentation
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestEveryRowOfTheInterplayTablesIsATestAndEveryTestARow(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "interplay.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "contribute", "interplay.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

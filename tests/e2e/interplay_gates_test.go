@@ -87,7 +87,7 @@ func (w *fleet) everyOrder(whenOpen, whenClosed state) {
 	}
 }
 
-// states are the rows of the table of states in docs/interplay.md: how an app
+// states are the rows of the table of states in docs/contribute/interplay.md: how an app
 // gets there, and what it is after each event.
 var states = map[string]struct {
 	settings []setting

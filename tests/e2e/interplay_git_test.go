@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// cases are rows of docs/interplay.md by their names there.
+// cases are rows of docs/contribute/interplay.md by their names there.
 type cases map[string]func(*testing.T)
 
 func (c cases) run(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 )
 
 // model says what a target is to look like after all that was done to it: the
-// rules of docs/interplay.md, and as much of server-side apply as they need.
+// rules of docs/contribute/interplay.md, and as much of server-side apply as they need.
 type model struct {
 	// respect is the resume policy of the gates.
 	respect bool

@@ -18,10 +18,10 @@ var until = regexp.MustCompile(`\S+ \S+ \(in \w+\) *`)
 // block is one of a page.
 type block struct{ language, text string }
 
-// page returns the blocks of docs/fleet.md.
+// page returns the blocks of docs/guides/several-clusters.md.
 func page(t testing.TB) (all []block) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "fleet.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "several-clusters.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func blockWith(t testing.TB, language, words string) string {
 			return b.text
 		}
 	}
-	t.Fatalf("docs/fleet.md has no block of %s with %s", language, words)
+	t.Fatalf("docs/guides/several-clusters.md has no block of %s with %s", language, words)
 	return ""
 }
 

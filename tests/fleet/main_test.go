@@ -1,4 +1,4 @@
-// Package fleet runs docs/fleet.md and the scripts of config/samples/fleet on two real clusters: each has an API server, the
+// Package fleet runs docs/guides/several-clusters.md and the scripts of config/samples/fleet on two real clusters: each has an API server, the
 // gating-controller and the kustomize-controller of its own.
 package fleet
 

@@ -12,14 +12,14 @@ import (
 
 // Who asks what the controller may read, and who may reach it, must find all of it.
 func TestThePageOnSecurityNamesAllThatLetsInAndAllThatReadsSecrets(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	config, policies, readers := filepath.Join(root, "config"), 0, 0
 	named := func(what string) {
 		if !strings.Contains(string(page), "`"+what+"`") {
-			t.Errorf("docs/security.md does not say %s", what)
+			t.Errorf("docs/secure/security.md does not say %s", what)
 		}
 	}
 	err = filepath.WalkDir(config, func(path string, _ fs.DirEntry, err error) error {

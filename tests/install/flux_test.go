@@ -18,16 +18,16 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// example returns the block of docs/install.md that begins with the name of a file.
+// example returns the block of docs/start/install.md that begins with the name of a file.
 func example(t *testing.T, file string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "install.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile("(?s)```yaml\n(# " + regexp.QuoteMeta(file) + "\n.*?)```\n").FindStringSubmatch(string(page))
 	if found == nil {
-		t.Fatalf("docs/install.md has no %s", file)
+		t.Fatalf("docs/start/install.md has no %s", file)
 	}
 	return found[1]
 }

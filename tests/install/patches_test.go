@@ -38,12 +38,12 @@ func patched(t *testing.T, name string) objects {
 }
 
 func TestThePatchesOfThePagesDoWhatTheySay(t *testing.T) {
-	sends := strings.Join(flags(patched(t, "notifications.md")["Deployment gating-system/gating-controller"]), "\n")
+	sends := strings.Join(flags(patched(t, "guides/notifications.md")["Deployment gating-system/gating-controller"]), "\n")
 	if flag := "--events-addr=http://notification-controller.flux-system.svc.cluster.local./"; !strings.Contains(sends, flag) {
 		t.Errorf("the controller has the flags\n%s", sends)
 	}
 	const binding = "ClusterRoleBinding /gating-controller-calendar-feed"
-	all := patched(t, "subscribe.md")
+	all := patched(t, "guides/subscribe.md")
 	if all["ClusterRole /gating-controller-calendar-feed"] == nil || all[binding] != nil {
 		t.Errorf("the role without its binding was meant, there are %q", slices.Sorted(maps.Keys(all)))
 	}

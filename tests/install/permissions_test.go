@@ -34,7 +34,7 @@ func mayOf(ctx context.Context, name string) (map[string]string, error) {
 	return all, nil
 }
 
-// rows are those of the table in docs/security.md: what the controller may do with some manifests that it may not do without.
+// rows are those of the table in docs/secure/security.md: what the controller may do with some manifests that it may not do without.
 func rows(of string, with, without map[string]string) string {
 	resources := map[string][]string{}
 	for resource, verbs := range with {
@@ -87,11 +87,11 @@ func TestThePageOnSecurityListsWhatTheControllerMayDo(t *testing.T) {
 		}
 		kubectl(kinds...)
 	}
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), "\n|---|---|---|\n"+want+"\n") {
-		t.Errorf("docs/security.md does not list\n%s", want)
+		t.Errorf("docs/secure/security.md does not list\n%s", want)
 	}
 }

@@ -87,14 +87,14 @@ func (i *installed) held(want bool) {
 	})
 }
 
-// runs runs commands of a section of docs/install.md, and returns what they print.
+// runs runs commands of a section of docs/start/install.md, and returns what they print.
 func (i *installed) runs(ctx context.Context, section string) (string, error) {
 	i.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "install.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
 	i.Must(err)
 	_, text, ok := strings.Cut(string(page), "# "+section+"\n")
 	if !ok {
-		i.Fatalf("docs/install.md has no section %s", section)
+		i.Fatalf("docs/start/install.md has no section %s", section)
 	}
 	text, _, _ = strings.Cut(text, "\n##")
 	var commands strings.Builder

@@ -67,7 +67,7 @@ func (w *world) gateOn(kind string) *v1alpha1.Gate {
 func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 	t.Parallel()
 	const another = ": name the one that stops it, as in --suspend-kinds="
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "kinds.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "more-kinds.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if !strings.Contains(string(page), strings.ReplaceAll(tc.message, kind, "Widget")) {
-				t.Errorf("docs/kinds.md does not have the message %q", tc.message)
+				t.Errorf("docs/guides/more-kinds.md does not have the message %q", tc.message)
 			}
 			w.define(kind, tc.plural, tc.scope, tc.spec, conditions)
 			obj := w.object("example.org/v1", kind, "one", "size: 3")

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// reader is somebody with a control plane of their own who does what docs/kinds.md says.
+// reader is somebody with a control plane of their own who does what docs/guides/more-kinds.md says.
 type reader struct {
 	*world
 	folder     string
@@ -98,7 +98,7 @@ func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 	r := newReader(t)
 	backup := r.cronJob("backup", "")
 	r.Create(backup)
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "kinds.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "more-kinds.md"))
 	r.Must(err)
 	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
 		switch language, text := block[1], block[2]; language {

@@ -75,7 +75,7 @@ func TestThePluginKnowsWhichNamespacesAGateIsAbout(t *testing.T) {
 // The manifest and what the page says about it.
 func TestThePageOnOneGateForAllNamespaces(t *testing.T) {
 	w := newWorld(t)
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "namespaces.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "company-freeze.md"))
 	w.Must(err)
 	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)```\n").FindStringSubmatch(string(content))
 	if block == nil {

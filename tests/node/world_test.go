@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// install applies config with an image and so many replicas, as docs/install.md says. It does not wait for them.
+// install applies config with an image and so many replicas, as docs/start/install.md says. It does not wait for them.
 func install(ctx context.Context, version string, replicas int) error {
 	folder, err := os.MkdirTemp(cluster.Dir(), "install-")
 	if err != nil {

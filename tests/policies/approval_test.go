@@ -87,7 +87,7 @@ func TestARequestOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	}
 }
 
-// Two accounts of one person are two, as anywhere in Kubernetes: docs/approvals.md says so.
+// Two accounts of one person are two, as anywhere in Kubernetes: docs/guides/approval-by-hand.md says so.
 func TestWhoApprovesNeedsTheVerbAndNamesWhatWaits(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)

@@ -15,11 +15,11 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// blocks returns what docs/security.md has in a language, and all of it with
+// blocks returns what docs/secure/security.md has in a language, and all of it with
 // each run of white space as one blank.
 func blocks(t *testing.T, language string) (found []string, text string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +166,10 @@ func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
 	}
 }
 
-// docs/exceptions.md has what the controller and the API server say of approvals.
+// docs/guides/exceptions.md has what the controller and the API server say of approvals.
 func TestThePageOfExceptionsSaysHowToApprove(t *testing.T) {
 	w, g := documented(t)
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "exceptions.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "exceptions.md"))
 	w.Must(err)
 	page := strings.Join(strings.Fields(string(content)), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)

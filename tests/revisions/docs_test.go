@@ -17,10 +17,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// blocks returns the blocks of a language in docs/revisions.md that have some words, for the namespace of the test.
+// blocks returns the blocks of a language in docs/guides/approve-a-revision.md that have some words, for the namespace of the test.
 func (w *world) blocks(language, words string) (found []string) {
 	w.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "revisions.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "approve-a-revision.md"))
 	w.Must(err)
 	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
 		if strings.Contains(block[1], words) {

@@ -1,5 +1,5 @@
 // Package revisions tests GatedSources with a Git server, an OCI registry, the real source-controller and
-// kustomize-controller, and config/policies. It also runs the commands of docs/revisions.md.
+// kustomize-controller, and config/policies. It also runs the commands of docs/guides/approve-a-revision.md.
 package revisions
 
 import (

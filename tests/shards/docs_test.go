@@ -18,11 +18,11 @@ import (
 
 var aBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```\n")
 
-// runPage runs the blocks of docs/scaling.md in turn, as its reader does: those of YAML
+// runPage runs the blocks of docs/operate/scaling.md in turn, as its reader does: those of YAML
 // are the kustomization.yaml of the folder from then on.
 func (w *world) runPage() (output string) {
 	w.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "scaling.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "scaling.md"))
 	w.Must(err)
 	dir := w.TempDir()
 	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))

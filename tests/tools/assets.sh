@@ -5,7 +5,7 @@ set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 cache=$here/../../.cache
-version=1.36 oldest=1.33                           # see docs/versions.md
+version=1.36 oldest=1.33                           # see docs/reference/versions.md
 envtest=sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1
 
 say() { printf '%s\n' "$*" >&2; }

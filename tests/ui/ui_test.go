@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the pictures of docs/ui.md")
+	update = flag.Bool("update", false, "write the pictures of docs/guides/page-on-the-wall.md")
 	shots  = flag.String("shots", "", "a folder for pictures of all pages in all sizes, to look at")
 )
 
@@ -218,7 +218,7 @@ func TestWhatIfWorksInABrowser(t *testing.T) {
 	}
 }
 
-// docs are the pictures of docs/ui.md.
+// docs are the pictures of docs/guides/page-on-the-wall.md.
 var docs = map[string]struct{ width, height int }{"overview": {1200, 640}, "gate": {1000, 760}}
 
 func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
@@ -270,7 +270,7 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 
 func TestThePageOfTheDocsStartsThemAndHasSmallPictures(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "ui.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "page-on-the-wall.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

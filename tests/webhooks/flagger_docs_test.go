@@ -27,7 +27,7 @@ import (
 // flaggerHost is where the docs say that Flagger is served.
 const flaggerHost = "gating-flagger.gating-system"
 
-// flaggerPage is docs/flagger.md in a folder of its own, with its manifests as files
+// flaggerPage is docs/guides/flagger.md in a folder of its own, with its manifests as files
 // and a copy of config.
 type flaggerPage struct {
 	*flaggerProcess
@@ -45,7 +45,7 @@ type canaryHook struct {
 
 func readFlaggerPage(w *harness.World) *flaggerPage {
 	w.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "flagger.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "flagger.md"))
 	w.Must(err)
 	page := &flaggerPage{dir: w.TempDir()}
 	w.Must(os.CopyFS(filepath.Join(page.dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))

@@ -41,7 +41,7 @@ func script(t *testing.T, page string) string {
 }
 
 func TestThePageOnSubscriptionsWorksAsWritten(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "subscribe.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "subscribe.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

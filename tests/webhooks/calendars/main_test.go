@@ -1,5 +1,5 @@
 // Package calendars subscribes to GateCalendars of the built gating-controller, as processes of their own with the permissions of config/rbac and
-// config/calendar-feed, and as docs/subscribe.md says.
+// config/calendar-feed, and as docs/guides/subscribe.md says.
 package calendars
 
 import (
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 func setup(ctx context.Context) (func() error, error) { return nil, cluster.Install(ctx) }
 
-// kustomization is that of config/default with calendars, as docs/subscribe.md has it.
+// kustomization is that of config/default with calendars, as docs/guides/subscribe.md has it.
 const kustomization = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- config/default\ncomponents:\n- config/calendar-feed\n"
 
 // folder returns a copy of config with a kustomization of it.

@@ -21,7 +21,7 @@ var aBlock = regexp.MustCompile("(?s)```(sh|text|yaml)\n(.*?)```\n")
 
 func page(t *testing.T) [][]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "webhooks.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "pipelines-and-alerts.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
