@@ -175,7 +175,7 @@ func typed(t *testing.T) (*token.FileSet, *types.Package, []use) {
 	return set, pkg, all
 }
 
-// mayWrite lists what a file of the controllers may call of a client that writes. CONTRIBUTING.md says who writes what.
+// mayWrite lists what a file of the controllers may call of a client that writes. docs/contribute/design.md says who writes what.
 var mayWrite = map[string][]string{
 	"gate_writer.go":          {"Patch"},            // Gates: their status and their finalizer
 	"target_writer.go":        {"Patch", "Apply"},   // targets and their conditions
