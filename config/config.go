@@ -1,4 +1,4 @@
-// Package config has the manifests that kubectl gate kinds makes others of. It is no part of a release of them.
+// Package config has the manifests that kubectl gate kinds makes others of. It is not part of a release of them.
 package config
 
 import "embed"

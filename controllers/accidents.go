@@ -160,7 +160,7 @@ func (s *Selector) matchesNothing(ctx context.Context, g *v1alpha1.Gate, ref *v1
 }
 
 // lookForOrigin looks whether a Gate governs what applies it, if that may have changed: its spec, its labels or its state have, or this
-// process has just begun. What cannot be read now is looked at again later.
+// process has just begun. An object that cannot be read now is looked at again later.
 func (a accidents) lookForOrigin(ctx context.Context, obj *v1alpha1.Gate, now time.Time, found *accident) {
 	by := originOf(obj)
 	a.memory.with(obj, func(m *remembered) { found.origin = m.origin })

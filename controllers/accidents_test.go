@@ -82,7 +82,7 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 		t.Errorf("the metric still says %v", value)
 	}
 
-	// What is gone is told after a minute again.
+	// A minute later, the missing one is told again.
 	w.remove(app, g)
 	w.reconcile(g)
 	w.in(hours(1.1) + emptyFor)

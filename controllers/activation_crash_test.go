@@ -79,7 +79,7 @@ func TestALostAnswerOfAnActivationIsMended(t *testing.T) {
 	}
 }
 
-// What somebody writes in between is kept as what was in use before.
+// A value that somebody writes in between is kept as the one that was in use before.
 func TestWhoWritesTheLiveSecretMeanwhileIsNotOverwrittenUnseen(t *testing.T) {
 	for _, at := range []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"} {
 		t.Run(at, func(t *testing.T) {

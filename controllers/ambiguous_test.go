@@ -6,8 +6,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-const misread = "'0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron; " +
-	"for days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"
+const misread = "'0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron. " +
+	"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"
 
 // cronPeriods are periods with a schedule each, named a, b and so on.
 func cronPeriods(schedules ...string) (periods []v1alpha1.Period) {

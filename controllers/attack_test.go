@@ -98,7 +98,7 @@ func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
 	w.expectHeld(app, g)
 }
 
-// What it depends on kept it from opening.
+// Its dependency kept it from opening.
 func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

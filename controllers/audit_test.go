@@ -72,7 +72,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	}
 	w.expectHeld(held, other)
 	equal(t, w.reload(exempt).GetConditions(), conditionsBefore)
-	// What names a Gate that the GateLock does not know is locked.
+	// An object that names a Gate that the GateLock does not know is locked.
 	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{
 		Gates: map[string]bool{key(g): false, key(other): true}, Targets: map[string][]string{"Kustomization/held": {key(other)}},
 	})
@@ -91,7 +91,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 6})
 }
 
-// The interval, an edit of the spec and a restart are no news, and neither is that the Gate opens.
+// The interval, an edit of the spec and a restart are not news, and neither is that the Gate opens.
 func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

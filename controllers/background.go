@@ -2,7 +2,7 @@ package controllers
 
 import "context"
 
-// maxBackground is how much may wait to be done in the background. What comes then is done at once.
+// maxBackground is how much may wait to be done in the background. Beyond that, it is done at once.
 const maxBackground = 1024
 
 // background does what nobody has to wait for, one thing after the other. The zero value does it at once.

@@ -26,7 +26,7 @@ const (
 )
 
 // CalendarReader reads the calendars of Gates. It watches each ConfigMap that a Gate refers to, and no other: somebody can
-// allow the controller to read just these.
+// allow the controller to read only these.
 type CalendarReader struct {
 	// APIReader reads from the API server.
 	APIReader client.Reader

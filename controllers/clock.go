@@ -121,7 +121,7 @@ func allOf(reader client.Reader, kind client.ObjectList) func(context.Context) (
 	return func(ctx context.Context) (requests []reconcile.Request, err error) {
 		list, ok := kind.DeepCopyObject().(client.ObjectList)
 		if !ok {
-			return nil, fmt.Errorf("%T is no list", kind)
+			return nil, fmt.Errorf("%T is not a list", kind)
 		}
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err

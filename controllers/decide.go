@@ -166,9 +166,9 @@ func missedEdges(before *v1alpha1.Gate, state v1alpha1.State, now time.Time) boo
 	return due != nil && !due.At.After(now) && due.State != state
 }
 
-// opens returns whether a Gate opens with a state at an instant: it was not open; it was
-// due to close and open again since it was looked at, also if nobody knew the time then;
-// or somebody asks for something new, and what that closes may be over by one clock only.
+// opens returns whether a Gate opens with a state at an instant. It was not open. Or it was
+// due to close and open again since it was looked at, also if nobody knew the time then.
+// Or somebody asks for something new, and what that closes may be over by one clock only.
 func opens(before *v1alpha1.Gate, state v1alpha1.State, handled []gate.Request, now time.Time) bool {
 	return state == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedEdges(before, state, now) ||
 		len(handled) > 0 || before.Generation != before.Status.ObservedGeneration ||
@@ -226,7 +226,7 @@ func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, with 
 
 // reached returns the latest instant that the clock of the API server may have reached
 // when it was shown, not later than now if that is possible: a request of this very
-// second is not one for later. What it opens again begins at the next full second.
+// second is not one for later. The next opening begins at the next full second.
 func reached(shown, now time.Time) time.Time {
 	switch last := shown.Add(shownWithin - 1); {
 	case now.Before(shown):
@@ -248,8 +248,8 @@ func skewOf(before, shown, after time.Time) time.Duration {
 
 // untilShown returns how long to wait until the clock of the API server may have reached
 // an instant that it had not when it was shown. In its last second nobody knows how far
-// that is: not farther than the own clock is ahead, so that the first wait is short if
-// the clocks are nearly in step, and each is as long as all before it together.
+// that is, but it is not farther than the own clock is ahead. So the first wait is short
+// if the clocks are nearly in step, and each is as long as all before it together.
 func untilShown(at, shown, now time.Time) time.Duration {
 	left := at.Sub(shown)
 	switch {

@@ -149,7 +149,7 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	w.expectOpened(g, app)
 }
 
-// What made it ask may be over by then, and nobody must forget that there was no answer.
+// The cause of its question may be over by then, and nobody must forget that there was no answer.
 func TestAGateThatIsOpenAsksUntilSomebodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +171,7 @@ func TestAGateThatIsOpenAsksUntilSomebodySaysWhatTimeItIs(t *testing.T) {
 	w.expectHeld(app, g)
 }
 
-// The Gate was due to open and did not, which is no opening that was missed.
+// The Gate was due to open and did not, which is not an opening that was missed.
 func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -30,6 +30,6 @@ func TestASchemaThatMustNotBeReadIsAFaultOfItsKindAlone(t *testing.T) {
 		return nil, apierrors.NewServiceUnavailable("starting")
 	}}
 	if _, err := d.findBuiltIn(t.Context(), kinds[0]); err == nil {
-		t.Error("what another try may mend is no fault")
+		t.Error("what another try may mend is not a fault")
 	}
 }

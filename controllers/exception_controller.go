@@ -159,7 +159,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
 		decision.Refused = joined(decision.Refused, "the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight")
 	}
-	// What an edit has voided is told as that.
+	// An approval that an edit has voided is told as that.
 	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
 	obj.Status.State = decision.State
 	if len(approved)+len(voided) > 0 || before.Status.State != decision.State {

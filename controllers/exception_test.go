@@ -217,7 +217,7 @@ func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 	w.in(2 * hour)
 	w.reportOn(kept)
 	if left := w.reportOn(brief).RequeueAfter; left != 5*time.Minute {
-		t.Errorf("it shall be deleted in %s", left)
+		t.Errorf("it is to be deleted in %s", left)
 	}
 	w.in(2*hour + 5*time.Minute - time.Second)
 	w.reportOn(brief)

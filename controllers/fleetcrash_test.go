@@ -69,7 +69,7 @@ func fleetOfTwo(t *testing.T, r round) (*world, *v1alpha1.Gate, []*target.Object
 	return w, g, both
 }
 
-// What is asked after a crash is what is asked without one, and a failure is
+// The same is asked after a crash as without one, and a failure is
 // never lost, nor is another refresh begun after it.
 func TestACrashAfterAnyWriteToAMachineIsMended(t *testing.T) {
 	for name, r := range rounds {

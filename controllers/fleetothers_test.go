@@ -100,7 +100,7 @@ func TestEveryGateOfAMachineHasToBeOpen(t *testing.T) {
 	w.expectAsked(both, "a")
 }
 
-// Gates are read once for all Machines. What one of them is told after that counts as well.
+// Gates are read once for all Machines. A request to one of them after that counts as well.
 func TestAGateThatClosesOnceGatesWereReadKeepsAMachineBack(t *testing.T) {
 	t.Parallel()
 	for name, closes := range map[string]func(w *world, other *v1alpha1.Gate){

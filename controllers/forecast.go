@@ -82,8 +82,8 @@ func (t foreteller) tell(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecas
 	}
 }
 
-// say says something on a Gate and on some of its targets: an alert hears of those alone. Who hears of one in another namespace than that
-// of the Gate learns nothing of what is elsewhere. The text follows the name of the Gate.
+// say says something on a Gate and on some of its targets: an alert hears of those alone. An alert on a target in another namespace than that
+// of the Gate says nothing of other namespaces. The text follows the name of the Gate.
 func (t foreteller) say(obj *v1alpha1.Gate, p prospects, said news, reason string, text func(*prospects) string) {
 	said.tell(t.events, obj, notice{eventNormal, reason, "Gate " + text(&p)})
 	for _, herald := range p.heralds() {

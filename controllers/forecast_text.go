@@ -45,7 +45,7 @@ func announced(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	return text
 }
 
-// shortly returns a duration in hours and minutes, or in seconds if it is shorter than that. What is told may be told some seconds late.
+// shortly returns a duration in hours and minutes, or in seconds if it is shorter than that. News may be some seconds late.
 func shortly(d time.Duration) string {
 	if d = max(d.Round(time.Second), time.Second); d < time.Minute {
 		return d.String()

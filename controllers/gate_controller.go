@@ -1,6 +1,6 @@
-// Package controllers has the controllers. Each is keyed by what it writes, and is the only one that writes it:
-// GateReconciler the status of Gates, TargetReconciler the targets, their conditions and what GatedSources have pinned, LockReconciler the
-// GateLocks, MachineReconciler the annotations of Machines, ExceptionReconciler the GateExceptions,
+// Package controllers has the controllers. Each is keyed by what it writes, and is the only one that writes it.
+// GateReconciler writes the status of Gates, and TargetReconciler the targets, their conditions and what GatedSources have pinned.
+// LockReconciler writes the GateLocks, MachineReconciler the annotations of Machines, ExceptionReconciler the GateExceptions,
 // and PathReconciler the GateReceivers and the GateCalendars.
 package controllers
 
@@ -174,8 +174,8 @@ func newlyRefused(before, after *v1alpha1.Gate) bool {
 	return gate.IsRefused(after) && !gate.IsRefused(before)
 }
 
-// missed returns whether a Gate changed its state and changed it back while nobody looked. What keeps a Gate from
-// opening keeps it closed: that it was to open is no edge. So it is with what keeps it from closing.
+// missed returns whether a Gate changed its state and changed it back while nobody looked. A cause that keeps a Gate from
+// opening keeps it closed: that it was to open is not an edge. The same is true for a cause that keeps it from closing.
 func missed(before *v1alpha1.Gate, d decision) bool {
 	return !d.IsRefused() && d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
 }

@@ -68,7 +68,7 @@ type looked struct {
 	now   time.Time
 }
 
-// settle makes the pinned source of a GatedSource what it should be. What cannot be undone is decided on what the API server has, and
+// settle makes the pinned source of a GatedSource what it should be. A step that cannot be undone is decided on the object of the API server, and
 // noted in the status before it is done.
 func (p *promoter) settle(ctx context.Context, obj *target.Object) (settled, error) {
 	if !p.shard.Matches(labels.Set(obj.GetLabels())) {

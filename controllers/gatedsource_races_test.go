@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// What lands between an approval and the promotion is never promoted, also if it lands between two writes of that.
+// A commit between an approval and the promotion is never promoted, also if it lands between two writes of that.
 func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
 	for _, at := range []string{"patch-status GatedSource/apps", "create GitRepository/apps-gated"} {
 		t.Run(at, func(t *testing.T) {

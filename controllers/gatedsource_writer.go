@@ -64,7 +64,7 @@ func (w *gatedSourceWriter) pin(ctx context.Context, l *looked) error {
 	if err != nil {
 		return err
 	}
-	// What the API server has added to it is noted, so that it is no drift.
+	// The additions of the API server are noted, so that they are not drift.
 	noted := *l
 	noted.before, noted.after = l.after, l.after.DeepCopy()
 	if written, _ := obj.Object["spec"].(map[string]any); l.step.Wrote(noted.after, written) {

@@ -182,7 +182,7 @@ var idleReads = map[string]int{
 	"get Secret": 4, // the staged one and the one in use, with each of the two Gates of the Certificate that are looked at
 	"list Gate":  2, // with each of them: all that may keep the certificate from being put to use
 	"get Gate":   1, // one that a target names and that does not exist
-	// What a Gate watches: it was seen more than ten minutes ago.
+	// A watched object that was seen more than ten minutes ago.
 	"get Kustomization": 1,
 }
 

@@ -23,7 +23,7 @@ import (
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
 
-// LockReconciler writes the GateLocks, which are there only if config/lock is installed. What all Gates together lock in a
+// LockReconciler writes the GateLocks, which are there only if config/lock is installed. All that the Gates lock in a
 // namespace is one write.
 type LockReconciler struct {
 	// Client writes.
@@ -89,8 +89,8 @@ func talliedLock(namespace string) target.Key {
 }
 
 // errLockFull is why a GateLock has not all that Gates select.
-var errLockFull = errors.New("the GateLock has no room for all that the gate selects by labels, or the API server would refuse each write of the kind: " +
-	"what is left out is held by the controller alone, until other gates open or select less")
+var errLockFull = errors.New("the GateLock has no room for all that the gate selects by labels, or the API server would refuse each write of the kind. " +
+	"The controller alone holds the others, until other gates open or select less")
 
 // note takes note of a GateLock that is not as Gates want it, because it has no room for what is left out or cannot be written, or
 // is again.

@@ -142,7 +142,7 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 				tc.change(w, g)
 				w.writes.before = crashing(n)
 				_, _ = w.try(g)
-				// What is locked when the target is released could be held for good.
+				// A target that is locked when it is released could be held for good.
 				if l := w.lock(w.Namespace); !w.suspended(app) && len(l.Spec.Targets) > 0 && !tc.held {
 					t.Errorf("crash after %d writes: released before it was unlocked", n)
 				}

@@ -145,7 +145,7 @@ func (f *fleet) judge(g verdict.Gate, scope verdict.Scope) {
 }
 
 // withoutGate returns the fleet of a Gate that is no more: the Machines that name it are not refreshed, and what it has requested is
-// withdrawn. What the provider has begun already it may finish in the usual time.
+// withdrawn. The provider may finish in the usual time what it has begun.
 func (r *MachineReconciler) withoutGate(name string, held []*target.Object, now time.Time) *fleet {
 	f := r.newFleet(name, nil, held, now)
 	f.gate.Idle, f.gate.Margin = true, v1alpha1.DefaultSafetyMargin

@@ -83,7 +83,7 @@ func TestAFinalizerThatMeetsAReportOnMachinesKeepsThatTheRefreshIsStopped(t *tes
 	}
 }
 
-// Somebody else writes the Gate while the failure of a Machine is noted in it. That is no failure of its own.
+// Somebody else writes the Gate while the failure of a Machine is noted in it. That is not a failure of its own.
 func TestAFailureOfAMachineIsNotedInAGateThatSomebodyWrites(t *testing.T) {
 	w := newWorld(t)
 	m := w.machine("a", 2*days)

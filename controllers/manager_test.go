@@ -345,7 +345,7 @@ func TestWatches(t *testing.T) {
 		w.Must(cluster.Client.Delete(w.Context(), g))
 		refused("GateNotFound")
 		w.name(app, "production", "No Gate")
-		soon(t, "the object names what is no gate", func() bool { return w.look(app).heldBy == w.Namespace+"/*" })
+		soon(t, "the object names what is not a gate", func() bool { return w.look(app).heldBy == w.Namespace+"/*" })
 		w.name(app)
 		w.soonFree(app)
 	})

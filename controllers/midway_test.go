@@ -112,7 +112,7 @@ func TestAGateLockThatCannotBeWrittenStopsNoOtherNamespace(t *testing.T) {
 	w.expectReleased(here, g)
 }
 
-// What is deleted and created again at once is another Gate.
+// A Gate that is deleted and created again at once is another Gate.
 func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
 	t.Parallel()
 	w, g, apps := pacedWorld(t)

@@ -32,7 +32,7 @@ func (e *Events) namespaces() toolscache.ResourceEventHandler {
 	}
 }
 
-// namespace has the targets looked at which Gates begin or cease to govern because a namespace is new or has other labels, and the
+// namespace has the targets looked at which Gates begin to govern, or no longer do, because a namespace is new or has other labels, and the
 // GateLock of one that is new.
 func (e *Events) namespace(before, after *metav1.PartialObjectMetadata) {
 	if before == nil && len(e.indexed(targetField, after.Name)) > 0 {

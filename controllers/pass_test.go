@@ -158,7 +158,7 @@ func TestWhatEndsAPass(t *testing.T) {
 	}
 }
 
-// What a Gate opens or somebody suspends is no longer a matter of the pass.
+// An object that a Gate releases or somebody suspends is no longer a matter of the pass.
 func TestAPassThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Passes has the last passes of each Gate, for its history. What is noted on the targets brings them back after a restart. The zero
+// Passes has the last passes of each Gate, for its history. The notes on the targets bring them back after a restart. The zero
 // value is ready for use.
 type Passes struct {
 	mu    sync.Mutex

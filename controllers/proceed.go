@@ -24,7 +24,7 @@ type proceed struct {
 const ahead = time.Minute
 
 // newProceed takes note of the annotation v1alpha1.ProceedAnnotation in the status of an open Gate. It returns nil if it is missing or
-// was looked at before. What Flux puts back from Git is older than what came since, or than the opening of the Gate.
+// was looked at before. A value that Flux puts back from Git is older than what came since, or than the opening of the Gate.
 func newProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Time) *proceed {
 	annotations := obj.GetAnnotations()
 	value := cutTo(annotations[v1alpha1.ProceedAnnotation], maxProceed)

@@ -177,7 +177,7 @@ func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 	}
 }
 
-// The look at a target began before a Gate decided to close. What it finds is no answer to that decision.
+// The look at a target began before a Gate decided to close. Its result is not an answer to that decision.
 func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 	w := newWorld(t)
 	w.kustomization("apps", nil)
@@ -334,7 +334,7 @@ func TestACloseThatSomebodyElseRequestsAtTheSameTimeIsLookedAt(t *testing.T) {
 	}
 }
 
-// What one controller has written of a Gate is not forgotten because another one reads an older version.
+// The write of one controller to a Gate is not forgotten because another one reads an older version.
 func TestAnOlderReadDoesNotForgetWhatWasWritten(t *testing.T) {
 	at := func(version string) *v1alpha1.Gate {
 		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", ResourceVersion: version}}

@@ -126,7 +126,7 @@ func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
 	w.expectHeldOf(apps, "abc")
 }
 
-// What failed keeps its turn, and is tried again.
+// A target that failed keeps its turn, and is tried again.
 func TestWhatCannotBeReleasedKeepsItsPlaceInTheCount(t *testing.T) {
 	w, g, apps := pacedWorld(t)
 	w.open(g, start)
@@ -170,7 +170,7 @@ func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
 	}
 }
 
-// What is free already, and what must not wait, needs no turn.
+// A target that is free already or must not wait needs no turn.
 func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
 	w := newWorld(t)
 	soon, free := w.certificate("soon", nil), w.certificate("free", map[string]any{"renewBefore": "1h"})

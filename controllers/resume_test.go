@@ -67,7 +67,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	w.expectHeld(other, g)
 }
 
-// What could not say that it is held is held again: nobody knows whether it was before. What has said so stays resumed.
+// A target that could not say that it is held is held again: nobody knows whether it was before. One that has said so stays resumed.
 func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"it is resumed and cannot say so": false, "it cannot say that it is held and is resumed": true} {

@@ -256,7 +256,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 		return err
 	}
 	if err := targets.Watch(source.TypedFunc[target.Key](func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[target.Key]) error {
-		// What Gates say of a target is known once all of them are read.
+		// A verdict on a target is known once all Gates are read.
 		if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
 			return err
 		}

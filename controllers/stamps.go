@@ -21,8 +21,8 @@ const (
 )
 
 // StampedBy returns whether an API server stamps who writes and who approves, by the name
-// of the policy for that: without config/policies everybody can claim to be anybody. What
-// the controller may not see is not there.
+// of the policy for that: without config/policies everybody can claim to be anybody. A policy
+// that the controller may not see is not there.
 func StampedBy(reader client.Reader, name string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}

@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// note puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. What was so
-// before a restart is not told once more. What the Gate has just let go was told that.
+// note puts into the Tally what became of a target, and tells what a Gate with mode Audit would begin to hold. The state from
+// before a restart is not told once more. A target that the Gate has just let go was told that.
 func (r *TargetReconciler) note(key target.Key, s *settled, now time.Time) {
 	entries := s.entries()
 	s.notePasses(key, r.Passes, r.Wake)

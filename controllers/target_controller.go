@@ -286,7 +286,7 @@ func (r *TargetReconciler) tell(ctx context.Context, s settled) (settled, error)
 }
 
 // tells returns whether it is for this process to tell what became of a target. With shards, several may hold it: the one
-// tells that has the first name on it, or that has let it go. What a crash has left is told at the start.
+// tells that has the first name on it, or that has let it go. News that a crash has left are told at the start.
 func (r *TargetReconciler) tells(s settled) bool {
 	if r.Gates.AllGates == nil {
 		return true

@@ -32,8 +32,8 @@ type share struct {
 	noted map[string]string
 }
 
-// apply writes who holds a target, by server-side apply of nothing else. What others have
-// set is taken from them: that is what a hold is. It returns the target on its new version,
+// apply writes who holds a target, by server-side apply of nothing else. Values that others have
+// set are taken from them: that is what a hold is. It returns the target on its new version,
 // otherwise as it was.
 func (w *targetWriter) apply(ctx context.Context, obj *target.Object, h share) (*target.Object, error) {
 	config := configOf(obj)

@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// TargetReader reads targets, trimmed as target.Trim does it. What it returns
+// TargetReader reads targets, trimmed as target.Trim does it. Its results
 // must not be changed.
 type TargetReader interface {
 	// Select returns the objects of a kind in a namespace, in all if that is empty, that

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Ten thousand objects take their time, which is no failure.
+// Ten thousand objects take their time, which is not a failure.
 func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fails, reads, want time.Duration

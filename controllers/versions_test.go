@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// A cache may be behind by seconds. What is as it was before then looks as if there were
+// A cache may be behind by seconds. An object that is as it was before then looks as if there were
 // nothing to write.
 func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ const (
 	progressPerSecond = 20
 )
 
-// Queues are those of the controllers. What is added before these start waits for them.
+// Queues are those of the controllers. Keys that are added before these start wait for them.
 type Queues struct {
 	gates, locks, machines workqueue.TypedRateLimitingInterface[reconcile.Request]
 	targets                workqueue.TypedRateLimitingInterface[target.Key]

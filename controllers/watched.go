@@ -25,7 +25,7 @@ const (
 	watchField = "spec.watch"
 
 	// watchTimeout bounds how long the objects that a Gate watches keep it from being
-	// decided on. What is not read by then is not ready.
+	// decided on. An object that is not read by then is not ready.
 	watchTimeout = 10 * time.Second
 )
 

@@ -105,7 +105,7 @@ func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
 	w.Edit(g, func() { g.Spec.Watch[0].ReadyExpr = "dep.status.observedGeneration ==" })
 	w.reconcile(g)
 	if !strings.HasPrefix(opened(g), "True InvalidSpec: Gate stays opened") || !conditions.IsStalled(g) {
-		t.Errorf("an expression that is no CEL: %s", opened(g))
+		t.Errorf("an expression that is not CEL: %s", opened(g))
 	}
 }
 

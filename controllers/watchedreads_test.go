@@ -70,7 +70,7 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// What keeps a Gate closed may be remembered, what opens it is read.
+// A cause that keeps a Gate closed may be remembered, one that opens it is read.
 func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

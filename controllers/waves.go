@@ -91,7 +91,7 @@ func (r releaser) released(obj *v1alpha1.Gate, status v1alpha1.ReleaseStatus, no
 	return done
 }
 
-// progressOf returns how far a release is by the status of a Gate. What is done counts as far as the waves are still those of
+// progressOf returns how far a release is by the status of a Gate. Finished waves count as far as the waves are still those of
 // the spec.
 func progressOf(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
 	names := wavesOf(obj)

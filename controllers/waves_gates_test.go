@@ -63,7 +63,7 @@ func TestAWaveGoesAlongDependsOnAndAtItsPace(t *testing.T) {
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
 }
 
-// What others hold is no less part of its wave, and another Gate that opens does not let go what the waves have not come to.
+// A target that others hold is no less part of its wave. Another Gate that opens does not let go what the waves have not come to.
 func TestWhatOthersHold(t *testing.T) {
 	w, g, apps := wavesWorld(t)
 	other := w.ClosedGate("other", named("a"), named("c"))
@@ -85,7 +85,7 @@ func TestWhatOthersHold(t *testing.T) {
 	w.expectWaves(g, apps, "be", `two 0/2, done ["one"], c Progressing, d Progressing`)
 }
 
-// What is done counts as far as the waves are those of the spec.
+// Finished waves count as far as the waves are those of the spec.
 func TestWavesThatChangeDuringARelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit       func(*v1alpha1.ReleasePolicy)

@@ -203,7 +203,7 @@ func TestAFailureStopsTheWavesUntilItIsMended(t *testing.T) {
 	w.in(5*time.Hour + 10*time.Minute)
 	w.reconcile(g)
 	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing`)
-	// What fails now in the wave before stops this one.
+	// A failure in the wave before stops this one.
 	w.says(apps["a"], metav1.ConditionFalse, "not healthy")
 	w.says(apps["c"], metav1.ConditionTrue, "Applied revision: v2")
 	w.says(apps["d"], metav1.ConditionTrue, "Applied revision: v2")

@@ -106,7 +106,7 @@ func TestStrangersWhoStallKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// Who stalls on a path learns the same about it whether there is such a path.
+// A sender that stalls on a path learns the same about it whether there is such a path.
 func TestStallsTellNobodyWhetherThereIsAPath(t *testing.T) {
 	names := []string{"ci", "one", "two"}
 	table, _ := newTable(tokensOf(names...))
@@ -153,7 +153,7 @@ func TestStallsTellNobodyWhetherThereIsAPath(t *testing.T) {
 	})
 }
 
-// The path of generic-oidc is no secret, and those of the others lie in logs.
+// The path of generic-oidc is not a secret, and those of the others lie in logs.
 func TestWhoHasThePathAloneTakesNoRoomOfASenderWhomTheHeadersProve(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	table, _ := newTable(tokensOf("gitlab", "alertmanager"))

@@ -140,7 +140,7 @@ func TestACloseIsTakenHoweverManyThereWere(t *testing.T) {
 	r.want("one that is forgotten closes once more", r.take("alerts", fmt.Sprint(closes, 0), closes), nil)
 }
 
-// What a receiver makes of a body may depend on headers that are not signed.
+// A receiver may read headers that are not signed.
 func TestWhatClosedAndIsForgottenOpensNothing(t *testing.T) {
 	r := newRemembering(t)
 	r.want("the first", r.take("ci", "captured", closes), nil)
@@ -269,7 +269,7 @@ func TestNothingThatWasTakenOpensHoweverFullTheMemoryIs(t *testing.T) {
 	}
 }
 
-// Who may write annotations could keep webhooks out for good, or have us carry
+// A writer of annotations could keep webhooks out for good, or have us carry
 // anything along.
 func TestAnAnnotationThatNobodyOfUsHasWrittenIsPruned(t *testing.T) {
 	id := deliveryOf("apps/smoke", "1")

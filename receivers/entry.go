@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
-// What the expressions of a GateReceiver read.
+// The variables of the expressions of a GateReceiver.
 const (
 	bodyVariable    = "req"
 	headersVariable = "headers"
@@ -27,7 +27,7 @@ const (
 
 // secretHeaders are empty for expressions, whose errors are logged and answered. With a
 // signature, a reader of the log could send the same request again. That there is a
-// signature is no secret, and flux-event also takes requests without one.
+// signature is not a secret, and flux-event also takes requests without one.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
@@ -83,7 +83,7 @@ func (e *entry) bearerTokens() [][sha256.Size]byte {
 	return digestsOf(e.tokens)
 }
 
-// digestsOf leaves out what is empty, which is no secret.
+// digestsOf leaves out what is empty, which is not a secret.
 func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
 	for _, secret := range secrets {
 		if secret != "" {

@@ -92,7 +92,7 @@ func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
 	}
 }
 
-// The API server lets nothing of this in. What is stored since an older definition is
+// The API server lets nothing of this in. An object that is stored since an older definition is
 // not judged once more.
 func TestAReceiverHasEitherAnActionOrAnExpression(t *testing.T) {
 	const one = "exactly one of action and actionExpr must be set"

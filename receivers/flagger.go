@@ -118,17 +118,17 @@ func canaryOf(body []byte) (*canary, error) {
 	for name, field := range map[string]*string{"name": &c.name, "namespace": &c.namespace} {
 		value, ok := c.fields[name].(string)
 		if !ok && c.fields[name] != nil {
-			return nil, fmt.Errorf("%s is no text", name)
+			return nil, fmt.Errorf("%s is not a text", name)
 		}
 		*field = value
 	}
 	metadata, ok := c.fields["metadata"].(map[string]any)
 	if !ok && c.fields["metadata"] != nil {
-		return nil, errors.New("metadata is no object")
+		return nil, errors.New("metadata is not an object")
 	}
 	for name, value := range metadata {
 		if c.metadata[name], ok = value.(string); !ok {
-			return nil, errors.New("metadata has a value that is no text")
+			return nil, errors.New("metadata has a value that is not a text")
 		}
 	}
 	delete(metadata, "token")

@@ -97,9 +97,9 @@ func TestFlaggerGetsTheCodesAndBodiesOfItsLoadTester(t *testing.T) {
 		"no name":                           {"POST", "/gate/check", `{}`, 403, "Forbidden"},
 		"nothing":                           {"POST", "/gate/check", `null`, 403, "Forbidden"},
 		"no metadata":                       {"POST", "/gate/check", `{"name":"podinfo","namespace":"test","metadata":null}`, 200, "Approved"},
-		"an open gate is no rollback":       {"POST", "/rollback/check", podinfo, 403, "Forbidden"},
+		"an open gate is not a rollback":       {"POST", "/rollback/check", podinfo, 403, "Forbidden"},
 		"an open rollback":                  {"POST", "/rollback/check", `{"name":"web","namespace":"test"}`, 200, "Approved"},
-		"an open rollback is no open gate":  {"POST", "/gate/check", `{"name":"web","namespace":"test"}`, 403, "Forbidden"},
+		"an open rollback is not an open gate":  {"POST", "/gate/check", `{"name":"web","namespace":"test"}`, 403, "Forbidden"},
 		"open without a token":              {"POST", "/gate/open", podinfo, 403, "Forbidden"},
 		"close without a token":             {"POST", "/gate/close", podinfo, 403, "Forbidden"},
 		"rollback without a token":          {"POST", "/rollback/open", podinfo, 403, "Forbidden"},
@@ -142,7 +142,7 @@ func TestACanaryCanNameItsGate(t *testing.T) {
 		{"/rollback/check", "test", "ops/release", 200, 403},
 		{"/gate/check", "test", "approved", 200, 200},
 		{"/rollback/check", "test", "approved", 403, 403},
-		// What a cache could take for the name of a Gate elsewhere.
+		// Names that a cache could take for that of a Gate elsewhere.
 		{"/gate/check", "", "release", 403, 403},
 		{"/gate/check", "", "/ops/release", 403, 403},
 		{"/gate/check", "test", "/ops/release", 403, 403},

@@ -55,7 +55,7 @@ func TestABodyThatIsNoFluxEventIsRefused(t *testing.T) {
 		"a time that is none":         fluxBody("2026-03-02T09:59:58Z", "yesterday"),
 		"a time that is a number":     fluxBody(`"2026-03-02T09:59:58Z"`, `1772445598`),
 		"metadata that is a list":     fluxBody(`{"kustomize.toolkit.fluxcd.io/revision":"main@sha1:6d3c78c"}`, `["revision"]`),
-		"metadata that is no text":    fluxBody(`"main@sha1:6d3c78c"`, `{"a":1}`),
+		"metadata that is not a text":    fluxBody(`"main@sha1:6d3c78c"`, `{"a":1}`),
 		"names in other case":         fluxBody(`"reason"`, `"Reason"`),
 		"a gate that is not named":    fluxBody(`"metadata":{`, `"metadata":{"gate":"",`),
 		"a gate that is null":         fluxBody(`"metadata":{`, `"metadata":{"gate":null,`),
@@ -87,7 +87,7 @@ func TestAFluxEventSaysWhatHappenedToWhat(t *testing.T) {
 	if want := "Kustomization staging: Health check failed after 30s"; hook.reason != want {
 		t.Errorf("reason %q, want %q", hook.reason, want)
 	}
-	// What expressions read and what we read is the same event.
+	// Expressions read the same event as we do.
 	twice := fluxBody(`"severity"`, `"involvedObject":{"kind":"HelmRelease","name":"web"},"severity"`)
 	hook = verified(t, fluxEvent{}, signedFlux(twice))
 	if !strings.HasPrefix(hook.reason, "HelmRelease web: ") || textAt(hook.body, "involvedObject", "namespace") != "" {

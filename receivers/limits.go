@@ -6,7 +6,7 @@ import "time"
 // the same bound, the value is the same.
 const (
 	// maxBodyBytes is the largest body that is read, as in notification-controller.
-	// What senders send is a few KiB; GitHub alone may send more, for pushes of
+	// Most senders send a few KiB; GitHub alone may send more, for pushes of
 	// thousands of commits.
 	maxBodyBytes = 3 << 20
 
@@ -44,7 +44,7 @@ const (
 	retryInterval = 100 * time.Millisecond
 
 	// conflictInterval is how long to wait if somebody else has just written the Gate. It
-	// is short, because the Gate is simply read again.
+	// is short, because the Gate is read again.
 	conflictInterval = time.Millisecond
 
 	// shutdownTimeout is for requests that are being answered when the process ends. It is
@@ -136,7 +136,7 @@ const (
 	maxKeys = 100
 
 	// keyWorkPerSecond is how many signatures of tokens one replica verifies, one after
-	// the other. The path of a receiver of type generic-oidc is no secret, so anybody may
+	// the other. The path of a receiver of type generic-oidc is not a secret, so anybody may
 	// cause this work, and nothing tells a stranger's token beforehand. It is enough for
 	// ten receivers at their full rate. It costs 2% of a core, or half of one with keys of
 	// maxRSABits. Nobody is refused because of it, and strangers take nothing of what a

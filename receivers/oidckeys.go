@@ -60,7 +60,7 @@ type keySet struct {
 	fetched time.Time
 }
 
-// youngerThan returns keys no older than maxAge. If need be it fetches them, one request
+// youngerThan returns keys no older than maxAge. If needed, it fetches them, one request
 // at a time and not soon after one that failed.
 func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) (*keySet, error) {
 	if keys, ok, err := i.known(maxAge, now); ok {

@@ -195,7 +195,7 @@ func TestAnswersOfAnIssuerThatAreNotTaken(t *testing.T) {
 		}},
 		{"no keys", func(i *testIssuer) { i.keys = []any{} }},
 		{"keys with 404", func(i *testIssuer) { i.keySet = http.NotFound }},
-		{"keys that are no JSON", func(i *testIssuer) {
+		{"keys that are not JSON", func(i *testIssuer) {
 			i.keySet = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{")) }
 		}},
 		{"keys for encryption only", func(i *testIssuer) {

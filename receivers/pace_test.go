@@ -134,7 +134,7 @@ func TestEachProgressGivesAnotherIntervalUntilTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// Who has sent all of a request may wait for the answer as long as that takes.
+// A sender of a whole request may wait for the answer as long as that takes.
 func TestTheAnswerMayTakeLongerThanTheBody(t *testing.T) {
 	p := pace{interval: 50 * time.Millisecond, bytes: 1, whole: time.Hour}
 	for name, text := range map[string]string{

@@ -27,7 +27,7 @@ func TestOneHasTheTurnOfAGateAndNobodyWaitsForThatOfAnother(t *testing.T) {
 		}
 		defer other()
 	}
-	// Who gives up waits no longer than that.
+	// A caller that gives up waits no longer than that.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := turns.take(ctx, production); !errors.Is(err, context.DeadlineExceeded) {

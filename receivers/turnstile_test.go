@@ -92,7 +92,7 @@ func TestAForgedTokenCostsOneTurn(t *testing.T) {
 	}
 }
 
-// The path is no secret, so that anybody may send tokens. They must not keep the
+// The path is not a secret, so that anybody may send tokens. They must not keep the
 // controller busy, nor use up what the receiver takes.
 func TestForgedTokensAreSlowAndKeepNoSenderOut(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)

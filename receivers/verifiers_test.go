@@ -109,7 +109,7 @@ func verified(t *testing.T, v verifier, in *incoming) *webhook {
 	return hook
 }
 
-// notObjects are bodies that are no JSON object that can be read.
+// notObjects are bodies that are not a JSON object that can be read.
 var notObjects = map[string]string{
 	"an empty body":                  "",
 	"null":                           "null",

@@ -184,7 +184,7 @@ func TestAnAddOnThatTheChartCannotExpressIsAnError(t *testing.T) {
 	}
 }
 
-// Who leaves a value empty, or writes a tag without quotes, means what is reasonable.
+// An empty value, or a tag without quotes, has a reasonable meaning.
 func TestTheChartTakesValuesAsPeopleWriteThem(t *testing.T) {
 	_, c := charted(t)
 	for name, tc := range map[string]struct {

@@ -45,7 +45,7 @@ func (s source) manifestsOf(folder, repository string) (manifests, error) {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.root, "config"))); err != nil {
 		return m, err
 	}
-	// What is not complete without this program is not released as it is, and neither is the package that has the folder.
+	// Files that are not complete without this program are not released as they are, and neither is the package that has the folder.
 	for _, name := range []string{"chart", "config.go"} {
 		if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
 			return m, err

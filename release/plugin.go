@@ -16,7 +16,7 @@ import (
 // plugin is the program of the kubectl plugin.
 const plugin = "kubectl-gate"
 
-// What else an archive has: what kubectl runs to complete the arguments of the plugin, which is a script of the shell, and the shortcuts
+// The other files of an archive: the script of the shell that kubectl runs to complete the arguments of the plugin, and the shortcuts
 // of k9s.
 const (
 	completion = "kubectl_complete-gate"

@@ -139,7 +139,7 @@ func (r *released) push(ctx context.Context) error {
 	return pushImage(ctx, manifests, r.manifests)
 }
 
-// mayRelease returns an error unless the version is that of a release, and all is committed. What is pushed has a tag in git as well.
+// mayRelease returns an error unless the version is that of a release, and all is committed. A release that is pushed has a tag in git as well.
 func (s source) mayRelease(ctx context.Context, pushes bool) error {
 	if !isRelease.MatchString(s.version) {
 		return fmt.Errorf("version %q: that of a release is like v0.1.0", s.version)

@@ -245,7 +245,7 @@ func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
 	}
 }
 
-// What lies around in the working tree is no part of a release.
+// Other files in the working tree are not part of a release.
 func TestACheckoutHasWhatIsCommittedAndNothingElse(t *testing.T) {
 	folder := committedIn(t)
 	if err := os.WriteFile(filepath.Join(folder, "new"), nil, 0o600); err != nil {
@@ -311,7 +311,7 @@ func TestASignatureIsThatOfTheKey(t *testing.T) {
 	if _, err := signerOf(path); err == nil || !strings.Contains(err.Error(), "COSIGN_PASSWORD does not decrypt it") {
 		t.Errorf("with another password: %v", err)
 	}
-	if _, err := signerOf(filepath.Join("..", "LICENSE")); err == nil || !strings.Contains(err.Error(), "it is no private key of cosign") {
+	if _, err := signerOf(filepath.Join("..", "LICENSE")); err == nil || !strings.Contains(err.Error(), "it is not a private key of cosign") {
 		t.Errorf("of a file that is none: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func signerOf(path string) (*signer, error) {
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil || block.Type != "ENCRYPTED SIGSTORE PRIVATE KEY" && block.Type != "ENCRYPTED COSIGN PRIVATE KEY" {
-		return nil, fmt.Errorf("%s: it is no private key of cosign", path)
+		return nil, fmt.Errorf("%s: it is not a private key of cosign", path)
 	}
 	der, err := encrypted.Decrypt(block.Bytes, []byte(os.Getenv("COSIGN_PASSWORD")))
 	if err != nil {

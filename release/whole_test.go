@@ -71,7 +71,7 @@ func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
 		t.Errorf("built from %+v", from)
 	}
 
-	for range 2 { // the same release once more is no other one
+	for range 2 { // the same release once more is not another one
 		if err := r.push(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func (s source) buildFor(ctx context.Context, program string, platform v1.Platfo
 	return b, err
 }
 
-// names are those of the image in a layout, see https://github.com/opencontainers/image-spec/blob/main/annotations.md. Who imports it with
+// names are those of the image in a layout, see https://github.com/opencontainers/image-spec/blob/main/annotations.md. An import with
 // containerd gets it under the second one.
 func (s source) names() map[string]string {
 	names := map[string]string{"org.opencontainers.image.ref.name": s.version}
@@ -144,7 +144,7 @@ func pushImage(ctx context.Context, to name.Reference, img v1.Image) error {
 	return remote.Write(to, img, options(ctx)...)
 }
 
-// options are those of all requests to a registry. Who may push is known from the configuration of Docker, as everywhere.
+// options are those of all requests to a registry. The configuration of Docker says who may push, as everywhere.
 func options(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }

@@ -118,21 +118,21 @@ const (
 	// reconciliation pass. The value is a time in RFC 3339, later than that of the
 	// pass before, later than when the Gates have closed, and at most a minute
 	// ahead. Each value counts once.
-	PassRequestedAtAnnotation = "pass.gate.fluxcd.io/requestedAt" //nolint:gosec // it is no password
+	PassRequestedAtAnnotation = "pass.gate.fluxcd.io/requestedAt" //nolint:gosec // it is not a password
 
 	// PassReasonAnnotation is free text that says why one reconciliation is to
 	// pass.
-	PassReasonAnnotation = "pass.gate.fluxcd.io/reason" //nolint:gosec // it is no password
+	PassReasonAnnotation = "pass.gate.fluxcd.io/reason" //nolint:gosec // it is not a password
 
 	// PassRequestedByAnnotation says who asked for a pass. With config/policies
 	// the API server overwrites it with the name of the caller. Without it, this is
 	// what the caller claims.
-	PassRequestedByAnnotation = "pass.gate.fluxcd.io/requestedBy" //nolint:gosec // it is no password
+	PassRequestedByAnnotation = "pass.gate.fluxcd.io/requestedBy" //nolint:gosec // it is not a password
 
 	// PassAnnotation is on a target that was asked for a pass: what became of the
 	// last one, as JSON. While its state is Passing, the target is not held. Only
 	// the controller writes it.
-	PassAnnotation = "gating.toolkit.fluxcd.io/pass" //nolint:gosec // it is no password
+	PassAnnotation = "gating.toolkit.fluxcd.io/pass" //nolint:gosec // it is not a password
 
 	// ActivateIntoAnnotation is on a Certificate and names a Secret in its
 	// namespace. The issued certificate is promoted into that Secret while the

@@ -260,7 +260,7 @@ const (
 	// read. A close period with it closes all the time, a window with it never opens.
 	CalendarFailedReason = "CalendarFailed"
 	// LockFullReason means that a GateLock has no room for all that the Gate selects by
-	// labels. What is left out is held by the controller alone.
+	// labels. The controller alone holds the others.
 	LockFullReason = "LockFull"
 	// ReadFailedReason means that the targets of a kind could not be read.
 	ReadFailedReason = "ReadFailed"

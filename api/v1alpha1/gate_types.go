@@ -208,7 +208,7 @@ type GateSpec struct {
 	// +optional
 	NotifyBefore []metav1.Duration `json:"notifyBefore,omitempty"`
 
-	// Suspend stops the reconciliation of this Gate. What it holds stays held.
+	// Suspend stops the reconciliation of this Gate. Targets that it holds stay held.
 	// Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -327,9 +327,9 @@ type TargetCounts struct {
 	Foreign int64 `json:"foreign"`
 
 	// Exempt is the number of Certificates that may be renewed although the Gate
-	// is closed, because they are not issued yet, are being issued, are about to
-	// expire, would not be renewed before their safety margin, cannot be held, or
-	// are activated instead.
+	// is closed. They are not issued yet, are being issued, are about to expire,
+	// would not be renewed before their safety margin, cannot be held, or are
+	// activated instead.
 	// +optional
 	Exempt int64 `json:"exempt,omitempty"`
 

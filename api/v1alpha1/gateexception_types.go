@@ -73,9 +73,10 @@ type GateExceptionSpec struct {
 	ValidUntil metav1.Time `json:"validUntil"`
 
 	// LeadTime is how long before each window the schedule starts nothing new.
-	// What would start less than this time before a window waits until the window
-	// is over. What is already running goes on until the window. Only for type
-	// suspend. From 1s to 2160h (90 days), such as 1h. If omitted, there is none.
+	// A reconciliation that would start less than this time before a window waits
+	// until the window is over. One that is running goes on until the window. Only
+	// for type suspend. From 1s to 2160h (90 days), such as 1h. If omitted, there
+	// is none.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"

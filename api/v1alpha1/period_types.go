@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type DayOfWeek string
 
-// WeekOfMonth says which of the days of a name in a month is meant: First is
+// WeekOfMonth says which of the days of a name in a month is meant. First is
 // one of the days 1 to 7, Second 8 to 14, Third 15 to 21, Fourth 22 to 28,
 // and Last one of the last seven days.
 // +kubebuilder:validation:Enum=First;Second;Third;Fourth;Last

@@ -23,7 +23,7 @@ func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (k
 		return nil, fmt.Errorf("unable to create the client of events: %w", err)
 	}
 	queued := func(to kuberecorder.EventRecorder, address string) (*eventQueue, error) {
-		// What Flux adds to an event is the same for both.
+		// Flux adds the same to an event of both.
 		recorder, err := events.NewRecorderForScheme(mgr.GetScheme(), to, ctrl.Log, address, v1alpha1.FieldManager)
 		if err != nil {
 			return nil, fmt.Errorf("unable to create event recorder: %w", err)

@@ -39,6 +39,6 @@ func TestTheTimeIsWhatTheHeaderOfTheAnswerSays(t *testing.T) {
 		})
 	}
 	if _, err := askTimeAt(http.DefaultClient, "http://127.0.0.1:1/version")(t.Context()); err == nil {
-		t.Error("nobody answers, and that is no error")
+		t.Error("nobody answers, and that is not an error")
 	}
 }

@@ -44,7 +44,7 @@ func Permissions(denied []Right, namespace string) (findings []Finding) {
 		}
 		findings = append(findings, Finding{
 			Note, "you", fmt.Sprintf("you may not %s %s in namespace %q, which kubectl gate %s needs", strings.Join(verbs, " and "), last.Resource, namespace, command),
-			"if you shall: the ClusterRole " + last.Role,
+			"if you should: the ClusterRole " + last.Role,
 		})
 	}
 	return findings

@@ -182,7 +182,7 @@ func changesInAMoment(r *result, now time.Time) bool {
 		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
 }
 
-// describe says in a line what a Gate is, why and until when. What a request has brought may last longer than the request.
+// describe says in a line what a Gate is, why and until when. Its state may last longer than the request that has brought it.
 func (s *session) describe(g *v1alpha1.Gate, now time.Time) string {
 	text := fmt.Sprintf("%s, %s", s.paintState(stateOf(g)), reasonOf(g))
 	next := g.Status.NextTransition

@@ -17,8 +17,9 @@ func (s *session) checkCommand() *cobra.Command {
 		Long: `Find what is wrong with the installation, and say what to do about it.
 
 It looks at the definitions, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your
-permissions, the clocks, and at each Gate: whether it is ready, matches something, holds its own source, contradicts another
-one, or has a cron schedule that may mean something else than you think. It changes nothing. What you may not read is a note, and is not checked.
+permissions, and the clocks. Of each Gate it says whether it is ready, matches something, holds its own source, contradicts another
+one, or has a cron schedule that may mean something else than you think. It changes nothing. If you may not read something, there is
+a note, and no check of it.
 
 The exit code is 0 if there are only warnings and notes, 1 if there is an error, and 2 if nothing could be asked.`,
 		Example: `  # What is wrong?

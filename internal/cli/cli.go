@@ -100,7 +100,7 @@ func nameOf(program string) string {
 // pluginName is how the help texts call the program.
 const pluginName = "kubectl gate"
 
-// argsOf returns the arguments of a command line. What kubectl asks to complete is asked of cobra.
+// argsOf returns the arguments of a command line. When kubectl asks for completions, cobra answers.
 func argsOf(args []string) []string {
 	if baseOf(args[0]) == completes {
 		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)

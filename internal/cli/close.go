@@ -13,8 +13,8 @@ func (s *session) closeCommand() *cobra.Command {
 		Long: `Close Gates by hand.
 
 The request ends an open request, and lasts until somebody opens the Gate, or as long as you say. A request does not last longer than
-spec.window of the Gate: to keep such a Gate closed, write an exception with kubectl gate except --close. What a person has closed, no
-webhook opens.`,
+spec.window of the Gate: to keep such a Gate closed, write an exception with kubectl gate except --close. No webhook
+opens what a person has closed.`,
 		Example: `  # Until somebody opens it
   kubectl gate close production --reason "incident 77"
 

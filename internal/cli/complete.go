@@ -21,8 +21,8 @@ const completionPatience = 1500 * time.Millisecond
 // completer returns what words may come next.
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
-// complete adds the completion of arguments and flags to all commands, as their Use and the names of their flags say. What a command
-// completes itself stays.
+// complete adds the completion of arguments and flags to all commands, as their Use and the names of their flags say. The completions of a command
+// itself stay.
 func (s *session) complete(root *cobra.Command) {
 	flags := map[string]completer{
 		"namespace": s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {

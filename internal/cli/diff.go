@@ -33,7 +33,7 @@ func (s *session) diffCommand() *cobra.Command {
 cluster.
 
 Against the cluster, Gates that no manifest has stay as they are, and all keep their requests. An exception that is the same in
-the cluster keeps its approvals, any other one of a manifest counts as if it were approved. What is doubtful is said on standard error.
+the cluster keeps its approvals, any other one of a manifest counts as if it were approved. Doubts are said on standard error.
 
 A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. JSON is in UTC.
 

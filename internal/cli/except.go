@@ -233,7 +233,7 @@ func (w written) lead(now time.Time) error {
 	return w.calendars.ValidateLead(w.exception, preview.WithoutApprovals(w.gate), append(slices.Clone(w.others), w.exception), now).ToAggregate()
 }
 
-// excepted waits for what the controller says of an exception. Whether it is in vain is known before.
+// excepted waits for what the controller says of an exception. Whether it has an effect is known before.
 func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := s.poll(ctx, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {

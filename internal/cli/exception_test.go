@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Who approves reads these lines, and nothing that the author writes may change them.
+// An approver reads these lines, and nothing that the author writes may change them.
 func TestAnApproverSeesTheZoneOfAWindowAndNothingThatHidesALine(t *testing.T) {
 	tokyo := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "Asia/Tokyo"}}
 	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{

@@ -75,7 +75,7 @@ The cluster says whether the field is there, and what its resources are called. 
   kubectl gate kinds batch/CronJob --offline --with role,lock,policies > kinds.yaml`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().StringSliceVar(&f.with, "with", nil, "What to print: role, lock, policies. Defaults to the role, and to what the cluster has of the others.")
+	cmd.Flags().StringSliceVar(&f.with, "with", nil, "The parts to print: role, lock, policies. Defaults to the role, and to what the cluster has of the others.")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "Ask no cluster: guess what resources are called, and print the role unless --with says more.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		added, err := target.ParseKinds(args)

@@ -34,7 +34,7 @@ func (s *session) passCommand() *cobra.Command {
 		Long: `Let one reconciliation of a held object pass, and hold it again when that has ended.
 
 The Gates stay closed for everything else. It is for objects of Flux that are held by spec.suspend, and needs the verb open on each Gate
-that holds the object. What keeps a Gate closed although somebody opens it, such as a close period with manualOpen: Deny, lets nothing
+that holds the object. A rule that keeps a Gate closed although somebody opens it, such as a close period with manualOpen: Deny, lets nothing
 pass either. The exit code is 3 if the controller refuses it, or if with --wait the reconciliation does not succeed.`,
 		Example: `  # A hotfix, while the freeze goes on
   kubectl gate pass ks/apps -n flux-system --reason "hotfix 1234"
@@ -113,7 +113,7 @@ func mayPass(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// askPass writes the request. Who asks is written by the API server with config/policies, and is not believed by config/policies-1.30.
+// askPass writes the request. With config/policies the API server writes who asks. With config/policies-1.30 this is not believed.
 func (c *cluster) askPass(ctx context.Context, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if f.dryRun == "server" {

@@ -30,7 +30,7 @@ what would come. Of a held Certificate the renewal waits once it is due. Held ob
 only. Kinds that you may not list are named on standard error, and the exit code is 3.
 
 With --diff it also says what each Kustomization would change in the cluster at the revision that waits, before anything is let
-through: the API server answers a server-side apply as a dry run, so that you need the verbs get and patch on what it applies. The
+through. The API server answers a server-side apply as a dry run, so that you need the verbs get and patch on what it applies. The
 revision is fetched from source-controller through the API server, which needs the verb get on services/proxy, or from the address in
 --source-address. Encrypted objects and remote bases are left out and named; then the exit code is 3.
 

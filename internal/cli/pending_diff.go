@@ -91,7 +91,7 @@ func throughAPIServer(asks *discovery.DiscoveryClient) dryrun.Opener {
 		}
 		host := strings.Split(strings.TrimSuffix(at.Hostname(), "."), ".")
 		if len(host) < 2 || net.ParseIP(at.Hostname()) != nil || len(host) > 2 && host[2] != "svc" {
-			return nil, fmt.Errorf("the address of the artifact is %s, which is no Service: name another with --source-address", address)
+			return nil, fmt.Errorf("the address of the artifact is %s, which is not a Service: name another with --source-address", address)
 		}
 		port := at.Port()
 		if port == "" {
@@ -129,7 +129,7 @@ func directly(at *url.URL) dryrun.Opener {
 	}
 }
 
-// diff says what would change if an object went on, nil if that is no Kustomization for which a revision waits.
+// diff says what would change if an object went on, nil if that is not a Kustomization for which a revision waits.
 func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	if w.Reason != explain.NewRevision || w.Target.Kind != "Kustomization" {
 		return nil

@@ -37,7 +37,7 @@ func (s *session) previewCommand() *cobra.Command {
 
 With -f, GateExceptions count in all files of the manifests, as if they were approved. A folder is read with all in it; a folder with a
 kustomization is built, without a network and without plug-ins. Without -f, the requests and approvals of the cluster count.
-What is doubtful is said on standard error.
+Doubts are said on standard error.
 
 A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. JSON is in UTC.`,
 		Example: `  # What the gates of a pull request do in December
@@ -137,7 +137,7 @@ func (s *session) previewed(ctx context.Context, f *previewFlags, args []string)
 	}
 	for _, arg := range args {
 		if arg == "-" || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
-			return nil, fmt.Errorf("%q is no name of a gate: files are named with -f", arg)
+			return nil, fmt.Errorf("%q is not a name of a gate: files are named with -f", arg)
 		}
 	}
 	c, err := s.cluster()

@@ -259,7 +259,7 @@ func TestPreviewAndDiffWarnAboutDaysOfMonthThatCronAddsToDaysOfWeek(t *testing.T
 		"  gateRef: {name: production}\n  type: extend\n  validFrom: \"2026-11-24T00:00:00Z\"\n  validUntil: \"2026-11-30T00:00:00Z\"\n  windows:\n  - " + schedule + "\n"
 	warning := func(of, field, noun string) string {
 		return "warning: new.yaml: flux-system/" + of + ": spec." + field + "[0].schedule: " + noun + " 'sundays': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, " +
-			"as always in cron; for days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth\n"
+			"as always in cron. For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth\n"
 	}
 	for name, tc := range map[string]struct{ before, after, from, want string }{
 		"a schedule with both":           {nights, ambiguous, "2026-11-21T00:00:00Z", warning("production", "closePeriods", "close period")},

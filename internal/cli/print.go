@@ -118,7 +118,7 @@ func (t *table) fit(columns int) {
 	}
 }
 
-// cut returns a text that takes at most some columns. What is painted is short, and stays.
+// cut returns a text that takes at most some columns. A painted text is short, and stays.
 func cut(text string, columns int) string {
 	if visible(text) <= columns || strings.Contains(text, "\x1b") {
 		return text
@@ -181,7 +181,7 @@ func asManifest(obj client.Object, kind string) client.Object {
 	return obj
 }
 
-// reports prints what is no object of the API for programs: a List of things that have a kind of their own.
+// reports prints what is not an object of the API for programs: a List of things that have a kind of their own.
 func (o *output) reports(w io.Writer, kind string, reports any) error {
 	raw, err := json.Marshal(reports)
 	if err != nil {

@@ -307,7 +307,7 @@ func (c *cluster) askAll(ctx context.Context, f *requestFlags, results []result,
 	_ = group.Wait() // the results have the errors
 }
 
-// ask asks one Gate. What is taken back is what the Gate had when it was read: if somebody has written it since, it is read and judged again.
+// ask asks one Gate. It takes back what the Gate had when it was read: if somebody has written it since, it is read and judged again.
 func (c *cluster) ask(ctx context.Context, r *result, by string, ask asking, opts []client.PatchOption) error {
 	for {
 		err := c.patch(ctx, r, by, opts)
@@ -363,7 +363,7 @@ func annotationOf(action v1alpha1.RequestAction) string {
 
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// patch returns the patch that asks. A reason of the request before goes. What takes back something needs the version of the Gate that has it.
+// patch returns the patch that asks. A reason of the request before goes. A patch that takes back something needs the version of the Gate that has it.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {

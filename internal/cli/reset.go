@@ -19,7 +19,7 @@ func (s *session) resetCommand() *cobra.Command {
 		Short: "Take requests back, so that the schedule decides again",
 		Long: `Take back what was requested of Gates, so that their schedule decides again.
 
-What is in force is taken back, whoever asked for it: an open request by a request to close that lasts no time, close requests by one to
+It takes back what is in force, whoever asked for it: an open request by a request to close that lasts no time, close requests by one to
 open. So you need the permission for that. If nothing is in force, what waits for approval or is planned is taken back: open requests, or your own
 close requests. To take a close back, others have to approve that if the Gate has spec.approvals.`,
 		Example: `  # The hotfix is out
@@ -44,7 +44,7 @@ close requests. To take a close back, others have to approve that if the Gate ha
 }
 
 // takeBack returns the request that takes back what was requested of a Gate: what is in force, or else what is planned. It is nil if
-// there is nothing. What nobody has looked at yet counts.
+// there is nothing. A request that nobody has looked at yet counts.
 func takeBack(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
 	gate.Stamped.HandleRequests(g, now) // what is not stamped only waits by that

@@ -25,9 +25,9 @@ func (s *session) statusCommand() *cobra.Command {
 		Aliases: []string{"describe"},
 		Short:   "Show everything about one Gate on one screen",
 		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
-requests, exceptions, what became of its targets and which revision waits, failures, what it watches, and its last three entries of
-history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted. What
-somebody else has suspended is foreign while the Gate is closed, and suspended while it is open. If you may not list exceptions, only
+requests and exceptions. Then come its targets, which revision waits, failures, what it watches, and its last three entries of
+history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted. A target
+that somebody else has suspended is foreign while the Gate is closed, and suspended while it is open. If you may not list exceptions, only
 the next change is shown, which the Gate itself knows.`,
 		Example: `  # What it is and why, what comes next, and what it holds
   kubectl gate status production -n flux-system
@@ -78,13 +78,13 @@ type screen struct {
 // targetLine is one target of a Gate.
 type targetLine struct {
 	explain.Waiting
-	// state is that of the target. What is foreign to a Gate is suspended while the Gate is open.
+	// state is that of the target. A target that is foreign to a Gate is suspended while the Gate is open.
 	state explain.State
 	// owners are those who have suspended it, if they are not Gates.
 	owners []explain.Owner
 }
 
-// screen reads what status shows. What the user may not read is left out, and said on standard error.
+// screen reads what status shows. It leaves out what the user may not read, and says so on standard error.
 func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
 	sc := &screen{session: s, gate: g, now: now}
 	var err error
@@ -112,7 +112,7 @@ func (s *session) screen(ctx context.Context, c *cluster, g *v1alpha1.Gate, now 
 	return sc, nil
 }
 
-// targetsOf returns the targets of a Gate that are not simply free: held ones first.
+// targetsOf returns the targets of a Gate that are not free: held ones first.
 func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time) ([]targetLine, error) {
 	kinds, err := o.installed()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// objects reads objects of kinds that Gates can hold. What somebody may not read is left out, and said once.
+// objects reads objects of kinds that Gates can hold. It leaves out what somebody may not read, and says so once.
 type objects struct {
 	*cluster
 	mapper meta.RESTMapper

@@ -31,7 +31,7 @@ func (s *session) versionCommand() *cobra.Command {
 		Short: "Print the version of this plug-in and of the controllers in the cluster",
 		Long: `Print the version of this plug-in and of the controllers in the cluster.
 
-Who may not list Deployments sees the version of the plug-in alone, and a warning.`,
+If you may not list Deployments, you see the version of the plug-in alone, and a warning.`,
 		Example: `  # Both
   kubectl gate version
 

@@ -26,7 +26,7 @@ func (s *session) zone() (*time.Location, error) {
 
 const timeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
-// errUnknownTime is what is wrong with a text that is no time.
+// errUnknownTime is what is wrong with a text that is not a time.
 var errUnknownTime = errors.New("cannot be read as a time: " + timeForms)
 
 var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
@@ -158,7 +158,7 @@ func parseDuration(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no duration: write 30m, 2h or 3d", text)
+		return 0, fmt.Errorf("%q is not a duration: write 30m, 2h or 3d", text)
 	}
 	return whole + d, nil
 }

@@ -28,13 +28,13 @@ func (s *session) whyCommand() *cobra.Command {
 		Long: `Say why an object is held or not, and what would change that.
 
 It names each Gate that governs the object, by which rule, since when and until when it is what it is, and who asked for that. The
-object is free, held, foreign (somebody else has suspended it), resumed (somebody has resumed it, and its Gates respect that), exempt (a
-Certificate that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held by the lock after somebody has resumed it). What would
-change that is a command: whether a request opens a closed Gate is tried in memory.
+object is free, held, foreign (somebody else has suspended it), or resumed (somebody has resumed it, and its Gates respect that). Or it is
+exempt (a Certificate that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held by
+the lock after somebody has resumed it). A command says what would change that: whether a request opens a closed Gate is tried in memory.
 
-With -o json, the only item is a TargetExplanation: target, state, becomes (what it is in a moment), summary, notes, gates (gate, state,
-rules, holds, reason, by, since, until, requestedBy, requestReason, message, suspended, hidden), owners (manager, at), remedies (command,
-effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates.`,
+With -o json, the only item is a TargetExplanation. It has target, state, becomes (what it is in a moment), summary, notes, gates, owners (manager,
+at), remedies (command, effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates. Each of the gates
+has gate, state, rules, holds, reason, by, since, until, requestedBy, requestReason, message, suspended and hidden.`,
 		Example: `  # Short names work as well
   kubectl gate why ks/apps -n flux-system
 

@@ -45,7 +45,7 @@ func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 		}
 		from, until := dayOf(first), dayOf(last)
 		if from < 0 || until < 0 {
-			return nil, fmt.Errorf("%q is no day: %s", part, windowForms)
+			return nil, fmt.Errorf("%q is not a day: %s", part, windowForms)
 		}
 		for d := from; ; d = (d + 1) % 7 {
 			on[d] = true

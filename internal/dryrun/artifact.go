@@ -30,7 +30,7 @@ const maxArtifact = 100 << 20
 // Opener opens the address of an artifact, which is an URL in the cluster.
 type Opener func(ctx context.Context, url string) (io.ReadCloser, error)
 
-// Fetch unpacks the artifact of a source into an empty folder. What does not have the digest that the source names is not unpacked.
+// Fetch unpacks the artifact of a source into an empty folder. An artifact that does not have the digest that the source names is not unpacked.
 func Fetch(ctx context.Context, source *unstructured.Unstructured, dir string, open Opener) error {
 	url, digest := text(source, "status", "artifact", "url"), text(source, "status", "artifact", "digest")
 	want, ok := strings.CutPrefix(digest, "sha256:")

@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/pkg/ssa/utils"
 )
 
-// What would become of an object.
+// The changes of an object.
 const (
 	Created    = "created"
 	Configured = "configured"
@@ -58,7 +58,7 @@ const (
 )
 
 // Diff returns what would change if a Kustomization applied some objects, and what it would delete, in the order of their names.
-// What stays as it is is not listed.
+// Objects that stay as they are are not listed.
 func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
 	flux := ssa.NewResourceManager(c, nil, ssa.Owner{Field: manager, Group: group})
 	flux.SetOwnerLabels(objects, ks.GetName(), ks.GetNamespace())

@@ -157,7 +157,7 @@ func (t *Table[E]) Len() int {
 	return len(t.entries) + len(t.paths) + len(t.unsettled) + len(t.settled)
 }
 
-// digestsOf leaves out what is empty, which is no secret.
+// digestsOf leaves out what is empty, which is not a secret.
 func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
 	for _, secret := range secrets {
 		if secret != "" {

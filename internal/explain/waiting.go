@@ -17,7 +17,7 @@ import (
 // Reason says what waits while an object is held.
 type Reason string
 
-// What waits.
+// The kinds of waiting.
 const (
 	// NewRevision means that the source of the object has another revision than the one that is applied.
 	NewRevision Reason = "NewRevision"
@@ -174,7 +174,7 @@ func newerChart(obj, source *unstructured.Unstructured) string {
 	return wanted
 }
 
-// isApplied returns whether an object has applied a revision. A HelmRelease whose chart is no HelmChart has another version than
+// isApplied returns whether an object has applied a revision. A HelmRelease whose chart is not a HelmChart has another version than
 // the artifact: it notes the digest.
 func isApplied(obj *unstructured.Unstructured, applied, revision string) bool {
 	if digest := text(obj, "status", "lastAttemptedRevisionDigest"); obj.GetKind() == "HelmRelease" && digest != "" && strings.Contains(revision, ":") {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxTime bounds an evaluation. What people write takes microseconds; only nested
+// maxTime bounds an evaluation. Usual expressions take microseconds; only nested
 // loops over a large object take longer, and a request waits for the result. It ends
 // the innermost loop only: maxCost is what stops all.
 const maxTime = 250 * time.Millisecond

@@ -54,8 +54,8 @@ func appendAmbiguity(found []Ambiguity, path *field.Path, noun string, p *v1alph
 	}
 	fields := strings.Fields(*p.Schedule)
 	return append(found, Ambiguity{path.Child("schedule").String(), fmt.Sprintf(
-		"%s '%s': '%s' starts on each day whose day of month is %s OR whose day of week is %s, as always in cron; "+
-			"for days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth",
+		"%s '%s': '%s' starts on each day whose day of month is %s OR whose day of week is %s, as always in cron. "+
+			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth",
 		noun, p.Name, strings.Join(fields, " "), fields[2], fields[4])})
 }
 

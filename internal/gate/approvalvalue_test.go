@@ -81,7 +81,7 @@ func TestAnApprovalIsWrittenAsItIsRead(t *testing.T) {
 	}
 }
 
-// What approves an exception ends in what that is, in one line, after a time and nothing
+// An approval of an exception ends in the exception, in one line, after a time and nothing
 // else.
 func FuzzCheckApproval(f *testing.F) {
 	for _, value := range []string{right, "", "2026-11-23T12:00:00Z", strings.Replace(right, "=3", "=2", 1), strings.Replace(right, uid, other, 1), right + "\n", right + "," + right} {
@@ -125,7 +125,7 @@ func TestAnExceptionSaysHowToApproveItAndWhatDoesNotCount(t *testing.T) {
 		"an older generation":        {all(written("mallory"), lines("2 alice"), asked(older)), 1, how, `the approval "` + older + `" does not count: generation 2 is not the present one`},
 		"nobody has stamped it":      {all(written("mallory"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped who made it`},
 		"an older one is stamped":    {all(written("mallory"), lines("2 alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped who made it`},
-		"what is no line is no line": {all(written("mallory"), raw("x generation=3,uid="+uid+" alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped who made it`},
+		"what is not a line is not a line": {all(written("mallory"), raw("x generation=3,uid="+uid+" alice"), asked(right)), 1, how, `the approval "` + right + `" does not count: the API server has not stamped who made it`},
 		"much and in lines":          {all(written("mallory"), asked("\n"+strings.Repeat("ø", 1000))), 1, how, `the approval "\n` + strings.Repeat("ø", 127) + `" does not count: ` + form},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ type told struct {
 	who string
 }
 
-// What somebody has closed is not forgotten because a longer close hides it, because of the
+// A close is not forgotten because a longer close hides it, because of the
 // order in which plans begin, or because nobody looked.
 func TestNoCloseIsLost(t *testing.T) {
 	for name, tc := range map[string]struct {

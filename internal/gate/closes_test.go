@@ -210,7 +210,7 @@ func TestAPlanDoesNotLiftWhatIsClosedSince(t *testing.T) {
 	if d := gate.Decide(g, utc("2026-11-23T18:00:00Z")); d.State != isClosed || d.Request.By != "alice" {
 		t.Errorf("it is %s: %s", d.State, d.Message)
 	}
-	// What is closed before it was planned is lifted.
+	// A close from before the plan is lifted.
 	asked(t, g, open("2026-11-23T20:00:00Z").seen("2026-11-23T19:00:00Z"), "release manager")
 	if next := nextOf(gate.Decide(g, utc("2026-11-23T19:00:00Z"))); next.at != "2026-11-23T20:00:00Z" {
 		t.Errorf("it is to open at %q", next.at)
@@ -245,7 +245,7 @@ func TestAPlannedCloseIsOnlyMovedByWhoPlannedIt(t *testing.T) {
 	}
 }
 
-// What is closed is only opened by a person who may, or by its end. The model keeps all that
+// Only a person who may, or the end of a close, opens what is closed. The model keeps all that
 // was ever asked for; the product has to forget most of it.
 func TestWhatSomebodyClosesStaysClosed(t *testing.T) {
 	type closing struct {

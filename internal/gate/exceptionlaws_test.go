@@ -87,7 +87,7 @@ func TestNothingChangesOutsideTheValidityOfExceptions(t *testing.T) {
 	})
 }
 
-// What is active decides alone, and the intervals of a preview are those of decisions.
+// The active exception decides alone, and the intervals of a preview are those of decisions.
 func TestTheActiveExceptionDecidesAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, all := drawGate(t), drawExceptions(t)

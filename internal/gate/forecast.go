@@ -90,7 +90,7 @@ func (f *forecaster) look(ahead iter.Seq[schedule.Transition]) {
 	}
 }
 
-// tell finds what is to be told of the changes to come, and when of the next. What is over is kept for as long as the clock of
+// tell finds what is to be told of the changes to come, and when of the next. A change that is over is kept for as long as the clock of
 // another replica may be behind.
 func (f *forecaster) tell() {
 	for _, a := range f.told {

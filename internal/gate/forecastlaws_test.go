@@ -62,7 +62,7 @@ func (l *listener) due(c change) (due time.Duration) {
 	return due
 }
 
-// listen looks at a Gate now. What is told is in the status from here on, also if the process ends before anybody hears it.
+// listen looks at a Gate now. The news are in the status from here on, also if the process ends before anybody hears it.
 func (l *listener) listen() gate.Forecast {
 	coming, stateAt := l.stretches()
 	f := gate.Calendars(nil).Forecast(l.gate, l.now, l.exceptions...)

@@ -28,7 +28,7 @@ func RecordHistory(g *v1alpha1.Gate, d Decision, handled []Request, now time.Tim
 }
 
 // RecordPasses notes in the history of a Gate what became of passes of its targets, where
-// that belongs by its time. What is older than all of the history was there and is gone.
+// that belongs by its time. An entry that is older than all of the history was there and is gone.
 func RecordPasses(g *v1alpha1.Gate, entries []v1alpha1.HistoryEntry) {
 	for _, e := range entries {
 		history := g.Status.History

@@ -64,9 +64,9 @@ func TestAnInvalidSpecFailsClosed(t *testing.T) {
 		"the earlier of a due and of a requested close counts": {
 			accepted(t, was(closed(invalid), isOpened, "2026-11-23T12:30:00Z", isClosed), shut("2026-11-23T13:00:00Z").seen("2026-11-23T12:00:00Z")),
 			isOpened, "until it is due to close", "2026-11-23T12:30:00Z"},
-		"a close request from before the open request is no reason to close": {
+		"a close request from before the open request is not a reason to close": {
 			accepted(t, was(closed(invalid), isOpened, "", ""), shut("2026-11-23T10:00:00Z"), open("2026-11-23T11:00:00Z")), isOpened, "Gate stays opened", ""},
-		"a close request that is over is no reason to close": {
+		"a close request that is over is not a reason to close": {
 			accepted(t, was(closed(invalid, window(time.Hour)), isOpened, "", ""), shut("2026-11-23T10:00:00Z")), isOpened, "Gate stays opened", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 )
 
 // covers returns whether a close makes another one needless, now and after any change of
-// spec.window: it lasts as long, and refuses every open that the other one refuses. What one person has closed
-// is kept beside what others have: whoever takes their own back sees that it stays.
+// spec.window: it lasts as long, and refuses every open that the other one refuses. The close of one person
+// is kept beside those of others: whoever takes their own back sees that it stays.
 func (r *inForce) covers(other *inForce) bool {
 	return r.Source == other.Source && r.By == other.By && compareEnds(r.end, other.end) >= 0 && compareEnds(r.ownEnd(), other.ownEnd()) >= 0 &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
@@ -105,7 +105,7 @@ func (c *course) save(now time.Time) []v1alpha1.AcceptedRequest {
 		switch {
 		case s == c.open || slices.Contains(c.closes, s):
 			inForce = append(inForce, s.AcceptedRequest)
-		// What another request had ended before counts as long as it lasts by some clock.
+		// A request that another one had ended before counts as long as it lasts by some clock.
 		case last.follows(s) && (s.EndedAt.Time.Equal(endedAt) || s.lasts(now.Add(-maxSkew))):
 			ended = append(ended, s.AcceptedRequest)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// What does not open by the request of one person lets nothing pass by one either.
+// A Gate that does not open by the request of one person lets nothing pass by one either.
 func TestWhichGatesLetNothingPass(t *testing.T) {
 	closed := func(reason, by string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}

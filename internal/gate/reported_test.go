@@ -21,7 +21,7 @@ func reconciled() *v1alpha1.Gate {
 	return g
 }
 
-// What a Gate is, its status says only as of its last reconciliation.
+// The status of a Gate says what it is only as of its last reconciliation.
 func TestWhetherAGateIsReportedOpen(t *testing.T) {
 	next := func(at time.Duration, state v1alpha1.State) func(*v1alpha1.Gate) {
 		return func(g *v1alpha1.Gate) {

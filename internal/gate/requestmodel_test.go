@@ -179,7 +179,7 @@ func TestWhatIsForgottenOfRequestsChangesNothing(t *testing.T) {
 				t.Fatalf("at %s it is %s: %s\naccepted %+v\nremembered %+v", stamp(now), d.State, d.Message, m, g.Status.Requests)
 			}
 		}
-		// What is planned comes to pass as well.
+		// Planned requests come to pass as well.
 		for range 16 {
 			now = now.Add(29 * time.Minute)
 			handle(g, now)

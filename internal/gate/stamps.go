@@ -19,7 +19,7 @@ const (
 	Unstamped Stamps = iota
 	// Stamped names are from the API server, as config/policies has it.
 	Stamped
-	// StampsUnknown means that nobody could be asked just now. What depends on it is left for later.
+	// StampsUnknown means that nobody could be asked just now. Requests that depend on it are left for later.
 	StampsUnknown
 )
 

@@ -121,7 +121,7 @@ func parse(text string) ([]*component, error) {
 	case len(open) > 0:
 		return nil, open[len(open)-1].errorf("has no END: the text is cut off")
 	case len(calendars) == 0:
-		return nil, &Error{1, vcalendar, "is missing: this is no iCalendar text"}
+		return nil, &Error{1, vcalendar, "is missing: this is not an iCalendar text"}
 	}
 	return calendars, nil
 }

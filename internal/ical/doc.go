@@ -8,7 +8,7 @@ does not count, or the whole text is refused with an [Error] that names the line
 These events do not count: those with STATUS:CANCELLED or TRANSP:TRANSPARENT, those
 without one of the categories that are asked for, and older versions of an event that the
 text has in a later one. Of one that does not count, only what identifies it is read. VTODO, VJOURNAL and
-VFREEBUSY are no events. METHOD, alarms and unknown properties change no time.
+VFREEBUSY are not events. METHOD, alarms and unknown properties change no time.
 
 Where RFC 5545 leaves a choice:
 

@@ -47,12 +47,12 @@ func (r *reader) read(e *event, p *property) (err error) {
 		return r.readInstance(e, p)
 	case "SEQUENCE":
 		if e.sequence, err = strconv.ParseUint(strings.TrimSpace(p.value), 10, 32); err != nil {
-			return p.errorf("%s is no number from 0", quote(p.value))
+			return p.errorf("%s is not a number from 0", quote(p.value))
 		}
 	case "DTSTAMP":
 		e.stamp = strings.ToUpper(strings.TrimSpace(p.value))
 		if _, _, _, ok := parseStamp(e.stamp); !ok {
-			return p.errorf("%s is no time such as 20261224T180000Z", quote(p.value))
+			return p.errorf("%s is not a time such as 20261224T180000Z", quote(p.value))
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (r *reader) length(c *component, start moment) (length, error) {
 	case duration != nil:
 		l, err := parseLength(duration, strings.TrimSpace(duration.value))
 		if err == nil && start.date && l.elapsed > 0 {
-			err = duration.errorf("%s is no number of days, but the event starts with a date", quote(duration.value))
+			err = duration.errorf("%s is not a number of days, but the event starts with a date", quote(duration.value))
 		}
 		return l, err
 	case start.date:

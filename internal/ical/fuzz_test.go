@@ -41,7 +41,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("with other line ends it is %+v, %v instead of %+v", other, otherErr, c)
 		}
 		checkOccurrences(t, c, o)
-		// What is read from a part must not depend on the part.
+		// The result of a part must not depend on the part.
 		middle := utc("2026-10-25T00:30:00Z")
 		var parts []ical.Occurrence
 		for _, part := range []ical.Options{{Zone: o.Zone, From: o.From, Until: middle}, {Zone: o.Zone, From: middle, Until: o.Until}} {
@@ -68,7 +68,7 @@ func checkError(t *testing.T, text string, err, other error) {
 	case other == nil || other.Error() != err.Error():
 		t.Fatalf("with other line ends it is %v instead of %v", other, err)
 	case strings.Contains(err.Error(), "\n") || !utf8.ValidString(err.Error()) || len(err.Error()) > 1000:
-		t.Fatalf("%q is no sentence", err)
+		t.Fatalf("%q is not a sentence", err)
 	}
 }
 

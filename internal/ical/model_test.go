@@ -133,7 +133,7 @@ func (m model) meets(d, start time.Time) bool {
 		!byDay:
 		return false
 	}
-	// What the rule does not say is that of the start.
+	// Parts that the rule does not name are those of the start.
 	given := len(m.days)+len(m.monthDays)+len(m.yearDays) > 0
 	switch {
 	case given || m.freq == "DAILY":

@@ -2,7 +2,7 @@ package ical
 
 import "strings"
 
-// What one text may cost. It takes less than a second.
+// The most that one text may cost. It takes less than a second.
 const (
 	// effort is how many days its rules may look at.
 	effort = 10_000_000

@@ -146,7 +146,7 @@ func TestWhatEventsMean(t *testing.T) {
 			[]string{"2026-06-01T10:00Z/2026-06-01T11:00Z A"},
 		},
 		{
-			"other components are no events",
+			"other components are not events",
 			"BEGIN:VTODO\nUID:t\nDTSTART:20260601T100000Z\nDUE:20260602T100000Z\nEND:VTODO\nBEGIN:VJOURNAL\nDTSTART:20260601T100000Z\nEND:VJOURNAL\n" +
 				"BEGIN:VFREEBUSY\nFREEBUSY:20260601T100000Z/PT1H\nEND:VFREEBUSY\nBEGIN:X-OTHER\nDTSTART:nonsense\nEND:X-OTHER", nil,
 		},

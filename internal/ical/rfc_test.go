@@ -218,7 +218,7 @@ func TestExamplesOfRecurrenceRules(t *testing.T) {
 				t.Errorf("got\n%q, want\n%q", got, want)
 			}
 			for i, at := range want {
-				// What lies before is not followed one by one, and makes no difference.
+				// Earlier occurrences are not followed one by one, and make no difference.
 				c := mustRead(t, text, ical.Options{Zone: mustZone("UTC"), From: utc(at), Until: until})
 				if len(c.Occurrences) != len(want)-i {
 					t.Errorf("from %s on: %q", at, show(c))

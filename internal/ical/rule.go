@@ -76,7 +76,7 @@ func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 		if key == "UNTIL" {
 			until, err := r.parseMoment(&property{line: p.line, name: p.name}, value)
 			if err != nil {
-				return nil, p.errorf("has UNTIL=%s, which is no date and no time", quote(value))
+				return nil, p.errorf("has UNTIL=%s, which is neither a date nor a time", quote(value))
 			}
 			u.until = &until
 			continue
@@ -114,7 +114,7 @@ func (u *rule) set(key, value string) (problem string) {
 	case "WKST":
 		i := slices.Index(weekdayNames, value)
 		if i < 0 {
-			return "it is no day of the week such as MO"
+			return "it is not a day of the week such as MO"
 		}
 		u.wkst = time.Weekday(i)
 	case "BYDAY":
@@ -157,7 +157,7 @@ func each(value string, low, high int, add func(int)) (problem string) {
 	for text := range strings.SplitSeq(value, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < low || n > high || n == 0 && low < 0 {
-			problem = fmt.Sprintf("%s is no number from %d to %d", quote(text), low, high)
+			problem = fmt.Sprintf("%s is not a number from %d to %d", quote(text), low, high)
 			if n == 0 && low < 0 {
 				problem += " without 0"
 			}
@@ -174,7 +174,7 @@ func (u *rule) setDays(value string) (problem string) {
 		at := max(len(text)-2, 0)
 		i := slices.Index(weekdayNames, text[at:])
 		if i < 0 {
-			return quote(text) + " is no day of the week such as MO or -1FR"
+			return quote(text) + " is not a day of the week such as MO or -1FR"
 		}
 		if at == 0 {
 			u.weekdays |= 1 << i

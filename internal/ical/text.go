@@ -105,7 +105,7 @@ func parseProperty(l line) (property, error) {
 		return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
 	if length < 1 || l.text[length] != ':' && l.text[length] != ';' {
-		return property{}, &Error{l.number, "TEXT", fmt.Sprintf("%s is no property: a name and a colon are missing", quote(l.text))}
+		return property{}, &Error{l.number, "TEXT", fmt.Sprintf("%s is not a property: a name and a colon are missing", quote(l.text))}
 	}
 	p := property{line: l.number, name: strings.ToUpper(l.text[:length])}
 	quoted := false
@@ -141,7 +141,7 @@ func (p *property) param(name string) (string, error) {
 			found = value[1 : len(value)-1]
 		}
 		if found == "" || strings.Contains(found, `"`) {
-			return "", p.errorf("has the parameter %s=%s, which is no value", name, quote(value))
+			return "", p.errorf("has the parameter %s=%s, which is not a value", name, quote(value))
 		}
 	}
 	return found, nil
@@ -187,7 +187,7 @@ func (p *property) texts() []string {
 	return append(all, text.String())
 }
 
-// text returns the value of a TEXT. Who writes a comma in it without a backslash means a comma.
+// text returns the value of a TEXT. A comma in it without a backslash is a comma.
 func (p *property) text() string { return strings.Join(p.texts(), ",") }
 
 // quote returns a text that fits into an error.

@@ -48,9 +48,9 @@ func (r *reader) parseMoment(p *property, value string) (moment, error) {
 	m := moment{wall: wall, date: date, zone: r.zone, floating: true}
 	switch {
 	case !ok:
-		return moment{}, p.errorf("%s is no date such as 20261224 and no time such as 20261224T180000", quote(value))
+		return moment{}, p.errorf("%s is neither a date such as 20261224 nor a time such as 20261224T180000", quote(value))
 	case kind == "DATE" && !date, kind == "DATE-TIME" && date:
-		return moment{}, p.errorf("%s is no %s", quote(value), kind)
+		return moment{}, p.errorf("%s is not a %s", quote(value), kind)
 	case kind != "" && kind != "DATE" && kind != "DATE-TIME" && kind != "PERIOD":
 		return moment{}, p.errorf("has VALUE=%s, but must be a date or a time", quote(kind))
 	case date && tzid != "":
@@ -133,7 +133,7 @@ var durationForm = regexp.MustCompile(`^([+-]?)P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?
 func parseLength(p *property, value string) (length, error) {
 	m := durationForm.FindStringSubmatch(strings.ToUpper(value))
 	if m == nil || strings.Join(m[2:], "") == "" {
-		return length{}, p.errorf("%s is no duration such as P1D or PT8H30M", quote(value))
+		return length{}, p.errorf("%s is not a duration such as P1D or PT8H30M", quote(value))
 	}
 	number := func(i int) int64 {
 		n, _ := strconv.ParseInt(m[i], 10, 64) // of digits, or empty

@@ -68,7 +68,7 @@ const tableStart = 0
 func (r *reader) build(p *property, tzid string) (*schedule.Zone, error) {
 	defined := r.zones.defined[tzid]
 	if len(defined) == 0 {
-		return nil, p.errorf("has the TZID %s, which is no zone that is known, and the calendar has no VTIMEZONE of it", quote(tzid))
+		return nil, p.errorf("has the TZID %s, which is not a zone that is known, and the calendar has no VTIMEZONE of it", quote(tzid))
 	}
 	for _, other := range defined[1:] {
 		if !other.same(defined[0]) {
@@ -125,7 +125,7 @@ func (r *reader) observance(c *component) ([]onset, error) {
 	var onsets []onset
 	err = inner.starts(c, start, tableStart, r.until+2*366*day, func(p *property, m moment, own *length) error {
 		if m.date || !m.floating || own != nil {
-			return p.errorf("is no time on the clock of the VTIMEZONE")
+			return p.errorf("is not a time on the clock of the VTIMEZONE")
 		}
 		if r.left.onsets--; r.left.onsets < 0 {
 			return p.errorf("has too many dates: the VTIMEZONEs up to here have more than %d", maxOnsets)
@@ -152,7 +152,7 @@ func offsetOf(c *component, name string) (int64, error) {
 	}
 	m := offsetForm.FindStringSubmatch(strings.TrimSpace(p.value))
 	if m == nil {
-		return 0, p.errorf("%s is no UTC offset such as +0100", quote(p.value))
+		return 0, p.errorf("%s is not a UTC offset such as +0100", quote(p.value))
 	}
 	number := func(i int) int64 {
 		n, _ := strconv.ParseInt(m[i], 10, 64) // of digits, or empty

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// What the policy gate-hold spends to compare an object with selectors, in the units of the API server, as measured there and
+// The cost at which the policy gate-hold compares an object with selectors, in the units of the API server, as measured there and
 // rounded up. If one of its expressions spends a million, the API server refuses the write.
 const (
 	ofEntry       = 150
@@ -17,7 +17,7 @@ const (
 	ofValue       = 6
 	ofGate        = 10
 
-	// maxSpent is for the selectors of a kind. What else the policy does, and what nobody has measured, has the rest.
+	// maxSpent is for the selectors of a kind. The rest is for all else that the policy does, and for what nobody has measured.
 	maxSpent = 400_000
 )
 

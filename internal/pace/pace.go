@@ -7,8 +7,8 @@ const (
 	// tick is the shortest time between two batches. Faster paces release several at once.
 	tick = time.Second
 
-	// arrears is how much of the pace is made up for after a delay. What was due before
-	// that stays late: a restart after an hour must not release an hour's worth at once.
+	// arrears is how much of the pace is made up for after a delay. Releases that were due before
+	// that stay late: a restart after an hour must not release an hour's worth at once.
 	arrears = 2 * tick
 )
 

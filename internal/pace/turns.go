@@ -99,7 +99,7 @@ func (t *Turns[Q, K]) Counts(q Q) (waiting, released int64) {
 	return int64(len(of.waiting) + len(of.called)), of.released
 }
 
-// Close forgets a queue. What asks again waits again.
+// Close forgets a queue. A key that asks again waits again.
 func (t *Turns[Q, K]) Close(q Q) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

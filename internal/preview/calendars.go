@@ -57,7 +57,7 @@ func (s *Set) AddConfigMap(name ConfigMap, files *gate.Files, err error) {
 	s.configMaps[name] = added
 }
 
-// readConfigMap adds a ConfigMap of a manifest. What is wrong with it matters only if a Gate refers to it.
+// readConfigMap adds a ConfigMap of a manifest. Its errors matter only if a Gate refers to it.
 func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 	name := ConfigMap{obj.GetNamespace(), obj.GetName()}
 	if name.Namespace == "" {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the cluster has is exported with its creationTimestamp, what is new has none.
+// An object of the cluster is exported with its creationTimestamp, a new one has none.
 // In the cluster the new one is newer and opens; the preview says closed.
 func TestPreviewTakesAManifestThatNoClusterHasSeenForTheNewest(t *testing.T) {
 	manifests := `

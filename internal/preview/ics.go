@@ -60,7 +60,7 @@ func (c Calendar) Write(w io.Writer, report *Report) error {
 	about := plan
 	if until.Before(c.Until) {
 		end := event{uid: "end." + c.Name, start: until, until: c.Until, summary: "The calendar ends here", state: unknown, lines: []string{
-			fmt.Sprintf("The calendar %s has room for %d events and %d bytes. What comes after this is not in it: choose fewer gates, fewer days, or one state.", c.Name, c.Events, c.Bytes),
+			fmt.Sprintf("The calendar %s has room for %d events and %d bytes. Later events are not in it: choose fewer gates, fewer days, or one state.", c.Name, c.Events, c.Bytes),
 		}}
 		events = append(events, c.text(&end))
 		about = "It ends at " + until.UTC().Format(time.RFC3339) + ", for there is more than it has room for. " + plan

@@ -38,7 +38,7 @@ var formOf = map[string]string{
 // checkRevision returns an error if a revision cannot be pinned.
 func checkRevision(kind, revision string) error {
 	if !forms[kind].MatchString(revision) {
-		return fmt.Errorf("%q is no revision of a %s: it must be of the form %s", revision, kind, formOf[kind])
+		return fmt.Errorf("%q is not a revision of a %s: it must be of the form %s", revision, kind, formOf[kind])
 	}
 	return nil
 }

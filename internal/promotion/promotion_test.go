@@ -253,7 +253,7 @@ func TestAPinnedSourceThatCannotBeFetchedSaysWhatThatMeans(t *testing.T) {
 	w.in.Pinned.Ready = &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "GitOperationFailed", Message: "object not found"}
 	w.settles()
 	for revision, want := range map[string]string{
-		commit("a"): "its drift is corrected only until source-controller loses its copy", "": "its drift is not corrected", commit("b"): "What runs stays at",
+		commit("a"): "its drift is corrected only until source-controller loses its copy", "": "its drift is not corrected", commit("b"): "The running revision stays",
 	} {
 		w.in.Pinned.Revision = revision
 		if w.settles(); !strings.HasSuffix(w.is(), "Ready=False/GitOperationFailed") || !strings.Contains(w.message("Ready"), "object not found") || !strings.Contains(w.message("Ready"), want) {

@@ -120,11 +120,11 @@ func (l *look) behind() string {
 // unfetched says what it means that the pinned source cannot be fetched.
 func (l *look) unfetched() string {
 	gated, p := l.g.Status.Gated, l.Pinned
-	runs := "What runs stays, but its drift is not corrected: source-controller has no copy"
+	runs := "The running revision stays, but its drift is not corrected: source-controller has no copy"
 	if p.Revision != "" && same(l.kind, p.Revision, gated.Revision) {
-		runs = "What runs stays, and its drift is corrected only until source-controller loses its copy"
+		runs = "The running revision stays, and its drift is corrected only until source-controller loses its copy"
 	} else if p.Revision != "" {
-		runs = fmt.Sprintf("What runs stays at '%s'", p.Revision)
+		runs = fmt.Sprintf("The running revision stays '%s'", p.Revision)
 	}
 	return fmt.Sprintf("%s cannot be fetched at '%s': %s. %s. If the source no longer has this revision, promote another one.",
 		l.pinned(), gated.Revision, strings.TrimSuffix(p.Ready.Message, "."), runs)

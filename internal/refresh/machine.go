@@ -77,7 +77,7 @@ func (r Record) String() string {
 	return string(content)
 }
 
-// ParseRecord is the inverse of String. It returns nil if the value is no record.
+// ParseRecord is the inverse of String. It returns nil if the value is not a record.
 func ParseRecord(value string) *Record {
 	record := &Record{}
 	if value == "" || json.Unmarshal([]byte(value), record) != nil {

@@ -254,7 +254,7 @@ func (m *model) settle() {
 			due = append(due, n)
 		}
 	}
-	// What has failed so far may stop the batch once more, a crash in progress too.
+	// Earlier failures may stop the batch once more, a crash in progress too.
 	for range 2 + len(m.nodes) {
 		m.gate.Open = false
 		m.reconcile(100)

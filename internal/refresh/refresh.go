@@ -165,7 +165,7 @@ func (g Gate) consider(d *Decision, m *Machine, now time.Time) bool {
 	}
 	expiry, ok := m.expiry()
 	if !ok {
-		d.fault(m.Name, fmt.Sprintf("the expiry of the certificates is no time in RFC 3339: %.64q", m.Expiry))
+		d.fault(m.Name, fmt.Sprintf("the expiry of the certificates is not a time in RFC 3339: %.64q", m.Expiry))
 		return false
 	}
 	d.recheck(expiry.Add(-g.Within), now)

@@ -40,7 +40,7 @@ func BenchmarkYardstick(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c.(*robfig.SpecSchedule).Location = location(b, "Europe/Oslo") //nolint:forcetypeassert // it is no @every
+			c.(*robfig.SpecSchedule).Location = location(b, "Europe/Oslo") //nolint:forcetypeassert // it is not @every
 			b.ReportAllocs()
 			for b.Loop() {
 				c.Next(benchNow)

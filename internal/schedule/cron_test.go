@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// refusedCrons has every kind of text that is no cron expression for us.
+// refusedCrons has every kind of text that is not a cron expression for us.
 var refusedCrons = []struct {
 	name, text, because string
 }{

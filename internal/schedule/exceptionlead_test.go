@@ -267,7 +267,7 @@ func TestLeadByTheTrueStart(t *testing.T) {
 	}
 }
 
-// TestLeadBesidesRowsAbove is about what is no part of the base that a lead looks at.
+// TestLeadBesidesRowsAbove is about what is not part of the base that a lead looks at.
 func TestLeadBesidesRowsAbove(t *testing.T) {
 	with := func(change func(c *schedule.Config), windows ...schedule.Period) schedule.Config {
 		c := suspended(time.Hour, one("6 21:00", "6 23:00"), windows...)

@@ -53,7 +53,7 @@ func checkTicks(t *testing.T, c schedule.CronExpression, zone string, now time.T
 		case d.Next.At.Second() != 0:
 			t.Fatalf("a tick within a minute: %s", d.Next.At)
 		case plan.Decide(d.Next.At).State == d.State:
-			t.Fatalf("%+v is no change", d)
+			t.Fatalf("%+v is not a change", d)
 		}
 		now = d.Next.At
 	}

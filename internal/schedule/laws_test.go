@@ -150,7 +150,7 @@ func TestIntervalsAreContiguousAndDiffer(t *testing.T) {
 				t.Fatalf("interval %d of %v does not go on from %s", i, all, end)
 			}
 			if i > 0 && all[i-1].State == v.State {
-				t.Fatalf("interval %d of %v is no change", i, all)
+				t.Fatalf("interval %d of %v is not a change", i, all)
 			}
 			end = v.Until
 		}

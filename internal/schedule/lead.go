@@ -49,7 +49,7 @@ func (s *sweep) leads() ([]Period, bool) {
 		if i > 0 {
 			from = max(from, starts[i-1])
 		}
-		// What runs at the instant before has not started in the lead.
+		// A run at the instant before has not started in the lead.
 		m := s.next(s.base.at(from-1), start)
 		for m.start < start {
 			if m.state == s.base.rest.state {

@@ -18,7 +18,7 @@ type planSpec struct {
 	exceptions          []exceptionSpec
 }
 
-// periodSpec is a period in the words of the API. What it has decides on its
+// periodSpec is a period in the words of the API. Its fields decide on its
 // form: a schedule, a start, or neither.
 type periodSpec struct {
 	name, zone  string

@@ -40,7 +40,7 @@ func watch(loc *time.Location, from, until int64) *wallClock {
 		}
 	}
 	for i := 1; i < len(shown); i++ {
-		// What the clock jumped over is read with the offset before the jump.
+		// A time that the clock jumped over is read with the offset before the jump.
 		before := from + int64(i) - 1
 		for wall := shown[i-1] + 1; wall < shown[i]; wall++ {
 			if c.at(wall) == unseen {

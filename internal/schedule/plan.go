@@ -266,7 +266,7 @@ func (p *Plan) next(m moment, limit int64, edges *int) moment {
 }
 
 // at asks the rows of the decision table in their order. A row that does not
-// cover t bounds the decision of a later row by its next start; where both
+// cover t bounds the decision of a later row by its next start. Where both
 // mean the same state it bounds the reason only, so that a search for the next
 // change does not stop at every window of an expired gate.
 func (p *Plan) at(t int64) moment {

@@ -174,7 +174,7 @@ func TestDecideByRequest(t *testing.T) {
 			"closed ClosePeriod by hard until 15, then opened OpenRequested by open on 15",
 		},
 		{
-			"an open request that runs into a window is no change", requested([2]int{15, 17}, none), 16,
+			"an open request that runs into a window is not a change", requested([2]int{15, 17}, none), 16,
 			"opened OpenRequested by open until 17, then closed OutsideWindows on 20",
 		},
 		{
@@ -198,7 +198,7 @@ func TestDecideByRequest(t *testing.T) {
 			"closed CloseRequested by close until 15, then opened WindowOpen by window on 15",
 		},
 		{
-			"a close request that runs into a close period is no change", requested(none, [2]int{11, 12}), 11,
+			"a close request that runs into a close period is not a change", requested(none, [2]int{11, 12}), 11,
 			"closed CloseRequested by close until 12, then opened WindowOpen by window on 13",
 		},
 		{
@@ -222,7 +222,7 @@ func TestDecideByBounds(t *testing.T) {
 			"opened WindowOpen by window until 12, then closed ClosePeriod by soft on 12",
 		},
 		{
-			"notBefore within a close period is no change", bounded(june(), 12, 0), 11,
+			"notBefore within a close period is not a change", bounded(june(), 12, 0), 11,
 			"closed NotYetActive until 12, then opened WindowOpen by window on 13",
 		},
 		{

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// refusedZones has every kind of name that is no time zone for us.
+// refusedZones has every kind of name that is not a time zone for us.
 var refusedZones = []struct {
 	name, text string
 }{

@@ -45,7 +45,7 @@ type Entry struct {
 	Pending bool
 	// Failure is why, if a failure is the reason.
 	Failure *Failure
-	// Uncounted means that it is no target, but a GateLock for example.
+	// Uncounted means that it is not a target, but a GateLock for example.
 	Uncounted bool
 	// woken means that the Gate has decided since the last look at the target began.
 	woken bool

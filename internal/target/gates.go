@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Anything longer or with more parts is no list of at most 32 names. config/lock has the
+// Anything longer or with more parts is not a list of at most 32 names. config/lock has the
 // same bounds.
 const (
 	maxGatesLength = 12000

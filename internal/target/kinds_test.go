@@ -91,7 +91,7 @@ func TestAnAddedKindIsHeldByItsField(t *testing.T) {
 		"not paused":              {rollout(map[string]any{"paused": false}), target.Free},
 		"suspended, not paused":   {rollout(map[string]any{"suspend": true}, owner(manager, apply, "", suspendField)), target.Free},
 		"without the field":       {rollout(map[string]any{}), target.Free},
-		"the field is no boolean": {rollout(map[string]any{"paused": "yes"}), target.Free},
+		"the field is not a boolean": {rollout(map[string]any{"paused": "yes"}), target.Free},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := adapter.Observe(tc.obj, identity); got != tc.want {

@@ -106,12 +106,12 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 		list = append(list, fields)
 	}
 	if err := unstructured.SetNestedSlice(o.Object, list, conditionsPath...); err != nil {
-		// status is no object, so nobody could have read conditions from it.
+		// status is not an object, so nobody could have read conditions from it.
 		o.Object["status"] = map[string]any{"conditions": list}
 	}
 }
 
-// Trim removes from an object everything that holding it does not need. What is left is
+// Trim removes from an object everything that holding it does not need. The rest is
 // metadata and the fields that hold it, that its adapter reads, or that say its revision.
 // Of the managed fields it leaves who owns what holds the object, and who owns the
 // annotations in which we note who holds it. Such an annotation also goes if it is not

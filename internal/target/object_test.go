@@ -193,7 +193,7 @@ func TestTheLeverIsNothingButSuspend(t *testing.T) {
 	}
 }
 
-// What an object says in its conditions is read as all others read it.
+// The conditions of an object are read as all others read them.
 func TestConditionsAreReadAsTheConverterReadsThem(t *testing.T) {
 	for name, fields := range map[string]map[string]any{
 		"all fields": {

@@ -38,7 +38,7 @@ const (
 	passGrace = 30 * time.Second
 )
 
-// MaxPass bounds how long a pass lasts. What Flux is at then goes on all the same.
+// MaxPass bounds how long a pass lasts. A reconciliation that runs then goes on.
 const MaxPass = time.Hour
 
 // PassTimeout returns how long one reconciliation of a trimmed object may take: its

@@ -106,7 +106,7 @@ func (k Kind) Fault(s Schema, namespaced bool) string {
 	case field == nil:
 		return fmt.Sprintf("%s has no boolean field %s: %s", name, k.Field, another)
 	case field.Type != "boolean":
-		return fmt.Sprintf("%s of %s has the type %s and is no boolean field: %s", k.Field, name, cmp.Or(field.Type, "any"), another)
+		return fmt.Sprintf("%s of %s has the type %s and is not a boolean field: %s", k.Field, name, cmp.Or(field.Type, "any"), another)
 	case field.Default == true:
 		return fmt.Sprintf("%s of %s is true by default: what is let go would stay stopped", k.Field, name)
 	case field.Default == nil && slices.Contains(in.Required, k.path()[1]):

@@ -22,9 +22,9 @@ func TestTheSchemaSaysWhetherAFieldHolds(t *testing.T) {
 		"a boolean beside open fields": {`"x-kubernetes-preserve-unknown-fields":true,"properties":{"suspend":{"type":"boolean"}}`, "", ""},
 		"no such field":                {`"properties":{"paused":{"type":"boolean"}}`, "", "kind Widget of example.org has no boolean field spec.suspend" + another},
 		"no fields":                    {``, "", "kind Widget of example.org has no boolean field spec.suspend" + another},
-		"a string":                     {`"properties":{"suspend":{"type":"string"}}`, "", "spec.suspend of kind Widget of example.org has the type string and is no boolean field" + another},
+		"a string":                     {`"properties":{"suspend":{"type":"string"}}`, "", "spec.suspend of kind Widget of example.org has the type string and is not a boolean field" + another},
 		"of no type": {`"properties":{"suspend":{"x-kubernetes-preserve-unknown-fields":true}}`, "",
-			"spec.suspend of kind Widget of example.org has the type any and is no boolean field" + another},
+			"spec.suspend of kind Widget of example.org has the type any and is not a boolean field" + another},
 		"open fields": {`"x-kubernetes-preserve-unknown-fields":true`, "",
 			"the schema of kind Widget of example.org does not say what spec.suspend is: gates hold only by a field that it says is boolean"},
 		"true by default": {`"properties":{"suspend":{"type":"boolean","default":true}}`, "",
@@ -100,7 +100,7 @@ func TestASchemaIsFoundInWhatTheServerPublishes(t *testing.T) {
 	}
 	for kind, want := range map[target.Kind]string{
 		kinds[0]: "",
-		{GroupKind: kinds[0].GroupKind, Field: "spec.schedule"}: "spec.schedule of kind CronJob of batch has the type string and is no boolean field: name the one that stops it, as in --suspend-kinds=batch/CronJob=spec.paused",
+		{GroupKind: kinds[0].GroupKind, Field: "spec.schedule"}: "spec.schedule of kind CronJob of batch has the type string and is not a boolean field: name the one that stops it, as in --suspend-kinds=batch/CronJob=spec.paused",
 	} {
 		s, err := target.FindSchema(document, schema.GroupVersionKind{Group: kind.Group, Version: "v1", Kind: kind.Kind})
 		if got := kind.Fault(s, true); err != nil || got != want {
@@ -108,6 +108,6 @@ func TestASchemaIsFoundInWhatTheServerPublishes(t *testing.T) {
 		}
 	}
 	if _, err := target.FindSchema([]byte("<html>"), schema.GroupVersionKind{}); err == nil {
-		t.Error("what is no document is taken for one")
+		t.Error("what is not a document is taken for one")
 	}
 }

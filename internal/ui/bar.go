@@ -176,7 +176,7 @@ func kindOf(i preview.Interval) string {
 	return state
 }
 
-// SVG writes a bar. It is no template: a page has tens of thousands of parts.
+// SVG writes a bar. It is not a template: a page has tens of thousands of parts.
 func (b bar) SVG() template.HTML {
 	w := make([]byte, 0, 256*(len(b.Parts)+1))
 	w = append(w, `<svg class="bar" role="img" aria-label="`...)

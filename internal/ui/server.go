@@ -46,7 +46,7 @@ type Target struct {
 type Reader interface {
 	// Gates returns all Gates, or those of a namespace if it is not empty.
 	Gates(ctx context.Context, namespace string) (*Known, error)
-	// Targets returns the targets of a Gate that are not simply free, and what the viewer may not see of them.
+	// Targets returns the targets of a Gate that are not free, and what the viewer may not see of them.
 	Targets(ctx context.Context, g *v1alpha1.Gate) ([]Target, []string, error)
 	// Why explains an object.
 	Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error)

@@ -24,7 +24,7 @@ const (
 	Open
 	// Closed holds the target.
 	Closed
-	// Suspended Gates hold nothing more, because of spec.suspend or spec.maxTargets. What they hold stays held.
+	// Suspended Gates hold nothing more, because of spec.suspend or spec.maxTargets. Targets that they hold stay held.
 	Suspended
 	// Elsewhere means that another shard has the Gate. That shard adds and removes its
 	// name.

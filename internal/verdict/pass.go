@@ -134,8 +134,8 @@ func (p Pass) IsNew(before Pass) bool {
 }
 
 // reported returns how a pass has ended by what the target and the clock say, nothing
-// while it goes on. Flux writes the conditions first, and what it has handled last. Who
-// asked it for another reconciliation meanwhile has got this one.
+// while it goes on. Flux writes the conditions first, and what it has handled last. Somebody
+// who asked it for another reconciliation meanwhile has got this one.
 func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
 	if p.Since.After(now.Add(askedLately)) || p.Until.Sub(p.Since) > target.MaxPass {
 		return PassInterrupted, "what is noted of it is not what the controller notes"

@@ -22,7 +22,7 @@ type Observed struct {
 	// has ended, if the target shows it.
 	Pass             Pass
 	Outcome, Message string
-	// Remembers means that the request for this pass is still on the target. What is noted
+	// Remembers means that the request for this pass is still on the target. The note
 	// stays as long, so that it does not count again.
 	Remembers bool
 	// Ask is a new request for a pass, nil if there is none.

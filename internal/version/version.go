@@ -11,8 +11,8 @@ import (
 // release is the version of a release, which its linker sets.
 var release string
 
-// Release returns the version of the release. What is built otherwise has the version of the module, which is (devel) for what is
-// built from a working tree.
+// Release returns the version of the release. Other builds have the version of the module, which is (devel) for those
+// from a working tree.
 func Release() string {
 	version := release
 	if info, ok := debug.ReadBuildInfo(); version == "" && ok {

@@ -46,7 +46,7 @@ type Member struct {
 	Message string
 }
 
-// wave returns the wave of a member, which is the last one that matches. What no wave matches is in the one after all others.
+// wave returns the wave of a member, which is the last one that matches. A member that no wave matches is in the one after all others.
 func (m Member) wave(rest int) int {
 	if m.Matches == 0 {
 		return rest

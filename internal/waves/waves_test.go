@@ -234,8 +234,8 @@ func (w *world) waveOf(m waves.Member) int {
 	return len(w.Soaks)
 }
 
-// TestNoWaveBeginsBeforeAllThoseBeforeAreReady lets targets do what they like: a target is called only while nothing of its wave or of one
-// before has failed, the first of a wave only if all before it are ready and were so for the soak, and each after what it needs.
+// TestNoWaveBeginsBeforeAllThoseBeforeAreReady lets targets do what they like. A target is called only while nothing of its wave or of one
+// before has failed. The first of a wave is called only if all before it are ready and were so for the soak, and each after what it needs.
 func TestNoWaveBeginsBeforeAllThoseBeforeAreReady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

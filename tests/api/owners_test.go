@@ -129,11 +129,11 @@ func TestWhoChangesThePeriodOfAnotherIsToldOfTheConflict(t *testing.T) {
 					t.Errorf("%s: got %v, want %q", change, err, want)
 				}
 			}
-			// Who says the same is an owner as well: it stays until both have let it go.
+			// Somebody who says the same is an owner as well: it stays until both have let it go.
 			o.applied("platform", of("", nights), tc.list, "nights")
 			o.refused("sre", of(tc.rest+", ", strings.Replace(nights, "22:00", "21:00", 1)), `conflict with "platform"`)
 			o.applied("sre", `{`+tc.rest+`}`, tc.list, "nights")
-			// Who insists takes it over.
+			// Somebody who insists takes it over.
 			o.Must(o.apply("sre", of(tc.rest+", ", strings.Replace(nights, "22:00", "21:00", 1)), client.ForceOwnership))
 			o.refused("platform", of("", nights), `conflict with "sre"`)
 		})

@@ -74,7 +74,7 @@ var badReceivers = []badSpec{
 	{"eleven providers", oidc(list(11, `{issuerURL: "https://a%d", validations: [{expression: "true", message: m}]}`), ""), "spec.oidcProviders", "at most 10 items"},
 	{"a provider that is a file", oidc("["+provider("file:///etc")+"]", ""), "spec.oidcProviders[0].issuerURL", "should match"},
 	{"a provider without validations", oidc(`[{issuerURL: "https://a", validations: []}]`, ""), "spec.oidcProviders[0].validations", "at least 1"},
-	{"a variable that is no identifier", oidc(`[{issuerURL: "https://a", variables: [{name: "a-b", expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].variables[0].name", "should match"},
+	{"a variable that is not an identifier", oidc(`[{issuerURL: "https://a", variables: [{name: "a-b", expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].variables[0].name", "should match"},
 	{"events for generic", receiver("generic", `, events: [push]`), "spec", causeEvents},
 	{"events for generic-hmac", receiver("generic-hmac", `, events: [push]`), "spec", causeEvents},
 	{"an empty event", receiver("github", `, events: [""]`), "spec.events[0]", "at least 1"},

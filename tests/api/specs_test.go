@@ -105,14 +105,14 @@ var badSpecs = []badSpec{
 	{"a window of 0s", `{default: closed, window: 0s}`, "spec.window", causeWindow},
 	{"a window of -1h", `{default: closed, window: -1h}`, "spec.window", causeWindow},
 	{"a window of 367 days", `{default: closed, window: 8808h}`, "spec.window", causeWindow},
-	{"a window that is no duration", `{default: closed, window: long}`, "spec.window", causeWindow},
+	{"a window that is not a duration", `{default: closed, window: long}`, "spec.window", causeWindow},
 	{"an interval of 10ms", `{default: closed, interval: 10ms}`, "spec.interval", causeInterval},
 	{"an interval of -1m", `{default: closed, interval: -1m}`, "spec.interval", causeInterval},
 
 	{"windows of a gate opened by default", `{default: opened, windows: [{name: a, start: "08:00", end: "09:00"}]}`, "spec", "windows say when a gate that is closed by default is open: they need default: closed; use closePeriods with default: opened"},
 	{"notAfter before notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-01T00:00:00Z"}`, "spec", "notAfter must be later than notBefore"},
 	{"notAfter equal to notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-02T01:00:00+01:00"}`, "spec", "notAfter must be later than notBefore"},
-	{"notBefore that is no time", `{default: closed, notBefore: tomorrow}`, "spec.notBefore", "date-time"},
+	{"notBefore that is not a time", `{default: closed, notBefore: tomorrow}`, "spec.notBefore", "date-time"},
 	{"until before from", `{default: closed, windows: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]}`, "spec.windows[0]", "until must be later than from"},
 	{"until equal to from", `{default: closed, closePeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", "until must be later than from"},
 
@@ -219,8 +219,8 @@ var badSpecs = []badSpec{
 	{"an object that is watched twice", `{default: closed, watch: [{kind: Kustomization, name: a}, {kind: Kustomization, name: b}, {kind: Kustomization, name: a, readyExpr: "true"}]}`, "spec.watch", causeWatch},
 	{"an object elsewhere that is watched twice", `{default: closed, watch: [{kind: Kustomization, name: a, namespace: b}, {apiVersion: x/v1, kind: Kustomization, name: a, namespace: b}]}`, "spec.watch", causeWatch},
 	{"a readyExpr that is too long", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "` + strings.Repeat(" ", 4093) + `true"}]}`, "spec.watch[0].readyExpr", "4096"},
-	{"a readyExpr that is no CEL", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status ="}]}`, "spec.watch[0].readyExpr", ""},
-	{"a readyExpr that is no bool", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status.phase"}]}`, "spec.watch[0].readyExpr", ""},
+	{"a readyExpr that is not CEL", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status ="}]}`, "spec.watch[0].readyExpr", ""},
+	{"a readyExpr that is not a bool", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status.phase"}]}`, "spec.watch[0].readyExpr", ""},
 
 	{"TZ= in a cron", `{default: closed, windows: [{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"TZ= alone", `{default: closed, windows: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.windows[0].schedule", ""},

@@ -18,8 +18,8 @@ import (
 // subject is a kind whose specs are judged by the API server and by Go.
 type subject struct {
 	kind string
-	// validate has the Go code judge a spec, as the paths of the errors. What Go
-	// cannot even decode it reports at the path "decode".
+	// validate has the Go code judge a spec, as the paths of the errors. It
+	// reports at the path "decode" what Go cannot even decode.
 	validate func(spec string) []string
 	bad      []badSpec
 	good     map[string]string

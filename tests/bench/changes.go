@@ -58,7 +58,7 @@ func (c *changes) run(ctx context.Context, f *fleet, fresh string) error {
 			}},
 		{"a label that begins to match", keys, true, labelling, label(tier("critical"))},
 		{"a label that does not matter", nil, true, labelling, label(map[string]string{"owner": fresh})},
-		{"a label that ceases to match", keys, false, labelling, label(tier("normal"))},
+		{"a label that stops matching", keys, false, labelling, label(tier("normal"))},
 	} {
 		if err := c.count(ctx, of); err != nil {
 			return err

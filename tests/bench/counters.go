@@ -90,8 +90,8 @@ func (c calls) reads() calls {
 	return reads
 }
 
-// lookups returns the reads of clients. What a watch sends is no read, and endpoints are
-// what the API server asks itself for.
+// lookups returns the reads of clients. Events of a watch are not reads, and the API server asks
+// itself for endpoints.
 func (c calls) lookups() calls {
 	lookups := c.reads()
 	maps.DeleteFunc(lookups, func(call call, _ float64) bool {

@@ -21,7 +21,7 @@ const (
 var growth = scenario{
 	name: "growth", title: "Growth", run: runGrowth,
 	about: `
-What the controller costs as one number grows and the others stay. A round is one reconciliation of each Gate in
+The cost of the controller as one number grows and the others stay. A round is one reconciliation of each Gate in
 which nothing has to be written: every Gate decides, selects its targets and looks at each of them. Its cost is processor time
 of the process, which Linux counts in hundredths of a second: what is less than two of them is not told from nothing.
 The exponent is the slope of the line through the logarithms: 1 is linear, less is better, more is worse.

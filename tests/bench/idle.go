@@ -31,8 +31,8 @@ var idle = scenario{
 	name: "idle", title: "Idle cost", run: runIdle,
 	about: `
 All Gates are closed, all targets are held, and nothing changes. To see an hour in less time, spec.interval is set from its
-default of a minute to 2 seconds, until each Gate was reconciled as often as it is in an hour by default. What the API server
-has counted in that time is what the hour costs it.
+default of a minute to 2 seconds, until each Gate was reconciled as often as it is in an hour by default. The count of the API server
+for that time is what the hour costs it.
 
 The processor time of a reconciliation is what the process used in that time, minus what it uses in the same time with an
 interval of a day, by the number of reconciliations. Each looks at all targets of its Gate.`,
@@ -120,7 +120,7 @@ func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.D
 	}); err != nil {
 		return period{}, err
 	}
-	// What the watch has seen may be from before the patch, when all was settled as well.
+	// The objects of the watch may be from before the patch, when all was settled as well.
 	if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool {
 		generation, _ := generations.Load(client.ObjectKeyFromObject(gate))
 		return generation == gate.Generation && settled(gate, closed)

@@ -72,7 +72,7 @@ func (r *result) unwritten(what string, writes calls) {
 }
 
 // punctual notes if a target came before the instant. A watch only tells of what has
-// happened, so that its error is no excuse.
+// happened, so that its error is not an excuse.
 func (r *result) punctual(what string, first float64) {
 	if first < 0 {
 		r.miss(true, "%s: the first target was %s s early, none may be.", what, exactly(-first))
@@ -84,8 +84,8 @@ func perTarget(c calls, targets int) float64 {
 	return c.of(kustomizations.Resource).total() / float64(targets)
 }
 
-// thrifty notes if there were more writes than a target may cost. What was refused changed
-// nothing, so that it is only told.
+// thrifty notes if there were more writes than a target may cost. Refused writes changed
+// nothing, so that they are only told.
 func (r *result) thrifty(what string, used usage, targets int) {
 	if accepted := perTarget(used.accepted(), targets); accepted > maxWritesPerTarget {
 		r.miss(true, "%s: %s writes per target, the limit is %d.", what, exactly(accepted), maxWritesPerTarget)

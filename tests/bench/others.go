@@ -19,7 +19,7 @@ var others = scenario{
 	name: "parts", title: "Parts of it", run: runOthers,
 	about: `
 The benchmarks of "go test -bench" of single parts: the schedule engine, what targets cost in the cache and in each round, with the lock of config/lock as well, what that
-lock costs those who create objects, webhooks, and the checks of Flagger. What a column means is said above each benchmark in the code. A column whose name begins with "of-" is a
+lock costs those who create objects, and webhooks. The checks of Flagger come last. The code says above each benchmark what its columns mean. A column whose name begins with "of-" is a
 ratio to a yardstick in the same run.`,
 }
 

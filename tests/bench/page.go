@@ -31,16 +31,16 @@ Allow three and a quarter hours on two cores. The API server takes most of it. I
   the lock of ` + "`config/lock`" + ` unless a section says otherwise.
 - Targets are Kustomizations as Flux leaves them: applied from Git, with health checks, conditions, an inventory of 20
   objects, and the field managers of Flux. No kustomize-controller runs, since it would be measured as well.
-- What was written is counted by the API server, in ` + "`apiserver_request_total`" + ` before and after. Leases are left out: the API server
+- The API server counts what was written, in ` + "`apiserver_request_total`" + ` before and after. Leases are left out: the API server
   renews its own.
 - When a target was held or released is when a watch of the bench saw it, never earlier than it happened. The section on precision
   has the time from the answer to a write to its event, as it was measured. At the end of a transition all targets are read,
-  in the section on precision at the end of the last close and the last open of a size, and the bench fails if one of them is not
+  in the section on precision at the end of the last close and the last open of a size. The bench fails if one of them is not
   as it should be.
 - Below the tables of a section stands which limits were missed. The run fails at its end, with the page written, if something was
   early, written for nothing or written more than twice per target, or if the yardstick did not write as much as the
   controller. How long it takes on a machine is only told.
-- What is compared is measured on the same objects, one after the other. ` + "`throughput`" + ` is one turn of ten thousand targets. ` + "`turns`" + `
+- Both sides of a comparison are measured on the same objects, one after the other. ` + "`throughput`" + ` is one turn of ten thousand targets. ` + "`turns`" + `
   has several of a tenth, and their median counts: its extremes show how much one machine differs from itself, in seconds and
   in ratios. Those of another machine may differ more.
 `

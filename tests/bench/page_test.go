@@ -196,6 +196,6 @@ PASS
 		t.Errorf("got %+v", got)
 	}
 	if _, err := benchmarks("Engine", []byte("PASS\n")); err == nil {
-		t.Error("a package without benchmarks is no error")
+		t.Error("a package without benchmarks is not an error")
 	}
 }

@@ -113,7 +113,7 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// largest returns the most memory in MB that a process had until it ended. What the kernel tells of an ended process would count that of
+// largest returns the most memory in MB that a process had until it ended. The kernel would count for an ended process also that of
 // the bench, which has forked it.
 func largest(pid int, ended <-chan error) (size float64, err error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)

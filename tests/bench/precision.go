@@ -21,7 +21,7 @@ var precision = scenario{
 	name: "precision", title: "Precision", run: runPrecision,
 	about: `
 A Gate closes and opens at set instants, several times in a row. The table has the time from the instant to the first and to
-the last target, as the watch saw them: p50 and the slowest over the edges of a size, and p99 of those with 10 edges or more: with
+the last target, as the watch saw them. It has p50 and the slowest over the edges of a size, and p99 of those with 10 edges or more: with
 fewer than 100 edges, that is the slowest. Negative would be too early: "earliest" is the smallest value of
 all, over all targets of all edges. After the last close and the last open of each size all of its targets are read.
 

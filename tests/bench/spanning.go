@@ -28,12 +28,12 @@ labels of its targets, in the other it has a ` + "`namespaceSelector`" + `. Othe
 
 The writes of a change are all that the API server counts until all is quiet, without those of the bench. The Gate is closed and holds all
 targets meanwhile. A new namespace comes with one object. Then a label of another namespace, which has 5 objects, changes: the Gate begins to
-govern them, another label makes no difference, and the Gate ceases to govern them. The Gate counts its targets, so that its own status is
+govern them, another label makes no difference, and the Gate no longer governs them. The Gate counts its targets, so that its own status is
 written as well. All this is measured without the lock of ` + "`config/lock`" + ` and with it. With it, a close or an open writes two GateLocks, however many
 namespaces there are: the one for all namespaces, and that of the namespace in which the Gate is.
 
 The memory is what the same number of targets adds to the heap of a controller, after garbage collection, in a few namespaces and in many.
-Open is a controller that has just started, held is the same process after a close. What a namespace adds beside its targets is the
+Open is a controller that has just started, held is the same process after a close. A namespace adds, beside its targets, the
 difference by the number of namespaces.`,
 }
 

@@ -44,12 +44,12 @@ func TestAChangeOfNamespacesMayCostNoMoreThanItChanges(t *testing.T) {
 		row     []string
 		missed  string
 	}{
-		"what it changes":           {5, 0, cost(5, 5, 0), []string{"it", "5", "5", "5", "1", "0", "0", "0", "0"}, ""},
-		"one target too many":       {5, 0, cost(6, 6, 0), []string{"it", "5", "6", "6", "1", "0", "0", "0", "0"}, "A table, it: 2.4 writes per target, the limit is 2."},
-		"the GateLocks of a Gate":   {5, 2, cost(5, 5, 2), []string{"it", "5", "5", "5", "1", "2", "0", "0", "0"}, ""},
-		"a GateLock too many":       {5, 0, cost(5, 5, 1), []string{"it", "5", "5", "5", "1", "1", "0", "0", "0"}, "A table, it: 1 writes of GateLocks, the limit is 0."},
-		"nothing":                   {0, 0, usage{}, []string{"it", "0", "0", "0", "0", "0", "0", "0", "0"}, ""},
-		"a write where is no cause": {0, 0, cost(0, 0, 0), []string{"it", "0", "0", "0", "1", "0", "0", "0", "0"}, "A table, it: 1 writes, the limit is none: 1 PATCH gates/status."},
+		"what it changes":         {5, 0, cost(5, 5, 0), []string{"it", "5", "5", "5", "1", "0", "0", "0", "0"}, ""},
+		"one target too many":     {5, 0, cost(6, 6, 0), []string{"it", "5", "6", "6", "1", "0", "0", "0", "0"}, "A table, it: 2.4 writes per target, the limit is 2."},
+		"the GateLocks of a Gate": {5, 2, cost(5, 5, 2), []string{"it", "5", "5", "5", "1", "2", "0", "0", "0"}, ""},
+		"a GateLock too many":     {5, 0, cost(5, 5, 1), []string{"it", "5", "5", "5", "1", "1", "0", "0", "0"}, "A table, it: 1 writes of GateLocks, the limit is 0."},
+		"nothing":                 {0, 0, usage{}, []string{"it", "0", "0", "0", "0", "0", "0", "0", "0"}, ""},
+		"a write without a cause": {0, 0, cost(0, 0, 0), []string{"it", "0", "0", "0", "1", "0", "0", "0", "0"}, "A table, it: 1 writes, the limit is none: 1 PATCH gates/status."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &result{}

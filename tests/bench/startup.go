@@ -21,8 +21,8 @@ var startup = scenario{
 The controller is stopped while everything is held, and started again. "Ready" is from the start of the process until it
 answers /readyz with 200, which is asked for each 50 ms; it has read nothing by then. Linux counts the start of a process in hundredths
 of a second. "Verified" is until the metric gating_gate_targets of all Gates says that they have
-looked at all targets and that all are held. What the API server counts as written from before the start until all is quiet
-is what a restart costs.`,
+looked at all targets and that all are held. The cost of a restart is what the API server counts as written from before the start
+until all is quiet.`,
 }
 
 func runStartup(ctx context.Context, b *bench) (*result, error) {

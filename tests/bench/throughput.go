@@ -38,7 +38,7 @@ The yardstick is a bare client that sends the same number of the same patches, a
 holds or releases all targets first, and then their conditions. It
 takes their content from what the controller left on the same objects. It is the same user, and asks for the same of the answers: of
 those about targets the metadata alone. It posts as many Events, one after the other; what is left of these when all is written counts for neither. It knows what to write
-without having read anything and decides nothing. What it needs is the time of the API server. It is measured twice: without a watch,
+without having read anything and decides nothing. It needs only the time of the API server. It is measured twice: without a watch,
 and with one that keeps a copy of all targets, the informer of client-go. A program that is told of changes by watches needs as much,
 and an API server on the same cores has to send what it is told. The watches of the bench run all the time.
 
@@ -196,7 +196,7 @@ func (b *bench) compare(ctx context.Context, r *result, name string, f *fleet, t
 }
 
 // yardsticks tells the order of the yardsticks in a turn, as whether they watch.
-// Who comes later may find it easier, so they change places.
+// Later ones may find it easier, so they change places.
 func yardsticks(turn int) []bool { return []bool{turn%2 != 0, turn%2 == 0} }
 
 func yardstickName(watches bool) string {
@@ -290,7 +290,7 @@ func (b *bench) controllerTurn(ctx context.Context, f *fleet) (turn, *copied, er
 	}
 	posted, faults := sink.Take()
 	if t.posted = len(posted); len(faults) > 0 {
-		return t, c, fmt.Errorf("the sink got what is no event: %s", faults[0])
+		return t, c, fmt.Errorf("the sink got what is not an event: %s", faults[0])
 	}
 	return t, c, nil
 }

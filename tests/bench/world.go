@@ -32,7 +32,7 @@ type bench struct {
 	// client has all permissions and no limit of its own.
 	client client.Client
 	config *rest.Config
-	// http asks the API server, which is at the URL server, for all that is no object.
+	// http asks the API server, which is at the URL server, for all that is not an object.
 	http   *http.Client
 	server string
 

@@ -225,7 +225,7 @@ func TestRenewingByHandWorksWhileHeld(t *testing.T) {
 	w.kept(last, last.notBefore.Add(heldDue+patience))
 }
 
-// What the docs say cannot be held, and that the hold is there again afterwards.
+// The docs say what cannot be held, and the hold is there again afterwards.
 func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

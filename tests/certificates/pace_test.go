@@ -106,7 +106,7 @@ func (w *world) revisions() map[string]int64 {
 	return revisions
 }
 
-// watchRenewals watches the Certificates of the namespace. What it returns tells
+// watchRenewals watches the Certificates of the namespace. Its result tells
 // how many renewals have begun since, how many of them in the second with the
 // most, and the time from the first to the last.
 func (w *world) watchRenewals() func() (begun, most int, took time.Duration) {

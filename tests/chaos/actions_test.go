@@ -92,8 +92,8 @@ func (w *walk) killBoth(steps int) {
 }
 
 // race has people suspend and resume targets, and Flux report on them, in the moment in which a gate is asked to
-// change, the replicas have lost sight of everything, and their writes arrive late: what holds a target, and what
-// is said of that, 300 milliseconds after the replica has read what it writes to.
+// change, the replicas have lost sight of everything, and their writes arrive late. Holds and conditions arrive
+// 300 milliseconds after the replica has read what it writes to.
 func (w *walk) race(random *rand.Rand) {
 	w.Helper()
 	for _, r := range w.replicas {
@@ -202,7 +202,7 @@ func (w *walk) restart(kill func() (func(context.Context) error, error), random 
 	w.log.Disturbed(time.Now())
 }
 
-// pauseAPIServer has nobody answer for some seconds. What was asked before is done then.
+// pauseAPIServer has nobody answer for some seconds. Earlier requests are done then.
 func (w *walk) pauseAPIServer(random *rand.Rand) {
 	w.Helper()
 	w.log.Disturbed(time.Now())

@@ -39,7 +39,7 @@ func period(random *rand.Rand, name string) v1alpha1.Period {
 func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 	spec := v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce,
-		// What an event is lost for is not made good by the interval, most of the time.
+		// The interval does not make good for a lost event, most of the time.
 		Interval: metav1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 24 * time.Hour}[random.IntN(4)]},
 	}
 	if random.IntN(2) == 0 {

@@ -15,7 +15,7 @@ type step struct {
 
 func (s step) random() *rand.Rand { return rand.New(rand.NewPCG(s.seed, 0)) }
 
-// weights are how often each thing happens, relative to the others. What may have a
+// weights are how often each thing happens, relative to the others. A cause that may have a
 // replica start once more is not in every stretch: one that starts looks at everything, and
 // makes good what it missed before.
 var weights = []struct {

@@ -32,7 +32,7 @@ func (w *walk) record() {
 	}
 }
 
-// recordKind watches one kind. What it misses between two watches comes with the next
+// recordKind watches one kind. Changes that it misses between two watches come with the next
 // list: see caughtUp.
 func (w *walk) recordKind(ctx context.Context, apiVersion, kind, namespace string) {
 	for from := ""; ctx.Err() == nil; {

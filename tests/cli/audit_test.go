@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TestThePageOnModeAuditShowsWhatHappens runs the page. What a command shows may take a moment.
+// TestThePageOnModeAuditShowsWhatHappens runs the page. The output of a command may take a moment.
 func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0

@@ -101,7 +101,7 @@ func TestPendingSaysWhyNobodyKnowsWhatWouldChange(t *testing.T) {
 	w := newWorld(t)
 	address := w.heldChange()
 	for flags, want := range map[string]string{
-		"":                                    "which is no Service: name another with --source-address",
+		"":                                    "which is not a Service: name another with --source-address",
 		"--source-address=http://127.0.0.1:1": "connection refused",
 		"--source-address=" + address + "/nowhere": "404 Not Found",
 	} {

@@ -37,7 +37,7 @@ func TestFreezeAndThawShowWhatTheyDo(t *testing.T) {
 	}
 }
 
-// What somebody else has closed is not theirs to open.
+// They may not open what somebody else has closed.
 func TestThawLeavesWhatSomebodyHasClosedByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

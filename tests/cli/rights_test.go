@@ -16,7 +16,7 @@ import (
 // exitError is the exit code of a command that has done nothing.
 const exitError = 2
 
-// exitTimeout is that of one that has waited in vain.
+// exitTimeout is that of one that has waited without success.
 const exitTimeout = 124
 
 // exitIncomplete is that of one that has done something, but not all.

@@ -32,7 +32,7 @@ func (w *world) folders(revision, kind string) {
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("apps"), revision, files))
 }
 
-// TestThePageOnWavesShowsWhatHappens runs the page. What a command shows may take a moment.
+// TestThePageOnWavesShowsWhatHappens runs the page. The output of a command may take a moment.
 func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0

@@ -21,13 +21,13 @@ const introduction = `# kubectl gate
 <!-- Generated from the commands by "make generate". Do not edit it. -->
 
 One program asks Gates, opens and closes them, and says why something does not move and what comes next. It is a plug-in of kubectl
-and of flux: [install it](../start/install.md#the-plug-in). What a command needs to be allowed is in the
+and of flux: [install it](../start/install.md#the-plug-in). The permissions for each command are in the
 [table of the security page](../secure/security.md#what-each-command-needs).
 
 Times that you write are in the time zone of your machine, or in that of --timezone: ` + "`17:30`, `tomorrow 08:00`, `monday 08:00`,\n`2026-12-24 08:00`, `2h`, `3d`" + `, or a time in RFC 3339. A time of day alone is the next one. Each command says the absolute time that it has
 understood.
 
-A command prints a table for people. Programs use -o json, which is a List, or one of the other formats of kubectl. What is no object of
+A command prints a table for people. Programs use -o json, which is a List, or one of the other formats of kubectl. An answer that is not an object of
 the API has the version ` + "`cli.gating.toolkit.fluxcd.io/v1alpha1`" + `; its fields stay within that version.
 
 The outputs on this page are those of a test: times and distances differ.
@@ -106,7 +106,7 @@ func flags(set *pflag.FlagSet) string {
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.Name != "cache-dir" {
 			byDefault = "`" + f.DefValue + "`"
 		}
-		fmt.Fprintf(&rows, "| %s | %s | %s |\n", name, strings.ReplaceAll(f.Usage, "|", "\\|"), byDefault)
+		fmt.Fprintf(&rows, "| %s | %s | %s |\n", name, strings.NewReplacer("|", "\\|", "e.g. ", "such as ").Replace(f.Usage), byDefault)
 	})
 	if rows.Len() == 0 {
 		return ""

@@ -20,8 +20,8 @@ type sight struct {
 	exists bool
 	// suspend is spec.suspend: true, false or nothing.
 	suspend string
-	// owners are the field managers that own it, sorted. Who owns a field that is
-	// not there does not matter.
+	// owners are the field managers that own it, sorted. The owners of a field that is
+	// not there do not matter.
 	owners []string
 	// heldBy are the gates in the annotation.
 	heldBy []string

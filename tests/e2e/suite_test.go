@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// patience for what must not happen. What is not held back arrives in a
+	// patience for what must not happen. A change that is not held back arrives in a
 	// fraction of it.
 	patience = 4 * time.Second
 )

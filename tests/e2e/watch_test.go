@@ -28,7 +28,7 @@ func (w *world) stage(revision string, builds bool) {
 }
 
 // transitions notes each state of a Gate from now on, as the status and reason of the
-// condition Opened. What it returns ends that, once all of them are noted.
+// condition Opened. Its result ends that, once all of them are noted.
 func (w *world) transitions(name string) func() []string {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())

@@ -49,7 +49,7 @@ func TestAClusterThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	w.closedBy(canary, "admin")
 }
 
-// A Gate that does not close although the API server has taken the request is no success.
+// A Gate that does not close although the API server has taken the request is not a success.
 func TestAClusterWithoutAControllerIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.gates()

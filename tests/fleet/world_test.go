@@ -97,7 +97,7 @@ func (s said) last() string {
 	return lines[len(lines)-1]
 }
 
-// sh runs a text in the folder of the sample. What is set before has precedence.
+// sh runs a text in the folder of the sample. Variables that are set before have precedence.
 func (w *world) sh(text string, env ...string) said {
 	w.Helper()
 	path := programs + ":" + filepath.Join(harness.Tools(), "bin") + ":" + os.Getenv("PATH")

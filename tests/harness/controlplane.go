@@ -195,8 +195,8 @@ func (c *ControlPlane) answers(ctx context.Context) error {
 	return err
 }
 
-// KubeconfigFor writes a kubeconfig for another user and returns its path. What
-// the user may do is what RBAC says.
+// KubeconfigFor writes a kubeconfig for another user and returns its path. RBAC
+// says what the user may do.
 func (c *ControlPlane) KubeconfigFor(user string, groups ...string) (path string, err error) {
 	config := rest.CopyConfig(c.Config)
 	if config.CertData, config.KeyData, err = c.pki.user(user, groups...); err != nil {

@@ -63,7 +63,7 @@ func (s *EventSink) Refuse(reason string) {
 }
 
 // Take returns what was posted since the last call, also what was refused, and
-// what was no event.
+// what was not an event.
 func (s *EventSink) Take() (events []eventv1.Event, faults []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

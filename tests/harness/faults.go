@@ -80,7 +80,7 @@ func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed ui
 			}
 			return nil
 		},
-		// What cannot be had from the API server is no answer at all.
+		// A response that cannot be had from the API server is not an answer at all.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: readyTimeout, ErrorLog: log.New(discard{}, "", 0)}

@@ -109,12 +109,12 @@ func removeCgroups(before []string) error {
 
 // Enter makes the namespaces what Isolate says. It comes first in a process that Isolate has started.
 func Enter() error {
-	// What is mounted here stays here. Containers see it.
+	// Mounts stay here. Containers see them.
 	err := errors.Join(
 		mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""), mount("", "/", "", syscall.MS_SHARED|syscall.MS_REC, ""),
 		mount("proc", "/proc", "proc", 0, ""), mount("run", "/run", "tmpfs", 0, ""), mount("log", "/var/log", "tmpfs", 0, ""),
 		os.Mkdir("/run/new", 0o755), os.Mkdir("/run/work", 0o755), //nolint:gosec // as they are everywhere
-		// What is there stays readable, and what is written is gone with the rest.
+		// Existing files stay readable, and new ones are gone with the rest.
 		mount("lib", "/var/lib", "overlay", 0, "lowerdir=/var/lib,upperdir=/run/new,workdir=/run/work"),
 	)
 	for _, folder := range []string{kubeletFolder, containerdFolder} {

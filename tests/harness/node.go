@@ -98,7 +98,7 @@ sandbox = '%s'
 [plugins.'io.containerd.cri.v1.images'.registry]
 config_path = '%s'
 [plugins.'io.containerd.cri.v1.runtime']
-# Who may not lower the score of a process could not start one otherwise.
+# A user who may not lower the score of a process could not start one otherwise.
 restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ['%s']

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Person is a user of the cluster with credentials of their own. What they may do is what
-// RBAC says.
+// Person is a user of the cluster with credentials of their own. RBAC says what
+// they may do.
 type Person struct {
 	Name       string
 	Kubeconfig string

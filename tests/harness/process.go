@@ -165,7 +165,7 @@ func (p *Process) signal(signal syscall.Signal) error {
 		return nil
 	case <-time.After(stopTimeout):
 	}
-	// What it waits for is in its log then.
+	// Its log says then what it waits for.
 	err := errors.Join(fmt.Errorf("%s did not stop, see %s", p.name, p.Log), p.cmd.Process.Signal(syscall.SIGQUIT))
 	select {
 	case <-p.exited:

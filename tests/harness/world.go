@@ -102,7 +102,7 @@ func (w *World) TryRead(obj client.Object) error {
 	value := reflect.ValueOf(obj).Elem()
 	fresh, ok := reflect.New(value.Type()).Interface().(client.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object", obj)
+		return fmt.Errorf("%T is not an object", obj)
 	}
 	fresh.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), fresh)
@@ -134,7 +134,7 @@ func (w *World) copyOf(obj client.Object) client.Object {
 	w.Helper()
 	other, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {
-		w.Fatalf("%T is no object", obj)
+		w.Fatalf("%T is not an object", obj)
 	}
 	return other
 }

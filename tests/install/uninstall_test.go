@@ -166,7 +166,7 @@ func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
 		}
 		i.gone("deployments", "clusterroles")
 	}
-	// What is deleted is in force for another moment.
+	// A deleted policy is in force for another moment.
 	i.Throughout(5*time.Second, "the policy is in force", func() error {
 		_, err := i.Kubectl(i.Context(), "delete", "namespace", harness.RuntimeNamespace, "--dry-run=server")
 		if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {

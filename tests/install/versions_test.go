@@ -100,7 +100,7 @@ func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 			allSuspended(w, all, false)
 
 			for _, addOn := range []string{"policies", "lock"} {
-				// What is left of it goes as it came.
+				// The rest of it goes as it came.
 				for _, do := range []func(context.Context, string) error{w.InstallComponent, w.RemoveComponent} {
 					err := do(w.Context(), addOn)
 					if err == nil || !strings.Contains(err.Error(), `no matches for kind "MutatingAdmissionPolicy" in version "admissionregistration.k8s.io/v1"`) {

@@ -73,7 +73,7 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 	}
 	for kind, tc := range map[string]struct{ plural, scope, spec, message string }{
 		"Bare":   {"bares", namespaced, "{type: object, properties: {size: {type: integer}}}", "kind Bare of example.org has no boolean field spec.suspend" + another + "example.org/Bare=spec.paused"},
-		"Text":   {"texts", namespaced, "{type: object, properties: {suspend: {type: string}}}", "spec.suspend of kind Text of example.org has the type string and is no boolean field" + another + "example.org/Text=spec.paused"},
+		"Text":   {"texts", namespaced, "{type: object, properties: {suspend: {type: string}}}", "spec.suspend of kind Text of example.org has the type string and is not a boolean field" + another + "example.org/Text=spec.paused"},
 		"Open":   {"opens", namespaced, "{type: object, x-kubernetes-preserve-unknown-fields: true}", "the schema of kind Open of example.org does not say what spec.suspend is: gates hold only by a field that it says is boolean"},
 		"Global": {"globals", "Cluster", boolean, "kind Global of example.org is not namespaced: gates hold only objects in namespaces"},
 	} {
@@ -108,7 +108,7 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		w.fails(w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Job", Name: "one"}), v1alpha1.UnsupportedKindReason,
-			"spec.completionMode of kind Job of batch has the type string and is no boolean field"+another+"batch/Job=spec.paused")
+			"spec.completionMode of kind Job of batch has the type string and is not a boolean field"+another+"batch/Job=spec.paused")
 	})
 }
 

@@ -92,7 +92,7 @@ var (
 	varying = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T 0-9:UTCZ]*|\b[0-9]+[smh]( ago)?\b| {2,}|-{3,}`)
 )
 
-// What the page says is done in turn, and its commands print what it says they do. Then the kind is taken out of the flag.
+// The test does in turn what the page says, and its commands print what it says they do. Then the kind is taken out of the flag.
 func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)

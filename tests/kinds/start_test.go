@@ -42,7 +42,7 @@ func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
 		"without a cluster":    {[]string{"example.org/Gizmo", "--offline"}, "gizmos/status", "gate-hold", ""},
 		"a kind that it lacks": {[]string{"example.org/Nothing"}, "", "", "error: this cluster has no kind Nothing of example.org: install it first, or use --offline\n"},
 		"no boolean field": {[]string{"batch/CronJob=spec.schedule"}, "", "",
-			"error: spec.schedule of kind CronJob of batch has the type string and is no boolean field: name the one that stops it, as in --suspend-kinds=batch/CronJob=spec.paused\n"},
+			"error: spec.schedule of kind CronJob of batch has the type string and is not a boolean field: name the one that stops it, as in --suspend-kinds=batch/CronJob=spec.paused\n"},
 		"not namespaced":    {[]string{"storage.k8s.io/StorageClass=spec.a"}, "", "", "error: kind StorageClass of storage.k8s.io is not namespaced: gates hold only objects in namespaces\n"},
 		"a part of no kind": {[]string{"batch/CronJob", "--with=all"}, "", "", "error: --with=all: use role, lock or policies\n"},
 		"a bad kind":        {[]string{"batch/cronjobs"}, "", "", "error: \"batch/cronjobs\": write the kind as in manifests, such as CronJob, and not \"cronjobs\"\n"},

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// What a policy may cost is bounded, and beyond that the API server refuses each write of the kind.
+// The cost of a policy is bounded, and beyond that the API server refuses each write of the kind.
 func TestAnObjectThatThousandsOfGatesLockCanBeWritten(t *testing.T) {
 	w := newWorld(t)
 	var locks []v1alpha1.SelectorLock

@@ -227,6 +227,6 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 		empty()
 	}
 	if held < all/5 || held > all*4/5 {
-		t.Errorf("%d of %d held: that is no test of both", held, all)
+		t.Errorf("%d of %d held: that is not a test of both", held, all)
 	}
 }

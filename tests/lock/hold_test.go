@@ -36,7 +36,7 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 		"by the gate that it names":      {object: "naming", gates: "production", want: gate},
 		"by gates of other namespaces":   {object: "naming", gates: "ops/freeze, open", want: "ops/freeze"},
 		"by a gate that does not exist":  {object: "naming", gates: "nope", want: w.gate("nope")},
-		"by what is no list of gates":    {object: "naming", gates: "a b", want: w.gate("*")},
+		"by what is not a list of gates": {object: "naming", gates: "a b", want: w.gate("*")},
 		"by all ways, each gate once":    {object: "app", labels: map[string]string{"team": "a"}, gates: "production,production", want: gate},
 		"not if nothing matches":         {object: "other", labels: map[string]string{"tier": "critical"}},
 		"not if the gate it names opens": {object: "naming", gates: "open"},

@@ -71,7 +71,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 		}
 	}
 	if held < 40 || held > 280 {
-		t.Errorf("%d of 320 held: that is no test of both", held)
+		t.Errorf("%d of 320 held: that is not a test of both", held)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestLabelsOfNamespacesAreFollowed(t *testing.T) {
 	w.becomes(app, false)
 }
 
-// What no controller sees is held by the API server, and taken over later.
+// The API server holds objects that no controller sees, and the controller takes them over later.
 func TestANamespaceIsBornFrozenWhileTheControllerIsDown(t *testing.T) {
 	w := newWorld(t)
 	w.close()

@@ -130,7 +130,7 @@ func TestACloseComesBeforeAnApproval(t *testing.T) {
 	w.allowed(carl, "annotate", "gate", "production", closeAt+"="+time.Now().UTC().Format(time.RFC3339Nano)+"/1s")
 	w.decided(g, metav1.ConditionFalse)
 	w.refusedTo(alice, "approves no request that waits", approving(g, r)...)
-	// What was approved while the controller was down does not count either.
+	// An approval from while the controller was down does not count either.
 	r = w.asks(olga, g)
 	start := w.stopController()
 	w.allowed(alice, approving(g, r)...)

@@ -31,7 +31,7 @@ type attack struct {
 }
 
 // kubectl returns an attack by kubectl. GATE stands for the Gate and NOW for the time,
-// to the nanosecond: the second may be in the Gate already, which is no new request.
+// to the nanosecond: the second may be in the Gate already, which is not a new request.
 func kubectl(name, command string) attack {
 	return attack{name, func(w *world, p *person, g *v1alpha1.Gate) (string, error) {
 		replacer := strings.NewReplacer("GATE", g.Name, "NOW", time.Now().UTC().Format(time.RFC3339Nano))
@@ -54,7 +54,7 @@ var openings = []attack{
 	kubectl("annotate all gates", "annotate gates --all "+openAt+"=NOW"),
 	kubectl("annotate with a forged requestedBy", "annotate gate GATE "+openAt+"=NOW "+openBy+"=alice"),
 	kubectl("a planned opening", "annotate gate GATE "+openAt+"="+stamp(time.Now().Add(time.Hour))),
-	kubectl("a value that is no time", "annotate gate GATE "+openAt+"=tomorrow"),
+	kubectl("a value that is not a time", "annotate gate GATE "+openAt+"=tomorrow"),
 	kubectl("an empty value", "annotate gate GATE "+openAt+"="),
 	kubectl("a reason for the next who opens", "annotate gate GATE "+openWhy+"=approved"),
 	kubectl("a dry run", "annotate gate GATE --dry-run=server "+openAt+"=NOW"),
@@ -201,8 +201,8 @@ func TestChangingRemovingAndAddingAgainOpensNothing(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 }
 
-// What is spelled in another way the API server accepts, and the controller
-// does not read.
+// The API server accepts another spelling, and the controller
+// does not read it.
 func TestOtherSpellingsOpenNothing(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")

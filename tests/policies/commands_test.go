@@ -24,7 +24,7 @@ import (
 type person struct{ *harness.Person }
 
 // kubectl does as this person what kubectl does with these arguments, and returns what it
-// prints. What is known here is done by the client library, in the requests that kubectl
+// prints. Known commands are done by the client library, in the requests that kubectl
 // sends: a process for each of thousands of attacks takes most of the time.
 func (p *person) kubectl(ctx context.Context, namespace string, args ...string) (string, error) {
 	c, ok := parseCommand(args)

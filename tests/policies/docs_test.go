@@ -68,7 +68,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 		}
 		output += string(out)
 	}
-	// What the docs take away, the tests go on with.
+	// The tests go on with what the docs take away.
 	w.Must(cluster.InstallComponent(w.Context(), "policies"))
 	_, err = cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
 	w.Must(err)

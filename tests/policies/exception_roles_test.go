@@ -128,7 +128,7 @@ func TestNobodyTakesBackAnApproval(t *testing.T) {
 	}
 }
 
-// What is in Git has been written by somebody else than Flux, maybe, and is not
+// A manifest in Git has been written by somebody else than Flux, maybe, and is not
 // approved by Flux for that.
 func TestNobodyApprovesByAManifest(t *testing.T) {
 	w := newWorld(t)

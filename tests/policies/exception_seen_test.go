@@ -249,7 +249,7 @@ func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
-// What the API server takes for an approval, the controller does as well, and the other
+// The controller takes for an approval what the API server does, and the other
 // way round.
 func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 	w := newWorld(t)

@@ -286,7 +286,7 @@ func unstamped(w *world, do func()) {
 	do()
 }
 
-// What is checked is what is stamped: the same text twice.
+// The API server checks what it stamps: the same text twice.
 func TestTheTwoPoliciesOfStampsAgree(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
 	if err != nil {

@@ -69,7 +69,7 @@ func (k governed) owners(w *world) string {
 	return strings.Join(owners, ",")
 }
 
-// What somebody co-owns, Git cannot remove any more.
+// Git cannot remove any more what somebody co-owns.
 func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 	for _, k := range bothKinds {
 		t.Run(k.kind, func(t *testing.T) {

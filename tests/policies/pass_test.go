@@ -111,7 +111,7 @@ func TestAPassNeedsTheVerbOpenOnEachGateThatHolds(t *testing.T) {
 	}
 }
 
-// What nobody holds has nothing to let pass, and a manifest would ask again each time that it is applied.
+// An object that nobody holds has nothing to let pass, and a manifest would ask again each time that it is applied.
 func TestAPassIsAskedForByHandAndOfWhatIsHeld(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldApp("production")

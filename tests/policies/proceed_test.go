@@ -31,7 +31,7 @@ var goings = []attack{
 	apply("replace", "replace", map[string]string{proceed: now()}),
 }
 
-// Who has a release go on releases what waits.
+// A person who has a release go on releases the targets that wait.
 func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")

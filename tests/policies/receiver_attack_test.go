@@ -183,7 +183,7 @@ func TestTheMetadataOfAReceiverIsFree(t *testing.T) {
 	w.noReceiver(rita, w.mayNot(rita, "create", "opens", "production", "verb open"), "create", "-f", w.receive("ci", ""))
 }
 
-// What somebody co-owns, Git cannot remove any more: here a Gate from the list.
+// Git cannot remove any more what somebody co-owns: here a Gate from the list.
 func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
 	w := newWorld(t)
 	flux := w.as("flux", receiverEditor, receiverViewer, opener)
@@ -253,7 +253,7 @@ func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
 	}
 }
 
-// Who could take the digests away could send a webhook once more that they have seen.
+// Somebody who could take the digests away could send a webhook once more that they have seen.
 func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -312,7 +312,7 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 	check("")
 }
 
-// What a person closes must not pass for the close of a webhook, which any webhook opens.
+// The close of a person must not pass for that of a webhook, which any webhook opens.
 func TestNobodyButTheControllerSaysThatAWebhookMadeARequest(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")

@@ -136,7 +136,7 @@ func TestAClusterAdminDoesItAll(t *testing.T) {
 	w.allowed(clara, "delete", "gate", "production")
 }
 
-// What the controller may do itself is the finalizer.
+// The controller itself may write the finalizer.
 func TestTheControllerEditsFinalizersOnly(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")

@@ -74,7 +74,7 @@ func TestAForgedRequestedByIsOverwritten(t *testing.T) {
 	w.stamped(g, openBy, "alice")
 }
 
-// What somebody said with a request is not said by who makes the next one.
+// The next request does not repeat what somebody said with the last one.
 func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -197,7 +197,7 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w.allowed(account, "annotate", "--overwrite", "gate", "production", "reconcile.fluxcd.io/requestedAt=1")
 }
 
-// Who claims to be a webhook is named as who they are.
+// Somebody who claims to be a webhook is named as who they are.
 func TestNobodyPassesForAReceiver(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")

@@ -51,7 +51,7 @@ func TestNobodyCreatesAGateThatHoldsWhatTheyMayNotPatch(t *testing.T) {
 	w.noHold(w.as("victor", viewer), `cannot create resource "gates"`, "create", "--validate=false", "-f", w.hold("freeze", own))
 }
 
-// What the controller refuses it cannot hold, and says so in the status.
+// The controller cannot hold what it refuses, and says so in the status.
 func TestWhatTheControllerCannotHoldNeedsNoVerb(t *testing.T) {
 	w := newWorld(t)
 	bob := w.as("bob", editor, viewer)
@@ -153,7 +153,7 @@ func TestNoEditAddsATargetWithoutTheVerb(t *testing.T) {
 	w.noHold(carla, w.mayNotHold("carla", "HelmReleases", w.Namespace, "freeze", releases), merge(first, second, `{"kind":"HelmRelease","name":"more"}`)...)
 }
 
-// Who may do less than who wrote the targets still edits the rest, and lets go.
+// A person with fewer permissions than the writer of the targets still edits the rest, and lets go.
 func TestWhoMayNotPatchTheTargetsEditsTheRestAndTakesThemOut(t *testing.T) {
 	w := newWorld(t)
 	bob := w.as("bob", editor, viewer)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Who may patch in the own namespace, as every tenant may, holds nothing of others.
+// A tenant may patch in the own namespace, and holds nothing of others.
 func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
 	w := newWorld(t)
 	tenant, platform := w.as("tina", editor, viewer), w.as("pia", editor, viewer)
@@ -56,7 +56,7 @@ func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
 	w.allowed(tenant, "patch", "gate", "fleet", "--type=merge", "-p", `{"spec":{"targets":null}}`)
 }
 
-// Who may patch in all namespaces needs no verb in any of them.
+// A person who may patch in all namespaces needs no verb in any of them.
 func TestWhoMayHoldInAllNamespacesHoldsOfEachKindThatTheyMayPatch(t *testing.T) {
 	w := newWorld(t)
 	pia := w.as("petra", editor, viewer)

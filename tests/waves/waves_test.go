@@ -181,7 +181,7 @@ func (w *world) expectOrder(waveOf map[string]string, since time.Time) {
 	}
 }
 
-// What does not become healthy stops the release as well, and a person has it go on.
+// A target that does not become healthy stops the release as well, and a person has it go on.
 func TestAPersonHasTheReleaseGoOn(t *testing.T) {
 	w := newWorld(t)
 	all := []string{"canary-app", "eu-app", "us-app"}

@@ -132,7 +132,7 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 		"a negative length":                 {head + "Content-Length: -1\r\n\r\n", "400"},
 		"chunks that are too large":         {head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(large), large), "413"},
 		"a chunk of an absurd length":       {head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\n", "400"},
-		"a chunk that is no number":         {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "400"},
+		"a chunk that is not a number":      {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "400"},
 		"gzip":                              {head + fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", zipped.Len(), zipped.String()), "415"},
 		"deflate":                           {head + "Content-Encoding: deflate\r\nContent-Length: 2\r\n\r\n{}", "415"},
 		"gzip in upper case":                {head + "Content-Encoding: GZIP\r\nContent-Length: 2\r\n\r\n{}", "415"},
@@ -146,7 +146,7 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 		"a header name with a blank":        {head + "X-A : a\r\n\r\n", "400"},
 		"a version that there is not":       {"POST " + path + " HTTP/3.7\r\n" + closing + "\r\n", "505"},
 		"a path that is badly encoded":      {"POST /hook/%zz HTTP/1.1\r\n" + closing + "\r\n", "400"},
-		"something that is no HTTP":         {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400"},
+		"something that is not HTTP":        {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400"},
 		"a request that is split by a path": {"POST " + path + "\r\nX-A: b HTTP/1.1\r\n" + closing + "\r\n", "400"},
 	} {
 		if answer := w.raw(tc.request); !strings.HasPrefix(answer, "HTTP/1.1 "+tc.want+" ") && !strings.HasPrefix(answer, "HTTP/1.0 "+tc.want+" ") {
@@ -232,7 +232,7 @@ func TestAProofThatIsThereTwiceIsNone(t *testing.T) {
 	}
 }
 
-// What a sender writes reaches annotations, the status, the log and terminals.
+// The text of a sender reaches annotations, the status, the log and terminals.
 func TestWhatIsInAReasonStaysAReason(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")

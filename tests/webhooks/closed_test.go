@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// What a person has closed, no webhook opens: the sender is told, and so is whoever looks
+// No webhook opens what a person has closed: the sender is told, and so is whoever looks
 // at the Gate.
 func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
 	for name, handled := range map[string]bool{"the controller has seen the close": true, "nobody has seen the close yet": false} {

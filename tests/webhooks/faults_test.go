@@ -111,7 +111,7 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 				path := w.receiver("ci", kind)
 				got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
 				at, _, _ := w.request("production", v1alpha1.RequestOpen)
-				// What the API server said is for the log alone.
+				// The answer of the API server is for the log alone.
 				body := map[int]string{200: "open requested\n", 500: "not every gate could be asked, see the log of the controller\n"}[tc.want]
 				if got.code != tc.want || got.body != body || (at != "") != (tc.want == 200) {
 					t.Errorf("got %+v, want %d %q, requested at %q", got, tc.want, body, at)

@@ -302,7 +302,7 @@ func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
 	check("without the Secret", fresh, "new", http.StatusNotFound)
 }
 
-// The controller may look at any time. What counts is the order of the answers.
+// The controller may look at any time. Only the order of the answers counts.
 func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")

@@ -52,7 +52,7 @@ func TestStrangersWhoStallKeepNoLargeWebhookOut(t *testing.T) {
 	}
 }
 
-// Who knows a path by hearsay must not learn from a stall whether there is one.
+// Somebody who knows a path by hearsay must not learn from a stall whether there is one.
 func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Client)

@@ -3,7 +3,7 @@
 #
 #   ls clusters | each-cluster.sh freeze fleet -n flux-system --for 12h --reason "incident 77"
 #
-# Standard input has one cluster in each line: the name of a context of the kubeconfig. What kubectl gate says is
+# Standard input has one cluster in each line: the name of a context of the kubeconfig. The output of kubectl gate is
 # printed line by line with the name of the cluster before it, as soon as that cluster is through.
 #
 # A cluster in which nothing was done (exit code 2) is tried again, TRIES times in all. TIMEOUT is that of a single

@@ -6,7 +6,7 @@
 # Standard input has in each line the name of a cluster, the URL of its GateReceiver of type generic-hmac, and its token, if
 # that is not TOKEN.
 #
-# Who gives no answer, or one that says "try again", is asked again, TRIES times in all. TIMEOUT is that of one try, in
+# A webhook without an answer, or with one that says "try again", is asked again, TRIES times in all. TIMEOUT is that of one try, in
 # seconds. A webhook that has arrived although its answer got lost is not taken twice: that is a 409, and it is done.
 #
 # Exit codes: 0 taken by all clusters, 3 not by all of them, 2 by none. The last line names those that have not taken it.

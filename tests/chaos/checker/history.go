@@ -45,7 +45,7 @@ type transition struct {
 	listed    bool
 }
 
-// NewHistory returns an empty one. Who wrote what is in the log.
+// NewHistory returns an empty one. The log says who wrote what.
 func NewHistory(log *Log) *History {
 	return &History{
 		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, memories: map[types.UID]*memory{},
@@ -77,7 +77,7 @@ func (h *History) Saw(obj *unstructured.Unstructured, listed bool, at time.Time)
 		key := obj.GetNamespace() + "/" + obj.GetName()
 		h.gates[key] = append(h.gates[key], gateVersion{obj: obj, listed: listed, at: at})
 	}
-	// What a replica does after a pause is seen soon.
+	// The work of a replica after a pause is seen soon.
 	if at.Sub(h.paused) > pauseCounts {
 		h.pending = append(h.pending, transition{before, obj, since, at, listed})
 	} else {

@@ -29,7 +29,7 @@ func (h *History) letGo(t transition) []string {
 		if !ok || since.After(t.at.Add(-told)) {
 			continue
 		}
-		// Who closes does not know yet of what it is given meanwhile.
+		// A Gate that closes does not know yet of what it is given meanwhile.
 		if given := h.log.wroteSince(t.after.GetUID(), since.Add(-told)); !given || t.at.After(h.log.dueBy(since)) {
 			closed = append(closed, key)
 		}

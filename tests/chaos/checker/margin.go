@@ -68,7 +68,7 @@ func marginOf(g *v1alpha1.Gate) time.Duration {
 // overdue says if a version of a Certificate that was there from an instant until another
 // was held when its margin had begun.
 func (h *History) overdue(obj *unstructured.Unstructured, from, until time.Time) []string {
-	// What others set as well is not ours alone to remove.
+	// A value that others set as well is not ours alone to remove.
 	if obj.GetKind() != certificateKind || !ours(obj) || len(owners(obj, "renewal")) > 1 || h.log.deletedBy(obj.GetUID(), until) {
 		return nil
 	}

@@ -98,7 +98,7 @@ func (h *History) gateAt(key string, version uint64) (obj *unstructured.Unstruct
 }
 
 // inOrder says which names of Gates a write of the controller must not have added to, or
-// removed from, what a target is held by: a Gate says in its status that it is closed, or is to be by now,
+// removed from, what a target is held by. A Gate says in its status that it is closed, or is to be by now,
 // before it holds anything, and one that is closed lets nothing go.
 func (h *History) inOrder(t transition) []string {
 	if t.listed || t.after.GetKind() == "Gate" || t.after.GetKind() == certificateKind || len(claims(t.after)) > 0 {
