@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 MODULES := api tests/bench release .
 
 # The packages whose tests need no API server; a test in tests/house knows if one is missing.
-PURE := ./internal/... ./cmd/... ./receivers/... ./tests/house/... ./tests/chaos/checker/...
+PURE := ./internal/... ./cmd/... ./receivers/... ./tests/house/... ./tests/prose/... ./tests/chaos/checker/...
 
 TOOLS := .cache/tools/current/bin
 GOTEST := $(CURDIR)/$(TOOLS)/gotestsum --format pkgname-and-test-fails --hide-summary skipped,output --
@@ -76,6 +76,14 @@ lint: ## Lint all modules.
 	@for module in $(MODULES); do \
 		(cd "$$module" && echo "golangci-lint run ./... in $$module" && "$(LINT)" run --config "$(CURDIR)/.golangci.yaml" ./...); \
 	done
+
+.PHONY: prose
+prose: ## Say which sentences are hard to read: in docs, messages, comments. PAGES has files or folders.
+	@go run ./tests/prose $(PAGES)
+
+.PHONY: site
+site: ## Build the site of docs into dist/site. It needs npm. BASE is the path at which it is served.
+	@BASE="$(BASE)" site/build.sh
 
 .PHONY: build
 build: ## Build the controller and the kubectl plugin into bin.

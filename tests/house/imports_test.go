@@ -14,7 +14,7 @@ import (
 
 const (
 	module = "github.com/fluxcd/gating-controller/"
-	// root is the root folder of the repository. Who imports tests/harness for it is left out of "make check".
+	// root is the root folder of the repository. A package that imports tests/harness for it is left out of "make check".
 	root = "../.."
 )
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestMakeCheckRunsAllTestsThatNeedNoAPIServer compares PURE in the Makefile with what
-// the tests of each package import, be it through others.
+// the tests of each package import, also through others.
 func TestMakeCheckRunsAllTestsThatNeedNoAPIServer(t *testing.T) {
 	pure := goList(t, strings.Fields(makeVariable(t, "PURE"))...)
 	tested := 0

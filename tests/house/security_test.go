@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Who asks what the controller may read, and who may reach it, must find all of it.
+// Readers must find all that the controller may read, and all who may reach it.
 func TestThePageOnSecurityNamesAllThatLetsInAndAllThatReadsSecrets(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "security.md"))
 	if err != nil {

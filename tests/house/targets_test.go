@@ -38,7 +38,7 @@ func TestThePolicyOnTargetsKnowsEachKind(t *testing.T) {
 	if checks < 2*len(resources) {
 		t.Errorf("%d checks are too few for %d kinds, each held and watched", checks, len(resources))
 	}
-	// Who asks for more than there are checks is refused.
+	// A request for more than there are checks is refused.
 	want := []string{fmt.Sprintf("- expression: size(variables.asks) <= %d\n", checks), fmt.Sprintf("size(variables.rest%d) == 0\n", checks)}
 	for i := range checks {
 		want = append(want, fmt.Sprintf("size(variables.asks) <= %[1]d || variables.checks[%[1]d].check(variables.asks[%[1]d][1]).allowed()\n    messageExpression: \"variables.refusals[%[1]d]\"\n", i),

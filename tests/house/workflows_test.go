@@ -19,7 +19,7 @@ type workflow struct {
 	}
 }
 
-// What others publish may change under its tag. A workflow takes it by its digest, and runs the same targets as everybody else.
+// A published action may change under its tag. A workflow takes it by its digest, and runs the same targets as everybody else.
 func TestWorkflowsPinWhatTheyUseAndRunTheTargetsOfTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
