@@ -63,6 +63,8 @@ type decision struct {
 	stamps gate.Stamps
 	// edges are when to decide again, by the clock of this process.
 	edges []time.Time
+	// proceeds says that a person has newly asked the release to go on.
+	proceeds bool
 	// looked says that the objects which the Gate watches were looked at, and faults what came of it.
 	looked bool
 	faults []fault

@@ -26,6 +26,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/tally"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gates,verbs=get;list;watch;patch
@@ -166,6 +167,7 @@ func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, with be
 	if status := obj.Status.Machines; status != nil && (!isCurrent(before) || changed && d.State == v1alpha1.StateOpened) {
 		status.Stopped = nil
 	}
+	d.proceeds = d.State == v1alpha1.StateOpened && verdict.HasWaves(obj) && !obj.Audits() && gate.NoteProceed(obj, d.at)
 	return d
 }
 
@@ -189,7 +191,7 @@ func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.Observed
 func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision) (bool, error) {
 	wakes := concerns(before, obj) || d.err == nil && !isCurrent(before)
 	changed := stateChanged(before, obj)
-	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 {
+	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 && !d.proceeds {
 		return false, nil
 	}
 	if !conditions.IsStalled(obj) && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other

@@ -64,10 +64,10 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	mine := []string{key(g)}
 	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: gates,
 		Targets: map[string][]string{"Kustomization/apps": mine, "Kustomization/*": mine},
-		Labels:  map[string][]v1alpha1.LabelLock{"Kustomization/tier=critical": {{MatchLabels: map[string]string{"tier": "critical"}, Gates: mine}}},
+		Labels:  map[string]v1alpha1.LabelLocks{"Kustomization/tier=critical": {{MatchLabels: map[string]string{"tier": "critical"}, Gates: mine}}},
 	})
 	w.expectLock(other, v1alpha1.GateLockSpec{Gates: gates,
-		Labels: map[string][]v1alpha1.LabelLock{"HelmRelease/a=2": {{MatchLabels: map[string]string{"a": "2", "b": "1"}, Gates: mine}}},
+		Labels: map[string]v1alpha1.LabelLocks{"HelmRelease/a=2": {{MatchLabels: map[string]string{"a": "2", "b": "1"}, Gates: mine}}},
 	})
 	w.expectLock(naming, v1alpha1.GateLockSpec{Gates: gates})
 

@@ -42,7 +42,7 @@ func (p *Passes) note(g tally.Gate, key target.Key, pass verdict.Pass) bool {
 		p.gates[g] = map[passKey]verdict.Pass{}
 	}
 	p.gates[g][of] = pass
-	if len(p.gates[g]) > v1alpha1.MaxHistory {
+	if len(p.gates[g]) > v1alpha1.MaxHistory/2 {
 		oldest := of
 		for k, other := range p.gates[g] {
 			if other.Last().Before(p.gates[g][oldest].Last()) {

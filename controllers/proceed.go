@@ -13,9 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// proceed is what somebody asks with the annotation v1alpha1.ProceedAnnotation.
+// proceed is what somebody has asked with the annotation v1alpha1.ProceedAnnotation.
 type proceed struct {
-	value, by, reason string
+	v1alpha1.NotedProceed
 	// err says why it does not count.
 	err string
 }
@@ -23,23 +23,21 @@ type proceed struct {
 // ahead is how far the clock of who has a release go on may be ahead.
 const ahead = time.Minute
 
-// newProceed takes note of the annotation v1alpha1.ProceedAnnotation in the status of an open Gate. It returns nil if it is missing or
-// was looked at before. A value that Flux puts back from Git is older than what came since, or than the opening of the Gate.
-func newProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Time) *proceed {
-	annotations := obj.GetAnnotations()
-	value := cutTo(annotations[v1alpha1.ProceedAnnotation], maxProceed)
-	if value == "" || value == status.LastHandledProceed {
+// takeProceed takes what gate.NoteProceed has noted out of the status of an open Gate, to act on it. It returns nil if that is nothing.
+// What Flux puts back from Git is older than what came since, or than the opening of the Gate.
+func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
+	if status.Proceed == nil {
 		return nil
 	}
-	status.LastHandledProceed = value
-	p := &proceed{value: value, by: cutTo(annotations[v1alpha1.ProceedByAnnotation], maxBy), reason: cutTo(annotations[v1alpha1.ProceedReasonAnnotation], maxWhy)}
-	stamp, wave, named := strings.Cut(value, ",wave=")
+	p := &proceed{NotedProceed: *status.Proceed}
+	status.Proceed, status.LastHandledProceed = nil, p.Value
+	stamp, wave, named := strings.Cut(p.Value, ",wave=")
 	at, err := time.Parse(time.RFC3339, stamp)
 	before := timeOf(status.Waves.ProceededAt)
 	switch {
 	case err != nil:
 		p.err = "it is not a time in RFC 3339, or such a time and ,wave= with the name of a wave"
-	case at.After(now.Add(ahead)):
+	case at.After(p.NotedAt.Add(ahead)):
 		p.err = "it is in the future"
 	case at.Before(obj.Status.LastTransition.At.Truncate(time.Second)):
 		p.err = "it is from before the gate opened"
@@ -53,21 +51,10 @@ func newProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus, now time.Tim
 	return p
 }
 
-// Bounds in bytes of what is copied from annotations.
-const maxProceed, maxBy, maxWhy = 128, 340, 512
-
-// cutTo returns the beginning of a text, at most so many bytes.
-func cutTo(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-3], "") + "..."
-}
-
 // refused says why a proceed has done nothing.
 func (p *proceed) refused(why string) waveNews {
 	return waveNews{notice{eventWarning, v1alpha1.ProceedRefusedReason, fmt.Sprintf("annotation %s: %q changes nothing: %s",
-		v1alpha1.ProceedAnnotation, p.value, cmp.Or(p.err, why))}, p.by, p.reason, nil}
+		v1alpha1.ProceedAnnotation, p.Value, cmp.Or(p.err, why))}, p.By, p.Reason, nil}
 }
 
 // told says what a proceed has done.
@@ -79,11 +66,11 @@ func (p *proceed) told(names []string, before waves.Progress, d waves.Decision) 
 	if d.Excused > before.Excused {
 		text = fmt.Sprintf("The release goes on without waiting for wave %s", names[d.Excused-1])
 	}
-	if p.by != "" {
-		text += ", by " + p.by
+	if p.By != "" {
+		text += ", by " + p.By
 	}
-	if p.reason != "" {
-		text += ": " + p.reason
+	if p.Reason != "" {
+		text += ": " + p.Reason
 	}
-	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.by, p.reason, nil}
+	return waveNews{notice{eventNormal, v1alpha1.ReleaseProceedsReason, text}, p.By, p.Reason, nil}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -21,7 +22,11 @@ func (r releaser) release(obj *v1alpha1.Gate, s tally.Sums, state v1alpha1.State
 		return released{}
 	}
 	if verdict.HasWaves(obj) {
-		return r.inWaves(obj, s, now)
+		done := r.inWaves(obj, s, now)
+		if gate.HasNewProceed(obj) { // it waited for the one before
+			done.wake = now
+		}
+		return done
 	}
 	r.withoutWaves(obj)
 	waiting, n := r.turns.Counts(key)

@@ -61,7 +61,7 @@ func (s *settled) member(g verdict.Gate) waves.Member {
 	default:
 		m.Phase, m.Message = readinessOf(obj)
 	}
-	m.Message = cutTo(strings.Join(strings.Fields(gate.Printable(m.Message)), " "), maxSaid)
+	m.Message = gate.OneLine(strings.Join(strings.Fields(m.Message), " "), maxSaid)
 	return m
 }
 

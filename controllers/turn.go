@@ -98,11 +98,11 @@ func (r releaser) call(obj *v1alpha1.Gate, status v1alpha1.ReleaseStatus, now ti
 
 // withoutWaves forgets the waves that a Gate had.
 func (r releaser) withoutWaves(obj *v1alpha1.Gate) {
-	if obj.Status.Release == nil || obj.Status.Release.Waves == nil {
+	if release := obj.Status.Release; release == nil || release.Waves == nil && release.Proceed == nil {
 		return
 	}
 	obj.Status.Release = obj.Status.Release.DeepCopy()
-	obj.Status.Release.Waves = nil
+	obj.Status.Release.Waves, obj.Status.Release.Proceed = nil, nil
 	conditions.Delete(obj, v1alpha1.ReleaseStoppedCondition)
 	r.book.Close(tallied(obj))
 }

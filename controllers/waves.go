@@ -61,7 +61,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, s tally.Sums, now time.Time) relea
 	}
 	var asks *proceed
 	if release.Settled { // else it is looked at when all is known
-		asks = newProceed(obj, &status, now)
+		asks = takeProceed(obj, &status)
 	}
 	d := release.Decide(before, asks != nil && asks.err == "", now)
 	noteWaves(obj, status.Waves, d)
@@ -77,7 +77,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, s tally.Sums, now time.Time) relea
 // released gives all their turn that wait, because all waves are released.
 func (r releaser) released(obj *v1alpha1.Gate, status v1alpha1.ReleaseStatus, now time.Time) released {
 	var told []waveNews
-	if asks := newProceed(obj, &status, now); asks != nil {
+	if asks := takeProceed(obj, &status); asks != nil {
 		told = append(told, asks.refused("no release is on"))
 	}
 	conditions.Delete(obj, v1alpha1.ReleaseStoppedCondition)

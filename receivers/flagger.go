@@ -191,7 +191,8 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 	f.Handler.log(r, a)
 	switch {
 	case a.code == http.StatusOK:
-		respond(w, http.StatusAccepted, "")
+		_, waits, _ := strings.Cut(a.text, "\n") // that it is taken, the load tester does not say
+		respond(w, http.StatusAccepted, waits)
 	case a.code == http.StatusNotFound || errors.Is(a.err, errNoGate):
 		respond(w, http.StatusForbidden, flaggerForbidden)
 	default:

@@ -220,15 +220,19 @@ func (h *Handler) still(ctx context.Context, e *entry, in *incoming) *answer {
 }
 
 // request asks all Gates. If some could not be asked, the sender has to try again. Those
-// that remember the webhook are then skipped.
+// that remember the webhook are then skipped. A request that others have to approve is
+// taken as any other: the answer says that it waits.
 func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a ask, in *incoming) *answer {
 	var errs []error
-	replayed := 0
+	replayed, taken := 0, fmt.Sprintf("%s requested", a.action)
 	for _, key := range gates {
-		err := h.Gates.request(ctx, key, a, in.now)
+		lacks, err := h.Gates.request(ctx, key, a, in.now)
 		if errors.Is(err, errReplayed) {
 			replayed++
 			continue
+		}
+		if lacks > 0 {
+			taken += fmt.Sprintf("\ngate '%s': the request %s", key, gate.WaitsForOthers(key.Namespace, key.Name, lacks))
 		}
 		errs = append(errs, err)
 	}
@@ -237,7 +241,7 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a a
 	case replayed == len(gates):
 		result.code, result.text, result.err = http.StatusConflict, errReplayed.Error(), errReplayed
 	case err == nil:
-		result.code, result.text = http.StatusOK, fmt.Sprintf("%s requested", a.action)
+		result.code, result.text = http.StatusOK, taken
 	case errors.Is(err, errTooMany):
 		result.code, result.text, result.err = http.StatusTooManyRequests, errTooMany.Error(), err
 	case errors.Is(err, errAway):

@@ -58,62 +58,79 @@ func NewGates(c client.Client) *Gates {
 }
 
 // request writes a request into the annotations of a Gate. It tries until the context is
-// done, as long as another try may help. If it returns nil, the request is stored.
-func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, now time.Time) error {
+// done, as long as another try may help. If there is no error, the request is stored, and
+// lacks is how many people have to approve it before it counts.
+func (g *Gates) request(ctx context.Context, key types.NamespacedName, a ask, now time.Time) (lacks int, err error) {
 	done, err := g.writing.take(ctx, key)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errAway, err)
+		return 0, fmt.Errorf("%w: %w", errAway, err)
 	}
 	defer done()
 	perhaps := "" // what may have been written although the answer was lost
-	return until(ctx, func() (time.Duration, error) {
-		wrote, again, err := g.try(ctx, key, a, now, perhaps)
+	err = until(ctx, func() (time.Duration, error) {
+		t, err := g.try(ctx, key, a, now, perhaps)
+		lacks = t.lacks
 		switch {
 		case err == nil || perhaps != "" && errors.Is(err, errReplayed):
 			return 0, nil
-		case !again:
+		case !t.again:
 			return 0, err
 		case apierrors.IsConflict(err):
 			return conflictInterval, err
-		case wrote != "":
-			perhaps = wrote
+		case t.wrote != "":
+			perhaps = t.wrote
 		}
 		return retryInterval, err
 	})
+	return lacks, err
 }
 
-// try returns the time of the request that it wrote, and whether another try may help.
-func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now time.Time, perhaps string) (wrote string, again bool, err error) {
+// tried is what came of one try to write a request.
+type tried struct {
+	// wrote is the time of the request, empty if none was written.
+	wrote string
+	// again says that another try may help.
+	again bool
+	// lacks is how many people have to approve the request, by the Gate as it was read.
+	lacks int
+}
+
+// try tries once.
+func (g *Gates) try(ctx context.Context, key types.NamespacedName, a ask, now time.Time, perhaps string) (t tried, err error) {
 	obj := &v1alpha1.Gate{}
 	if err := g.Get(ctx, key, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			return "", false, fmt.Errorf("gate '%s' %w", key, errNoGate)
+			return t, fmt.Errorf("gate '%s' %w", key, errNoGate)
 		}
-		return "", transient(err), err
+		return tried{again: transient(err)}, err
 	}
 	if !obj.DeletionTimestamp.IsZero() {
-		return "", false, fmt.Errorf("gate '%s' is being deleted: it %w", key, errNoGate)
+		return t, fmt.Errorf("gate '%s' is being deleted: it %w", key, errNoGate)
+	}
+	if a.action == v1alpha1.RequestOpen {
+		t.lacks = obj.RequiredApprovals()
 	}
 	if perhaps != "" && gate.Requested(obj, a.action) == perhaps {
-		return "", false, nil
+		return t, nil
 	}
 	before := obj.DeepCopy()
 	if err := write(obj, a, now); err != nil {
 		if errors.Is(err, gate.ErrClosedByPeople) {
 			g.refuse(obj, a, err)
-			return "", false, fmt.Errorf("gate '%s' stays closed, %w", key, err)
+			return t, fmt.Errorf("gate '%s' stays closed, %w", key, err)
 		}
 		if errors.Is(err, gate.ErrAhead) {
 			err = fmt.Errorf("%w: gate '%s' %w, do the clocks differ?", errAway, key, err)
 		}
-		unhandled := errors.Is(err, gate.ErrUnhandled)
-		if unhandled && obj.Spec.Suspend { // nobody will look at it soon
-			return "", false, fmt.Errorf("%w: gate '%s' is suspended and %w", errAway, key, err)
+		t.again = errors.Is(err, gate.ErrUnhandled)
+		if t.again && obj.Spec.Suspend { // nobody will look at it soon
+			return tried{}, fmt.Errorf("%w: gate '%s' is suspended and %w", errAway, key, err)
 		}
-		return "", unhandled, err
+		return t, err
 	}
 	err = g.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
-	return gate.Requested(obj, a.action), transient(err), err
+	t.wrote, t.again = gate.Requested(obj, a.action), transient(err)
+	return t, err
 }
 
 // refuse records on a Gate that the request of a receiver is not even written.

@@ -62,7 +62,7 @@ func TestAnotherTryWaitsAsLongAsItsFaultTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: tc.faults}
 			began := time.Now()
-			err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: opens}, testNow)
+			_, err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: opens}, testNow)
 			if took := time.Since(began); err != nil || c.writes != len(tc.faults)+1 || took < tc.least || took > tc.most {
 				t.Errorf("%d writes in %s: %v", c.writes, took, err)
 			}
@@ -76,13 +76,13 @@ func TestWhatNoOtherTryCanMendIsToldAtOnceAndTheRestWhenTheTimeIsOver(t *testing
 	away := apierrors.NewServerTimeout(gates, "patch", 1)
 	key := types.NamespacedName{Namespace: "apps", Name: "production"}
 	c := &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: []error{forbidden}}
-	if err := NewGates(c).request(t.Context(), key, ask{action: opens}, testNow); !apierrors.IsForbidden(err) || errors.Is(err, errAway) || c.writes != 1 {
+	if _, err := NewGates(c).request(t.Context(), key, ask{action: opens}, testNow); !apierrors.IsForbidden(err) || errors.Is(err, errAway) || c.writes != 1 {
 		t.Errorf("forbidden: %d writes, %v", c.writes, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*retryInterval)
 	defer cancel()
 	c = &faulty{oneGate: oneGate{gate: &v1alpha1.Gate{}}, faults: times(1000, away)}
-	if err := NewGates(c).request(ctx, key, ask{action: opens}, testNow); !errors.Is(err, errAway) || !errors.Is(err, away) || c.writes > 3 {
+	if _, err := NewGates(c).request(ctx, key, ask{action: opens}, testNow); !errors.Is(err, errAway) || !errors.Is(err, away) || c.writes > 3 {
 		t.Errorf("away: %d writes, %v", c.writes, err)
 	}
 	// One try is made all the same, as the answer may be there before anybody looks.
@@ -153,6 +153,37 @@ func TestASenderReadsNothingOfWhatTheAPIServerSaysAboutAnotherGate(t *testing.T)
 		}
 		if got.err == nil || !strings.Contains(got.err.Error(), "told to nobody") {
 			t.Errorf("%s: the log has %v", names, got.err)
+		}
+	}
+}
+
+func TestTheAnswerSaysThatARequestWaitsForApprovals(t *testing.T) {
+	eyes := func(required int32) *v1alpha1.Gate {
+		return &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{Required: required}}}
+	}
+	c := &several{gates: map[string]*v1alpha1.Gate{"free": {}, "two": eyes(2), "one": eyes(1)}}
+	handler := NewHandler(nil, NewGates(c), clocktesting.NewFakePassiveClock(testNow), logr.Discard(), MustMakeMetrics(prometheus.NewRegistry()))
+	one := "\ngate 'apps/one': the request waits for 1 approval by others: kubectl gate approve gate/one -n apps"
+	two := "\ngate 'apps/two': the request waits for 2 approvals by others: kubectl gate approve gate/two -n apps"
+	for _, tc := range []struct {
+		gates  string
+		action v1alpha1.RequestAction
+		code   int
+		want   string
+	}{
+		{"free", opens, http.StatusOK, "open requested"},
+		{"one", opens, http.StatusOK, "open requested" + one},
+		{"two free one", opens, http.StatusOK, "open requested" + two + one},
+		{"two", v1alpha1.RequestClose, http.StatusOK, "close requested"},
+		{"two missing", opens, http.StatusInternalServerError, "gate 'apps/missing' does not exist"},
+	} {
+		var keys []types.NamespacedName
+		for _, name := range strings.Fields(tc.gates) {
+			keys = append(keys, types.NamespacedName{Namespace: "apps", Name: name})
+		}
+		got := handler.request(t.Context(), keys, ask{action: tc.action}, &incoming{now: testNow})
+		if got.code != tc.code || got.text != tc.want {
+			t.Errorf("%s %s: %d %q, want %d %q", tc.action, tc.gates, got.code, got.text, tc.code, tc.want)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestASuspendedGateIsNotWaitedFor(t *testing.T) {
 	c := &oneGate{gate: &v1alpha1.Gate{}}
 	c.gate.Spec.Suspend = true
 	c.gate.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: testNow.Add(time.Hour).Format(time.RFC3339)}
-	err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: v1alpha1.RequestOpen}, testNow)
+	_, err := NewGates(c).request(t.Context(), types.NamespacedName{Namespace: "apps", Name: "production"}, ask{action: v1alpha1.RequestOpen}, testNow)
 	if !errors.Is(err, errAway) || c.reads != 1 {
 		t.Errorf("%d reads, %v", c.reads, err)
 	}

@@ -14,6 +14,12 @@ const (
 	// AllNamespacesLockName is the name of the GateLock of all namespaces, which is in the
 	// namespace of the controller.
 	AllNamespacesLockName = "all-namespaces"
+
+	// MaxLockedLabels is how many labels spec.labels of a GateLock has.
+	MaxLockedLabels = 8192
+
+	// MaxLabelLocks is how many entries each of them has.
+	MaxLabelLocks = 512
 )
 
 // GateLockSpec tells the admission policies of config/lock which objects of a
@@ -37,10 +43,12 @@ type GateLockSpec struct {
 	Targets map[string][]string `json:"targets,omitempty"`
 
 	// Labels has the locked Gates of objects, by "Kind/key=value". This is the
-	// first label, in alphabetical order, that the objects must have.
+	// first label, in alphabetical order, that the objects must have. At most
+	// 8192, so that all of them fit into one object.
+	// +kubebuilder:validation:MaxProperties=8192
 	// +mapType=atomic
 	// +optional
-	Labels map[string][]LabelLock `json:"labels,omitempty"`
+	Labels map[string]LabelLocks `json:"labels,omitempty"`
 
 	// Selectors has the locked Gates of the objects of a kind that more than equal
 	// labels select. All entries of the kind are compared.
@@ -49,9 +57,18 @@ type GateLockSpec struct {
 	Selectors map[string][]SelectorLock `json:"selectors,omitempty"`
 }
 
+// LabelLocks are compared one by one with each object that has their first
+// label. At most 512, because the API server refuses a write on which a policy
+// spends too much. The controller leaves out the last ones.
+// +kubebuilder:validation:MaxItems=512
+// +listType=atomic
+type LabelLocks []LabelLock
+
 // LabelLock has the locked Gates of the objects that have some labels.
 type LabelLock struct {
-	// MatchLabels are the labels that the objects must have, all of them.
+	// MatchLabels are the labels that the objects must have, all of them. At most
+	// 32, as in the spec of a Gate.
+	// +kubebuilder:validation:MaxProperties=32
 	MatchLabels map[string]string `json:"matchLabels"`
 
 	// Gates as namespace/name, sorted.

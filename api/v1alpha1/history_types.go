@@ -3,7 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 const (
-	// MaxHistory is the number of entries that status.history keeps.
+	// MaxHistory is the number of entries that status.history keeps. Passes have
+	// half of them at most.
 	MaxHistory = 50
 
 	// MaxHistoryBytes is how many bytes the texts of status.history have

@@ -99,12 +99,39 @@ type ReleaseStatus struct {
 	// +optional
 	Waves *WavesStatus `json:"waves,omitempty"`
 
+	// Proceed is what a person asks of the release with the annotation
+	// release.gate.fluxcd.io/proceed. It counts as soon as all targets are as the
+	// Gate wants them, even if Flux removes the annotation before. Missing once
+	// the controller has acted on it. Only with spec.release.waves.
+	// +optional
+	Proceed *NotedProceed `json:"proceed,omitempty"`
+
 	// LastHandledProceed is the last value of the annotation
-	// release.gate.fluxcd.io/proceed that the controller took note of, cut to
-	// 128 bytes.
+	// release.gate.fluxcd.io/proceed that the controller acted on, cut to 128
+	// bytes.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	LastHandledProceed string `json:"lastHandledProceed,omitempty"`
+}
+
+// NotedProceed is what a person asks of a release by waves.
+type NotedProceed struct {
+	// Value of the annotation, cut to 128 bytes.
+	// +kubebuilder:validation:MaxLength=128
+	Value string `json:"value"`
+
+	// By is who asks, cut to 339 bytes. Empty if unknown.
+	// +kubebuilder:validation:MaxLength=339
+	// +optional
+	By string `json:"by,omitempty"`
+
+	// Reason was given with it, cut to 512 bytes.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// NotedAt is when the controller took note of it.
+	NotedAt metav1.MicroTime `json:"notedAt"`
 }
 
 // WavesStatus says how far a release by waves has come.

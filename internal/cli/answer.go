@@ -128,7 +128,7 @@ func (s *session) poll(ctx context.Context, done func() (bool, error)) error {
 func (r *result) waits(now time.Time) string {
 	for _, a := range lackingAt(r.gate, now) {
 		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
-			return fmt.Sprintf("waits for %s by others: kubectl gate approve %s%s -n %s", count(gate.Lacks(r.gate, &a), "approval"), gatePrefix, r.gate.Name, r.gate.Namespace)
+			return gate.WaitsForOthers(r.gate.Namespace, r.gate.Name, gate.Lacks(r.gate, &a))
 		}
 	}
 	return ""

@@ -191,11 +191,15 @@ func (s *session) pendingRow(f *pendingFlags, w *explain.Waiting, now time.Time)
 
 // paintWaits says what waits, in a color if that is something new.
 func (s *session) paintWaits(w *explain.Waiting, wide bool) string {
+	text := w.Words()
+	if wide && w.Reason == explain.NewRevision {
+		text = w.Waits
+	}
 	switch w.Reason {
 	case explain.NewRevision, explain.RenewalDue, explain.Passes:
-		return s.paint(yellow, waitsFor(w, wide))
+		return s.paint(yellow, text)
 	default:
-		return s.paint(faint, waitsFor(w, wide))
+		return s.paint(faint, text)
 	}
 }
 

@@ -244,6 +244,19 @@ func TestPreviewTakesWhatAGateWatchesForReadyAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestPreviewSaysThatARequestWaitsForApprovals(t *testing.T) {
+	asks := strings.NewReplacer("namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-21T00:00:00Z"}}`,
+		"default: closed", "default: closed\n  approvals: {required: 1}").Replace(nights)
+	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}
+	_, without, _ := execute(t, nights, args...)
+	code, out, errOut := execute(t, asks, args...)
+	want := "warning: gates.yaml: flux-system/production: spec.approvals: an open request of whoever applies it at 2026-11-21T00:00:00Z waits for 1 more approval: " +
+		"approve it with kubectl gate approve gate/production -n flux-system\n"
+	if code != 0 || errOut != want || out != without {
+		t.Errorf("exit %d\ngot  %s%s\nwant %s%s", code, errOut, out, want, without)
+	}
+}
+
 func TestPreviewRefusesAnExpressionThatIsNoCEL(t *testing.T) {
 	code, _, errOut := execute(t, nights+"  watch:\n  - {kind: Kustomization, name: staging, readyExpr: \"dep.status =\"}\n")
 	if code != 2 || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "gates.yaml: flux-system/production: spec.watch[0].readyExpr: ") {

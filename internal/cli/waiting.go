@@ -121,28 +121,6 @@ func (o *objects) source(ctx context.Context, obj *unstructured.Unstructured) *u
 	return source
 }
 
-// waitsFor says what waits, in a column.
-func waitsFor(w *explain.Waiting, wide bool) string {
-	switch w.Reason {
-	case explain.NewRevision:
-		return shortRevision(w.Waits, wide)
-	case explain.NotFetched:
-		return "not fetched"
-	case explain.Stopped:
-		return "stopped"
-	case explain.RenewalDue:
-		return "renewal"
-	case explain.Passes:
-		return "one reconciliation passes"
-	case explain.SourceUnknown:
-		return "source unknown"
-	case explain.CertificatesExpire:
-		return "expiry"
-	case explain.NothingNew:
-	}
-	return "nothing new"
-}
-
 // shortRevision returns a revision in a column.
 func shortRevision(revision string, wide bool) string {
 	switch {

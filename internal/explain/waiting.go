@@ -54,6 +54,20 @@ type Waiting struct {
 	Source *Ref `json:"source,omitempty"`
 }
 
+// words say what waits if that is no revision.
+var words = map[Reason]string{
+	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal", CertificatesExpire: "expiry",
+	Passes: "one reconciliation passes", SourceUnknown: "source unknown",
+}
+
+// Words says in a few words what waits. A revision is as ShortRevision has it.
+func (w *Waiting) Words() string {
+	if w.Reason == NewRevision {
+		return ShortRevision(w.Waits)
+	}
+	return words[w.Reason]
+}
+
 // IsNew returns whether something may wait, as far as anybody knows.
 func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 

@@ -121,7 +121,7 @@ func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 		return fmt.Sprintf("Exception cannot be approved: nobody knows who wrote it, because it was created without config/policies, and gate '%s/%s' asks for %d approvals; create it again",
 			g.Namespace, g.Name, g.Spec.Exceptions.Approvals)
 	}
-	names := func(list []string) string { return oneLine(strings.Join(list, ", "), maxReason) }
+	names := func(list []string) string { return OneLine(strings.Join(list, ", "), maxReason) }
 	text := fmt.Sprintf("Exception waits for approval: gate '%s/%s' asks for %d, there are %d", g.Namespace, g.Name, g.Spec.Exceptions.Approvals, len(approvers(e)))
 	if approvers := approvers(e); len(approvers) > 0 {
 		text += " by " + names(approvers)

@@ -159,7 +159,7 @@ func (k CalendarKey) Read(files *Files, from, until time.Time) Calendar {
 	}
 	for i := range calendar.Occurrences {
 		o := &calendar.Occurrences[i]
-		o.Summary = oneLine(o.Summary, maxEvent)
+		o.Summary = OneLine(o.Summary, maxEvent)
 	}
 	return Calendar{Period: calendar.Period(""), NotCounted: notCounted(calendar)}
 }
@@ -188,7 +188,7 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 	}
 	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: "has not been read"}
 	if known {
-		broken.Cause = oneLine(found.Err.Error(), maxBroken)
+		broken.Cause = OneLine(found.Err.Error(), maxBroken)
 	}
 	c.broken = append(c.broken, broken)
 	if opens {

@@ -30,18 +30,23 @@ func RecordHistory(g *v1alpha1.Gate, d Decision, handled []Request, now time.Tim
 // RecordPasses notes in the history of a Gate what became of passes of its targets, where
 // that belongs by its time. An entry that is older than all of the history was there and is gone.
 func RecordPasses(g *v1alpha1.Gate, entries []v1alpha1.HistoryEntry) {
+	history := slices.Clone(g.Status.History)
+	if len(history) == 0 {
+		return
+	}
+	oldest := history[len(history)-1].At
 	for _, e := range entries {
-		history := g.Status.History
 		e.At = metav1.NewTime(e.At.Truncate(time.Second))
 		known := slices.ContainsFunc(history, func(h v1alpha1.HistoryEntry) bool {
 			return h.Target == e.Target && h.Reason == e.Reason && h.At.Equal(&e.At)
 		})
-		if n := len(history); known || n == 0 || e.At.Before(&history[n-1].At) {
+		if known || e.At.Before(&oldest) {
 			continue
 		}
 		i := slices.IndexFunc(history, func(h v1alpha1.HistoryEntry) bool { return !h.At.After(e.At.Time) })
-		g.Status.History = bounded(slices.Insert(slices.Clone(history), i, e))
+		history = slices.Insert(history, i, e)
 	}
+	g.Status.History = bounded(history)
 }
 
 // is returns whether two requests are the same one.
@@ -52,7 +57,7 @@ func (r Request) is(other *Request) bool {
 func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 	e := v1alpha1.HistoryEntry{At: at, State: d.State, Reason: d.Reason, By: d.By}
 	if d.IsRefused() {
-		e.Refused = oneLine(d.Message, maxRefused)
+		e.Refused = OneLine(d.Message, maxRefused)
 	}
 	if d.Next != nil {
 		e.Until = d.Next.At.DeepCopy()
@@ -71,7 +76,7 @@ func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryE
 	}
 	switch end := windowEnd(r.At, g.Spec.Window, r.Window); {
 	case r.Err != nil:
-		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, oneLine(r.Err.Error(), maxRefused)
+		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, OneLine(r.Err.Error(), maxRefused)
 	case r.ApprovedBy != "":
 		e.Reason = v1alpha1.ApprovedReason
 	case takesBack(r.Window) && r.Waits == 0:
@@ -82,14 +87,29 @@ func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryE
 	return e
 }
 
-// bounded returns as much of a history as is kept.
-func bounded(history []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
-	size := 0
-	for i, e := range history {
-		size += len(e.By) + len(e.RequestedBy) + len(e.RequestReason) + len(e.ApprovedBy) + len(e.Refused)
-		if i == v1alpha1.MaxHistory || size > v1alpha1.MaxHistoryBytes {
-			return slices.Clip(history[:i])
+// bounded returns as much of a history as is kept. Passes have half of the room at most:
+// many of them do not push out when the Gate opened and closed.
+func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
+	all := room{v1alpha1.MaxHistory, v1alpha1.MaxHistoryBytes}
+	passes := room{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
+	for _, e := range history {
+		if e.Target != "" && !passes.takes(e) {
+			continue
 		}
+		if !all.takes(e) {
+			break
+		}
+		kept = append(kept, e)
 	}
-	return history
+	return kept
+}
+
+// room is how many entries, with how many bytes of texts, a history still has room for.
+type room struct{ entries, bytes int }
+
+// takes makes room for an entry, and returns whether there is any. Once there is none, there is none for older ones.
+func (r *room) takes(e v1alpha1.HistoryEntry) bool {
+	r.entries--
+	r.bytes -= len(e.Target) + len(e.By) + len(e.RequestedBy) + len(e.RequestReason) + len(e.ApprovedBy) + len(e.Refused)
+	return r.entries >= 0 && r.bytes >= 0
 }

@@ -1,10 +1,13 @@
 package gate_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -35,5 +38,53 @@ func TestPassesAreInTheHistoryOnceAndInOrder(t *testing.T) {
 	fresh := closed()
 	if gate.RecordPasses(fresh, passes); len(fresh.Status.History) > 0 {
 		t.Errorf("a gate that has decided nothing has %v", fresh.Status.History)
+	}
+}
+
+// However many passes there are, the Gate knows when it opened and closed. What has no room is not noted again and again.
+func TestPassesHaveHalfOfTheHistoryAtMost(t *testing.T) {
+	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
+	for name, tc := range map[string]struct {
+		states, passes         int
+		reason                 string
+		wantStates, wantPasses int
+	}{
+		"few of both":              {5, 5, "", 5, 5},
+		"many passes":              {1, 200, "", 1, 25},
+		"many of both":             {200, 200, "", 25, 25},
+		"many changes":             {200, 5, "", 45, 5},
+		"long reasons":             {10, 30, strings.Repeat("x", 492), 10, 16},
+		"long reasons, few passes": {10, 10, strings.Repeat("x", 492), 10, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			var passes []v1alpha1.HistoryEntry
+			for i := range tc.passes { // after all that the Gate has done
+				passes = append(passes, v1alpha1.HistoryEntry{At: at(1000 + i), Target: fmt.Sprintf("Kustomization/%06d", i), Reason: v1alpha1.PassGrantedReason, RequestReason: tc.reason})
+			}
+			for i := range tc.states {
+				gate.RecordHistory(g, gate.Decision{State: v1alpha1.StateOpened, Reason: "Default"}, nil, at(i).Time, true)
+			}
+			gate.RecordPasses(g, passes)
+			history := slices.Clone(g.Status.History)
+			states, kept := 0, []string(nil)
+			for _, e := range history {
+				if e.Target == "" {
+					states++
+				} else {
+					kept = append(kept, e.Target)
+				}
+			}
+			if states != tc.wantStates || len(kept) != tc.wantPasses || kept[0] != passes[len(passes)-1].Target {
+				t.Errorf("%d changes, %d passes, the newest %s", states, len(kept), kept[0])
+			}
+			if gate.RecordPasses(g, passes); !equality.Semantic.DeepEqual(g.Status.History, history) {
+				t.Error("it is another one each time")
+			}
+			gate.RecordHistory(g, gate.Decision{State: v1alpha1.StateClosed, Reason: "Default"}, nil, at(5000).Time, true)
+			if len(g.Status.History) < min(len(history)+1, v1alpha1.MaxHistory) || g.Status.History[0].State != v1alpha1.StateClosed {
+				t.Errorf("%d entries, the newest %+v", len(g.Status.History), g.Status.History[0])
+			}
+		})
 	}
 }

@@ -27,7 +27,7 @@ type PassRequest struct {
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{
-		Value: value, By: oneLine(annotations[v1alpha1.PassRequestedByAnnotation], maxBy), Reason: oneLine(annotations[v1alpha1.PassReasonAnnotation], maxReason),
+		Value: value, By: OneLine(annotations[v1alpha1.PassRequestedByAnnotation], maxBy), Reason: OneLine(annotations[v1alpha1.PassReasonAnnotation], maxReason),
 	}
 	at, err := time.Parse(time.RFC3339Nano, value)
 	switch r.At = at.UTC(); {

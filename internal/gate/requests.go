@@ -198,7 +198,7 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 	}
 	r := &Request{
 		Action: a.action, Annotation: a.requestedAt, Value: value, source: v1alpha1.SourceAnnotation,
-		By: oneLine(g.Annotations[a.requestedBy], maxBy), Reason: oneLine(g.Annotations[a.reason], maxReason),
+		By: OneLine(g.Annotations[a.requestedBy], maxBy), Reason: OneLine(g.Annotations[a.reason], maxReason),
 	}
 	if strings.HasPrefix(r.By, v1alpha1.ReceiverRequester) {
 		if g.Annotations[a.received] == value {
@@ -300,9 +300,9 @@ func Printable(text string) string {
 	}, text)
 }
 
-// oneLine returns a text without line breaks and other control characters, so that it
+// OneLine returns a text without line breaks and other control characters, so that it
 // cannot pass for another line. It is cut to a length in bytes.
-func oneLine(text string, length int) string {
+func OneLine(text string, length int) string {
 	text = strings.TrimSpace(Printable(text))
 	if len(text) <= length {
 		return text

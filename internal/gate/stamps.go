@@ -54,7 +54,7 @@ func newApprovals(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) (names []string
 	}
 	for line := range strings.Lines(g.Annotations[v1alpha1.ApproveRequestedByAnnotation]) {
 		what, by, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if by != oneLine(by, maxBy) {
+		if by != OneLine(by, maxBy) {
 			continue // the name of the requester is not kept as it is, either
 		}
 		known := slices.ContainsFunc(r.Approvals, func(a v1alpha1.RequestApproval) bool { return a.By == by })

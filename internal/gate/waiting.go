@@ -213,6 +213,21 @@ func (c *course) unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 // Lacks returns how many approvals a request for a Gate still needs.
 func Lacks(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) int { return courseOf(g).lacks(r) }
 
+// WaitsForOthers says that an open request for a Gate lacks some approvals, and how to approve it.
+func WaitsForOthers(namespace, name string, lacks int) string {
+	return fmt.Sprintf("waits for %s by others: %s", plural(lacks, "approval"), approveCommand(namespace, name))
+}
+
+// approveCommand is the command that approves the open request of a Gate.
+func approveCommand(namespace, name string) string {
+	return fmt.Sprintf("kubectl gate approve gate/%s -n %s", name, namespace)
+}
+
+// WaitingForApproval says which open requests for a Gate wait for approval at an instant, and how to approve them. It is empty if none does.
+func WaitingForApproval(g *v1alpha1.Gate, now time.Time) string {
+	return strings.TrimPrefix(waitsForApproval(g, courseAt(g, now).unapproved(now)), ", ")
+}
+
 // waitsForApproval says which open requests wait for approval, and how to approve them. It is empty if none does.
 func waitsForApproval(g *v1alpha1.Gate, all []v1alpha1.AcceptedRequest) string {
 	if len(all) == 0 {
@@ -227,7 +242,7 @@ func waitsForApproval(g *v1alpha1.Gate, all []v1alpha1.AcceptedRequest) string {
 	if has := approversOf(r); has != "" {
 		text += " (has " + has + ")"
 	}
-	how := fmt.Sprintf(": approve it with kubectl gate approve gate/%s -n %s", g.Name, g.Namespace)
+	how := ": approve it with " + approveCommand(g.Namespace, g.Name)
 	switch n := len(all) - 1; {
 	case n == 1:
 		return text + ", and so does 1 other" + how
@@ -242,7 +257,7 @@ func approversOf(r *v1alpha1.AcceptedRequest) string {
 	for _, a := range r.Approvals {
 		names = append(names, a.By)
 	}
-	return oneLine(strings.Join(names, ", "), maxApprovedBy)
+	return OneLine(strings.Join(names, ", "), maxApprovedBy)
 }
 
 // maxApprovedBy bounds in bytes what a sentence says of those who have approved.

@@ -37,7 +37,7 @@ const (
 func readyExpr(text string) (*expression.Bool, error) {
 	compiled, err := expression.NewBool(text, "dep", "self")
 	if err != nil {
-		return nil, errors.New(oneLine(strings.ReplaceAll(err.Error(), "'"+text+"'", ""), maxWatchMessage))
+		return nil, errors.New(OneLine(strings.ReplaceAll(err.Error(), "'"+text+"'", ""), maxWatchMessage))
 	}
 	return compiled, nil
 }
@@ -126,7 +126,7 @@ func readyOf(dep map[string]any) *metav1.Condition {
 func RecordWatch(g *v1alpha1.Gate, ref *v1alpha1.WatchReference, ready bool, message string, now time.Time) v1alpha1.WatchStatus {
 	status := v1alpha1.WatchStatus{
 		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: WatchedNamespace(g, ref), Name: ref.Name,
-		Ready: ready, Message: oneLine(message, maxWatchMessage), Since: metav1.NewTime(now),
+		Ready: ready, Message: OneLine(message, maxWatchMessage), Since: metav1.NewTime(now),
 	}
 	if before := Watched(g, ref); before != nil && before.Ready == ready {
 		status.Since = before.Since

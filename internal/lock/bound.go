@@ -17,29 +17,54 @@ const (
 	ofValue       = 6
 	ofGate        = 10
 
-	// maxSpent is for the selectors of a kind. The rest is for all else that the policy does, and for what nobody has measured.
-	maxSpent = 400_000
+	// maxSpent is for the selectors of a kind, and maxSpentByLabel for the entries of one label. The rest is for all else that the policy
+	// does, and for what nobody has measured.
+	maxSpent        = 400_000
+	maxSpentByLabel = 100_000
 )
 
-// Bound leaves out the last selectors of a kind if the policy could not compare an object with all of them: each write of the kind
-// would be refused. It returns the Gates, each as namespace/name, of what it leaves out.
+// Bound leaves out the last selectors of a kind, and the last entries of a label, if the policy could not compare an object with all of them:
+// each write of the kind, or with the label, would be refused. It leaves out the last labels, too, if there are more than a GateLock
+// has room for. It returns the Gates, each as namespace/name, of what it leaves out.
 func Bound(spec *v1alpha1.GateLockSpec) (gates []string) {
-	for _, kind := range slices.Sorted(maps.Keys(spec.Selectors)) {
-		spent, locks := 0, spec.Selectors[kind]
-		for i := range locks {
-			if spent += spends(&locks[i]); spent <= maxSpent {
-				continue
-			}
-			for _, l := range locks[i:] {
-				gates = append(gates, l.Gates...)
-			}
-			if spec.Selectors[kind] = locks[:i]; i == 0 {
-				delete(spec.Selectors, kind)
-			}
-			break
+	gates = bound(spec.Selectors, func(locks []v1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *v1alpha1.SelectorLock) []string { return l.Gates })
+	labels := 0
+	return sorted(append(gates, bound(spec.Labels, func(locks v1alpha1.LabelLocks) int {
+		if labels++; labels > v1alpha1.MaxLockedLabels {
+			return 0
+		}
+		return min(fitting(locks, maxSpentByLabel, spendsByLabel), v1alpha1.MaxLabelLocks)
+	}, func(l *v1alpha1.LabelLock) []string { return l.Gates })...))
+}
+
+// bound keeps the first locks of each key, as many as there is room for, and returns the Gates of the others. It asks in the order of keys.
+func bound[S ~[]L, L any](all map[string]S, room func(S) int, gatesOf func(*L) []string) (left []string) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		locks := all[key]
+		n := room(locks)
+		for i := range locks[n:] {
+			left = append(left, gatesOf(&locks[n+i])...)
+		}
+		if all[key] = locks[:n]; n == 0 {
+			delete(all, key)
 		}
 	}
-	return sorted(gates)
+	return left
+}
+
+// fitting returns with how many locks the policy can compare an object.
+func fitting[L any](locks []L, most int, spends func(*L) int) int {
+	spent := 0
+	for i := range locks {
+		if spent += spends(&locks[i]); spent > most {
+			return i
+		}
+	}
+	return len(locks)
+}
+
+func spendsByLabel(l *v1alpha1.LabelLock) int {
+	return ofEntry + len(l.MatchLabels)*ofRequirement + len(l.Gates)*ofGate
 }
 
 func spends(l *v1alpha1.SelectorLock) int {

@@ -22,7 +22,19 @@ func selectingRefs(kind string, n, values int) (refs []v1alpha1.TargetReference)
 	return refs
 }
 
-func TestSelectorsThatThePolicyCannotCompareAreLeftOut(t *testing.T) {
+// labelledRefs returns n references that each match some labels: those with the same first label, or with a first label of their own.
+func labelledRefs(own, n, labels int) (refs []v1alpha1.TargetReference) {
+	for i := range n {
+		match := map[string]string{"app": fmt.Sprint(own * i)}
+		for j := range labels - 1 {
+			match[fmt.Sprintf("label-%d", j)] = fmt.Sprint(i)
+		}
+		refs = append(refs, v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", MatchLabels: match})
+	}
+	return refs
+}
+
+func TestWhatThePolicyCannotCompareIsLeftOut(t *testing.T) {
 	few := NewShare(true, selectingRefs("Kustomization", 3, 1)...)
 	for name, tc := range map[string]struct {
 		refs []v1alpha1.TargetReference
@@ -31,6 +43,11 @@ func TestSelectorsThatThePolicyCannotCompareAreLeftOut(t *testing.T) {
 		"a gate with as many as it can have":        {selectingRefs("Kustomization", 256, 1), nil},
 		"thousands":                                 {selectingRefs("Kustomization", 5000, 1), []string{"ns/b"}},
 		"one with more values than can be compared": {selectingRefs("Kustomization", 1, 100_000), []string{"ns/b"}},
+		"few with the same first label":             {labelledRefs(0, 100, 2), nil},
+		"too many with the same first label":        {labelledRefs(0, 2000, 2), []string{"ns/b"}},
+		"too many labels with the same first label": {labelledRefs(0, 200, 32), []string{"ns/b"}},
+		"many with a label of their own":            {labelledRefs(1, 5000, 1), nil},
+		"too many with a label of their own":        {labelledRefs(1, 9000, 1), []string{"ns/b"}},
 		"each kind has its own bound":               {append(selectingRefs("Kustomization", 1500, 1), selectingRefs("HelmRelease", 1500, 1)...), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -240,7 +240,7 @@ func Put(spec *v1alpha1.GateLockSpec, gate string, share Share) {
 
 func putLabels(spec *v1alpha1.GateLockSpec, gate string, t target) {
 	if spec.Labels == nil {
-		spec.Labels = map[string][]v1alpha1.LabelLock{}
+		spec.Labels = map[string]v1alpha1.LabelLocks{}
 	}
 	key := labelsKey(t)
 	locks := spec.Labels[key]

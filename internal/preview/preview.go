@@ -87,6 +87,7 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 		t.broken = t.broken || len(doubts) > 0
 		t.doubts = append(t.doubts, causesOf(slices.Concat(found, doubts, s.doubtsOfGate(g, r)))...)
 		timelines = append(timelines, t)
+		refused = append(refused, s.waiting(g, r)...)
 		for _, fault := range s.leads(g, r) {
 			if fault.File == "" {
 				refused = append(refused, fault)
@@ -103,12 +104,12 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 
 // timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused.
 func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) {
-	g = g.DeepCopy()
 	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
 	if g.Audits() {
 		t.Mode = g.Spec.Mode
 	}
-	for _, request := range gate.HandleRequests(g, r.From) {
+	g, requests := s.asked(g, r.From)
+	for _, request := range requests {
 		if request.Err != nil {
 			refused = append(refused, s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error()))
 		}
@@ -170,8 +171,7 @@ func causeOf(i schedule.Interval) Cause {
 // causeAt returns why a Gate has its state at an instant within a range. An interval has the reason of its begin, which may be over.
 func (s *Set) causeAt(name string, r Range, at time.Time) (Cause, bool) {
 	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return nameOf(g) == name })
-	g := s.gates[i].DeepCopy()
-	gate.HandleRequests(g, r.From)
+	g, _ := s.asked(s.gates[i], r.From)
 	intervals, errs := s.Calendars(g, r).Intervals(WithoutApprovals(g), at, r.Until, s.counting(g)...)
 	if len(errs) > 0 {
 		return Cause{}, false

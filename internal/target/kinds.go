@@ -45,8 +45,9 @@ var (
 	fieldForm = regexp.MustCompile(`^spec\.[a-z][A-Za-z0-9]*$`)
 )
 
-// ParseKinds reads kinds of the form group/Kind or group/Kind=spec.field. The field is spec.suspend by default. No
-// kind can have the name of another one, also not of one in another group: the GateLocks know kinds by their name.
+// ParseKinds reads kinds of the form group/Kind or group/Kind=spec.field. The field is spec.suspend by default. The same
+// twice counts once. No kind can have the name of another one, also not of one in another group: the GateLocks know
+// kinds by their name.
 func ParseKinds(values []string) ([]Kind, error) {
 	var kinds []Kind
 	for _, value := range values {
@@ -54,8 +55,13 @@ func ParseKinds(values []string) ([]Kind, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", value, err)
 		}
+		if slices.Contains(kinds, k) {
+			continue
+		}
 		for _, other := range kinds {
-			if other.Kind == k.Kind {
+			if other.GroupKind == k.GroupKind {
+				return nil, fmt.Errorf("%q: kind %s of %s is there already with the field %s, and one field stops it", value, k.Kind, k.Group, other.Field)
+			} else if other.Kind == k.Kind {
 				return nil, fmt.Errorf("%q: %s is there already, and kinds need names of their own", value, other)
 			}
 		}

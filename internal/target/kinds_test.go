@@ -36,7 +36,8 @@ func TestKindsAreReadOrRefusedWithOneClearLine(t *testing.T) {
 		"an empty field":                 {[]string{"a.b/C="}, "", `and not ""`},
 		"a built-in kind":                {[]string{"helm.toolkit.fluxcd.io/HelmRelease"}, "", "kind HelmRelease of helm.toolkit.fluxcd.io is built in"},
 		"the name of a built-in kind":    {[]string{"infra.example.org/Kustomization"}, "", "kind Kustomization of kustomize.toolkit.fluxcd.io is built in, and kinds need names of their own"},
-		"the same kind twice":            {[]string{"batch/CronJob", "batch/CronJob=spec.paused"}, "", `"batch/CronJob=spec.paused": batch/CronJob is there already`},
+		"the same kind twice":            {[]string{"batch/CronJob", "a.b/Widget", " batch/CronJob=spec.suspend"}, "batch/CronJob a.b/Widget", ""},
+		"one kind with two fields":       {[]string{"batch/CronJob", "batch/CronJob=spec.paused"}, "", `"batch/CronJob=spec.paused": kind CronJob of batch is there already with the field spec.suspend, and one field stops it`},
 		"one name in two groups":         {[]string{"a.b/Widget", "c.d/Widget"}, "", "a.b/Widget is there already, and kinds need names of their own"},
 		"a good one does not save a bad": {[]string{"batch/CronJob", "x"}, "", "write group/Kind"},
 	} {

@@ -15,7 +15,6 @@ var functions = template.FuncMap{
 	"words":     preview.Words,
 	"printable": gate.Printable,
 	"short":     short,
-	"waits":     waits,
 	"happened":  happened,
 	"legend":    legend,
 	"states":    func() []string { return []string{"opened", "closed", "unknown"} },
@@ -27,31 +26,6 @@ func short(revision string) string {
 		return "–"
 	}
 	return explain.ShortRevision(revision)
-}
-
-// Waits says what waits.
-func (t Target) Waits() string { return waits(&t.Waiting) }
-
-// waits says what waits.
-func waits(w *explain.Waiting) string {
-	switch w.Reason {
-	case explain.NewRevision:
-		return short(w.Waits)
-	case explain.NotFetched:
-		return "not fetched while held"
-	case explain.Stopped:
-		return "stopped"
-	case explain.RenewalDue:
-		return "a renewal"
-	case explain.CertificatesExpire:
-		return "certificates expire"
-	case explain.Passes:
-		return "one reconciliation passes"
-	case explain.SourceUnknown:
-		return "the source is unknown"
-	case explain.NothingNew:
-	}
-	return "nothing new"
 }
 
 // happened says what an entry of the history is.

@@ -68,7 +68,8 @@ func setup(ctx context.Context) (stop func() error, err error) {
 		return stop, err
 	}
 	running = append(running, manager)
-	gating, err = cluster.StartGatingController(ctx, "--suspend-kinds="+strings.Join(added, ","))
+	kinds := "--suspend-kinds=" + strings.Join(added, ",")
+	gating, err = cluster.StartGatingController(ctx, kinds, kinds) // what is named twice counts once
 	return stop, err
 }
 

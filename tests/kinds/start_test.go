@@ -12,10 +12,10 @@ import (
 func TestTheControllerDoesNotStartWithAKindThatCannotBeRight(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"batch/CronJob,CronJob":         `"CronJob": write group/Kind or group/Kind=spec.field, such as batch/CronJob`,
-		"infra.example.org/HelmRelease": `"infra.example.org/HelmRelease": kind HelmRelease of helm.toolkit.fluxcd.io is built in, and kinds need names of their own`,
-		"batch/CronJob,batch/CronJob":   `"batch/CronJob": batch/CronJob is there already, and kinds need names of their own`,
-		"a.b/C=spec.a.b":                `"a.b/C=spec.a.b": the field has to be one of spec, such as spec.paused, and not "spec.a.b"`,
+		"batch/CronJob,CronJob":                           `"CronJob": write group/Kind or group/Kind=spec.field, such as batch/CronJob`,
+		"infra.example.org/HelmRelease":                   `"infra.example.org/HelmRelease": kind HelmRelease of helm.toolkit.fluxcd.io is built in, and kinds need names of their own`,
+		"a.b/Widget,batch/CronJob,a.b/Widget=spec.paused": `"a.b/Widget=spec.paused": kind Widget of a.b is there already with the field spec.suspend, and one field stops it`,
+		"a.b/C=spec.a.b":                                  `"a.b/C=spec.a.b": the field has to be one of spec, such as spec.paused, and not "spec.a.b"`,
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()

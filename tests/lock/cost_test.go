@@ -47,6 +47,44 @@ func TestASelectorWithoutValuesStopsNoWrite(t *testing.T) {
 	w.expectFree(app)
 }
 
+// An object that has two labels with as many entries as the bound allows, and is of a kind with as many selectors, can be written.
+func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
+	labels := map[string]string{"a": "v", "b": "v"}
+	for j := range 30 {
+		labels[fmt.Sprintf("k%02d", j)] = "v"
+	}
+	for name, more := range map[string]int{"few labels each": 0, "many labels each": 30} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			spec := v1alpha1.GateLockSpec{Labels: map[string]v1alpha1.LabelLocks{}, Selectors: map[string][]v1alpha1.SelectorLock{}}
+			for i := range 1000 {
+				gates := []string{fmt.Sprintf("ops/gate-%d", i)}
+				for _, first := range []string{"a", "b"} {
+					match := map[string]string{first: "v", "z": fmt.Sprint(i)} // what is compared last differs
+					for j := range more {
+						match[fmt.Sprintf("k%02d", j)] = "v"
+					}
+					key := "Kustomization/" + first + "=v"
+					spec.Labels[key] = append(spec.Labels[key], v1alpha1.LabelLock{MatchLabels: match, Gates: gates})
+				}
+				for range 2 {
+					spec.Selectors["Kustomization"] = append(spec.Selectors["Kustomization"], v1alpha1.SelectorLock{Gates: gates, Selector: &metav1.LabelSelector{
+						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}},
+					}})
+				}
+			}
+			if left := lock.Bound(&spec); len(left) == 0 {
+				t.Fatal("all of it fits")
+			}
+			w.lock(spec)
+			app := w.inGit("app")
+			app.SetLabels(labels)
+			w.apply(app)
+			w.resume(app)
+		})
+	}
+}
+
 // The bound is of the controller, and what the policy may spend is of the API server.
 func TestThePolicyComparesAllSelectorsThatTheBoundAllows(t *testing.T) {
 	for name, entry := range map[string]func(i int) v1alpha1.SelectorLock{

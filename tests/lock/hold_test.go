@@ -18,7 +18,7 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 		Targets: map[string][]string{
 			"Kustomization/app": {gate}, "Kustomization/both": {"ops/freeze", gate}, "GitRepository/*": {"ops/freeze"}, "HelmRelease/app": {gate},
 		},
-		Labels: map[string][]v1alpha1.LabelLock{"Kustomization/team=a": {
+		Labels: map[string]v1alpha1.LabelLocks{"Kustomization/team=a": {
 			{MatchLabels: map[string]string{"team": "a", "tier": "critical"}, Gates: []string{"ops/freeze"}},
 			{MatchLabels: map[string]string{"team": "a"}, Gates: []string{gate}},
 		}},

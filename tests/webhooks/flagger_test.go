@@ -151,6 +151,12 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 	if at, _, reason := w.request("podinfo", v1alpha1.RequestOpen); !strings.HasPrefix(at, strings.TrimSuffix(w.clock.Now().UTC().Format(time.RFC3339), "Z")) || reason != "promoted" {
 		t.Errorf("requested at %q because %q", at, reason)
 	}
+	eyes := w.ReadGate("podinfo")
+	w.Edit(eyes, func() { eyes.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1} })
+	want := "gate '" + w.Namespace + "/podinfo': the request waits for 1 approval by others: kubectl gate approve gate/podinfo -n " + w.Namespace
+	if got := w.post("/gate/open", body); got.code != http.StatusAccepted || got.body != want {
+		t.Errorf("with approvals: got %+v, want %q", got, want)
+	}
 	if strings.Contains(w.log.String(), token) || !strings.Contains(w.log.String(), "Webhook taken") {
 		t.Errorf("logged:\n%s", w.log)
 	}

@@ -2,12 +2,14 @@ package webhooks
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
@@ -28,5 +30,22 @@ func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 	}
 	if at, _, _ := w.request("production", v1alpha1.RequestClose); at != "" {
 		t.Errorf("a close is requested at %q", at)
+	}
+}
+
+// The answer and the Gate say the same: the request is taken, and waits.
+func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
+	w := newWorld(t, cluster.Client)
+	obj := w.ClosedGate("production")
+	w.Edit(obj, func() { obj.Spec.Approvals = &v1alpha1.GateApprovals{Required: 2} })
+	got := w.post(w.receiver("smoke", v1alpha1.GenericReceiver), "{}")
+	approve := "kubectl gate approve gate/production -n " + w.Namespace
+	if want := "open requested\ngate '" + w.Namespace + "/production': the request waits for 2 approvals by others: " + approve + "\n"; got.code != http.StatusOK || got.body != want {
+		t.Errorf("got %d %q, want %q", got.code, got.body, want)
+	}
+	obj = w.ReadGate("production")
+	handled := gate.Stamped.HandleRequests(obj, w.clock.Now())
+	if said := gate.WaitingForApproval(obj, w.clock.Now()); len(handled) != 1 || handled[0].Waits != 2 || !strings.HasSuffix(said, " waits for 2 more approvals: approve it with "+approve) {
+		t.Errorf("%+v, the gate says %q", handled, said)
 	}
 }

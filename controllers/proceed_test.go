@@ -1,0 +1,134 @@
+package controllers
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// stoppedRelease has a Gate whose first wave has failed, a minute after it has opened.
+func stoppedRelease(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object) {
+	t.Helper()
+	w, g, apps := wavesWorld(t)
+	w.open(g, start)
+	w.reconcile(g)
+	w.says(apps["b"], "False", "path not found")
+	w.lookAgain(g, apps["b"])
+	w.in(time.Minute)
+	w.events.take("")
+	return w, g, apps
+}
+
+// proceedUnsettled asks a release to go on while a target is still to be looked at, just after the status was written for that, and has the
+// Gate alone looked at.
+func (w *world) proceedUnsettled(g *v1alpha1.Gate, value string) error {
+	w.Helper()
+	w.Annotate(g, v1alpha1.ProceedAnnotation, value, v1alpha1.ProceedByAnnotation, "alice", v1alpha1.ProceedReasonAnnotation, "it is\na flake")
+	w.memory.tally.Await(tallied(g))
+	w.memory.gates.woke(g, w.clock.Now())
+	_, err := w.decideOn(client.ObjectKeyFromObject(g))
+	w.Read(g)
+	return err
+}
+
+// stripped has Flux take away what somebody asks.
+func (w *world) stripped(g *v1alpha1.Gate) {
+	w.Helper()
+	w.Annotate(g, v1alpha1.ProceedAnnotation, "", v1alpha1.ProceedByAnnotation, "", v1alpha1.ProceedReasonAnnotation, "")
+}
+
+const stopsAtOne = `one 0/2, done [], b Failed, a Progressing`
+
+func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
+	w, g, apps := stoppedRelease(t)
+	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z,wave=one"))
+	w.expectWaves(g, apps, "cde", stopsAtOne)
+	noted := g.Status.Release.Proceed
+	if noted == nil || noted.Value != "2026-11-23T12:01:00Z,wave=one" || noted.By != "alice" || noted.Reason != "it is a flake" || !noted.NotedAt.Time.Equal(start.Add(time.Minute)) {
+		t.Fatalf("noted %+v", noted)
+	}
+	w.stripped(g)
+	w.restart()
+	w.in(3 * time.Minute)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "e", `two 0/2, done ["one"], c Progressing, d Progressing, past one`)
+	equal(t, w.events.take("Gate/production"), []string{"Normal Gate/production ReleaseProceeds: The release goes on without waiting for wave one, by alice: it is a flake"})
+	if release := g.Status.Release; release.Proceed != nil || release.LastHandledProceed != noted.Value {
+		t.Errorf("%+v", release)
+	}
+}
+
+// Nothing is released before the status says who wants it.
+func TestAProceedThatCannotBeNotedDoesNothing(t *testing.T) {
+	w, g, apps := stoppedRelease(t)
+	w.writes.before = failing("patch-status Gate")
+	if err := w.proceedUnsettled(g, "2026-11-23T12:01:00Z"); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	w.writes.heal()
+	w.stripped(g)
+	w.reconcile(g)
+	w.expectWaves(g, apps, "cde", stopsAtOne)
+	if told := w.events.take("Proceed"); len(told) > 0 {
+		t.Errorf("told %q", told)
+	}
+}
+
+// The second one waits in its annotation until the first has counted.
+func TestOfTwoProceedsBothCount(t *testing.T) {
+	w, g, apps := stoppedRelease(t)
+	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
+	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:01Z"))
+	if noted := g.Status.Release.Proceed; noted == nil || noted.Value != "2026-11-23T12:01:00Z" {
+		t.Errorf("noted %+v", noted)
+	}
+	w.reconcile(g)
+	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing, past two`)
+}
+
+// What was asked of one opening is nothing that somebody wants of the next, and what was noted in time is not of the future.
+func TestWhatWasNotedIsJudgedByItsOwnTime(t *testing.T) {
+	for name, tc := range map[string]struct{ value, why string }{
+		"for an opening that is over":      {"2026-11-23T12:01:00Z", "it is from before the gate opened"},
+		"for a time that was still ahead":  {"2026-11-23T12:03:00Z", "it is in the future"},
+		"for a wave that is not under way": {"2026-11-23T12:01:00Z,wave=two", "the current wave is another one by now: one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, g, apps := stoppedRelease(t)
+			w.Must(w.proceedUnsettled(g, tc.value))
+			w.stripped(g)
+			w.in(4 * time.Minute)
+			if strings.HasSuffix(tc.why, "opened") {
+				w.close(g, w.clock.Now())
+				w.reconcile(g)
+				w.in(6 * time.Minute)
+				w.open(g, w.clock.Now())
+			}
+			w.reconcile(g)
+			if told := w.events.take("ProceedRefused"); len(told) != 1 || !strings.HasSuffix(told[0], "changes nothing: "+tc.why) {
+				t.Errorf("told %q", told)
+			}
+			if release := g.Status.Release; release.Proceed != nil || release.LastHandledProceed != tc.value || release.Waves.Current != "one" {
+				t.Errorf("%+v", release)
+			}
+			w.expectHeldOf([]*target.Object{apps["c"], apps["d"], apps["e"]}, "cde")
+		})
+	}
+}
+
+// A Gate without waves has nothing that goes on.
+func TestWhatWasNotedIsForgottenWithTheWaves(t *testing.T) {
+	w, g, _ := stoppedRelease(t)
+	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
+	w.Edit(g, func() { g.Spec.Release.Waves, g.Spec.Release.PerMinute = nil, 6000 })
+	w.reconcile(g)
+	if release := g.Status.Release; release == nil || release.Proceed != nil || release.Waves != nil {
+		t.Errorf("%+v", release)
+	}
+}

@@ -1,0 +1,39 @@
+package gate
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// maxProceed is the longest value in bytes of the annotation v1alpha1.ProceedAnnotation that is kept.
+const maxProceed = 128
+
+// NoteProceed notes in the status of a Gate what the annotation v1alpha1.ProceedAnnotation asks of its release by waves,
+// and returns whether it has. Once that is written it counts, even if Flux removes the annotation before anybody acts on
+// it. While one is noted, another one waits.
+func NoteProceed(g *v1alpha1.Gate, now time.Time) bool {
+	if !HasNewProceed(g) {
+		return false
+	}
+	if g.Status.Release == nil {
+		g.Status.Release = &v1alpha1.ReleaseStatus{}
+	}
+	g.Status.Release.Proceed = &v1alpha1.NotedProceed{
+		Value: proceedOf(g), By: OneLine(g.Annotations[v1alpha1.ProceedByAnnotation], maxBy), Reason: OneLine(g.Annotations[v1alpha1.ProceedReasonAnnotation], maxReason),
+		NotedAt: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
+	}
+	return true
+}
+
+// HasNewProceed returns whether NoteProceed has something to note.
+func HasNewProceed(g *v1alpha1.Gate) bool {
+	value, release := proceedOf(g), g.Status.Release
+	return value != "" && (release == nil || release.Proceed == nil && release.LastHandledProceed != value)
+}
+
+func proceedOf(g *v1alpha1.Gate) string {
+	return OneLine(g.Annotations[v1alpha1.ProceedAnnotation], maxProceed)
+}

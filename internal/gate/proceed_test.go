@@ -1,0 +1,48 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+func TestAProceedIsNotedOnceAndOneAtATime(t *testing.T) {
+	const value = "2026-11-23T12:00:00Z,wave=canary"
+	long := strings.Repeat("x", 600)
+	for name, tc := range map[string]struct {
+		annotation string
+		release    *v1alpha1.ReleaseStatus
+		want       string
+	}{
+		"none":                                  {"", nil, ""},
+		"the first":                             {value, nil, value},
+		"another one than before":               {value, &v1alpha1.ReleaseStatus{LastHandledProceed: "2026-11-23T11:00:00Z"}, value},
+		"one that was acted on":                 {value, &v1alpha1.ReleaseStatus{LastHandledProceed: value}, ""},
+		"one while another one waits":           {value, &v1alpha1.ReleaseStatus{Proceed: &v1alpha1.NotedProceed{Value: "before"}}, ""},
+		"one that would pass for several lines": {"a\nb", nil, "a b"},
+		"a long one":                            {long, nil, long[:125] + "..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := closed()
+			g.Annotations = map[string]string{v1alpha1.ProceedAnnotation: tc.annotation, v1alpha1.ProceedByAnnotation: "alice\n" + long, v1alpha1.ProceedReasonAnnotation: long}
+			g.Status.Release = tc.release
+			has := gate.HasNewProceed(g)
+			if noted := gate.NoteProceed(g, noon.Add(time.Nanosecond)); noted != (tc.want != "") || has != noted {
+				t.Fatalf("noted %t, has %t", noted, has)
+			}
+			if tc.want == "" {
+				return
+			}
+			got := g.Status.Release.Proceed
+			if got.Value != tc.want || !strings.HasPrefix(got.By, "alice xxx") || len(got.By) != 339 || len(got.Reason) != 512 || !got.NotedAt.Time.Equal(noon) {
+				t.Errorf("%+v", got)
+			}
+			if gate.NoteProceed(g, noon) {
+				t.Error("noted twice")
+			}
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package preview
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// whoApplies stands for who asks with a manifest: with config/policies the API server writes that over any other name.
+const whoApplies = "whoever applies it"
+
+// asked returns a copy of a Gate that has taken note of the requests in its annotations, and these. What others have to approve waits, as with
+// config/policies: no annotation approves it here, nor breaks the glass.
+func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []gate.Request) {
+	g = g.DeepCopy()
+	if g.RequiredApprovals() > 0 {
+		delete(g.Annotations, v1alpha1.BreakGlassAnnotation)
+		delete(g.Annotations, v1alpha1.ApproveRequestedByAnnotation)
+		if !s.keepsStatus(g) {
+			metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.OpenRequestedByAnnotation, whoApplies)
+		}
+	}
+	return g, gate.Stamped.HandleRequests(g, now)
+}
+
+// waiting returns a doubt if open requests for a Gate wait for approval. It is none of the doubts in calendars: these give away who deploys when,
+// but nobody's name.
+func (s *Set) waiting(g *v1alpha1.Gate, r Range) []Fault {
+	if g.RequiredApprovals() == 0 {
+		return nil
+	}
+	asked, _ := s.asked(g, r.From)
+	if text := gate.WaitingForApproval(asked, r.From); text != "" {
+		return []Fault{s.fault(g, "spec.approvals", text)}
+	}
+	return nil
+}
