@@ -92,7 +92,7 @@ func TestOfTwoProceedsBothCount(t *testing.T) {
 	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing, past two`)
 }
 
-// What was asked of one opening is nothing that somebody wants of the next, and what was noted in time is not of the future.
+// A request of one opening is not one of the next, and a request noted in time is not of the future.
 func TestWhatWasNotedIsJudgedByItsOwnTime(t *testing.T) {
 	for name, tc := range map[string]struct{ value, why string }{
 		"for an opening that is over":      {"2026-11-23T12:01:00Z", "it is from before the gate opened"},

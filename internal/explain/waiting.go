@@ -54,7 +54,7 @@ type Waiting struct {
 	Source *Ref `json:"source,omitempty"`
 }
 
-// words say what waits if that is no revision.
+// words say what waits if that is not a revision.
 var words = map[Reason]string{
 	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal", CertificatesExpire: "expiry",
 	Passes: "one reconciliation passes", SourceUnknown: "source unknown",

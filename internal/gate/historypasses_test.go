@@ -41,7 +41,7 @@ func TestPassesAreInTheHistoryOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// However many passes there are, the Gate knows when it opened and closed. What has no room is not noted again and again.
+// However many passes there are, the Gate knows when it opened and closed. A pass without room is not noted again and again.
 func TestPassesHaveHalfOfTheHistoryAtMost(t *testing.T) {
 	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
 	for name, tc := range map[string]struct {

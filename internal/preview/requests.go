@@ -12,7 +12,7 @@ import (
 // whoApplies stands for who asks with a manifest: with config/policies the API server writes that over any other name.
 const whoApplies = "whoever applies it"
 
-// asked returns a copy of a Gate that has taken note of the requests in its annotations, and these. What others have to approve waits, as with
+// asked returns a copy of a Gate that has taken note of the requests in its annotations, and these. A request that others have to approve waits, as with
 // config/policies: no annotation approves it here, nor breaks the glass.
 func (s *Set) asked(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []gate.Request) {
 	g = g.DeepCopy()

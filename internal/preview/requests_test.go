@@ -17,7 +17,7 @@ func fourEyes(annotations ...string) string {
 		"default: closed", "default: closed\n  approvals: {required: 2}").Replace(gate("web", "12:00"))
 }
 
-// What a manifest asks waits for others, as in a cluster with config/policies. Its other annotations change nothing in that.
+// A request in a manifest waits for others, as in a cluster with config/policies. Its other annotations change nothing in that.
 func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 	const midnight, now = `"2026-11-24T00:00:00Z"`, "open.gate.fluxcd.io/requestedAt: "
 	const waits = "gates.yaml: apps/web: spec.approvals: an open request of whoever applies it at %s waits for 2 more approvals: approve it with kubectl gate approve gate/web -n apps"
