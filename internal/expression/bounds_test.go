@@ -39,7 +39,7 @@ func TestNoExpressionRunsOnOrTakesAllMemory(t *testing.T) {
 		"a long text many times in one":      "'" + strings.Repeat("%s", 300) + "'.format(req.objects.map(x, req.text)) == ''",
 		"a text that is doubled":             strings.Repeat("[", 1) + "'aaaaaaaaaaaaaaaa']" + strings.Repeat(".map(s, s+s+s+s+s+s+s+s)", 12) + "[0] == ''",
 		"all pairs of two sets":              "sets.contains(req.numbers, req.numbers)",
-		"a set that is not part of another":   "sets.intersects(req.numbers, req.numbers.map(n, -1.5))",
+		"a set that is not part of another":  "sets.intersects(req.numbers, req.numbers.map(n, -1.5))",
 		"letters, many times":                "[" + strings.Repeat("string(req.text).split(''),", 90) + "[]].size() == 1",
 		"a pattern over a long text":         "string(req.text).matches('(a|b|ab)*(a|b)+[a-z]{0,900}c$')",
 		"a pattern from the object":          "string(req.text).matches(string(req.short) + '{0,900}b$')",

@@ -190,9 +190,9 @@ func TestACalendarOfACalendarFollowsItsConfigMap(t *testing.T) {
 		break_ func()
 		want   string
 	}{
-		"it does not exist":  {func() { r.watches.set("apps/days", 3, "") }, "ConfigMap apps/days, key no.ics: does not exist"},
-		"it is not a calendar":  {func() { r.watches.set("apps/days", 4, "hello") }, "ConfigMap apps/days, key no.ics: line 1"},
-		"nobody may read it": {func() { r.watches.failed = apierrors.NewForbidden(schema.GroupResource{}, "days", nil) }, "the controller may not read it, install config/calendars or give it a Role"},
+		"it does not exist":    {func() { r.watches.set("apps/days", 3, "") }, "ConfigMap apps/days, key no.ics: does not exist"},
+		"it is not a calendar": {func() { r.watches.set("apps/days", 4, "hello") }, "ConfigMap apps/days, key no.ics: line 1"},
+		"nobody may read it":   {func() { r.watches.failed = apierrors.NewForbidden(schema.GroupResource{}, "days", nil) }, "the controller may not read it, install config/calendars or give it a Role"},
 	} {
 		r.watches.failed = nil
 		tc.break_()

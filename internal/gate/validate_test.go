@@ -143,7 +143,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"17 watches":                              {closed(watching(seventeen...)), "spec.watch", "16"},
 		"an object that is watched twice":         {closed(watching(staging(), canary(), v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", ReadyExpr: "true"})), "spec.watch[2]", "Duplicate"},
 		"an object of the gate's namespace twice": {production(closed(watching(staging(), v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "flux-system"}))), "spec.watch[1]", "Duplicate"},
-		"an expression that is not CEL":            {closed(watching(canary(), staging("dep.status ="))), "spec.watch[1].readyExpr", "Syntax error"},
+		"an expression that is not CEL":           {closed(watching(canary(), staging("dep.status ="))), "spec.watch[1].readyExpr", "Syntax error"},
 		"an expression of another type":           {closed(watching(staging("dep.metadata.name + 'a'"))), "spec.watch[0].readyExpr", "expected bool, got string"},
 		"an expression of any type":               {closed(watching(staging("dep.spec.suspend"))), "spec.watch[0].readyExpr", "expected bool, got dyn"},
 		"an expression with an unknown variable":  {closed(watching(staging("deps.metadata.name == 'a'"))), "spec.watch[0].readyExpr", "undeclared reference to 'deps'"},

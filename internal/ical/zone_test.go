@@ -116,7 +116,7 @@ func TestWhichZoneATZIDIs(t *testing.T) {
 		"a VTIMEZONE after its use":               {of("Mine") + "\n" + fixed("Mine", "-093015"), "2026-06-01T21:30:15Z"},
 		"a VTIMEZONE twice":                       {fixed("Mine", "+0900") + "\n" + of("Mine") + "\n" + fixed("Mine", "+0900"), "2026-06-01T03:00:00Z"},
 		"a VTIMEZONE that nobody uses":            {fixed("Other", "nonsense") + "\n" + of("Europe/Oslo"), "2026-06-01T10:00:00Z"},
-		"Local is not a zone of the machine":         {fixed("Local", "+0900") + "\n" + of("Local"), "2026-06-01T03:00:00Z"},
+		"Local is not a zone of the machine":      {fixed("Local", "+0900") + "\n" + of("Local"), "2026-06-01T03:00:00Z"},
 		"the VTIMEZONE of another VCALENDAR":      {fixed("Mine", "+0900") + "\n" + of("Mine") + "\nEND:VCALENDAR\nBEGIN:VCALENDAR\n" + fixed("Mine", "+0100"), "2026-06-01T03:00:00Z"},
 		"before its first onset, the offset from": {strings.Replace(fixed("Mine", "+0900"), "19700101", "20270101", 1) + "\n" + of("Mine"), "2026-06-01T03:00:00Z"},
 	} {

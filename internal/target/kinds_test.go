@@ -87,11 +87,11 @@ func TestAnAddedKindIsHeldByItsField(t *testing.T) {
 		obj  *target.Object
 		want target.State
 	}{
-		"paused by us":            {rollout(map[string]any{"paused": true, "replicas": int64(3)}, owner(manager, apply, "", paused)), target.Held},
-		"paused by a person":      {rollout(map[string]any{"paused": true}, owner("kubectl", update, "", paused)), target.Foreign},
-		"not paused":              {rollout(map[string]any{"paused": false}), target.Free},
-		"suspended, not paused":   {rollout(map[string]any{"suspend": true}, owner(manager, apply, "", suspendField)), target.Free},
-		"without the field":       {rollout(map[string]any{}), target.Free},
+		"paused by us":               {rollout(map[string]any{"paused": true, "replicas": int64(3)}, owner(manager, apply, "", paused)), target.Held},
+		"paused by a person":         {rollout(map[string]any{"paused": true}, owner("kubectl", update, "", paused)), target.Foreign},
+		"not paused":                 {rollout(map[string]any{"paused": false}), target.Free},
+		"suspended, not paused":      {rollout(map[string]any{"suspend": true}, owner(manager, apply, "", suspendField)), target.Free},
+		"without the field":          {rollout(map[string]any{}), target.Free},
 		"the field is not a boolean": {rollout(map[string]any{"paused": "yes"}), target.Free},
 	} {
 		t.Run(name, func(t *testing.T) {

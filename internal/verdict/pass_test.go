@@ -63,7 +63,7 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 	}{
 		"nothing, held by a closed gate":        {asking(now, held), governing(closed("a")), handles, ""},
 		"nothing, held by what somebody closed": {asking(now, held), governing(closed("a", byHand)), handles, ""},
-		"a value that is not a time":               {asking("now", held), governing(closed("a")), handles, "must be a time in RFC 3339"},
+		"a value that is not a time":            {asking("now", held), governing(closed("a")), handles, "must be a time in RFC 3339"},
 		"a value that is ahead":                 {asking("2026-11-24T12:01:01Z", held), governing(closed("a")), handles, "is ahead of now"},
 		"a value from before the gate closed":   {asking("2026-11-24T11:55:00Z", held), governing(closed("a", since(-time.Minute))), handles, "a gate has closed since"},
 		"a kind that does not say what it has handled": {
