@@ -55,7 +55,7 @@ func TestABodyThatIsNoFluxEventIsRefused(t *testing.T) {
 		"a time that is none":         fluxBody("2026-03-02T09:59:58Z", "yesterday"),
 		"a time that is a number":     fluxBody(`"2026-03-02T09:59:58Z"`, `1772445598`),
 		"metadata that is a list":     fluxBody(`{"kustomize.toolkit.fluxcd.io/revision":"main@sha1:6d3c78c"}`, `["revision"]`),
-		"metadata that is not a text":    fluxBody(`"main@sha1:6d3c78c"`, `{"a":1}`),
+		"metadata that is not a text": fluxBody(`"main@sha1:6d3c78c"`, `{"a":1}`),
 		"names in other case":         fluxBody(`"reason"`, `"Reason"`),
 		"a gate that is not named":    fluxBody(`"metadata":{`, `"metadata":{"gate":"",`),
 		"a gate that is null":         fluxBody(`"metadata":{`, `"metadata":{"gate":null,`),

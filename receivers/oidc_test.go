@@ -95,7 +95,7 @@ func TestATokenThatIsNotTheIssuersForUsNowIsNotVerified(t *testing.T) {
 		"a key of its own in its header":       token(issuer.claims(nil), jose.RS256, evil, map[string]any{"jwk": publicKey("rsa", evil)}),
 		"a URL of its own keys in its header":  token(issuer.claims(nil), jose.RS256, evil, map[string]any{"kid": "rsa", "jku": other.URL + "/keys"}),
 		"the name of another key":              token(issuer.claims(nil), jose.RS256, rsaKey(), kid("ec")),
-		"the name of a key that is not a name":    token(issuer.claims(nil), jose.RS256, rsaKey(), kid("../../rsa")),
+		"the name of a key that is not a name": token(issuer.claims(nil), jose.RS256, rsaKey(), kid("../../rsa")),
 		"the name of a key nobody has":         token(issuer.claims(nil), jose.RS256, rsaKey(), kid("new")),
 		"a critical header":                    token(issuer.claims(nil), jose.RS256, rsaKey(), map[string]any{"kid": "rsa", "crit": []string{"exp"}, "exp": 1}),
 		"the payload of another token":         parts[0] + "." + strings.Split(signed(map[string]any{"sub": "me"}), ".")[1] + "." + parts[2],
