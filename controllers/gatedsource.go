@@ -198,20 +198,6 @@ func (p *promoter) source(ctx context.Context, l *looked, name string, live bool
 // sourceGroup is the API group of all sources.
 const sourceGroup = "source.toolkit.fluxcd.io"
 
-// sourceOf returns what a GatedSource has to know of a source.
-func sourceOf(obj *unstructured.Unstructured, owner types.UID) *promotion.Source {
-	spec, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec")
-	observed, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedGeneration")
-	t := &target.Object{Unstructured: *obj}
-	s := &promotion.Source{
-		Revision: target.Revision(t), Current: observed == obj.GetGeneration(), GatedBy: obj.GetAnnotations()[v1alpha1.GatedByAnnotation],
-		Deleted: !obj.GetDeletionTimestamp().IsZero(), Ready: meta.FindStatusCondition(t.GetConditions(), fluxmeta.ReadyCondition),
-		Owned: slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }),
-	}
-	s.Spec, _ = spec.(map[string]any)
-	return s
-}
-
 // settled returns what is to be counted of a look, and when the next one is.
 func (p *promoter) settled(l *looked) settled {
 	key := target.KeyOf(l.object)

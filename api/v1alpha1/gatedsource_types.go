@@ -81,7 +81,8 @@ type GatedSourceSpec struct {
 	// Revision to pin, as source-controller writes it, such as
 	// main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11 or 6.5.1. It needs no
 	// approval, and moves while all Gates are open. It must be one that was seen,
-	// unless nothing is pinned yet. If omitted, promote decides.
+	// unless nothing is pinned yet and the source is not suspended. If omitted,
+	// promote decides.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[^\s,]+$`
 	// +optional

@@ -19,6 +19,10 @@ type Source struct {
 	Revision string
 	// Current says that source-controller has looked at the spec as it is.
 	Current bool
+	// Unchanged says that its artifact has all the same what the spec asks for at that revision.
+	Unchanged bool
+	// Failed says that source-controller could not fetch it as its spec is. Revision is that of an earlier artifact then.
+	Failed bool
 	// GatedBy is the GatedSource that has pinned it, empty if none has.
 	GatedBy string
 	// Owned says that it goes when its GatedSource is deleted.
@@ -121,8 +125,7 @@ func (s Step) Acts() bool { return s.Again || s.Write != nil }
 
 // findFault returns why nothing can be promoted.
 func (l *look) findFault() fault {
-	ref, o := l.g.Spec.SourceRef, l.Original
-	named := fmt.Sprintf("%s '%s'", ref.Kind, ref.Name)
+	ref, o, named := l.g.Spec.SourceRef, l.Original, l.original()
 	switch {
 	case l.Pinned != nil && l.Pinned.GatedBy != l.g.Name:
 		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s exists, and is not of this GatedSource: it is left as it is. Give the pinned source another name in spec.name, or delete that one.",
@@ -139,13 +142,15 @@ func (l *look) findFault() fault {
 		return fault{v1alpha1.SourceNotFoundReason, named + " has no artifact yet.", false}
 	case checkRevision(ref.Kind, o.Revision) != nil:
 		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + checkRevision(ref.Kind, o.Revision).Error() + ".", true}
-	case !o.Current && digestOf(ref.Kind, o.Spec) != l.g.Status.Digest && o.Spec["suspend"] == true:
+	case o.Current, digestOf(ref.Kind, o.Spec) == l.g.Status.Digest, o.Unchanged && o.Spec["suspend"] == true && l.g.Status.Gated == nil:
+		return fault{}
+	case o.Spec["suspend"] == true:
 		return fault{v1alpha1.SourceNotFoundReason, named + " is suspended, and was not fetched as its spec is now: it is pinned once it goes on.", false}
-	case !o.Current && digestOf(ref.Kind, o.Spec) != l.g.Status.Digest:
-		return fault{v1alpha1.SourceNotFoundReason, named + " was not fetched yet as its spec is now.", false}
 	}
-	return fault{}
+	return fault{v1alpha1.SourceNotFoundReason, named + " was not fetched yet as its spec is now.", false}
 }
+
+func (l *look) original() string { return fmt.Sprintf("%s '%s'", l.kind, l.g.Spec.SourceRef.Name) }
 
 func (l *look) pinned() string { return fmt.Sprintf("%s '%s'", l.kind, l.g.PinnedName()) }
 
@@ -237,14 +242,14 @@ func (l *look) want() (revision, reason string) {
 }
 
 // known returns a revision as it was seen or promoted, empty if it was not. The first one need not be known: it is what ran before
-// there was a GatedSource.
+// there was a GatedSource. But what the source has not brought while it is suspended, no pin brings.
 func (l *look) known(revision string) string {
 	for _, is := range seen(l.g) {
 		if same(l.kind, is, revision) {
 			return is
 		}
 	}
-	if l.g.Status.Gated == nil {
+	if l.g.Status.Gated == nil && l.Original.Spec["suspend"] != true {
 		return revision
 	}
 	return ""

@@ -250,7 +250,7 @@ func TestAKindIsPinnedByWhatCannotChange(t *testing.T) {
 
 func TestAPinnedSourceThatCannotBeFetchedSaysWhatThatMeans(t *testing.T) {
 	w := newWorld(whenOpen, commit("a")).settles().fetched()
-	w.in.Pinned.Ready = &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "GitOperationFailed", Message: "object not found"}
+	w.in.Pinned.Failed, w.in.Pinned.Ready = true, &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "GitOperationFailed", Message: "object not found"}
 	w.settles()
 	for revision, want := range map[string]string{
 		commit("a"): "its drift is corrected only until source-controller loses its copy", "": "its drift is not corrected", commit("b"): "The running revision stays",

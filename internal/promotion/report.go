@@ -43,7 +43,7 @@ func (l *look) approved(want string, moves bool) metav1.Condition {
 		c.Reason, c.Message = l.fault.reason, l.fault.message
 	case g.Spec.Revision != "" && want == "":
 		c.Reason = v1alpha1.RevisionNotSeenReason
-		c.Message = fmt.Sprintf("spec.revision '%s' is none of the revisions that were seen: it waits until %s '%s' has it.", g.Spec.Revision, l.kind, g.Spec.SourceRef.Name)
+		c.Message = fmt.Sprintf("spec.revision '%s' is none of the revisions that were seen: it waits until %s has it%s.", g.Spec.Revision, l.original(), l.stopped())
 	case moves && l.Gates.Open:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, fluxmeta.ProgressingReason, fmt.Sprintf("Promoting '%s'.", want)
 	case moves && l.Gates.Reason == "":
@@ -60,8 +60,27 @@ func (l *look) approved(want string, moves bool) metav1.Condition {
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.UpToDateReason, fmt.Sprintf("'%s' is the newest revision.", s.Gated.Revision)
 	}
+	if c.Reason != v1alpha1.WaitingApprovalReason { // which ends with a command
+		c.Message += l.unseen()
+	}
 	c.Message += l.refused()
 	return c
+}
+
+// stopped says that the source that is followed is suspended. It is empty if it is not.
+func (l *look) stopped() string {
+	if l.Original.Spec["suspend"] != true {
+		return ""
+	}
+	return ", which is suspended"
+}
+
+// unseen says that newer revisions are not seen, because the source that is followed cannot be fetched. It is empty if it can.
+func (l *look) unseen() string {
+	if l.fault != (fault{}) || !l.Original.Failed {
+		return ""
+	}
+	return fmt.Sprintf(" %s cannot be fetched (%s): what is newer is not seen until it can.", l.original(), l.Original.Ready.Reason)
 }
 
 // waiting says which approvals are missing, and how to give one.
@@ -74,8 +93,8 @@ func (l *look) waiting() string {
 	if gated := g.Status.Gated; gated != nil && same(l.kind, gated.Revision, revision) {
 		note += ", because the spec of the source has changed"
 	}
-	return fmt.Sprintf("'%s' waits for approval: %d of %d%s. To approve it: kubectl -n %s annotate gatedsource/%s %s=%s,round=%d",
-		revision, len(by), g.RequiredApprovals(), note, g.Namespace, g.Name, v1alpha1.ApproveRevisionAnnotation, revision, g.Status.Round)
+	return fmt.Sprintf("'%s' waits for approval: %d of %d%s.%s To approve it: kubectl -n %s annotate gatedsource/%s %s=%s,round=%d",
+		revision, len(by), g.RequiredApprovals(), note, l.unseen(), g.Namespace, g.Name, v1alpha1.ApproveRevisionAnnotation, revision, g.Status.Round)
 }
 
 // ready returns the condition that says whether the pinned source is as it should be.
@@ -92,7 +111,7 @@ func (l *look) ready(approved metav1.Condition) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, fluxmeta.ProgressingReason, "Writing "+l.pinned()+"."
 	case gated == nil:
 		c.Reason, c.Message = approved.Reason, "Nothing is pinned yet. "+approved.Message
-	case p.Ready != nil && p.Ready.Status == metav1.ConditionFalse && p.Current:
+	case p.Failed:
 		c.Reason, c.Message = p.Ready.Reason, l.unfetched()
 	case p.Current && p.Revision != "" && same(l.kind, p.Revision, gated.Revision) && p.Ready != nil && p.Ready.Status == metav1.ConditionTrue:
 		c.Status, c.Reason = metav1.ConditionTrue, fluxmeta.SucceededReason

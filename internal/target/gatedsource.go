@@ -28,6 +28,13 @@ var pinnable = map[schema.GroupKind]bool{
 // IsPinnable returns whether GatedSources pin objects of a kind.
 func IsPinnable(kind schema.GroupKind) bool { return pinnable[kind] }
 
+// ContentOf has by kind the fields of the spec of a source that decide what an artifact has besides its revision, each with the field
+// of the status in which source-controller notes what it was. Kinds are missing whose revision does not say what they have.
+var ContentOf = map[string]map[string]string{
+	"GitRepository": {"ignore": "observedIgnore", "recurseSubmodules": "observedRecurseSubmodules", "sparseCheckout": "observedSparseCheckout"},
+	"OCIRepository": {"ignore": "observedIgnore", "layerSelector": "observedLayerSelector"},
+}
+
 // gatedSource is the adapter of GatedSources. It keeps them whole.
 type gatedSource struct {
 	groupKind schema.GroupKind

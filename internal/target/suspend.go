@@ -1,6 +1,7 @@
 package target
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,9 @@ func (s suspendable) reads() [][]string {
 	paths := slices.Concat(passPaths, [][]string{conditionsPath, observedGenerationPath})
 	switch {
 	case IsPinnable(s.groupKind):
+		for _, field := range slices.Sorted(maps.Values(ContentOf[s.groupKind.Kind])) {
+			paths = append(paths, []string{"status", field})
+		}
 		return append(paths, []string{"spec"})
 	case isFlux(s.groupKind):
 		return append(paths, dependsOnPath)
