@@ -79,6 +79,8 @@ func (s *session) completerFor(cmd *cobra.Command) completer {
 		return s.completeObject
 	case cmd.Name() == "approve":
 		return limit(args, s.completeFrom(s.unapproved))
+	case cmd.Name() == "history":
+		return s.completeFrom(withHistory)
 	case strings.Contains(args, "NAME"), strings.Contains(args, "GATE"):
 		return limit(args, s.completeFrom(func(ctx context.Context, c *cluster) ([]string, error) {
 			return c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
@@ -102,6 +104,19 @@ func (s *session) unapproved(ctx context.Context, c *cluster) (names []string, e
 		err = nil
 	}
 	return append(names, requests...), err
+}
+
+// withHistory returns the names of Gates, and those of GatedSources as history has them.
+func withHistory(ctx context.Context, c *cluster) ([]string, error) {
+	names, err := c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))
+	sources, errOfSources := c.names(ctx, c.namespace, v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
+	for _, name := range sources {
+		names = append(names, sourcePrefix+name)
+	}
+	if errOfSources == nil { // who sees the one may not see the other
+		err = nil
+	}
+	return names, err
 }
 
 // limit completes the first argument alone, unless a command takes many.

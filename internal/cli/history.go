@@ -28,16 +28,20 @@ func (s *session) historyCommand() *cobra.Command {
 	var sc scope
 	var since string
 	cmd := &cobra.Command{
-		Use:   "history [NAME...]",
-		Short: "Show who opened and closed Gates, when and why",
-		Long: `Show who opened and closed Gates, when and why, newest first.
+		Use:   "history [NAME... | source/NAME...]",
+		Short: "Show who opened and closed Gates, when and why, or what a GatedSource has promoted",
+		Long: `Show who opened and closed Gates, when and why, newest first. Of source/NAME, which is a GatedSource, show which revisions it has
+promoted, when, why, and who approved them.
 
-A Gate keeps its last 50 changes and requests. docs/operate/audit.md says how to keep them for years.`,
+A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promotions. docs/operate/audit.md says how to keep them for years.`,
 		Example: `  # Of one Gate
   kubectl gate history production
 
   # For an auditor: all Gates, 30 days, as a table for other programs
-  kubectl gate history -A --since 30d -o csv`,
+  kubectl gate history -A --since 30d -o csv
+
+  # The revisions that a GatedSource has promoted
+  kubectl gate history source/apps`,
 	}
 	scopeFlags(cmd, &sc)
 	cmd.Flags().StringVar(&since, "since", "", "Only what happened since then, such as 12h, 30d, yesterday, \"2026-12-24 08:00\" or a time in RFC 3339.")
@@ -56,6 +60,9 @@ A Gate keeps its last 50 changes and requests. docs/operate/audit.md says how to
 		c, err := s.cluster()
 		if err != nil {
 			return err
+		}
+		if slices.ContainsFunc(args, isSource) {
+			return s.sourceHistory(cmd.Context(), c, &sc, promotionScope{from, now, out})
 		}
 		gates, err := c.gates(cmd.Context(), sc)
 		if err != nil {

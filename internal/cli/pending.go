@@ -27,15 +27,18 @@ func (s *session) pendingCommand() *cobra.Command {
 
 A revision waits if the source of an object has another one than the object has applied. A held source is not fetched, so nobody knows
 what would come. Of a held Certificate the renewal waits once it is due. Held objects for which nothing new waits are listed with --all
-only. Kinds that you may not list are named on standard error, and the exit code is 3.
+only. GatedSources are also listed while a revision waits for approvals. Kinds that you may not list are named on standard error, and the
+exit code is 3.
 
 With --diff it also says what each Kustomization would change in the cluster at the revision that waits, before anything is let
-through. The API server answers a server-side apply as a dry run, so that you need the verbs get and patch on what it applies. The
-revision is fetched from source-controller through the API server, which needs the verb get on services/proxy, or from the address in
+through, and of a GatedSource what each Kustomization would that refers to the source that it pins: those of the same namespace, or with -A
+all. Of a HelmRelease nobody knows that. The API server answers a server-side apply as a dry run, so that you need the verbs get and patch
+on what it applies. The revision is fetched from source-controller through the API server, which needs the verb get on services/proxy, or from the address in
 --source-address. Encrypted objects and remote bases are left out and named; then the exit code is 3.
 
 With -o json, the items are PendingTargets: target, gates, revision (in effect), reason (NewRevision, NotFetched, NothingNew, Stopped,
-RenewalDue, Passes or SourceUnknown), waits (the revision that waits), since, source and diff. With -o name they are the objects, for kubectl.`,
+RenewalDue, Passes or SourceUnknown), waits (the revision that waits), since, source, approvals (has and needs) and diff (changes and cause,
+or users with these). With -o name they are the objects, for kubectl.`,
 		Example: `  # What waits in a namespace
   kubectl gate pending -n flux-system
 
@@ -117,7 +120,7 @@ func (s *session) pending(cmd *cobra.Command, f *pendingFlags) error {
 func (s *session) pendingItems(ctx context.Context, o *objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
 	var d *differ
 	if f.diff {
-		if d, err = s.differ(o, f.sourceAddress); err != nil {
+		if d, err = s.differ(o, f); err != nil {
 			return nil, false, err
 		}
 	}

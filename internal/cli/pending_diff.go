@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/dryrun"
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
@@ -32,23 +34,37 @@ type pendingItem struct {
 	Diff *pendingDiff `json:"diff,omitempty"`
 }
 
-// pendingDiff says what would change if a Kustomization went on.
+// pendingDiff says what would change if a Kustomization went on, or if the pin of a GatedSource moved.
 type pendingDiff struct {
-	Changes []dryrun.Change `json:"changes"`
-	// Cause says why nothing is known.
-	Cause string `json:"cause,omitempty"`
+	found
+	// Users are what applies the pinned source of a GatedSource.
+	Users []userDiff `json:"users,omitempty"`
 	// url is that of the Git repository.
 	url string
 }
 
+// userDiff says what would change by something that applies a pinned source.
+type userDiff struct {
+	Target explain.Ref `json:"target"`
+	// Revision is in effect. Empty if none is.
+	Revision string `json:"revision,omitempty"`
+	found
+}
+
+// found is what was found out.
+type found struct {
+	Changes []dryrun.Change `json:"changes"`
+	// Cause says why nothing is known.
+	Cause string `json:"cause,omitempty"`
+}
+
 // isWhole returns whether all is known.
 func (d *pendingDiff) isWhole() bool {
-	for _, change := range d.Changes {
-		if change.Action == dryrun.Unknown {
-			return false
-		}
-	}
-	return d.Cause == ""
+	return d.found.isWhole() && !slices.ContainsFunc(d.Users, func(u userDiff) bool { return !u.isWhole() })
+}
+
+func (f found) isWhole() bool {
+	return f.Cause == "" && !slices.ContainsFunc(f.Changes, func(c dryrun.Change) bool { return c.Action == dryrun.Unknown })
 }
 
 // differ finds out what would change.
@@ -56,10 +72,14 @@ type differ struct {
 	*objects
 	dry  client.Client
 	open dryrun.Opener
+	// in is the namespace in which users of pinned sources are looked for, empty for all.
+	in string
+	// users have those that were found by the source to which they refer, nil if nobody has looked.
+	users map[explain.Ref][]*unstructured.Unstructured
 }
 
-// differ returns one. The address is that of source-controller, as http://localhost:8080, empty if the API server passes on what is asked.
-func (s *session) differ(o *objects, address string) (*differ, error) {
+// differ returns one. --source-address is that of source-controller, as http://localhost:8080, empty if the API server passes on what is asked.
+func (s *session) differ(o *objects, f *pendingFlags) (*differ, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -68,18 +88,24 @@ func (s *session) differ(o *objects, address string) (*differ, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	if address == "" {
+	d := &differ{objects: o, dry: dry, in: o.namespace}
+	if f.namespaces {
+		d.in = ""
+	}
+	if f.sourceAddress == "" {
 		asks, err := discovery.NewDiscoveryClientForConfig(o.config)
 		if err != nil {
 			return nil, noCluster(err)
 		}
-		return &differ{o, dry, throughAPIServer(asks)}, nil
+		d.open = throughAPIServer(asks)
+		return d, nil
 	}
-	at, err := url.Parse(address)
+	at, err := url.Parse(f.sourceAddress)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("--source-address %q: it must be an address such as http://localhost:8080", address)
+		return nil, fmt.Errorf("--source-address %q: it must be an address such as http://localhost:8080", f.sourceAddress)
 	}
-	return &differ{o, dry, directly(at)}, nil
+	d.open = directly(at)
+	return d, nil
 }
 
 // throughAPIServer opens artifacts through the proxy of the API server for Services.
@@ -129,29 +155,50 @@ func directly(at *url.URL) dryrun.Opener {
 	}
 }
 
-// diff says what would change if an object went on, nil if that is not a Kustomization for which a revision waits.
+// diff says what would change if an object went on, nil if that is not a Kustomization or a GatedSource for which a revision waits.
 func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
-	if w.Reason != explain.NewRevision || w.Target.Kind != "Kustomization" {
+	if w.Reason != explain.NewRevision {
 		return nil
 	}
-	result := &pendingDiff{Changes: []dryrun.Change{}}
-	changes, err := d.changes(ctx, obj, result)
+	switch w.Target.Kind {
+	case "Kustomization":
+		source := d.source(ctx, obj)
+		return &pendingDiff{found: d.find(ctx, obj, source), url: urlOf(source)}
+	case v1alpha1.GatedSourceKind:
+		return d.promotes(ctx, obj, w)
+	}
+	return nil
+}
+
+// urlOf returns the URL of a source, empty if there is none.
+func urlOf(source *unstructured.Unstructured) string {
+	if source == nil {
+		return ""
+	}
+	at, _, _ := unstructured.NestedString(source.Object, "spec", "url")
+	return at
+}
+
+// find finds out what a Kustomization would change if it applied the artifact of a source.
+func (d *differ) find(ctx context.Context, ks, source *unstructured.Unstructured) found {
+	changes, err := d.changes(ctx, ks, source)
+	result := found{Changes: append([]dryrun.Change{}, changes...)}
 	if err != nil {
 		result.Cause = oneLine(err.Error())
 	}
-	result.Changes = append(result.Changes, changes...)
 	return result
 }
 
-func (d *differ) changes(ctx context.Context, obj *unstructured.Unstructured, result *pendingDiff) ([]dryrun.Change, error) {
+// noSource says that nobody knows the revision.
+const noSource = "its source does not exist, or you may not read it"
+
+func (d *differ) changes(ctx context.Context, obj, source *unstructured.Unstructured) ([]dryrun.Change, error) {
 	if _, remote, _ := unstructured.NestedMap(obj.Object, "spec", "kubeConfig"); remote {
 		return nil, errors.New("it applies to another cluster")
 	}
-	source := d.source(ctx, obj)
 	if source == nil {
-		return nil, errors.New("its source does not exist, or you may not read it")
+		return nil, errors.New(noSource)
 	}
-	result.url, _, _ = unstructured.NestedString(source.Object, "spec", "url")
 	parent, err := os.MkdirTemp("", "kubectl-gate-")
 	if err != nil {
 		return nil, err
@@ -180,20 +227,39 @@ func (s *session) printDiff(w *pendingItem) {
 	if hint := commits(w); hint != "" {
 		fmt.Fprintf(s.Out, "  commits: %s\n", hint)
 	}
-	switch {
-	case w.Diff.Cause != "":
-		fmt.Fprintf(s.Out, "  %s: %s\n", s.paint(yellow, "unknown"), w.Diff.Cause)
-	case len(w.Diff.Changes) == 0:
-		fmt.Fprintln(s.Out, "  nothing would change")
+	if w.Target.Kind != v1alpha1.GatedSourceKind || w.Diff.Cause != "" {
+		s.printFound(w.Diff.found, "  ")
+		return
 	}
-	for _, change := range w.Diff.Changes {
+	for _, u := range w.Diff.Users {
+		at := ""
+		if u.Revision != "" {
+			at = ", at " + shortRevision(u.Revision, false)
+		}
+		fmt.Fprintf(s.Out, "  %s/%s in %s%s\n", u.Target.Kind, u.Target.Name, u.Target.Namespace, at)
+		s.printFound(u.found, "    ")
+	}
+	if len(w.Diff.Users) == 0 {
+		fmt.Fprintln(s.Out, "  nothing would change: no Kustomization and no HelmRelease here refers to what it pins")
+	}
+}
+
+// printFound says what would change, behind an indent.
+func (s *session) printFound(f found, indent string) {
+	switch {
+	case f.Cause != "":
+		fmt.Fprintf(s.Out, "%s%s: %s\n", indent, s.paint(yellow, "unknown"), f.Cause)
+	case len(f.Changes) == 0:
+		fmt.Fprintln(s.Out, indent+"nothing would change")
+	}
+	for _, change := range f.Changes {
 		text := s.paint(colorOf(change.Action), change.Action)
 		if change.Cause != "" {
 			text += ": " + oneLine(change.Cause)
 		}
-		fmt.Fprintf(s.Out, "  %s %s\n", change.Object, text)
+		fmt.Fprintf(s.Out, "%s%s %s\n", indent, change.Object, text)
 		for _, field := range change.Fields {
-			fmt.Fprintf(s.Out, "    %s: %s -> %s\n", field.Path, valueOf(field.Before), valueOf(field.After))
+			fmt.Fprintf(s.Out, "%s  %s: %s -> %s\n", indent, field.Path, valueOf(field.Before), valueOf(field.After))
 		}
 	}
 }

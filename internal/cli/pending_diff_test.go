@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -63,7 +64,25 @@ func TestTheCommitsBetweenTwoRevisions(t *testing.T) {
 	if got := valueOf(map[string]any{"a": strings.Repeat("é", maxShown)}); len(got) > maxShown+3 || !strings.HasSuffix(got, "é...") {
 		t.Error(got)
 	}
-	if (&pendingDiff{Changes: []dryrun.Change{{Action: dryrun.Unknown}}}).isWhole() {
-		t.Error("an unknown change is known")
+	unknown := found{Changes: []dryrun.Change{{Action: dryrun.Unknown}}}
+	for _, d := range []pendingDiff{{found: unknown}, {found: found{Cause: "no source"}}, {Users: []userDiff{{}, {found: unknown}}}} {
+		if d.isWhole() {
+			t.Errorf("what is unknown is known: %+v", d)
+		}
+	}
+}
+
+func TestASourceKeepsTheNewestRevisionAlone(t *testing.T) {
+	source := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "GitRepository", "metadata": map[string]any{"name": "apps"}, "status": map[string]any{"artifact": map[string]any{"revision": "main@sha1:b"}},
+	}}
+	if got := kept(source, "main@sha1:b"); got != "" {
+		t.Error(got)
+	}
+	if got, want := kept(source, "main@sha1:a"), "GitRepository/apps has main@sha1:b, and keeps no other revision"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if kept(nil, "main@sha1:a") != noSource {
+		t.Error("a source that does not exist has a revision")
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// heldIn returns the objects in a namespace that Gates hold, of all namespaces if it is empty. Each kind is listed once.
+// heldIn returns the objects in a namespace that Gates hold or that wait for approvals, of all namespaces if it is empty. Each kind is
+// listed once.
 func (o *objects) heldIn(ctx context.Context, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	kinds, err := o.installed()
 	if err != nil {
@@ -23,7 +25,7 @@ func (o *objects) heldIn(ctx context.Context, namespace, selector string) ([]*un
 	var held []*unstructured.Unstructured
 	for _, kind := range kinds {
 		if err := o.each(ctx, kind, namespace, selector, func(obj *unstructured.Unstructured) {
-			if explain.IsHeld(obj) {
+			if explain.IsHeld(obj) || explain.NeedsApproval(obj) {
 				held = append(held, obj.DeepCopy())
 			}
 		}); err != nil {
@@ -132,8 +134,11 @@ func shortRevision(revision string, wide bool) string {
 	return explain.ShortRevision(revision)
 }
 
-// gatesOf names the Gates that hold an object as somebody in its namespace does.
+// gatesOf names the Gates that hold an object as somebody in its namespace does, or says how many have approved.
 func gatesOf(w *explain.Waiting) string {
+	if a := w.Approvals; a != nil {
+		return fmt.Sprintf("approval %d of %d", a.Has, a.Needs)
+	}
 	if len(w.Gates) == 0 {
 		return "-"
 	}

@@ -37,10 +37,51 @@ func TestAGatedSourceIsHeldWhileGatesKeepARevision(t *testing.T) {
 	}
 }
 
-func TestTheRevisionThatAGatedSourceHoldsBackIsThatOfItsSource(t *testing.T) {
-	source := &unstructured.Unstructured{Object: map[string]any{"kind": "GitRepository", "status": map[string]any{"artifact": map[string]any{"revision": "main@sha1:b"}}}}
-	w := explain.Wait(gated("False", "GateClosed"), source, time.Time{})
-	if w.Reason != explain.NewRevision || w.Revision != "main@sha1:a" || w.Waits != "main@sha1:b" || w.Source == nil || w.Source.Name != "apps" {
-		t.Errorf("got %+v", w)
+func TestTheRevisionThatAGatedSourceHoldsBackIsThatOfItsStatus(t *testing.T) {
+	for name, source := range map[string]*unstructured.Unstructured{
+		"its source has a newer one":     {Object: map[string]any{"kind": "GitRepository", "status": map[string]any{"artifact": map[string]any{"revision": "main@sha1:c"}}}},
+		"its source may not be seen":     nil,
+		"its source has the pinned one":  {Object: map[string]any{"kind": "GitRepository", "status": map[string]any{"artifact": map[string]any{"revision": "main@sha1:a"}}}},
+		"its source is not fetched, yet": {Object: map[string]any{"kind": "GitRepository"}},
+	} {
+		w := explain.Wait(gated("False", "GateClosed"), source, time.Time{})
+		if w.Reason != explain.NewRevision || w.Revision != "main@sha1:a" || w.Waits != "main@sha1:b" || w.Source == nil || w.Source.Name != "apps" || w.Approvals != nil {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+	idle := gated("True", "UpToDate")
+	unstructured.RemoveNestedField(idle.Object, "status", "pending")
+	if w := explain.Wait(idle, nil, time.Time{}); w.Reason != explain.NothingNew || w.Waits != "" {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestAGatedSourceThatWaitsForApprovalSaysForHowMany(t *testing.T) {
+	obj := gated("False", "WaitingApproval")
+	for path, value := range map[string]any{
+		"promote": "WhenApproved", "approvals": map[string]any{"required": int64(2)}, "name": "pinned",
+	} {
+		if err := unstructured.SetNestedField(obj.Object, value, "spec", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	approval := func(revision, by string) any {
+		return map[string]any{"revision": revision, "by": by, "at": "2026-11-23T12:00:00Z"}
+	}
+	approvals := []any{approval("main@sha1:b", "alice"), approval("main@sha1:a", "bob"), approval("main@sha1:b", "alice")}
+	if err := unstructured.SetNestedSlice(obj.Object, approvals, "status", "approvals"); err != nil {
+		t.Fatal(err)
+	}
+	if w := explain.Wait(obj, nil, time.Time{}); w.Approvals == nil || *w.Approvals != (explain.Approvals{Has: 1, Needs: 2}) {
+		t.Errorf("%+v", w.Approvals)
+	}
+	if !explain.NeedsApproval(obj) || explain.NeedsApproval(gated("False", "GateClosed")) || explain.NeedsApproval(kustomization()) {
+		t.Error("it needs no approval, or another one does")
+	}
+	if ref, ok := explain.Pinned(obj); !ok || ref.Kind != "GitRepository" || ref.Namespace != "shop" || ref.Name != "pinned" {
+		t.Errorf("%+v", ref)
+	}
+	if _, ok := explain.Pinned(kustomization()); ok {
+		t.Error("a Kustomization pins nothing")
 	}
 }

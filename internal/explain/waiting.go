@@ -52,6 +52,8 @@ type Waiting struct {
 	Since *metav1.Time `json:"since,omitempty"`
 	// Source is the object whose revision waits.
 	Source *Ref `json:"source,omitempty"`
+	// Approvals are those of the revision that waits for more of them. Missing if it waits for none.
+	Approvals *Approvals `json:"approvals,omitempty"`
 }
 
 // words say what waits if that is not a revision.
@@ -111,6 +113,9 @@ func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	if ref, ok := SourceOf(obj); ok {
 		w.Source = &ref
 		w.compare(obj, source)
+	}
+	if g := gatedSource(obj); g != nil {
+		w.pending(g)
 	}
 	if p := passing(obj); p != nil {
 		w.Reason, w.Since = Passes, timeOf(p.Since)

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// promotionItem is a promotion of a GatedSource. Its JSON is a public format.
+type promotionItem struct {
+	// Namespace and GatedSource are where it happened.
+	Namespace   string `json:"namespace"`
+	GatedSource string `json:"gatedSource"`
+
+	v1alpha1.Promotion `json:",inline"`
+}
+
+// promotionScope says which promotions are printed, and how.
+type promotionScope struct {
+	from, now time.Time
+	*output
+}
+
+// isSource returns whether an argument names a GatedSource.
+func isSource(name string) bool { return strings.HasPrefix(name, sourcePrefix) }
+
+// sourceHistory prints what GatedSources have promoted.
+func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, f promotionScope) error {
+	switch {
+	case sc.all || sc.selector != "" || sc.statusOfReady != "":
+		return errors.New("--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME")
+	case !slices.ContainsFunc(sc.names, func(name string) bool { return !isSource(name) }):
+	default:
+		return errors.New("ask for gates and for gatedsources one after the other: what they keep is not the same")
+	}
+	items := []promotionItem{}
+	for _, name := range sc.names {
+		g, err := c.gatedSource(ctx, name)
+		if err != nil {
+			return err
+		}
+		items = append(items, s.promotions(g, f.from)...)
+	}
+	slices.SortStableFunc(items, func(a, b promotionItem) int { return b.At.Compare(a.At.Time) })
+	switch {
+	case *f.OutputFormat == "name":
+		return errors.New("-o name: what has happened has no name, use json or csv")
+	case *f.OutputFormat == "csv":
+		return writePromotions(s.Out, items, f.noHeaders)
+	case !f.isTable():
+		return f.reports(s.Out, "GatedSourcePromotion", items)
+	case len(items) == 0:
+		fmt.Fprintln(s.ErrOut, "There is no history.")
+		return nil
+	}
+	return s.promotionTable(f, items, len(sc.names) > 1)
+}
+
+// promotions returns what a GatedSource has promoted since an instant, and warns if it does not know all of that.
+func (s *session) promotions(g *v1alpha1.GatedSource, from time.Time) (items []promotionItem) {
+	all := g.Status.Promotions
+	for i := range all {
+		if !all[i].At.Time.Before(from) {
+			items = append(items, promotionItem{g.Namespace, g.Name, all[i]})
+		}
+	}
+	if n := len(all); !from.IsZero() && n == v1alpha1.MaxPromotions && all[n-1].At.After(from) {
+		s.warn("gatedsource %s/%s knows nothing from before %s: it keeps its last %d promotions", g.Namespace, g.Name, all[n-1].At.UTC().Format(time.RFC3339), v1alpha1.MaxPromotions)
+	}
+	return items
+}
+
+func (s *session) promotionTable(f promotionScope, items []promotionItem, named bool) error {
+	headers := []string{timeHeader("WHEN", f.now), "REVISION", "FROM", "WHY", "APPROVED BY", "REASON"}
+	if named {
+		headers = slices.Insert(headers, 1, "SOURCE")
+	}
+	rows := make([][]string, len(items))
+	for i, item := range items {
+		by, reasons := approvers(item.Approvals)
+		rows[i] = []string{
+			item.At.In(f.now.Location()).Format("2006-01-02 15:04:05"), shortRevision(item.Revision, f.isWide()), shortRevision(item.From, f.isWide()),
+			words(item.Reason, ""), orDash(by), orDash(reasons),
+		}
+		if named {
+			rows[i] = slices.Insert(rows[i], 1, item.Namespace+"/"+item.GatedSource)
+		}
+	}
+	return f.table(s.Out).print(headers, rows...)
+}
+
+// approvers returns who has approved, and their reasons.
+func approvers(approvals []v1alpha1.RevisionApproval) (by, reasons string) {
+	var names, why []string
+	for _, a := range approvals {
+		if names = append(names, a.By); a.Reason != "" {
+			why = append(why, a.Reason)
+		}
+	}
+	return strings.Join(names, ", "), strings.Join(why, "; ")
+}
+
+// writePromotions writes promotions as RFC 4180 has it. Times are in UTC.
+func writePromotions(w io.Writer, items []promotionItem, noHeaders bool) error {
+	table := csv.NewWriter(w)
+	if !noHeaders {
+		_ = table.Write([]string{"at", "namespace", "gatedSource", "revision", "from", "reason", "approvedBy", "approvalReasons"})
+	}
+	for _, i := range items {
+		by, reasons := approvers(i.Approvals)
+		_ = table.Write([]string{i.At.UTC().Format(time.RFC3339), i.Namespace, i.GatedSource, harmless(i.Revision), harmless(i.From), i.Reason, harmless(by), harmless(reasons)})
+	}
+	table.Flush()
+	return table.Error()
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/internal/dryrun"
+	"github.com/fluxcd/gating-controller/internal/explain"
+)
+
+// promotes says what would change if the pin of a GatedSource moved to the revision that waits, by all that refers to the pinned source.
+// The artifact is that of the source that it follows: it has what the pinned one would have.
+func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
+	source := d.source(ctx, obj)
+	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: urlOf(source)}
+	if result.Cause = kept(source, w.Waits); result.Cause != "" {
+		return result
+	}
+	users, err := d.usersOf(ctx, obj)
+	if err != nil {
+		result.Cause = oneLine(err.Error())
+		return result
+	}
+	for _, user := range users {
+		u := userDiff{Target: explain.RefOf(user), Revision: explain.Wait(user, nil, time.Time{}).Revision}
+		if u.Target.Kind == "Kustomization" {
+			u.found = d.find(ctx, user, source)
+		} else {
+			u.found = found{[]dryrun.Change{}, "no chart is rendered here"}
+		}
+		result.Users = append(result.Users, u)
+	}
+	return result
+}
+
+// kept says why a source does not have the artifact of a revision. It is empty if it has.
+func kept(source *unstructured.Unstructured, revision string) string {
+	if source == nil {
+		return noSource
+	}
+	if has, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision"); has != revision {
+		return fmt.Sprintf("%s/%s has %s, and keeps no other revision", source.GetKind(), source.GetName(), shortRevision(has, false))
+	}
+	return ""
+}
+
+// usersOf returns the Kustomizations and HelmReleases that refer to the pinned source of a GatedSource.
+func (d *differ) usersOf(ctx context.Context, obj *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if d.users == nil {
+		d.users = map[explain.Ref][]*unstructured.Unstructured{}
+		for _, kind := range []schema.GroupKind{{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}, {Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}} {
+			mapping, err := d.mapper.RESTMapping(kind)
+			if meta.IsNoMatchError(err) {
+				continue
+			} else if err != nil {
+				return nil, noCluster(err)
+			}
+			if err := d.each(ctx, mapping, d.in, "", func(user *unstructured.Unstructured) {
+				if ref, ok := explain.SourceOf(user); ok {
+					d.users[keyOf(ref)] = append(d.users[keyOf(ref)], user.DeepCopy())
+				}
+			}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	pinned, _ := explain.Pinned(obj)
+	return d.users[keyOf(pinned)], nil
+}

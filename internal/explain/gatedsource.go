@@ -1,0 +1,67 @@
+package explain
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Approvals are those of the revision that waits.
+type Approvals struct {
+	// Has is how many people have approved it, Needs how many must.
+	Has   int `json:"has"`
+	Needs int `json:"needs"`
+}
+
+// gatedSource returns an object as a GatedSource, nil if it is none.
+func gatedSource(obj *unstructured.Unstructured) *v1alpha1.GatedSource {
+	if obj.GroupVersionKind().GroupKind() != target.GatedSource {
+		return nil
+	}
+	g := &v1alpha1.GatedSource{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, g); err != nil {
+		return nil // of another release
+	}
+	return g
+}
+
+// NeedsApproval returns whether an object is a GatedSource whose revision waits for approvals. Gates may hold it as well.
+func NeedsApproval(obj *unstructured.Unstructured) bool {
+	g := gatedSource(obj)
+	return g != nil && approvals(g) != nil
+}
+
+// Pinned names the source that a GatedSource has pinned. It returns false for other objects.
+func Pinned(obj *unstructured.Unstructured) (Ref, bool) {
+	g := gatedSource(obj)
+	if g == nil {
+		return Ref{}, false
+	}
+	return Ref{sourceVersion, g.Spec.SourceRef.Kind, g.Namespace, g.PinnedName()}, true
+}
+
+// pending says which revision a GatedSource does not move to yet, by its status.
+func (w *Waiting) pending(g *v1alpha1.GatedSource) {
+	w.Reason = NothingNew
+	if p := g.Status.Pending; p != nil {
+		w.Reason, w.Waits, w.Since, w.Approvals = NewRevision, p.Revision, g.Status.WaitingSince.DeepCopy(), approvals(g)
+	}
+}
+
+// approvals returns those of the revision that waits for more of them, nil if none does.
+func approvals(g *v1alpha1.GatedSource) *Approvals {
+	c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ApprovedCondition)
+	if g.Status.Pending == nil || c == nil || c.Reason != v1alpha1.WaitingApprovalReason {
+		return nil
+	}
+	by := map[string]bool{}
+	for _, a := range g.Status.Approvals {
+		if a.Revision == g.Status.Pending.Revision {
+			by[a.By] = true
+		}
+	}
+	return &Approvals{len(by), g.RequiredApprovals()}
+}
