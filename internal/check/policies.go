@@ -41,6 +41,8 @@ var ruling = []policy{
 	{mutating, sourceStamp, "nobody notes who approves revisions"},
 	{validating, sourceStamp, "approvals of revisions do not count"},
 	{validating, "gated-source-edit", "whoever may patch a GatedSource changes its spec"},
+	{validating, "gated-source-pin", "whoever may patch a source pins it to another revision than its GatedSource"},
+	{validating, "gated-source-name", "whoever may create a source takes the place of one that a GatedSource pins"},
 	{validating, "gate-receiver-verb", "whoever may write a GateReceiver opens Gates by it"},
 	{validating, "gate-target-verb", "whoever may write a Gate holds what they may not patch, and watches what they may not read"},
 }

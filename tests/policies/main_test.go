@@ -61,7 +61,8 @@ func active(ctx context.Context) error {
 		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "probe"},
 	}}
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"probe"},"rules":[` +
-		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers","gatedsources"],"verbs":["patch","get","create"]}]}`
+		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers","gatedsources"],"verbs":["patch","get","create"]},` +
+		`{"apiGroups":["source.toolkit.fluxcd.io"],"resources":["gitrepositories"],"verbs":["create"]}]}`
 	file := filepath.Join(cluster.Dir(), "probe.json")
 	if err := errors.Join(cluster.Client.Create(ctx, namespace), cluster.Client.Create(ctx, g), cluster.Client.Create(ctx, s), os.WriteFile(file, []byte(role), 0o600)); err != nil {
 		return err
@@ -89,6 +90,8 @@ func active(ctx context.Context) error {
 		{"gate-exception-edit", `patch gtex probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gated-source-verb", `patch gtsrc probe --type=merge -p {"metadata":{"annotations":{"approve.gate.fluxcd.io/revision":"x"}}}`},
 		{"gated-source-edit", `patch gtsrc probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
+		{"gated-source-pin", "create -f " + repositoryFile(cluster.Dir(), "other", map[string]string{v1alpha1.GatedByAnnotation: "probe"})},
+		{"gated-source-name", "create -f " + repositoryFile(cluster.Dir(), "probe-gated", nil)},
 		{"gate-receiver-verb", "create -f " + receiverFile(cluster.Dir(), "probe", "")},
 		{"gate-target-verb", "create -f " + holdFile(cluster.Dir(), "other", `{"targets":[{"kind":"Kustomization","name":"probe"}]}`)},
 	} {
