@@ -37,6 +37,8 @@ type FaultProxy struct {
 	held time.Duration
 	// refused is a part of the path of the writes that are refused, empty for none.
 	refused string
+	// onWrite sees each write before and after it, nil if nobody does.
+	onWrite func(path string, made bool) bool
 	// hanging is how many requests hang, and lastHang when one ended that did.
 	hanging  int
 	lastHang time.Time
@@ -75,7 +77,7 @@ func (c *ControlPlane) StartFaultProxy(ctx context.Context, name string, seed ui
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(discard{}, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
 		ModifyResponse: func(r *http.Response) error {
-			if loses(r.Request.Context()) {
+			if loses(r.Request.Context()) || r.Request.Method != http.MethodGet && !p.lets(r.Request.URL.Path, true) {
 				return errLost
 			}
 			return nil
@@ -127,6 +129,21 @@ func (p *FaultProxy) RefuseWrites(resource string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = resource
+}
+
+// OnWrite has a function see the path of each write: before it reaches the API server, and
+// once it is made. If it returns false, the write is not made, or its answer is lost. Nil ends that.
+func (p *FaultProxy) OnWrite(lets func(path string, made bool) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onWrite = lets
+}
+
+func (p *FaultProxy) lets(path string, made bool) bool {
+	p.mu.Lock()
+	lets := p.onWrite
+	p.mu.Unlock()
+	return lets == nil || lets(path, made)
 }
 
 func (p *FaultProxy) refuses(r *http.Request) bool {
@@ -286,6 +303,9 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if write {
 		wait(ctx, p.holdsWrites())
+		if !p.lets(r.URL.Path, false) {
+			panic(http.ErrAbortHandler)
+		}
 	}
 	if watch {
 		var end func()

@@ -68,6 +68,16 @@ func (s *GitServer) Commit(ctx context.Context, repository, parent, file, conten
 	return commit, err
 }
 
+// Branch makes a commit the head of a branch of a repository. Without a commit it deletes the branch.
+func (s *GitServer) Branch(ctx context.Context, repository, branch, commit string) error {
+	args := []string{"-C", filepath.Join(s.dir, repository+".git"), "update-ref", "refs/heads/" + branch, commit}
+	if commit == "" {
+		args = []string{"-C", filepath.Join(s.dir, repository+".git"), "update-ref", "-d", "refs/heads/" + branch}
+	}
+	_, err := s.git(ctx, "", args...)
+	return err
+}
+
 // Prune removes all that no branch has.
 func (s *GitServer) Prune(ctx context.Context, repository string) error {
 	_, err := s.git(ctx, "", "-C", filepath.Join(s.dir, repository+".git"), "-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")

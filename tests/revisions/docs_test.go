@@ -3,6 +3,7 @@ package revisions
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,12 +149,24 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 	if w.Read(w.g); w.g.Status.Gated != nil {
 		t.Fatal("it is approved")
 	}
+	artifact, err := url.Parse(urlOf(w.source("GitRepository", "apps")))
+	w.Must(err)
+	pending := w.bash(strings.TrimSpace(w.blocks("sh", "gate pending")[0]) + " --source-address=http://" + artifact.Host)
+	for _, want := range []string{"approval 0 of 1", "  Kustomization/apps in " + w.Namespace + "\n    ConfigMap/" + w.Namespace + "/app created\n"} {
+		if !strings.Contains(pending, want) {
+			t.Errorf("want %q, it prints\n%s", want, pending)
+		}
+	}
 	if out := w.bash(command("--revision " + first + " --reason 'seen in staging'")); !strings.Contains(out, "approved by admin, pinned to "+first) {
 		t.Errorf("it prints\n%s", out)
 	}
 	w.arrives("v1")
 	if p := w.g.Status.Promotions; w.g.Status.Gated != nil && (len(p) != 1 || p[0].Approvals[0].Reason != "seen in staging") {
 		t.Errorf("promotions: %+v", p)
+	}
+	history, _, _ := strings.Cut(w.blocks("sh", "gate history")[0], "\n")
+	if out := w.bash(history); !strings.Contains(out, first) || !strings.Contains(out, "admin") || !strings.Contains(out, "seen in staging") {
+		t.Errorf("it prints\n%s", out)
 	}
 	if out := w.bash(command("")); !strings.Contains(out, "nothing waits") {
 		t.Errorf("it prints\n%s", out)
