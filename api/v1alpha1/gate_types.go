@@ -208,8 +208,8 @@ type GateSpec struct {
 	// +optional
 	NotifyBefore []metav1.Duration `json:"notifyBefore,omitempty"`
 
-	// Suspend stops the reconciliation of this Gate. Targets that it holds stay held.
-	// Defaults to false.
+	// Suspend stops the reconciliation of this Gate. Targets that it holds stay
+	// held. Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
