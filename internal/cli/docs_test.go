@@ -23,6 +23,10 @@ func TestThePageOnCertificatesShowsWhatPreviewPrints(t *testing.T) {
 	showsWhatPreviewPrints(t, "guides/certificates.md", 1)
 }
 
+func TestThePageOnTheFirstGateShowsWhatPreviewPrints(t *testing.T) {
+	showsWhatPreviewPrints(t, "start/first-gate.md", 1)
+}
+
 // showsWhatPreviewPrints runs the commands of a page on its manifests, whose first line is the name of a file.
 func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -207,26 +206,6 @@ func TestPreviewReadsStandardInput(t *testing.T) {
 	code := run([]string{"preview", "-f", "-"}, strings.NewReader(nights), &out, &errOut, now)
 	if code != 0 || !strings.Contains(out.String(), "flux-system/production") {
 		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
-	}
-}
-
-// TestTheREADMEShowsWhatPreviewPrints runs the command of the README.
-func TestTheREADMEShowsWhatPreviewPrints(t *testing.T) {
-	root := filepath.Join("..", "..")
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)kubectl gate preview -f (.*?)\n```.*?```console\n(.*?)```").FindSubmatch(readme)
-	if blocks == nil {
-		t.Fatal("no preview in the README")
-	}
-	args := strings.Fields(string(blocks[1]))
-	args[0] = filepath.Join(root, args[0])
-	var out, errOut bytes.Buffer
-	code := run(append([]string{"preview", "-f"}, args...), nil, &out, &errOut, now)
-	if code != 0 || out.String() != string(blocks[2]) {
-		t.Errorf("exit %d\nprints: %s%s\nREADME: %s", code, out.String(), errOut.String(), blocks[2])
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TestThePageOnModeAuditShowsWhatHappens runs the page. The output of a command may take a moment.
+// TestThePageOnModeAuditShowsWhatHappens runs the page.
 func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0
@@ -19,15 +19,7 @@ func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 			b.write(w, folder)
 			continue
 		}
-		for _, c := range b.commandsOf() {
-			command := c[0]
-			run := func() error { return w.prints(folder, command, c[1]) }
-			if ran++; strings.Contains(command, " apply ") || strings.Contains(command, " patch ") {
-				w.Must(run())
-			} else {
-				w.Eventually(command, run)
-			}
-		}
+		ran += w.follows(folder, b)
 	}
 	if ran < 8 {
 		t.Errorf("only %d commands", ran)

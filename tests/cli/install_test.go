@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -11,16 +9,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/install.md on an archive as a release has it. There is no krew, and
+// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/plug-in.md on an archive as a release has it. There is no krew, and
 // flux is a function that does what flux does.
 func TestThePlugInIsInstalledAsThePageSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
-	w.Must(err)
-	_, section, _ := strings.Cut(string(page), "\n## The plug-in\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	home := w.TempDir()
 	script := `set -eu
 cd "$HOME"; export PATH="$HOME/.local/bin:` + filepath.Join(harness.Tools(), "bin") + `:/usr/bin:/bin"
@@ -30,17 +24,17 @@ rm k9s.yaml kubectl-gate kubectl_complete-gate
 flux() { plugin=$1; shift; "$HOME/.fluxcd/plugins/flux-$plugin" "$@"; }
 `
 	n := 0
-	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
-		if n++; strings.Contains(block[1], "krew") {
+	for _, block := range w.page("docs/start/plug-in.md", "sh") {
+		if n++; strings.Contains(block, "krew") {
 			continue
 		}
-		script += strings.ReplaceAll(block[1], "kubectl gate check", "kubectl gate check || test $? = 1")
+		script += strings.ReplaceAll(block, "kubectl gate check", "kubectl gate check || test $? = 1")
 		script += "test \"$(kubectl __complete gate list pro 2>/dev/null | head -1)\" = production\n"
 	}
 	script += "flux gate list; grep -q gate-open: .config/k9s/plugins/gate.yaml; complete -p kubectl-gate\n"
 	got := w.shell("export HOME=" + home + " ROOT=" + harness.Root() + " PROGRAM=" + program() + "\n" + script)
 	if n < 7 {
-		w.Errorf("the section has %d blocks", n)
+		w.Errorf("the page has %d blocks", n)
 	}
 	w.expect(got, 0, "production   opened", "")
 }

@@ -45,15 +45,6 @@ func TestEveryLinkOfAPageLeadsToAFileAndAHeading(t *testing.T) {
 	}
 }
 
-func TestEveryPageOfDocsIsInTheIndex(t *testing.T) {
-	pages := pagesOf(t)
-	for path := range pages {
-		if page, isDoc := strings.CutPrefix(path, "docs/"); isDoc && page != "README.md" && !strings.Contains(pages["docs/README.md"], "]("+page+")") {
-			t.Errorf("docs/README.md has no link to %s", page)
-		}
-	}
-}
-
 // pagesOf returns all pages without their blocks of code.
 func pagesOf(t *testing.T) map[string]string {
 	t.Helper()

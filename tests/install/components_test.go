@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,24 @@ func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
 	want := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(addOns)), noAddOns)))
 	if !slices.Equal(found, want) {
 		t.Errorf("config has %q, the tests know %q", found, want)
+	}
+}
+
+func TestTheInstallPageListsEachAddOn(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `config/([a-z0-9.-]+)` \\| `?([a-z0-9.-]+)`? \\|").FindAllStringSubmatch(string(page), -1) {
+		if listed[row[1]] = row[2] == "component"; !listed[row[1]] && row[2] != row[1]+".yaml" {
+			t.Errorf("a release has no file %s for config/%s", row[2], row[1])
+		}
+	}
+	want := maps.Clone(addOns)
+	want["policies-1.30"] = false
+	if !maps.Equal(listed, want) {
+		t.Errorf("the page has %v, the add-ons are %v", listed, want)
 	}
 }
 

@@ -64,6 +64,21 @@ func TestTheKustomizationOfThePageIsApplied(t *testing.T) {
 	}
 }
 
+func TestTheReadmeInstallsWithOneCommand(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("\n## Install\n\n```sh\nkubectl (.+)\n```\n").FindStringSubmatch(string(readme))
+	if found == nil {
+		t.Fatal("the README has no such command")
+	}
+	args := strings.Fields(strings.Replace(found[1], "config/", filepath.Join(harness.Root(), "config")+"/", 1))
+	if out, err := cluster.Kubectl(t.Context(), append(args, "--force-conflicts")...); err != nil || !strings.Contains(out, "deployment.apps/gating-controller serverside-applied") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
 // fluxInstalls lets Flux install what the page says. There is no node, so nothing waits for the Pods.
 func fluxInstalls(t *testing.T, c *harness.ControlPlane) {
 	t.Helper()

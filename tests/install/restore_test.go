@@ -1,7 +1,11 @@
 package install
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -84,6 +88,7 @@ func restores(t *testing.T, i *installed) {
 			t.Errorf("%s went on", version.GetName())
 		}
 	}
+	i.showsWhatIsForeign()
 	// For the API server, who restored it has suspended it.
 	for name := range gates {
 		g := i.ReadGate(name)
@@ -99,6 +104,20 @@ func restores(t *testing.T, i *installed) {
 			t.Errorf("%s is held by an open gate", name)
 		}
 	}
+}
+
+// showsWhatIsForeign runs the command of docs/operate/backup.md.
+func (i *installed) showsWhatIsForeign() {
+	i.Helper()
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "backup.md"))
+	i.Must(err)
+	shown := regexp.MustCompile("(?s)```console\n\\$ (.*?)\n(.*?)```").FindStringSubmatch(string(page))
+	i.Eventually("the page shows what is foreign", func() error {
+		if out, err := i.bash(i.Context(), shown[1]); err != nil || out != shown[2] {
+			return errors.Join(err, errors.New(out))
+		}
+		return nil
+	})
 }
 
 // isHeld returns an error unless the target of this name is suspended.

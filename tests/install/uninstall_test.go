@@ -87,21 +87,26 @@ func (i *installed) held(want bool) {
 	})
 }
 
-// runs runs commands of a section of docs/start/install.md, and returns what they print.
+// runs runs commands of a section of docs/start/upgrade.md, and returns what they print.
 func (i *installed) runs(ctx context.Context, section string) (string, error) {
 	i.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "upgrade.md"))
 	i.Must(err)
 	_, text, ok := strings.Cut(string(page), "# "+section+"\n")
 	if !ok {
-		i.Fatalf("docs/start/install.md has no section %s", section)
+		i.Fatalf("docs/start/upgrade.md has no section %s", section)
 	}
 	text, _, _ = strings.Cut(text, "\n##")
 	var commands strings.Builder
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		commands.WriteString(block[1])
 	}
-	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands.String())
+	return i.bash(ctx, commands.String())
+}
+
+// bash runs commands as somebody who may do all, in the folder with install.yaml, and returns what they print.
+func (i *installed) bash(ctx context.Context, commands string) (string, error) {
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
 	shell.Dir = i.folder
 	shell.Env = append(os.Environ(), "KUBECONFIG="+i.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	out, err := shell.CombinedOutput()

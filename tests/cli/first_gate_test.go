@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// newcomer is somebody who follows docs/start/first-gate.md in a folder. What the page takes from GitHub is on this machine.
+type newcomer struct {
+	*world
+	folder, repository string
+}
+
+// podinfo makes a repository with what the page needs of podinfo: two tags, and a folder.
+const podinfo = `
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
+git init -q work && mkdir work/kustomize
+for tag in 6.7.0 6.7.1; do
+  printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: podinfo}\ndata: {version: %s}\n' "$tag" > work/kustomize/podinfo.yaml
+  git -C work add . && git -C work commit -qm "$tag" && git -C work tag "$tag"
+done
+git clone -q --bare work podinfo.git
+`
+
+func newNewcomer(t *testing.T) *newcomer {
+	t.Helper()
+	w, served := newWorld(t), t.TempDir()
+	server, err := harness.StartGitServer(t.Context(), served)
+	w.Must(err)
+	t.Cleanup(server.Stop)
+	if got := w.in(served, podinfo); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	return &newcomer{w, t.TempDir(), server.URL("podinfo")}
+}
+
+// atNoon has it be noon where the Gate of a file is, long before its close periods: whoever runs this at night has a closed Gate as well.
+func (n *newcomer) atNoon(file string) {
+	n.Helper()
+	path := filepath.Join(n.folder, file)
+	manifest, err := os.ReadFile(path)
+	n.Must(err)
+	zone := fmt.Sprintf("timeZone: Etc/GMT%+d", time.Now().UTC().Hour()-12)
+	n.Must(os.WriteFile(path, []byte(strings.NewReplacer("timeZone: Europe/Oslo", zone, `"202`, `"209`).Replace(string(manifest))), 0o600))
+}
+
+// reads does what blocks of a page say, and returns how many commands they have.
+func (n *newcomer) reads(blocks ...block) (ran int) {
+	n.Helper()
+	for _, b := range blocks {
+		if b.language == "yaml" {
+			b.text = strings.NewReplacer("https://github.com/stefanprodan/podinfo", n.repository, "targetNamespace: default", "targetNamespace: "+n.Namespace).Replace(b.text)
+			b.write(n.world, n.folder)
+			continue
+		}
+		if strings.Contains(b.text, "apply -f gate.yaml") {
+			n.atNoon("gate.yaml")
+		}
+		ran += n.follows(n.folder, b)
+	}
+	return ran
+}
+
+func TestTheFirstGateIsWhatThePageShows(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	if ran := n.reads(n.blocksOf("start/first-gate.md")...); ran != 13 {
+		t.Errorf("the page has %d commands", ran)
+	}
+	for _, kind := range []string{"gates", "kustomizations,gitrepositories", "configmap/podinfo"} {
+		n.Eventually(kind+" are gone", func() error {
+			if got := n.shell("kubectl get --ignore-not-found -o name " + kind); got != (said{}) {
+				return fmt.Errorf("%+v", got)
+			}
+			return nil
+		})
+	}
+}
+
+func TestTheReadmeShowsTheFirstGate(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	var shown []block
+	for _, b := range n.blocksOf("../README.md") {
+		if b.language != "sh" {
+			shown = append(shown, b)
+		}
+	}
+	page := n.blocksOf("start/first-gate.md")
+	if len(shown) != 3 || shown[0] != page[2] {
+		t.Fatalf("the README has %d blocks, its Gate is\n%s\nand that of the page is\n%s", len(shown), shown[0].text, page[2].text)
+	}
+	n.reads(page[0], page[1], shown[0], shown[1])
+	n.isHeldBy(harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", n.Key("apps")), "production")
+	n.Must(n.Merge(harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", n.Key("podinfo")), `{"spec":{"ref":{"tag":"6.7.1"}}}`))
+	if ran := n.reads(shown[2]); ran != 3 {
+		t.Errorf("the README has %d commands", ran)
+	}
+}
+
+// writes matches a command that changes something, or waits: it is run once.
+var writes = regexp.MustCompile(` (apply|delete|open|patch|wait) `)
+
+// follows runs the commands of a block in a folder, and returns how many there are. What one shows may take a moment.
+func (w *world) follows(folder string, b block) (ran int) {
+	w.Helper()
+	for _, c := range b.commandsOf() {
+		run := func() error { return w.prints(folder, c[0], c[1]) }
+		if ran++; writes.MatchString(c[0]) {
+			w.Must(run())
+		} else {
+			w.Eventually(c[0], run)
+		}
+	}
+	return ran
+}
