@@ -41,9 +41,9 @@ func ran(cell string) string {
 	return strings.Join(all, ", ")
 }
 
-// badge returns a picture with two texts, the first one on grey.
-func badge(left, right string) string {
-	const perLetter, margin = 6.4, 8
+// badge returns a picture that says with what the product was tested.
+func badge(right string) string {
+	const left, perLetter, margin = "tested with", 6.4, 8
 	widthOf := func(text string) int { return int(perLetter*float64(len([]rune(text)))) + 2*margin }
 	l, r := widthOf(left), widthOf(right)
 	text := func(x, width int, text string) string {
@@ -65,7 +65,7 @@ func TestTheBadgeSaysWhatWasRun(t *testing.T) {
 		}
 		parts = append(parts, name+" "+ran(row[1]))
 	}
-	want, path := badge("tested with", strings.Join(parts, " · ")), filepath.Join(root, "docs", "images", "tested.svg")
+	want, path := badge(strings.Join(parts, " · ")), filepath.Join(root, "docs", "images", "tested.svg")
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
