@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// newcomer is somebody who follows docs/start/first-gate.md in a folder. What the page takes from GitHub is on this machine.
+// newcomer is somebody who follows docs/start/first-gate.md in a folder. The repository is not on GitHub, but on this machine.
 type newcomer struct {
 	*world
 	folder, repository string
@@ -109,7 +109,7 @@ func TestTheReadmeShowsTheFirstGate(t *testing.T) {
 // writes matches a command that changes something, or waits: it is run once.
 var writes = regexp.MustCompile(` (apply|delete|open|patch|wait) `)
 
-// follows runs the commands of a block in a folder, and returns how many there are. What one shows may take a moment.
+// follows runs the commands of a block in a folder, and returns how many there are. The output of a command may take a moment.
 func (w *world) follows(folder string, b block) (ran int) {
 	w.Helper()
 	for _, c := range b.commandsOf() {
