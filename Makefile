@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 MODULES := api tests/bench release .
 
 # The packages whose tests need no API server; a test in tests/house knows if one is missing.
-PURE := ./internal/... ./cmd/... ./receivers/... ./tests/house/... ./tests/prose/... ./tests/chaos/checker/...
+PURE := ./internal/... ./cmd/... ./receivers/... ./tests/apidocs/... ./tests/house/... ./tests/prose/... ./tests/chaos/checker/...
 
 TOOLS := .cache/tools/current/bin
 GOTEST := $(CURDIR)/$(TOOLS)/gotestsum --format pkgname-and-test-fails --hide-summary skipped,output --
@@ -59,13 +59,14 @@ verify: generate lint ## Regenerate and lint everything; fail on a dirty tree.
 	@git diff --exit-code && test -z "$$(git status --porcelain)" || { git status --short; echo "The tree is dirty: commit what is generated."; exit 1; }
 
 .PHONY: generate
-generate: ## Generate deep copies, the CRD, the RBAC role, the page of the plug-in and the badge of the README.
+generate: ## Generate deep copies, the CRD, the RBAC role, the pages of the plug-in and of the API, and the badge of the README.
 	@tests/tools/build.sh gen >/dev/null
 	cd api && "$(GEN)" object paths=./... && "$(GEN)" crd paths=./... output:crd:artifacts:config=../config/crd/bases
 	mv config/crd/bases/gating.toolkit.fluxcd.io_gatelocks.yaml config/lock/crd.yaml
 	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/feed;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
 	go run ./tests/clidocs
 	go test ./tests/house -run TestTheBadge -count=1 -update
+	go run ./tests/apidocs
 
 .PHONY: zones
 zones: ## Take the time zone data of the Go that runs, if it is newer.

@@ -57,7 +57,8 @@ const HoldsItsOwnSourceCondition = "HoldsItsOwnSource"
 // itself. Missing otherwise. Its reason is one of the reasons below.
 const ReleaseStoppedCondition = "ReleaseStopped"
 
-// Reasons of the condition ReleaseStopped, and of an event.
+// Reasons of the condition ReleaseStopped. The event about it has the name of the
+// condition as its reason.
 const (
 	// WaveFailedReason means that a target of the current wave, or of one before it,
 	// has failed. Also a reason of Ready.

@@ -8,9 +8,10 @@ const MaxExceptions = 10
 // ExceptionPolicy says which GateExceptions of a Gate count.
 type ExceptionPolicy struct {
 	// Approvals is how many people must approve an exception before it counts,
-	// from 0 to 10. None of those who wrote it can approve it. Defaults to 0. A
-	// value above 0 needs config/policies: without it, no exception of this Gate
-	// counts.
+	// from 0 to 10. Nobody who ever created it or changed its spec can approve it,
+	// and an edit of its spec voids all approvals. Defaults to 0: it counts at
+	// once. A value above 0 needs config/policies: without them, no exception of
+	// this Gate counts.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +optional

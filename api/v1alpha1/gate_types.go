@@ -113,7 +113,8 @@ type GateSpec struct {
 
 	// Windows are the periods in which a Gate with default: closed is open. It is
 	// open in any of them. Only for default: closed; with default: opened, use
-	// closePeriods. At most 100 together with closePeriods.
+	// closePeriods. At most 100 together with closePeriods, all with different
+	// names.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
@@ -121,7 +122,7 @@ type GateSpec struct {
 	Windows []Period `json:"windows,omitempty"`
 
 	// ClosePeriods are the periods in which the Gate is closed. They win over
-	// windows. At most 100 together with windows.
+	// windows. At most 100 together with windows, all with different names.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
@@ -175,8 +176,8 @@ type GateSpec struct {
 	// +optional
 	Machines *MachinePolicy `json:"machines,omitempty"`
 
-	// Exceptions says which GateExceptions of this Gate count. If omitted, all of
-	// them do.
+	// Exceptions says which GateExceptions of this Gate count: only those that
+	// enough people have approved. If omitted, all of them count.
 	// +optional
 	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
 

@@ -84,10 +84,12 @@ type GateExceptionSpec struct {
 	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
 
 	// Windows are the periods in which the exception changes the schedule, written
-	// as in a Gate. Their time zone defaults to spec.timeZone of the Gate. Time
-	// outside validFrom and validUntil does not count. At most 100. Required for
-	// types extend and suspend. An exception of type replace without windows keeps
-	// the Gate in its default state. None of them is a calendar.
+	// as in a Gate. Their time zone defaults to spec.timeZone of the Gate. Their
+	// names are unique in the exception: a period of the Gate, or a window of
+	// another exception, may have the same name. Time outside validFrom and
+	// validUntil does not count. At most 100. Required for types extend and
+	// suspend. An exception of type replace without windows keeps the Gate in its
+	// default state. None of them is a calendar.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(w, !has(w.calendar))",message="a window of an exception has no calendar, give it start and end, a schedule, or from and until"
 	// +listType=map
@@ -129,7 +131,8 @@ const (
 	ExceptionExpired ExceptionState = "Expired"
 )
 
-// Approval is one person's approval of a GateException.
+// Approval is one person's approval of a GateException. An author of the
+// exception cannot approve it.
 type Approval struct {
 	// By is the user who approved, as the API server stamped it.
 	// +kubebuilder:validation:MaxLength=512
@@ -156,7 +159,9 @@ type GateExceptionStatus struct {
 	// +optional
 	State ExceptionState `json:"state,omitempty"`
 
-	// Approvals of this generation of the exception, oldest first.
+	// Approvals of this generation of the exception, oldest first, each by a
+	// person who did not write it. At most 32. Without config/policies there are
+	// none.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

@@ -27,7 +27,8 @@ type WeekOfMonth string
 // +kubebuilder:validation:XValidation:rule="!has(self.weeksOfMonth) || !has(self.start) || !has(self.end) || has(self.daysOfWeek)",message="weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
-	// at most 63 characters. It is unique in its object. Conditions, events and
+	// at most 63 characters. No other window or close period of the same Gate has
+	// it, and no other window of the same GateException. Conditions, events and
 	// previews name the period that decides.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

@@ -80,5 +80,8 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	o.RateLimiter.BindFlags(fs)
 	o.FeatureGates.BindFlags(fs)
 	o.Watch.BindFlags(fs)
+	if err := fs.MarkDeprecated("watch-configs-label-selector", "it has no effect: the controller watches no Secrets, and only the ConfigMaps that its Gates name"); err != nil {
+		panic(err) // Flux has bound it
+	}
 	o.IntervalJitter.BindFlags(fs)
 }

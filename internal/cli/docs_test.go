@@ -57,6 +57,13 @@ func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 	}
 }
 
+func TestThePageOnStabilityNamesTheVersionOfReports(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "stability.md"))
+	if err != nil || !bytes.Contains(page, []byte("`"+reportsVersion+"`")) {
+		t.Errorf("it does not name %s, %v", reportsVersion, err)
+	}
+}
+
 // The command below the file needs a cluster for the type alone.
 func TestThePageOnExceptionsHasTheCommandThatWritesItsFile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "exceptions.md"))

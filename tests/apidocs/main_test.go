@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestThePageOfTheAPIIsThatOfTheDefinitions(t *testing.T) {
+	root := filepath.Join("..", "..")
+	want, err := page(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(root, "docs", "reference", "api.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error(`docs/reference/api.md is older than the definitions: run "make generate"`)
+	}
+}
+
+func TestThePageOfTheAPIHasWhatIsNestedWithTypesDefaultsAndBounds(t *testing.T) {
+	text, err := page(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\n| [Gate](#gate) | `gt` | [gates.md](gates.md) |\n",
+		"\n| `default` | `closed`, `opened` | required |  | Default is the state",
+		"\n| `interval` | duration | `1m` | at most 32 characters; interval must be a duration of at least 1s, such as 1m | ",
+		"\n| `windows` | list of [object](#gate-specwindows) |  | at most 100 items | Windows are the periods",
+		"\n### Gate spec.windows\n",
+		"\n### Gate spec.closePeriods.calendar.configMapRef\n",
+		"\n| `namespaceSelector` | [label selector](",
+		"\n| `perMinute` | integer |  | 1 to 60000 | ",
+		"\n| `labels` | map of list of [object](#gatelock-speclabels) |  | ",
+		"\n| `conditions` | list of [Condition](",
+		"\n- windows say when a gate that is closed by default is open",
+		"has the columns `OPENED`, `REASON`, `NEXT`, `HELD`, `AGE`, `READY`, `STATUS`, `MODE` (with `-o wide`), `MESSAGE` (with `-o wide`).",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}

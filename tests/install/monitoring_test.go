@@ -1,0 +1,44 @@
+package install
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func TestThePageOfMonitoringInstallsPodMonitorAlertsAndDashboard(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "monitoring.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 1 {
+		t.Fatalf("%d commands", len(blocks))
+	}
+	installRules(t)
+	folder := kustomization(t)
+	if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", folder); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", blocks[0][1])
+	shell.Dir = folder
+	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	for _, object := range []string{"podmonitor/gating-controller", "prometheusrule/gating-controller"} {
+		if out, err := cluster.Kubectl(t.Context(), "-n", "gating-system", "get", object); err != nil {
+			t.Errorf("%s, %v", out, err)
+		}
+	}
+	kept, err := cluster.Kubectl(t.Context(), "-n", "gating-system", "get", "configmap", "-l", "grafana_dashboard=1", "-o", `jsonpath={.items[*].data.dashboard\.json}`)
+	file, fileErr := os.ReadFile(filepath.Join(harness.Root(), "config", "monitoring", "dashboard.json"))
+	if err != nil || fileErr != nil || strings.TrimSpace(kept) != strings.TrimSpace(string(file)) {
+		t.Errorf("the ConfigMap has %d bytes, the file %d: %v, %v", len(kept), len(file), err, fileErr)
+	}
+}
