@@ -116,7 +116,7 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 		}), instead, insteadPass)
 		findings = append(findings, Finding{Note, "policies-1.30", "requests have no name, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml in its place"})
 	case !a.any(ruling):
-		findings = append(findings, Finding{Warning, "policies", "they are not installed: whoever may patch a Gate opens it, changes its spec, and says that it was somebody else", "kubectl apply --server-side -f policies.yaml, see docs/secure/security.md"})
+		findings = append(findings, Finding{Warning, "policies", "they are not installed: whoever may patch a Gate opens it, changes its spec, and says that it was somebody else", "kubectl apply --server-side -f policies.yaml, see docs/secure/roles.md"})
 		set = nil
 	}
 	findings = append(findings, a.missing(set, from)...)
@@ -140,7 +140,7 @@ func (a Admission) strangers(set []policy, controllers []Controller, from string
 		}
 		for _, c := range controllers {
 			if !strings.Contains(text, "'"+c.account+"'") {
-				findings = append(findings, Finding{Error, nameOf(found), fmt.Sprintf("it does not name %s, the user of %s, and refuses what that controller writes", c.account, c), "install " + from + " with that name, see docs/secure/security.md#another-namespace-another-service-account"})
+				findings = append(findings, Finding{Error, nameOf(found), fmt.Sprintf("it does not name %s, the user of %s, and refuses what that controller writes", c.account, c), "install " + from + " with that name, see docs/secure/permissions.md#another-namespace-another-service-account"})
 			}
 		}
 	}

@@ -65,6 +65,10 @@ func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }
 type world struct {
 	*harness.World
 	kubeconfig string
+	// receivers is where the controller takes webhooks.
+	receivers string
+	// folder is where a reader runs commands, one of its own for each section if it is empty.
+	folder string
 }
 
 func newWorld(t *testing.T) *world {

@@ -46,14 +46,14 @@ func (w *world) hasExactly(who string, rules ...rule) {
 	}
 }
 
-// documented returns the rights that docs/secure/security.md says that a command needs.
+// documented returns the rights that docs/secure/permissions.md says that a command needs.
 func (w *world) documented(command string) (rules []rule) {
 	w.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "security.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "permissions.md"))
 	w.Must(err)
 	row := regexp.MustCompile("(?m)^\\| [^|]*`" + regexp.QuoteMeta(command) + "`[^|]* \\| ([^|]*) \\|").FindStringSubmatch(string(page))
 	if row == nil {
-		w.Fatalf("docs/secure/security.md does not say what %s needs", command)
+		w.Fatalf("docs/secure/permissions.md does not say what %s needs", command)
 	}
 	if row[1] == "nothing" {
 		return nil
@@ -61,7 +61,7 @@ func (w *world) documented(command string) (rules []rule) {
 	for part := range strings.SplitSeq(row[1], "; ") {
 		verbs, resource, ok := strings.Cut(part, " on ")
 		if !ok {
-			w.Fatalf("docs/secure/security.md: what is %q?", part)
+			w.Fatalf("docs/secure/permissions.md: what is %q?", part)
 		}
 		rules = append(rules, rule{strings.NewReplacer("`", "", " ", "").Replace(verbs), resource + "." + v1alpha1.GroupVersion.Group})
 	}

@@ -22,7 +22,7 @@ const introduction = `# kubectl gate
 
 One program asks Gates, opens and closes them, and says why something does not move and what comes next. It is a plug-in of kubectl
 and of flux: [install it](../start/plug-in.md). The permissions for each command are in the
-[table of the security page](../secure/security.md#what-each-command-needs).
+[table of permissions](../secure/permissions.md#what-each-command-needs).
 
 Times that you write are in the time zone of your machine, or in that of --timezone: ` + "`17:30`, `tomorrow 08:00`, `monday 08:00`,\n`2026-12-24 08:00`, `2h`, `3d`" + `, or a time in RFC 3339. A time of day alone is the next one. Each command says the absolute time that it has
 understood.

@@ -96,6 +96,13 @@ func StartControlPlane(projects ...string) (*ControlPlane, error) {
 	return startControlPlane(here(), projects...)
 }
 
+// StartControlPlaneWith is StartControlPlane with more arguments for the API server.
+func StartControlPlaneWith(args []string, projects ...string) (*ControlPlane, error) {
+	at := here()
+	at.args = append(at.args, args...)
+	return startControlPlane(at, projects...)
+}
+
 // place is where an API server is, and its arguments there.
 type place struct {
 	host, port string

@@ -34,7 +34,7 @@ func mayOf(ctx context.Context, name string) (map[string]string, error) {
 	return all, nil
 }
 
-// rows are those of the table in docs/secure/security.md: what the controller may do with some manifests that it may not do without.
+// rows are those of the table in docs/secure/permissions.md: what the controller may do with some manifests that it may not do without.
 func rows(of string, with, without map[string]string) string {
 	resources := map[string][]string{}
 	for resource, verbs := range with {
@@ -50,7 +50,7 @@ func rows(of string, with, without map[string]string) string {
 	return text.String()
 }
 
-func TestThePageOnSecurityListsWhatTheControllerMayDo(t *testing.T) {
+func TestThePageOnPermissionsListsWhatTheControllerMayDo(t *testing.T) {
 	list := func(name string) map[string]string {
 		t.Helper()
 		may, err := mayOf(t.Context(), name)
@@ -87,11 +87,11 @@ func TestThePageOnSecurityListsWhatTheControllerMayDo(t *testing.T) {
 		}
 		kubectl(kinds...)
 	}
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "security.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "permissions.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), "\n|---|---|---|\n"+want+"\n") {
-		t.Errorf("docs/secure/security.md does not list\n%s", want)
+		t.Errorf("docs/secure/permissions.md does not list\n%s", want)
 	}
 }

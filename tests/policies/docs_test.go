@@ -15,18 +15,24 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// blocks returns what docs/secure/security.md has in a language, and all of it with
-// each run of white space as one blank.
+// secure are the pages of docs/secure with commands, in the order in which a reader runs them. tests/lock has the page of the lock.
+var secure = []string{"roles", "approvals", "webhooks", "permissions", "tenants"}
+
+// blocks returns what the pages have in a language, and all of them with each run of
+// white space as one blank.
 func blocks(t *testing.T, language string) (found []string, text string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "security.md"))
-	if err != nil {
-		t.Fatal(err)
+	for _, page := range secure {
+		content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", page+".md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
+			found = append(found, block[1])
+		}
+		text += strings.Join(strings.Fields(string(content)), " ") + " "
 	}
-	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
-		found = append(found, block[1])
-	}
-	return found, strings.Join(strings.Fields(string(content)), " ")
+	return found, text
 }
 
 // documented returns the world of the docs: the Gate production in flux-system.
@@ -38,10 +44,10 @@ func documented(t *testing.T) (*world, *v1alpha1.Gate) {
 	return w, w.gate("production")
 }
 
-func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
+func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 	w, g := documented(t)
 	commands, _ := blocks(t, "sh")
-	if len(commands) < 5 {
+	if len(commands) < 14 {
 		t.Fatalf("%d commands", len(commands))
 	}
 	alice, err := cluster.KubeconfigFor("alice-of-sre", "sre")
@@ -102,7 +108,7 @@ func TestTheCommandsOfTheSecurityPageWork(t *testing.T) {
 	w.decided(g, metav1.ConditionTrue)
 }
 
-func TestTheManifestsOfTheSecurityPageWork(t *testing.T) {
+func TestTheManifestsOfThePagesOnSecurityWork(t *testing.T) {
 	w, _ := documented(t)
 	manifests, _ := blocks(t, "yaml")
 	if len(manifests) != 3 {
@@ -146,23 +152,23 @@ func (w *world) rendered(kustomization, kind, name string) string {
 	return ""
 }
 
-func TestTheRefusalIsThatOfTheSecurityPage(t *testing.T) {
+func TestTheRefusalsAreThoseOfThePagesOnSecurity(t *testing.T) {
 	w, _ := documented(t)
 	_, text := blocks(t, "sh")
 	edith := w.as("edith", editor, viewer)
 	out, err := edith.kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gate/production", openAt+"=2020-01-01T00:00:00Z")
 	if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
-		t.Errorf("the page lacks\n%s", out)
+		t.Errorf("no page has\n%s", out)
 	}
 	file := w.hold("freeze", `{"targets":[{"kind":"Kustomization","name":"*","namespace":"shop"}]}`)
 	out, err = edith.kubectl(w.Context(), w.Namespace, "create", "-f", file)
 	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "freeze.yaml")), " "); err == nil || !strings.Contains(text, want) {
-		t.Errorf("the page lacks\n%s", out)
+		t.Errorf("no page has\n%s", out)
 	}
 	file = w.receive("ci", "")
 	out, err = w.as("rita", receiverEditor).kubectl(w.Context(), w.Namespace, "create", "-f", file)
 	if want := strings.Join(strings.Fields(strings.ReplaceAll(out, file, "receiver.yaml")), " "); err == nil || !strings.Contains(text, want) {
-		t.Errorf("the page lacks\n%s", out)
+		t.Errorf("no page has\n%s", out)
 	}
 }
 

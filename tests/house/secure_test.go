@@ -11,15 +11,15 @@ import (
 )
 
 // Readers must find all that the controller may read, and all who may reach it.
-func TestThePageOnSecurityNamesAllThatLetsInAndAllThatReadsSecrets(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "security.md"))
+func TestThePageOnPermissionsNamesAllThatLetsInAndAllThatReadsSecrets(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "permissions.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	config, policies, readers := filepath.Join(root, "config"), 0, 0
 	named := func(what string) {
 		if !strings.Contains(string(page), "`"+what+"`") {
-			t.Errorf("docs/secure/security.md does not say %s", what)
+			t.Errorf("docs/secure/permissions.md does not say %s", what)
 		}
 	}
 	err = filepath.WalkDir(config, func(path string, _ fs.DirEntry, err error) error {

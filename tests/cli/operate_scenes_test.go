@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// calm is a namespace in which all is well: nobody governs tools, and production is closed until somebody opens it.
+var calm = kustomization("apps") + kustomization("tools") + kustomization("gates") +
+	strings.Replace(gateOf("opened", "", "apps"), "name: production", "name: staging", 1) + gate("closed", "", "")
+
+// receiver is one that opens the Gate production, with more in its spec.
+func receiver(name, kind, more string) string {
+	return fmt.Sprintf(`---
+apiVersion: gating.toolkit.fluxcd.io/v1alpha1
+kind: GateReceiver
+metadata:
+  name: %s
+spec:
+  type: %s
+  secretRef: {name: %s}
+  gates: [{name: production}]
+  action: open
+%s`, name, kind, name, more)
+}
+
+// with looks as somebody with roles in the namespace.
+func with(name string, roles ...string) func(w *world) *world {
+	return func(w *world) *world {
+		for _, role := range roles {
+			w.may(name, role)
+		}
+		return w.as(name)
+	}
+}
+
+// opensAs has somebody open the Gate production.
+func opensAs(name string) func(w *world) {
+	return func(w *world) {
+		who := with(name, "gate-opener")(w)
+		w.expect(who.gate("open", "production", "--for", "1h", "--reason", "hotfix 1234"), 0, "", "")
+	}
+}
+
+// tokens makes the Secrets of receivers and waits until their webhooks are taken.
+func tokens(names ...string) func(w *world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": "s3cr3t-0123456789abcdef"}})
+			w.ok("kubectl -n %[1]s annotate --overwrite gatereceiver/%[2]s reconcile.fluxcd.io/requestedAt=now && kubectl -n %[1]s wait --for=condition=ready --timeout=1m gatereceiver/%[2]s", w.Namespace, name)
+		}
+	}
+}
+
+// ok runs commands that must succeed.
+func (w *world) ok(format string, args ...any) {
+	w.Helper()
+	if got := w.shell(fmt.Sprintf(format, args...)); got.code != 0 {
+		w.Fatalf("%+v", got)
+	}
+}
+
+func closedByHand(w *world) {
+	tokens("ci")(w)
+	w.expect(w.gate("close", "production", "--reason", "incident 77"), 0, "", "")
+}
+
+func suspendedReceiver(w *world) {
+	tokens("ci")(w)
+	w.ok(`kubectl -n %[1]s patch gatereceiver/ci --type=merge -p '{"spec":{"suspend":true}}'`, w.Namespace)
+}
+
+func isOpen(w *world) { w.Opened("production", metav1.ConditionTrue) }
+
+// passed expects that the waiting revision was let through, and nothing more.
+func passed(w *world) {
+	apps := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("apps"))
+	w.applies(apps, "v2")
+	w.Opened("production", metav1.ConditionFalse)
+	w.isHeldBy(apps, "production")
+}
+
+// putBack installs the policies again and waits until they judge.
+func putBack(w *world) {
+	w.applied(gate("closed", "", ""))
+	w.Must(w.InstallComponent(w.Context(), "policies"))
+	edith := with("edith", "gate-editor")(w)
+	w.Eventually("the policy is in force", func() error {
+		got := edith.shell("kubectl -n " + w.Namespace + " annotate gate/production --dry-run=server open.gate.fluxcd.io/requestedAt=" + time.Now().UTC().Format(time.RFC3339))
+		if got.code == 0 {
+			return errors.New(got.out)
+		}
+		return nil
+	})
+}
+
+// lockedAndDown has the lock hold the Kustomization apps while no controller runs.
+func lockedAndDown(w *world) {
+	w.Must(w.InstallComponent(w.Context(), "lock"))
+	w.applied(kustomization("apps") + gateOf("closed", "", "apps"))
+	holds("apps")(w)
+	w.Eventually("the lock lets no resume through", func() error {
+		got := w.shell("kubectl -n " + w.Namespace + ` patch kustomization/apps --type=merge -p '{"spec":{"suspend":false}}' --dry-run=server -o jsonpath={.spec.suspend}`)
+		if got.out != "true" {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+	w.Must(theOperated.gating.Stop())
+}
+
+// goesOn expects that what somebody has resumed is not held again when the controller is back.
+func goesOn(w *world) {
+	apps := w.Kustomization("apps")
+	free := func() error {
+		if w.Read(apps); harness.Suspended(apps) {
+			return fmt.Errorf("%v", apps.Object)
+		}
+		return nil
+	}
+	w.Must(free())
+	theOperated.starts()
+	w.Opened("production", metav1.ConditionTrue)
+	w.Eventually("it is no longer held", func() error {
+		if w.Read(apps); harness.HeldBy(apps) != "" {
+			return errors.New(harness.HeldBy(apps))
+		}
+		return nil
+	})
+	w.Throughout(2*time.Second, "it goes on", free)
+	w.unlocks()
+}
+
+// unlocks removes what is left of the lock.
+func (w *world) unlocks() {
+	w.Helper()
+	w.ok("kubectl delete --ignore-not-found -k %s/config/lock", harness.Root())
+}
+
+// deploysFlux creates the Deployment of kustomize-controller, which has no Pods here.
+func deploysFlux(w *world) {
+	w.ok("kubectl -n %s create deployment kustomize-controller --image=kustomize-controller", w.Namespace)
+}
+
+func isFrozen(w *world) {
+	w.Opened("staging", metav1.ConditionFalse)
+	for _, name := range []string{"apps", "tools"} {
+		obj := w.Kustomization(name)
+		w.Eventually(name+" is suspended", func() error {
+			if w.Read(obj); !harness.Suspended(obj) {
+				return fmt.Errorf("%v", obj.Object)
+			}
+			return nil
+		})
+	}
+}
+
+// inAnIncident is what the sections before that on how to undo it have done.
+func inAnIncident(w *world) {
+	deploysFlux(w)
+	w.expect(w.gate("freeze", "staging", "--for", "4h", "--reason", "incident 77"), 0, "", "")
+	w.expect(w.gate("open", "production", "--for", "4h", "--reason", "incident 77"), 0, "", "")
+	w.ok(`kubectl -n %[1]s patch kustomization/gates kustomization/tools --type=merge -p '{"spec":{"suspend":true}}' && kubectl delete validatingadmissionpolicybinding gate-request-verb`, w.Namespace)
+}
+
+func asBefore(w *world) {
+	w.Opened("staging", metav1.ConditionTrue)
+	w.Opened("production", metav1.ConditionFalse)
+	w.ok("kubectl get validatingadmissionpolicybinding gate-request-verb && kubectl get mutatingadmissionpolicybinding gate-hold")
+	for _, name := range []string{"apps", "tools", "gates"} {
+		obj := w.Kustomization(name)
+		if w.Read(obj); harness.Suspended(obj) {
+			w.Errorf("%v", obj.Object)
+		}
+	}
+	w.unlocks()
+}
+
+// cleared removes what other sections have left.
+func cleared(w *world) {
+	w.ok("kubectl delete gateexceptions --all -A && kubectl delete gates --all -A")
+}
+
+// down stops the controller once it holds what it should.
+func down(w *world) {
+	holds("apps")(w)
+	holds("tools")(w)
+	w.Must(theOperated.gating.Stop())
+}
+
+// lastIsReleased starts the controller again: it lets go what the Gate held that is gone.
+func lastIsReleased(w *world) {
+	theOperated.starts()
+	tools := w.Kustomization("tools")
+	w.Eventually("it is released", func() error {
+		if w.Read(tools); harness.Suspended(tools) {
+			return fmt.Errorf("%v", tools.Object)
+		}
+		return nil
+	})
+}
+
+// inLog returns an error unless a line of a file has all texts.
+func inLog(path string, texts ...string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(content)) {
+		missing := 0
+		for _, text := range texts {
+			if !strings.Contains(line, text) {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("no line of %s has %q", path, texts)
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// section is what a page of docs/operate has below a heading.
+type section struct{ heading, text string }
+
+var aHeading = regexp.MustCompile(`(?m)^##+ (.*)\n`)
+
+// sectionsOf returns those of a page that have commands.
+func sectionsOf(t testing.TB, page string) (sections []section) {
+	t.Helper()
+	content, err := os.ReadFile(pathOf(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := aHeading.FindAllStringSubmatchIndex(string(content), -1)
+	for i, found := range at {
+		end := len(content)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		s := section{string(content[found[2]:found[3]]), string(content[found[1]:end])}
+		if fence.MatchString(s.text) {
+			sections = append(sections, s)
+		}
+	}
+	return sections
+}
+
+func pathOf(page string) string {
+	return filepath.Join(harness.Root(), "docs", "operate", page+".md")
+}
+
+// scene is what there is when somebody reads a section.
+type scene struct {
+	// has are manifests in flux-system.
+	has string
+	// first is what happens before somebody looks.
+	first func(w *world)
+	// who looks, admin if there is none.
+	who func(w *world) *world
+	// then checks what the section has done.
+	then func(w *world)
+	// skip are commands that another test runs.
+	skip string
+}
+
+// plays sets a scene and runs a section in it.
+func (s scene) plays(w *world, page string, of section) {
+	w.Helper()
+	if s.has != "" {
+		w.applied(s.has)
+	}
+	if s.first != nil {
+		s.first(w)
+	}
+	reader := w
+	if s.who != nil {
+		reader = s.who(w)
+	}
+	reader.lives(page, of, s.skip)
+	if s.then != nil && !w.Failed() {
+		s.then(w)
+	}
+}
+
+// applied applies manifests and has the controller decide on the Gates among them.
+func (w *world) applied(manifests string) {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "scene.yaml")
+	w.Must(os.WriteFile(file, []byte(strings.ReplaceAll(manifests, "flux-system", w.Namespace)), 0o600))
+	_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "create", "-f", file)
+	w.Must(err)
+	gates := &v1alpha1.GateList{}
+	w.Must(w.Client.List(w.Context(), gates))
+	for i := range gates.Items {
+		if g := &gates.Items[i]; g.Namespace == w.Namespace && !g.Spec.Suspend {
+			w.Decided(g)
+		}
+	}
+}
+
+// changes says whether a command may be run only once.
+var changes = regexp.MustCompile(`kubectl( -n \S+)? (apply|annotate|patch|create|delete|label|scale)|kubectl gate (open|close|freeze|thaw|reset|pass|approve|proceed)|curl`)
+
+// lives runs the blocks of a section in turn, as its reader does. Each command must print what the page has; one that only shows
+// something may take a moment. With -update, the page gets what it prints.
+func (w *world) lives(page string, of section, skip string) {
+	w.Helper()
+	folder := w.folder
+	if folder == "" {
+		folder = w.TempDir()
+	}
+	text := fence.ReplaceAllStringFunc(of.text, func(found string) string {
+		parts := fence.FindStringSubmatch(found)
+		b := block{parts[1], w.here().Replace(parts[2])}
+		switch {
+		case skip != "" && strings.Contains(b.text, skip):
+		case b.language == "yaml":
+			b.write(w, folder)
+		case b.language == "sh":
+			w.succeeds(folder, b.text)
+		case b.language == "console":
+			return "```console\n" + w.printsAll(folder, b, parts[2]) + "```"
+		default:
+			w.Errorf("nobody tries the %s in %q", b.language, of.heading)
+		}
+		return found
+	})
+	if *update {
+		rewrite(w, page, of.text, text)
+	}
+}
+
+// succeeds runs commands whose output the page does not show. If they only show something, that may take a moment.
+func (w *world) succeeds(folder, commands string) {
+	w.Helper()
+	run := func() error {
+		if got := w.in(folder, commands); got.code != 0 {
+			return fmt.Errorf("%s\n%+v", commands, got)
+		}
+		return nil
+	}
+	if !changes.MatchString(commands) {
+		w.Eventually(commands, run)
+	} else if err := run(); err != nil {
+		w.Error(err)
+	}
+}
+
+// here puts the namespace of the world, the tree and the receivers in the place of those of the page.
+func (w *world) here() *strings.Replacer {
+	return strings.NewReplacer("flux-system", w.Namespace, "-k config/", "-k "+harness.Root()+"/config/", "$GATING_URL", w.receivers)
+}
+
+// printsAll runs the commands of a block. It returns them, as the page has them, with what they print.
+func (w *world) printsAll(folder string, b block, asWritten string) (text string) {
+	w.Helper()
+	written := block{b.language, asWritten}.commandsOf()
+	for i, c := range b.commandsOf() {
+		run := func() error {
+			got := w.in(folder, c[0])
+			printed := got.out + got.errOut
+			text = strings.ReplaceAll(printed, w.Namespace, "flux-system")
+			if steady(printed) != steady(c[1]) {
+				return fmt.Errorf("%s\nprints\n%s\nand the page has\n%s", c[0], printed, c[1])
+			}
+			return nil
+		}
+		so := text
+		switch {
+		case *update:
+			if !changes.MatchString(c[0]) {
+				time.Sleep(2 * time.Second) // the page gets what stays
+			}
+			_ = run()
+		case changes.MatchString(c[0]):
+			if err := run(); err != nil {
+				w.Error(err)
+			}
+		default:
+			w.Eventually(c[0], run)
+		}
+		text = so + "$ " + written[i][0] + "\n" + tidy(text)
+	}
+	return text
+}
+
+// tidy returns a text without blanks at the ends of lines and empty lines at its end.
+func tidy(text string) string {
+	if text = strings.TrimRight(lastBlanks.ReplaceAllString(text, ""), "\n"); text == "" {
+		return ""
+	}
+	return text + "\n"
+}
+
+var (
+	// passes is said of a pass that is not over when somebody looks.
+	passes  = regexp.MustCompile(`(?m)^.*: one reconciliation passes, until .*\n`)
+	repeats = regexp.MustCompile(` \(x[0-9]+ over [^)]*\)`)
+	ids     = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
+)
+
+// steady is stable without what else differs each time.
+func steady(text string) string {
+	text = passes.ReplaceAllString(repeats.ReplaceAllString(stable(ids.ReplaceAllString(text, "<id>")), ""), "")
+	return strings.TrimSpace(lastBlanks.ReplaceAllString(text, ""))
+}
+
+var pages sync.Mutex
+
+// rewrite puts what commands print into a page.
+func rewrite(w *world, page, old, now string) {
+	w.Helper()
+	pages.Lock()
+	defer pages.Unlock()
+	content, err := os.ReadFile(pathOf(page))
+	w.Must(err)
+	w.Must(os.WriteFile(pathOf(page), []byte(strings.Replace(string(content), old, now, 1)), 0o600))
+}
