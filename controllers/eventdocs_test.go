@@ -21,10 +21,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// notificationDocs returns docs/guides/notifications.md.
-func notificationDocs(t *testing.T) string {
+// notificationDocs returns docs/guides/notifications.md, or another page beside it.
+func notificationDocs(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "notifications.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func notificationDocs(t *testing.T) string {
 // alertInTheDocs returns which messages an Alert in docs/guides/notifications.md lets through.
 func alertInTheDocs(t *testing.T, name string) func(message string) bool {
 	t.Helper()
-	found := regexp.MustCompile("(?s)\n( *)kind: Alert\n( *metadata:\n *name: " + name + "\n.*?)```").FindStringSubmatch(notificationDocs(t))
+	found := regexp.MustCompile("(?s)\n( *)kind: Alert\n( *metadata:\n *name: " + name + "\n.*?)```").FindStringSubmatch(notificationDocs(t, "notifications.md"))
 	if found == nil {
 		t.Fatal("it is not there")
 	}
@@ -114,7 +114,7 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 // inTimeInTheDocs returns the messages in docs/guides/notifications.md that come before a change, and that one does not come.
 func inTimeInTheDocs(t *testing.T) []string {
 	t.Helper()
-	return regexp.MustCompile("(?m)Gate 'flux-system/production' [^`\n]*").FindAllString(notificationDocs(t), -1)
+	return regexp.MustCompile("(?m)Gate 'flux-system/production' [^`\n]*").FindAllString(notificationDocs(t, "notifications.md"), -1)
 }
 
 func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
@@ -142,7 +142,7 @@ func refusalOf(gate string, stand verdict.Stand) string {
 }
 
 func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {
-	_, table, _ := strings.Cut(notificationDocs(t), "| key | meaning |")
+	_, table, _ := strings.Cut(notificationDocs(t, "notification-messages.md"), "| key | meaning |")
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(table, -1) {
 		documented = append(documented, row[1])

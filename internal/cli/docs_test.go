@@ -15,13 +15,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-func TestThePageOnExceptionsShowsWhatPreviewPrints(t *testing.T) {
-	showsWhatPreviewPrints(t, "guides/exceptions.md", 3)
+func TestTheGuidesShowWhatPreviewAndDiffPrint(t *testing.T) {
+	for page, atLeast := range map[string]int{
+		"guides/certificates.md": 1, "guides/company-freeze.md": 1, "guides/exceptions.md": 2, "guides/hotfix-in-a-freeze.md": 1, "guides/nights-and-weekends.md": 1,
+	} {
+		t.Run(page, func(t *testing.T) { showsWhatPreviewPrints(t, page, atLeast) })
+	}
 }
 
-func TestThePageOnCertificatesShowsWhatPreviewPrints(t *testing.T) {
-	showsWhatPreviewPrints(t, "guides/certificates.md", 1)
-}
+// lineEnds are the blanks of empty cells in the last column.
+var lineEnds = regexp.MustCompile(`(?m) +$`)
 
 func TestThePageOnTheFirstGateShowsWhatPreviewPrints(t *testing.T) {
 	showsWhatPreviewPrints(t, "start/first-gate.md", 1)
@@ -40,7 +43,7 @@ func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 			t.Fatal(err)
 		}
 	}
-	shown := regexp.MustCompile("(?s)\nkubectl gate ((?:preview|diff) [^\n]*)\n```\n\n```(?:console|json)\n(.*?)```").FindAllSubmatch(page, -1)
+	shown := regexp.MustCompile("(?s)\nkubectl gate ((?:preview|diff) [^\n]*)\n```\n\n```console\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(shown) < atLeast {
 		t.Fatalf("%d previews and diffs on the page", len(shown))
 	}
@@ -51,7 +54,7 @@ func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 		if strings.HasPrefix(string(s[1]), "diff ") {
 			want = exitDiffers
 		}
-		if code != want || errOut.Len() > 0 || out.String() != string(s[2]) {
+		if code != want || errOut.Len() > 0 || lineEnds.ReplaceAllString(out.String(), "") != lineEnds.ReplaceAllString(string(s[2]), "") {
 			t.Errorf("%s: exit %d: %s\nprints: %s\npage: %s", s[1], code, errOut.String(), out.String(), s[2])
 		}
 	}
@@ -64,20 +67,20 @@ func TestThePageOnStabilityNamesTheVersionOfReports(t *testing.T) {
 	}
 }
 
-// The command below the file needs a cluster for the type alone.
-func TestThePageOnExceptionsHasTheCommandThatWritesItsFile(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "exceptions.md"))
+// The command above the file needs a cluster for the type alone.
+func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "hotfix-in-a-freeze.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)\n```yaml\n# exception.yaml\n(.*?)```.*?\nkubectl gate (except [^\n]*)\n").FindSubmatch(page)
+	found := regexp.MustCompile("(?s)\nkubectl gate (except [^\n]*)\n```\n\n```yaml\n# exception.yaml\n(.*?)```").FindSubmatch(page)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	args := []string{"--type", "extend", "-n", "flux-system"}
-	for _, word := range regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(string(found[2]), -1) {
+	for _, word := range regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(string(found[1]), -1) {
 		args = append(args, strings.Trim(word, `"`))
 	}
 	var out, errOut bytes.Buffer
-	if code := run(append(args[4:], args[:4]...), nil, &out, &errOut, now); code != 0 || out.String() != string(found[1]) {
+	if code := run(append(args[4:], args[:4]...), nil, &out, &errOut, now); code != 0 || out.String() != string(found[2]) {
 		t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errOut.String())
 	}
 }

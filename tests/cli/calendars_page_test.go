@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestThePageOnCalendarsIsWhatHappens(t *testing.T) {
+func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0
 	w.Must(os.CopyFS(filepath.Join(folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
@@ -24,15 +24,18 @@ func TestThePageOnCalendarsIsWhatHappens(t *testing.T) {
 			t.Fatalf("%s\n%+v", command, got)
 		}
 	}
-	for _, b := range w.blocksOf("guides/holiday-calendar.md") {
+	for _, b := range append(w.blocksOf("guides/holiday-calendar.md"), w.blocksOf("guides/fetch-a-calendar.md")...) {
 		switch b.language {
 		case "yaml":
-			if name := b.write(w, folder); name == "fetch.yaml" {
-				do("kubectl apply -f " + name)
-			}
+			b.write(w, folder)
 		case "sh":
-			// The Role of the page is to be enough.
-			do(strings.Replace(b.text, "-k config/calendars", "--dry-run=server -k config/calendars", 1))
+			// The Role of the page is to be enough, and nobody runs Jobs here.
+			create, wait, _ := strings.Cut(b.text, "\nkubectl -n "+w.Namespace+" wait ")
+			do(strings.Replace(create, "-k config/calendars", "--dry-run=server -k config/calendars", 1))
+			if wait != "" {
+				do("kubectl patch job first --subresource=status --type=merge -p '" + complete + "'")
+				do("kubectl -n " + w.Namespace + " wait " + wait)
+			}
 			ran++
 		case "console":
 			command, want, _ := strings.Cut(strings.TrimPrefix(b.text, "$ "), "\n")
@@ -46,7 +49,7 @@ func TestThePageOnCalendarsIsWhatHappens(t *testing.T) {
 			t.Errorf("nobody tries the %s on the page: %s", b.language, b.text)
 		}
 	}
-	if ran != 5 {
+	if ran != 8 {
 		t.Errorf("%d blocks with commands", ran)
 	}
 	w.closedFor("the controller may not read it, install config/calendars or give it a Role")
@@ -59,6 +62,10 @@ func TestThePageOnCalendarsIsWhatHappens(t *testing.T) {
 	w.fetches(folder)
 	w.seesCalendars(folder)
 }
+
+// complete is the status of a Job that is done.
+const complete = `{"status":{"startTime":"2026-11-26T08:00:00Z","completionTime":"2026-11-26T08:00:01Z","succeeded":1,"conditions":[` +
+	`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"},{"type":"Complete","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"}]}}`
 
 // seesCalendars looks at a Gate in the cluster, and is somebody who may not read its calendar.
 func (w *world) seesCalendars(folder string) {

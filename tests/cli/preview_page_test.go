@@ -17,15 +17,16 @@ import (
 // block is a code block of a page.
 type block struct{ language, text string }
 
-var fence = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```")
+var fence = regexp.MustCompile("(?ms)^( *)```([a-z]+)\n(.*?)^ *```")
 
-// blocksOf returns the code blocks of a page, in its namespace.
+// blocksOf returns the code blocks of a page, in its namespace. Those of a list are indented.
 func (w *world) blocksOf(page string) (blocks []block) {
 	w.Helper()
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", page))
 	w.Must(err)
 	for _, found := range fence.FindAllStringSubmatch(string(content), -1) {
-		blocks = append(blocks, block{found[1], strings.ReplaceAll(found[2], "flux-system", w.Namespace)})
+		text := strings.TrimPrefix(strings.ReplaceAll("\n"+found[3], "\n"+found[1], "\n"), "\n")
+		blocks = append(blocks, block{found[2], strings.ReplaceAll(text, "flux-system", w.Namespace)})
 	}
 	return blocks
 }
@@ -136,7 +137,7 @@ func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
 	w := newWorld(t)
 	root := filepath.Join(t.TempDir(), "repository")
 	var flow workflow
-	for _, b := range w.blocksOf("guides/preview.md") {
+	for _, b := range append(w.blocksOf("guides/preview.md"), w.blocksOf("guides/pull-request-check.md")...) {
 		if b.language == "yaml" && strings.HasPrefix(b.write(w, root), ".github/") {
 			// YAML 1.1 takes the key on for true.
 			w.Must(yaml.UnmarshalStrict([]byte(strings.Replace(b.text, "\non:", "\n\"on\":", 1)), &map[string]any{}))

@@ -166,7 +166,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 			}
 			w.sound(unindent(block[1]))
 			file := filepath.Join(t.TempDir(), "gate.yaml")
-			manifest := regexp.MustCompile(`(?m)^( +)namespace: .*$`).ReplaceAllString(block[1], "${1}namespace: "+w.Namespace)
+			manifest := regexp.MustCompile(`([ {,]namespace: )[^,}\n]*`).ReplaceAllString(block[1], "${1}"+w.Namespace)
 			w.Must(os.WriteFile(file, []byte(manifest), 0o600))
 			_, err := cluster.Kubectl(w.Context(), "apply", "--server-side", "--dry-run=server", "-f", file)
 			w.Must(err)

@@ -172,10 +172,10 @@ func TestTheRefusalsAreThoseOfThePagesOnSecurity(t *testing.T) {
 	}
 }
 
-// docs/guides/exceptions.md has what the controller and the API server say of approvals.
-func TestThePageOfExceptionsSaysHowToApprove(t *testing.T) {
+// docs/guides/approve-an-exception.md has what the controller and the API server say of approvals.
+func TestThePageOnApprovalsOfExceptionsSaysHowToApprove(t *testing.T) {
 	w, g := documented(t)
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "exceptions.md"))
+	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "approve-an-exception.md"))
 	w.Must(err)
 	page := strings.Join(strings.Fields(string(content)), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)

@@ -18,11 +18,15 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// blocks returns the blocks of a language in docs/guides/approve-a-revision.md that have some words, for the namespace of the test.
+// blocks returns the blocks of a language in the pages on GatedSources that have some words, for the namespace of the test.
 func (w *world) blocks(language, words string) (found []string) {
 	w.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "approve-a-revision.md"))
-	w.Must(err)
+	var content []byte
+	for _, page := range []string{"approve-a-revision.md", "move-to-a-gated-source.md"} {
+		text, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", page))
+		w.Must(err)
+		content = append(content, text...)
+	}
 	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
 		if strings.Contains(block[1], words) {
 			found = append(found, regexp.MustCompile(`\bshop\b`).ReplaceAllString(block[1], w.Namespace))

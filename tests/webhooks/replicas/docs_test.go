@@ -19,13 +19,21 @@ import (
 // aBlock is one of shell with what it prints, if the page says so.
 var aBlock = regexp.MustCompile("(?s)```(sh|text|yaml)\n(.*?)```\n")
 
-func page(t *testing.T) [][]string {
+// pages returns the blocks of the pages on webhooks as somebody goes through them: senders are set up before a token changes.
+func pages(t *testing.T) [][]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "pipelines-and-alerts.md"))
-	if err != nil {
-		t.Fatal(err)
+	read := func(name string) string {
+		content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
 	}
-	return aBlock.FindAllStringSubmatch(string(content), -1)
+	way, change, found := strings.Cut(read("pipelines-and-alerts.md"), "\n## Change a token\n")
+	if !found {
+		t.Fatal("no page says how to change a token")
+	}
+	return aBlock.FindAllStringSubmatch(way+read("webhook-senders.md")+read("production-follows-staging.md")+change, -1)
 }
 
 // script has all blocks of shell as they are, in one session, as a reader runs them.
@@ -33,7 +41,7 @@ func page(t *testing.T) [][]string {
 func script(t *testing.T) string {
 	t.Helper()
 	text, curls, shown := "set -eu\n", 0, 0
-	blocks := page(t)
+	blocks := pages(t)
 	for i, block := range blocks {
 		if block[1] != "sh" {
 			continue
@@ -47,12 +55,12 @@ func script(t *testing.T) string {
 		}
 	}
 	if curls < 8 || shown < 8 {
-		t.Fatalf("%d requests on the page, and %d answers", curls, shown)
+		t.Fatalf("%d requests on the pages, and %d answers", curls, shown)
 	}
 	return text
 }
 
-func TestTheCommandsOfThePageOnWebhooksWork(t *testing.T) {
+func TestTheCommandsOfThePagesOnWebhooksWork(t *testing.T) {
 	standins := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(standins, "curl"), "./standin")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -63,25 +71,25 @@ func TestTheCommandsOfThePageOnWebhooksWork(t *testing.T) {
 	if err := os.Link(filepath.Join(standins, "curl"), filepath.Join(standins, "openssl")); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("with stand-ins", func(t *testing.T) { runPage(t, standins+":") })
+	t.Run("with stand-ins", func(t *testing.T) { runPages(t, standins+":") })
 	for _, program := range []string{"curl", "openssl"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Logf("there is no %s, the page was run with stand-ins alone", program)
+			t.Logf("there is no %s, the pages were run with stand-ins alone", program)
 			return
 		}
 	}
-	t.Run("with curl and openssl", func(t *testing.T) { runPage(t, "") })
+	t.Run("with curl and openssl", func(t *testing.T) { runPages(t, "") })
 }
 
-// runPage runs the page in the folder of the repository as its reader sees it. Only
+// runPages runs the pages in the folder of the repository as their reader sees it. Only
 // the issuer of tokens is another one, on loopback.
-func runPage(t *testing.T, first string) {
+func runPages(t *testing.T, first string) {
 	t.Helper()
 	w := newWorld(t)
 	w.Namespace = "flux-system"
 	cluster.Documented(t, w.Namespace)
 	p := w.start()
-	// It installs what the page takes away.
+	// It installs what the pages take away.
 	w.Cleanup(func() {
 		if err := cluster.InstallComponent(context.WithoutCancel(w.Context()), "webhooks"); err != nil {
 			w.Error(err)
@@ -120,9 +128,9 @@ func runPage(t *testing.T, first string) {
 	}
 }
 
-func TestTheManifestsOfThePageOnWebhooksAreAccepted(t *testing.T) {
+func TestTheManifestsOfThePagesOnWebhooksAreAccepted(t *testing.T) {
 	accepted := 0
-	for _, block := range page(t) {
+	for _, block := range pages(t) {
 		if block[1] != "yaml" || !strings.Contains(block[2], "kind: Ingress") {
 			continue
 		}

@@ -1,6 +1,7 @@
 // Package replicas sends webhooks to the built gating-controller as processes of
 // their own, with the permissions of config/rbac and config/webhooks: under load, while
-// they or the API server are away, and as docs/guides/pipelines-and-alerts.md says.
+// they or the API server are away, and as the pages on webhooks say, such as
+// docs/guides/pipelines-and-alerts.md.
 package replicas
 
 import (

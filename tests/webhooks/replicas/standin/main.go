@@ -1,5 +1,5 @@
 // Stands in for curl and openssl where they are not installed, by the name that it is
-// called by: as much of them as docs/guides/pipelines-and-alerts.md and config/samples/fleet use.
+// called by: as much of them as docs/guides/webhook-senders.md and config/samples/fleet use.
 package main
 
 import (

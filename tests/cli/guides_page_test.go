@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// does runs the commands of a block, and fails the test if one fails or prints something else than the page has.
+func (w *world) does(folder string, b block) {
+	w.Helper()
+	if b.language == "sh" {
+		code := 0
+		if strings.HasPrefix(b.text, "kubectl gate diff ") {
+			code = 1 // there is a difference
+		}
+		if got := w.in(folder, b.text); got.code != code {
+			w.Errorf("%s\n%+v", b.text, got)
+		}
+	}
+	for _, c := range b.commandsOf() {
+		if err := w.prints(folder, c[0], c[1]); err != nil {
+			w.Error(err)
+		}
+	}
+}
+
+// TestThePageOnHotfixesShowsWhatHappens is in its freeze.
+func TestThePageOnHotfixesShowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	w, folder, ran := newWorld(t), t.TempDir(), 0
+	apps := w.heldApps()
+	at := func(days int) string { return time.Now().UTC().AddDate(0, 0, days).Format(time.RFC3339) }
+	now := strings.NewReplacer("2026-12-19T00:00:00Z", at(-1), "2027-01-04T00:00:00Z", at(9))
+	for _, b := range w.blocksOf("guides/hotfix-in-a-freeze.md") {
+		switch {
+		case b.language == "yaml":
+			if b.write(w, folder) == "gate.yaml" {
+				w.Must(os.WriteFile(filepath.Join(folder, "now.yaml"), []byte(now.Replace(b.text)), 0o600))
+				w.does(folder, block{"sh", "kubectl apply --server-side --force-conflicts -f now.yaml"})
+				w.Decided(w.ReadGate("production"))
+			}
+			continue
+		case strings.Contains(b.text, "gate pass "):
+			w.isHeldBy(apps, "production")
+			w.publish("v3")
+		}
+		ran++
+		w.does(folder, b)
+		if strings.Contains(b.text, "gate open ") {
+			w.applies(apps, map[bool]string{true: "v2", false: "v3"}[b.language == "console"])
+		}
+	}
+	if ran != 8 {
+		t.Errorf("%d blocks with commands", ran)
+	}
+}
+
+func TestThePageOnNightsWorksAsWritten(t *testing.T) {
+	t.Parallel()
+	w, folder, ran := newWorld(t), t.TempDir(), 0
+	for _, b := range w.blocksOf("guides/nights-and-weekends.md") {
+		if b.language == "yaml" {
+			w.does(folder, block{"sh", "kubectl apply --dry-run=server -f " + b.write(w, folder)})
+			continue
+		}
+		ran++
+		w.does(folder, b)
+	}
+	w.Decided(w.ReadGate("production"))
+	if ran != 3 {
+		t.Errorf("%d blocks", ran)
+	}
+}
+
+// appliesItsOwn creates a Kustomization that applies an artifact of its name.
+func (w *world) appliesItsOwn(name string) {
+	w.Helper()
+	w.staged(name, "v1", "ConfigMap")
+	obj := w.Kustomization(name)
+	obj.Object["spec"] = map[string]any{
+		"interval": "1h", "prune": true, "path": "./", "sourceRef": map[string]any{"kind": "ExternalArtifact", "name": name},
+	}
+	w.Create(obj)
+	w.applies(obj, "v1")
+}
+
+// staged publishes a revision of an artifact that has an object of a kind.
+func (w *world) staged(name, revision, kind string) {
+	w.Helper()
+	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key(name), revision, map[string]string{
+		"app.yaml": fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: %s}\ndata: {revision: %s}\n", kind, name, w.Namespace, revision),
+	}))
+}
+
+// The output of a command may take a moment. Commands with webhooks run in tests/webhooks/replicas.
+func TestThePageOnStagingShowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	w, folder, ran := newWorld(t), t.TempDir(), 0
+	w.appliesItsOwn("staging")
+	w.appliesItsOwn("production")
+	for _, b := range w.blocksOf("guides/production-follows-staging.md") {
+		switch {
+		case b.language == "yaml" && strings.HasPrefix(b.text, "# "):
+			b.write(w, folder)
+		case b.language == "console":
+			for _, c := range b.commandsOf() {
+				w.Eventually(c[0], func() error { return w.prints(folder, c[0], c[1]) })
+			}
+			switch ran++; ran {
+			case 1:
+				w.staged("staging", "v2", "ConfigMapp")
+				w.Eventually("production is held", func() error {
+					obj := w.Kustomization("production")
+					if w.Read(obj); harness.HeldBy(obj) == "" {
+						return fmt.Errorf("it is not: %v", obj.Object["spec"])
+					}
+					return nil
+				})
+				w.staged("production", "v2", "ConfigMap")
+			case 2:
+				w.staged("staging", "v3", "ConfigMap")
+			}
+		}
+	}
+	if ran != 3 {
+		t.Errorf("%d blocks", ran)
+	}
+}
+
+// exceptionApprovalsPage runs docs/guides/approve-an-exception.md, and who may write one in docs/guides/exceptions.md.
+func exceptionApprovalsPage(w *world) {
+	w.Decided(w.Gate("production", frozen()))
+	folder := w.TempDir()
+	w.Must(os.CopyFS(filepath.Join(folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+	var commands []block
+	for _, page := range []string{"guides/exceptions.md", "guides/approve-an-exception.md"} {
+		for _, b := range w.blocksOf(page) {
+			if b.language == "sh" && (page != "guides/exceptions.md" || !strings.HasPrefix(b.text, "kubectl gate ")) { // those need no cluster
+				commands = append(commands, b)
+			}
+		}
+	}
+	if len(commands) != 6 {
+		w.Fatalf("%d blocks with commands", len(commands))
+	}
+	for _, b := range commands[:3] {
+		w.does(folder, b)
+	}
+	w.Decided(w.ReadGate("production"))
+	alice, bob, carol := w.as("alice", "on-call"), w.as("bob", "sre"), w.as("carol", "sre")
+	w.expect(alice.gate("except", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "it needs 2 approvals by others")
+	w.expect(bob.in(folder, commands[3].text), 0, "approved by bob, 1 of 2 approvals", "")
+	w.expect(bob.in(folder, commands[4].text), 0, "asks for 2, there are 1 by bob; its authors cannot approve it: alice", "")
+	w.expect(carol.in(folder, commands[3].text), 0, "approved by carol, 2 approvals, in force until ", "")
+	w.expect(carol.in(folder, commands[5].text), 0, "by: bob\n    generation: 1\n", "")
+	w.Opened("production", "True")
+}
+
+// breaksTheGlass runs that part of docs/guides/hotfix-in-a-freeze.md as somebody who may do no more.
+func breaksTheGlass(w *world) {
+	spec := frozen()
+	spec.Approvals = &v1alpha1.GateApprovals{Required: 1}
+	w.Decided(w.Gate("production", spec))
+	w.may("greta", "gate-glass-breaker")
+	for _, b := range w.blocksOf("guides/hotfix-in-a-freeze.md") {
+		if strings.Contains(b.text, "--break-glass") {
+			w.as("greta").does(w.TempDir(), b)
+		}
+	}
+	w.Opened("production", "True")
+}
+
+// inNamespaceOf writes what a page has for its own namespace for that of the world.
+func (w *world) inNamespaceOf(page, text string) string {
+	return regexp.MustCompile(`(namespace: |-n )`+page+`\b`).ReplaceAllString(text, "${1}"+w.Namespace)
+}
+
+// The pages on certificates show what takes weeks. Their manifests and commands are taken all the same.
+func TestTheCommandsOfThePagesOnCertificatesWork(t *testing.T) {
+	t.Parallel()
+	for page, tc := range map[string]struct {
+		namespace string
+		before    string
+		commands  int
+	}{
+		"guides/certificates.md": {"shop", "", 2},
+		"guides/delayed-activation.md": {"shop", "kubectl create secret generic web-tls --from-literal=tls.crt=a" +
+			" && kubectl create secret generic web-tls-previous --from-literal=tls.crt=b", 5},
+		"guides/node-certificates.md": {"fleet", "kubectl apply -f - <<<'{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {name: control-1}," +
+			" spec: {clusterName: c, bootstrap: {dataSecretName: b}, infrastructureRef: {kind: A, name: a, apiGroup: a.example.com}}}'", 3},
+	} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			w, folder, ran := newWorld(t), t.TempDir(), 0
+			w.Must(os.CopyFS(filepath.Join(folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
+			does := func(commands string) {
+				t.Helper()
+				if got := w.in(folder, commands); got.code != 0 {
+					t.Fatalf("%s\n%+v", commands, got)
+				}
+			}
+			if tc.before != "" {
+				does(tc.before)
+			}
+			for _, b := range w.blocksOf(page) {
+				text := w.inNamespaceOf(tc.namespace, b.text)
+				switch first, _, _ := strings.Cut(text, "\n"); {
+				case b.language == "yaml" && strings.Contains(text, "apiVersion: "):
+					file := strings.TrimPrefix(first, "# ")
+					if !strings.HasPrefix(first, "# ") {
+						file = "manifest.yaml"
+					}
+					w.Must(os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600))
+					does("kubectl apply -f " + file)
+				case b.language == "sh":
+					ran++
+					does(regexp.MustCompile(`apply (-[kf] config)`).ReplaceAllString(text, "apply --dry-run=server $1"))
+				case b.language == "console" && strings.HasPrefix(text, "$ "):
+					ran++
+					does(block{b.language, text}.commandsOf()[0][0])
+				}
+			}
+			if ran != tc.commands {
+				t.Errorf("%d blocks with commands", ran)
+			}
+		})
+	}
+}

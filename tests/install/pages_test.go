@@ -1,0 +1,162 @@
+package install
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// kustomizationFile is the part of one that the docs show in most places.
+type kustomizationFile struct {
+	APIVersion string   `json:"apiVersion,omitempty"`
+	Kind       string   `json:"kind,omitempty"`
+	Resources  []string `json:"resources,omitempty"`
+	Components []string `json:"components,omitempty"`
+	Patches    []any    `json:"patches,omitempty"`
+}
+
+// blocksFor returns the blocks of a page that are for kustomize, without the indentation of a list.
+func blocksFor(t *testing.T, path string) (found []string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)\n( *)```yaml\n(.*?)\n *```").FindAllStringSubmatch(string(page), -1) {
+		lines := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n") + "\n"
+		if strings.Contains(lines, "kind: Kustomization\nresources:") || strings.HasPrefix(lines, "patches:") {
+			found = append(found, lines)
+		}
+	}
+	return found
+}
+
+// built returns what kustomize makes of a kustomization.yaml beside config.
+func built(t *testing.T, text string) objects {
+	t.Helper()
+	folder := kustomization(t)
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := rendered(t.Context(), folder)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return all
+}
+
+// merged is a kustomization that has what two have.
+func merged(a, b kustomizationFile) kustomizationFile {
+	all := kustomizationFile{APIVersion: "kustomize.config.k8s.io/v1beta1", Kind: "Kustomization", Patches: append(slices.Clone(a.Patches), b.Patches...)}
+	for _, k := range []kustomizationFile{a, b} {
+		for _, name := range k.Resources {
+			if strings.HasPrefix(name, "config/") && !slices.Contains(all.Resources, name) {
+				all.Resources = append(all.Resources, name)
+			}
+		}
+		for _, name := range k.Components {
+			if !slices.Contains(all.Components, name) {
+				all.Components = append(all.Components, name)
+			}
+		}
+	}
+	return all
+}
+
+func text(t *testing.T, k kustomizationFile) string {
+	t.Helper()
+	raw, err := yaml.Marshal(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// Whoever follows several pages puts what each of them has into one kustomization.yaml.
+func TestTheKustomizationsOfAllPagesCompose(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(harness.Root(), "docs", "*", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	together, alone := kustomizationFile{}, map[string]kustomizationFile{}
+	for _, page := range pages {
+		for _, block := range blocksFor(t, page) {
+			var k kustomizationFile
+			if yaml.UnmarshalStrict([]byte(block), &k) != nil || !slices.Contains(k.Resources, "config/default") {
+				continue // with names or namespaces of its own, or a part of one
+			}
+			alone[filepath.Base(page)+": "+block] = merged(k, kustomizationFile{})
+			together = merged(together, k)
+		}
+	}
+	if len(alone) < 6 {
+		t.Fatalf("only %d kustomizations in the docs", len(alone))
+	}
+	all := built(t, text(t, together))
+	for page, k := range alone {
+		has(t, all, page, built(t, text(t, k)))
+	}
+}
+
+func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
+	path := filepath.Join(harness.Root(), "docs", "guides", "notifications.md")
+	blocks := blocksFor(t, path)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks for kustomize", len(blocks))
+	}
+	const controller, shard = "Deployment gating-system/gating-controller", "Deployment gating-system/gating-controller-shard1"
+	sends := func(all objects, deployment, flag string) {
+		t.Helper()
+		if got := flags(all[deployment]); !slices.Contains(got, flag) {
+			t.Errorf("%s has the flags\n%s", deployment, strings.Join(got, "\n"))
+		}
+	}
+	sends(built(t, blocks[0]), controller, "--events-addr=http://notification-controller.flux-system.svc.cluster.local./")
+	patched := built(t, "resources:\n- config/default\ncomponents:\n- config/sharding\n"+blocks[1])
+	for _, deployment := range []string{controller, shard} {
+		sends(patched, deployment, "--events-addr=http://notification-controller.flux.svc.cluster.local./")
+	}
+	folder := kustomization(t)
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(blocks[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Documented(t, "flux-system")
+	ran := runsCommands(t, folder, path) + runsCommands(t, folder, filepath.Join(filepath.Dir(path), "notification-messages.md"))
+	if ran != 3 {
+		t.Errorf("%d blocks with commands", ran)
+	}
+}
+
+// runsCommands runs the blocks of a page with commands in a folder, and returns how many there are.
+func runsCommands(t *testing.T, folder, path string) (ran int) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)\n *```sh\n(.*?)\n *```").FindAllStringSubmatch(string(page), -1) {
+		ran++
+		if out, err := bash(t.Context(), folder, block[1]); err != nil {
+			t.Errorf("%s: %v: %s", block[1], err, out)
+		}
+	}
+	return ran
+}
+
+// bash runs a script in a folder, with the kubectl and the kubeconfig of the cluster.
+func bash(ctx context.Context, folder, script string) (string, error) {
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	shell.Dir = folder
+	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
+	out, err := shell.CombinedOutput()
+	return string(out), err
+}
