@@ -73,7 +73,7 @@ zones: ## Take the time zone data of the Go that runs, if it is newer.
 	internal/tz/update.sh
 
 .PHONY: lint
-lint: ## Lint all modules.
+lint: prose ## Lint all modules, and the English.
 	@tests/tools/build.sh lint >/dev/null
 	@for module in $(MODULES); do \
 		(cd "$$module" && echo "golangci-lint run ./... in $$module" && "$(LINT)" run --config "$(CURDIR)/.golangci.yaml" ./...); \
