@@ -24,7 +24,7 @@ type proceed struct {
 const ahead = time.Minute
 
 // takeProceed takes what gate.NoteProceed has noted out of the status of an open Gate, to act on it. It returns nil if that is nothing.
-// What Flux puts back from Git is older than what came since, or than the opening of the Gate.
+// A value that Flux puts back from Git is older than what came since, or than the opening of the Gate.
 func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	if status.Proceed == nil {
 		return nil

@@ -48,7 +48,7 @@ With gate/NAME it does the same with the open request of a Gate that waits, beca
 --dry-run=server, and then approve the --request that you have read. That needs the ClusterRole gate-approver.
 
 Of source/NAME, which is a GatedSource, it approves the revision of --revision. If another revision is promoted in the meantime, or the
-spec of the source changes, the approval is refused. What it would change in the cluster says kubectl gate pending --diff. That needs the
+spec of the source changes, the approval is refused. Before you approve, kubectl gate pending --diff shows what it would change in the cluster. That needs the
 ClusterRole gated-source-approver.`,
 		Example: `  # See what it is, and whether you may approve it
   kubectl gate approve hotfix --dry-run=server

@@ -31,14 +31,14 @@ only. GatedSources are also listed while a revision waits for approvals. Kinds t
 exit code is 3.
 
 With --diff it also says what each Kustomization would change in the cluster at the revision that waits, before anything is let
-through, and of a GatedSource what each Kustomization would that refers to the source that it pins: those of the same namespace, or with -A
+through. Of a GatedSource, it does so for the Kustomizations that refer to its pinned source: those of the same namespace, or with -A
 all. Of a HelmRelease nobody knows that. The API server answers a server-side apply as a dry run, so that you need the verbs get and patch
 on what it applies. The revision is fetched from source-controller through the API server, which needs the verb get on services/proxy, or from the address in
 --source-address. Encrypted objects and remote bases are left out and named; then the exit code is 3.
 
-With -o json, the items are PendingTargets: target, gates, revision (in effect), reason (NewRevision, NotFetched, NothingNew, Stopped,
-RenewalDue, Passes or SourceUnknown), waits (the revision that waits), since, source, approvals (has and needs) and diff (changes and cause,
-or users with these). With -o name they are the objects, for kubectl.`,
+With -o json, the items are PendingTargets: target, gates, revision (in effect), reason, waits (the revision that waits), since, source,
+approvals (has and needs) and diff (changes and cause, or users with these). The reason is NewRevision, NotFetched, NothingNew, Stopped,
+RenewalDue, Passes or SourceUnknown. With -o name they are the objects, for kubectl.`,
 		Example: `  # What waits in a namespace
   kubectl gate pending -n flux-system
 

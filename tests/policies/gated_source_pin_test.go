@@ -171,7 +171,7 @@ func TestWhoDeletesAPinnedSourceDoesNotCreateItAgain(t *testing.T) {
 	start()
 	w.isPinned("a")
 	w.allowed(w.clusterAdmin(), "delete", "gtsrc", "apps")
-	// What it leaves is guarded still.
+	// The pinned source that it leaves is still guarded.
 	out, err := mallory.kubectl(w.Context(), w.Namespace, onPinned(`{"spec":{"ref":{"commit":"`+strings.Repeat("e", 40)+`"}}}`)...)
 	if err == nil || !strings.Contains(out, "user mallory may not change what is pinned") {
 		t.Errorf("%s, %v", out, err)

@@ -99,7 +99,7 @@ func (k *killer) lets(path string, made bool) bool {
 const mostWrites = 12
 
 // The controller is killed before and after each write of a promotion: the first one, which creates the pinned source, and one that
-// moves it. What lands meanwhile is not approved.
+// moves it. A commit that lands meanwhile is not approved.
 func TestAControllerThatIsKilledAtAnyWritePromotesExactlyWhatWasApproved(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})

@@ -61,7 +61,7 @@ func TestABranchThatIsDeletedUpstreamWhileARevisionWaitsForAGate(t *testing.T) {
 	w.isPinned(second)
 }
 
-// The pin moves to what was approved, and what runs stays until source-controller has fetched that.
+// The pin moves to what was approved, and the app keeps running until source-controller has fetched that.
 func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
