@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// maxPageLines is what people read of a page. What they look up belongs into docs/reference, whose pages may be longer.
+// maxPageLines is what people read of a page. The pages of docs/reference may be longer: people look things up there.
 const maxPageLines = 200
 
 // generatedPage is made by make bench.
