@@ -54,6 +54,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.FeatureGates.WithLogger(log).SupportedFeatures(map[string]bool{}); err != nil {
 		return fmt.Errorf("unable to load feature gates: %w", err)
 	}
+	if o.UIAnonymous && o.UIAddr == "" {
+		return errors.New("--ui-anonymous needs --ui-addr: there are no pages without it")
+	}
 	kinds, err := target.ParseKinds(o.SuspendKinds)
 	if err != nil {
 		return fmt.Errorf("--suspend-kinds: %w", err)
@@ -137,7 +140,17 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 	if err := addReceivers(mgr, recorder, common, opts, o); err != nil {
 		return err
 	}
-	return addCalendars(mgr, common, opts, o)
+	if o.CalendarAddr == "" && o.UIAddr == "" {
+		return nil
+	}
+	gates, err := allGates(mgr, o)
+	if err != nil {
+		return err
+	}
+	if err := addCalendars(mgr, gates, common, opts, o); err != nil {
+		return err
+	}
+	return addPages(mgr, gates, o)
 }
 
 // Scheme returns the scheme with all types that the controller reads or writes.

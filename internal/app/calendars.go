@@ -20,17 +20,13 @@ import (
 )
 
 // addCalendars adds the server of calendars, if it has an address.
-func addCalendars(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
+func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metrics, opts controllers.Options, o Options) error {
 	if o.CalendarAddr == "" {
 		return nil
 	}
 	configMaps, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("unable to create the client of calendars: %w", err)
-	}
-	gates, err := allGates(mgr, o)
-	if err != nil {
-		return err
 	}
 	source := &feed.Source{Cache: gates, Watch: func(key types.NamespacedName) feed.ConfigMapWatch {
 		return configmap.NewWatch(configMaps, key, func() {})
@@ -52,14 +48,14 @@ func addCalendars(mgr ctrl.Manager, common runtimectrl.Metrics, opts controllers
 	return addServer(mgr, "calendars", server)
 }
 
-// allGates returns a cache with the Gates of all shards: a calendar is not sharded.
+// allGates returns a cache with the Gates of all shards: calendars and pages are not sharded.
 func allGates(mgr ctrl.Manager, o Options) (cache.Cache, error) {
 	if o.Watch.LabelSelector == "" {
 		return mgr.GetCache(), nil
 	}
 	all, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultNamespaces: namespaces(o.Watch)})
 	if err != nil {
-		return nil, fmt.Errorf("unable to create the cache of calendars: %w", err)
+		return nil, fmt.Errorf("unable to create the cache of all gates: %w", err)
 	}
 	return all, mgr.Add(onEveryReplica{all})
 }

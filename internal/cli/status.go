@@ -135,12 +135,13 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 		if !reach.Governs(g, obj) && !slices.Contains(verdict.HeldBy(obj), g.Namespace+"/"+g.Name) {
 			return
 		}
-		switch e := explain.Explain(obj, known); {
+		e := explain.Explain(obj, known)
+		switch state, listed := explain.StateTo(g, e); {
 		case e.State.IsHeld() && explain.IsHeld(obj):
 			held = append(held, obj.DeepCopy())
-		case e.State != explain.Free || e.Becomes != "" || wouldHold(e):
+		case listed:
 			w := explain.Wait(obj, nil, now)
-			others = append(others, targetLine{w, foreignTo(g, e), e.Owners})
+			others = append(others, targetLine{w, state, e.Owners})
 		}
 	}
 	for _, namespace := range namespaces {
@@ -163,31 +164,9 @@ func (o *objects) targetsOf(ctx context.Context, g *v1alpha1.Gate, now time.Time
 	return append(lines, others...), nil
 }
 
-// wouldBeHeld is the state of what a Gate with mode Audit would hold.
-const wouldBeHeld explain.State = "would be held"
-
-// wouldHold returns whether a Gate with mode Audit, the only one that is known, would hold an object.
-func wouldHold(e explain.Explanation) bool {
-	return slices.ContainsFunc(e.Gates, func(g explain.Gate) bool { return g.WouldHold })
-}
-
-// suspended is the state of what somebody else has suspended while the Gate is open: the Gate does not count it as foreign.
-const suspended explain.State = "suspended"
-
-// foreignTo returns the state of a target of a Gate as the Gate counts it.
-func foreignTo(g *v1alpha1.Gate, e explain.Explanation) explain.State {
-	if e.State == explain.Foreign && stateOf(g) == string(v1alpha1.StateOpened) {
-		return suspended
-	}
-	if e.State == explain.Free && wouldHold(e) {
-		return wouldBeHeld
-	}
-	return e.State
-}
-
 // fresh is 1 if something new waits, so that this is listed first.
 func fresh(w *explain.Waiting) int {
-	if w.Reason == explain.NewRevision || w.Reason == explain.RenewalDue {
+	if w.IsFresh() {
 		return 1
 	}
 	return 0

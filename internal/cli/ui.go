@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -16,11 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
@@ -65,7 +60,7 @@ func (s *session) ui(ctx context.Context, port int) error {
 	}
 	secret := "/" + strings.ToLower(rand.Text()) + "/"
 	pages := ui.New(ui.Options{
-		Reader: &uiReader{session: s, cluster: c, kinds: make(chan struct{}, 1)}, Clock: s.clock, Zone: now.Location(), Command: s.name, Namespace: c.namespace,
+		Viewers: &uiReader{session: s, cluster: c, kinds: make(chan struct{}, 1)}, Clock: s.clock, Zone: now.Location(), Command: s.name, Namespace: c.namespace,
 		Log: log.New(s.ErrOut, "", 0),
 	})
 	server := &http.Server{
@@ -107,121 +102,4 @@ func isHere(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// uiReader reads for the pages what the user may see.
-type uiReader struct {
-	session *session
-	cluster *cluster
-	// kinds has a value while somebody reads objects: those that are known may change.
-	kinds chan struct{}
-}
-
-// alone waits until nobody else reads objects.
-func (r *uiReader) alone(ctx context.Context) (done func(), err error) {
-	select {
-	case r.kinds <- struct{}{}:
-		return func() { <-r.kinds }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// asking returns a session whose warnings become notes on a page.
-func (r *uiReader) asking(namespace string) (s *session, c *cluster, notes func() []string) {
-	var said bytes.Buffer
-	asks, in := *r.session, *r.cluster
-	asks.ErrOut, in.warn = &said, asks.warn
-	if namespace != "" {
-		in.namespace = namespace
-	}
-	return &asks, &in, func() (notes []string) {
-		for line := range strings.Lines(said.String()) {
-			notes = append(notes, strings.TrimPrefix(strings.TrimSpace(line), "warning: "))
-		}
-		return notes
-	}
-}
-
-// Gates implements ui.Reader.
-func (r *uiReader) Gates(ctx context.Context, namespace string) (*ui.Known, error) {
-	s, c, notes := r.asking(namespace)
-	gates, err := c.gates(ctx, scope{all: namespace == ""})
-	if apierrors.IsForbidden(err) && namespace == "" {
-		s.warn("you may not list gates in all namespaces, these are those of %q", c.namespace)
-		gates, err = c.gates(ctx, scope{})
-	}
-	if err != nil {
-		return nil, err
-	}
-	known := &ui.Known{Gates: gates}
-	known.Set, known.Exceptions = s.setAndExceptionsOf(ctx, c, gates)
-	known.Notes = notes()
-	return known, nil
-}
-
-// Targets implements ui.Reader.
-func (r *uiReader) Targets(ctx context.Context, g *v1alpha1.Gate) ([]ui.Target, []string, error) {
-	done, err := r.alone(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer done()
-	s, c, notes := r.asking(g.Namespace)
-	o, err := s.objects(ctx, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	lines, err := o.targetsOf(ctx, g, s.clock.Now())
-	if err != nil {
-		return nil, nil, err
-	}
-	if refusal := o.refusal(); refusal != "" {
-		s.warn("%s; targets of these kinds are only counted", refusal)
-	}
-	targets := make([]ui.Target, len(lines))
-	for i, line := range lines {
-		targets[i] = ui.Target{Waiting: line.Waiting, State: string(line.state)}
-	}
-	return targets, notes(), nil
-}
-
-// Why implements ui.Reader.
-func (r *uiReader) Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error) {
-	done, err := r.alone(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	s, c, notes := r.asking(namespace)
-	e, err := s.whyIn(ctx, c, kind, name, s.clock.Now())
-	if network := net.Error(nil); apierrors.IsForbidden(err) || errors.As(err, &network) || ctx.Err() != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, ui.Missing{Cause: err}
-	}
-	e.Notes = append(e.Notes, notes()...)
-	return e, nil
-}
-
-// Changes implements ui.Reader.
-func (r *uiReader) Changes(ctx context.Context, changed func()) error {
-	for _, namespace := range []string{"", r.cluster.namespace} {
-		events, err := r.cluster.Watch(ctx, &v1alpha1.GateList{}, client.InNamespace(namespace))
-		if apierrors.IsForbidden(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		defer events.Stop()
-		for event := range events.ResultChan() {
-			if event.Type != watch.Bookmark {
-				changed()
-			}
-		}
-		return nil
-	}
-	return errors.New("you may not watch gates")
 }

@@ -28,7 +28,8 @@ type Server struct {
 	// Serve serves until the context is done.
 	Serve func(context.Context, net.Listener) error
 	// Objects is an empty list of the kind, Cache reads it, and Looked says whether an object was looked at. They say when to begin: once all
-	// objects in the cache were looked at. A client that finds nobody listening tries again. One that gets a 404 may not.
+	// objects in the cache were looked at. A client that finds nobody listening tries again. One that gets a 404 may not. Objects is nil if
+	// nothing has to be looked at.
 	Objects client.ObjectList
 	Cache   client.Reader
 	Looked  func(types.NamespacedName) bool
@@ -71,6 +72,9 @@ func (s *Server) Start(ctx context.Context) error {
 // await returns once all objects that exist at first were looked at. Somebody who keeps creating new ones must not keep a replica from being
 // ready.
 func (s *Server) await(ctx context.Context) error {
+	if s.Objects == nil {
+		return nil
+	}
 	var first map[types.NamespacedName]bool
 	return wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		now, err := s.present(ctx)

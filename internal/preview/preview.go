@@ -124,14 +124,16 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) 
 	}
 	for i := range plan.Intervals(r.From, r.Until) {
 		next := Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)}
-		for _, c := range plan.Causes(i)[1:] {
-			next.also = append(next.also, causeOf(c))
+		if !s.brief {
+			for _, c := range plan.Causes(i)[1:] {
+				next.also = append(next.also, causeOf(c))
+			}
 		}
 		if t.Intervals = append(t.Intervals, next); len(t.Intervals) == s.most {
 			break
 		}
 	}
-	if len(t.Intervals) > 0 {
+	if len(t.Intervals) > 0 && !s.brief {
 		t.Intervals[0].begun = s.begun(g, r)
 	}
 	return t, refused

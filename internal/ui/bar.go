@@ -19,7 +19,7 @@ type bar struct {
 	Parts []part
 	// Now is where the present is, negative if it is not in the drawing.
 	Now float64
-	// Grid is whether the days of the axis are behind it.
+	// Grid is whether the axis above it has its days and its present: then it is the same all day.
 	Grid bool
 }
 
@@ -115,7 +115,7 @@ func nowIn(now time.Time, r preview.Range) float64 {
 
 // barOf returns the drawing of a timeline.
 func barOf(t preview.Timeline, v view) bar {
-	b := bar{Now: nowIn(v.Now, v.Range), Grid: true, Title: fmt.Sprintf("%s from %s until %s", t.Gate, v.Range.From.Format("2 January"), v.Range.Until.Format("2 January"))}
+	b := bar{Now: -1, Grid: true, Title: fmt.Sprintf("%s from %s until %s", t.Gate, v.Range.From.Format("2 January"), v.Range.Until.Format("2 January"))}
 	for _, i := range t.Intervals {
 		b.Parts = append(b.Parts, partOf(i, v.Range, v.Zone))
 	}
@@ -127,17 +127,19 @@ func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
 	from, until := place(r, i.From.Time), place(r, i.Until.Time)
 	p := part{X: max(0, from), Kind: kindOf(i), Label: cut(label(i.Cause))}
 	p.Width = min(100, until) - p.X
-	p.Title = cut(i.State + " " + span(i.From.In(zone), i.Until.In(zone)) + ", " + i.Words())
+	p.Title = cut(strings.TrimSuffix(i.State+" "+span(i.From.In(zone), i.Until.In(zone))+", "+i.Words(), ", "))
 	return p
 }
 
 // span writes from when until when, on the same day without saying that twice.
 func span(from, until time.Time) string {
 	const minute = "Mon 2 Jan 15:04"
-	if from.YearDay() == until.YearDay() && from.Year() == until.Year() {
-		return from.Format(minute) + " – " + until.Format("15:04")
+	text := append(from.AppendFormat(make([]byte, 0, 48), minute), " – "...)
+	y1, m1, d1 := from.Date()
+	if y2, m2, d2 := until.Date(); y1 == y2 && m1 == m2 && d1 == d2 {
+		return string(until.AppendFormat(text, "15:04"))
 	}
-	return from.Format(minute) + " – " + until.Format(minute)
+	return string(until.AppendFormat(text, minute))
 }
 
 // cut returns a text that a drawing has room for, without what changes the order of others.
@@ -151,7 +153,10 @@ func cut(text string) string {
 
 // label says what a stretch is.
 func label(c preview.Cause) string {
-	if c.Reason == v1alpha1.DefaultReason {
+	switch c.Reason {
+	case "":
+		return c.State
+	case v1alpha1.DefaultReason:
 		return c.State + " by default"
 	}
 	return c.Words()
@@ -185,7 +190,7 @@ func (b bar) SVG() template.HTML {
 		w = append(w, `<use href="#grid"/>`...)
 	}
 	for _, p := range b.Parts {
-		w = append(append(w, `<rect class="part" y="3" height="24" fill="url(#`...), p.Kind...)
+		w = append(append(w, `<rect class="part" fill="url(#`...), p.Kind...)
 		w = percent(percent(append(w, `)"`...), "x", p.X), "width", p.Width)
 		w = append(append(append(w, `><title>`...), template.HTMLEscapeString(p.Title)...), `</title></rect>`...)
 		if p.roomy() {
@@ -193,6 +198,9 @@ func (b bar) SVG() template.HTML {
 			w = strconv.AppendInt(append(w, `><rect class="plate" x="3" y="7" rx="3" height="16" width="`...), int64(p.plate()), 10)
 			w = append(append(append(w, `"/><text x="7" y="19">`...), template.HTMLEscapeString(p.Label)...), `</text></svg>`...)
 		}
+	}
+	if b.Grid {
+		w = append(w, `<use href="#now"/>`...)
 	}
 	if b.Now >= 0 {
 		w = append(percent(append(w, `<rect class="now" width="2" y="0" height="100%"`...), "x", b.Now), `/>`...)

@@ -1,20 +1,18 @@
 package ui
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
-	clocktesting "k8s.io/utils/clock/testing"
-
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-var _ = clocktesting.NewFakePassiveClock
-
-// BenchmarkOverview makes the first page of 1,000 Gates with ten periods each, beside the preview that it needs at least.
+// BenchmarkOverview makes the first page of 1,000 Gates with ten periods each, beside the preview that it needs at least when nothing is
+// known. A page is new after a Gate has changed, or the minute. It is the same for whoever sees the same.
 func BenchmarkOverview(b *testing.B) {
-	reader := &fake{gates: many(1000)}
+	reader := &fake{gates: many(1000), versioned: true}
 	b.Run("preview alone", func(b *testing.B) {
 		for b.Loop() {
 			set := preview.FromCluster(reader.gates, nil)
@@ -23,19 +21,35 @@ func BenchmarkOverview(b *testing.B) {
 			}
 		}
 	})
-	b.Run("page", func(b *testing.B) {
-		handler := pages(b, reader)
-		size := 0
-		for b.Loop() {
-			request := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/", nil)
-			request.Header.Set("Accept-Encoding", "gzip")
-			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, request)
-			if recorder.Code != http.StatusOK {
-				b.Fatal(recorder.Code, recorder.Body)
+	for name, change := range map[string]func(i int){
+		"the first page": func(i int) {
+			for _, g := range reader.gates {
+				g.ResourceVersion = fmt.Sprint(i)
 			}
-			size = recorder.Body.Len()
-		}
-		b.ReportMetric(float64(size)/1e3, "kB")
-	})
+		},
+		"a page after a change": func(i int) { reader.gates[i%len(reader.gates)].ResourceVersion = fmt.Sprint("x", i) },
+		"the same page":         func(int) {},
+	} {
+		b.Run(name, func(b *testing.B) {
+			handler, size, i := pages(b, reader), 0, 0
+			for b.Loop() {
+				i++
+				change(i)
+				size = overviewOf(b, handler)
+			}
+			b.ReportMetric(float64(size)/1e3, "kB")
+		})
+	}
+}
+
+// overviewOf loads the first page, and returns how large it is.
+func overviewOf(t testing.TB, handler http.Handler) int {
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	request.Header.Set("Accept-Encoding", "gzip")
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusOK {
+		t.Fatal(recorder.Code, recorder.Body)
+	}
+	return recorder.Body.Len()
 }

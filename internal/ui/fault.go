@@ -17,30 +17,27 @@ type fault struct {
 
 // hints say what to do after an error.
 var hints = map[int]string{
-	http.StatusForbidden:      "Ask somebody who may to give you the role, or look at a namespace that you may see with kubectl gate ui -n.",
-	http.StatusBadGateway:     "Try again. If it stays, kubectl get gates shows whether the cluster answers you.",
-	http.StatusGatewayTimeout: "The cluster has not answered in time. Try again.",
-}
-
-// failure is an error with the code of its answer.
-type failure struct {
-	code int
-	error
+	http.StatusUnauthorized: "Open the page through the ingress or the proxy that logs you in: it sends your token in the header Authorization. " +
+		"With kubectl and the plug-in, kubectl gate ui shows the same pages on your machine.",
+	http.StatusServiceUnavailable: "Try again in a moment.",
+	http.StatusForbidden:          "Ask somebody who may to give you the role, or look at a namespace that you may see with kubectl gate ui -n.",
+	http.StatusBadGateway:         "Try again. If it stays, kubectl get gates shows whether the cluster answers you.",
+	http.StatusGatewayTimeout:     "The cluster has not answered in time. Try again.",
 }
 
 // badf is the error of who asks.
 func badf(format string, args ...any) error {
-	return failure{http.StatusBadRequest, fmt.Errorf(format, args...)}
+	return Refused{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
 // codeOf returns the code of an answer.
 func codeOf(err error) int {
-	var known failure
+	var known Refused
 	switch {
 	case err == nil:
 		return http.StatusOK
 	case errors.As(err, &known):
-		return known.code
+		return known.Code
 	case errors.As(err, new(Missing)):
 		return http.StatusNotFound
 	case apierrors.IsForbidden(err):

@@ -29,6 +29,7 @@ const (
 type gatePage struct {
 	row
 	Axis axis
+	Bar  bar
 	// Message is that of the condition Ready.
 	Message string
 	Next    []preview.Interval
@@ -42,7 +43,9 @@ type gatePage struct {
 	// Commands would change the Gate.
 	Commands []explain.Remedy
 	YAML     string
-	Notes    []string
+	// Subscriptions are calendars that show the Gate.
+	Subscriptions []Subscription
+	Notes         []string
 }
 
 // exception is a GateException with the approvals that it lacks.
@@ -56,12 +59,14 @@ type one struct {
 	*v1alpha1.Gate
 	known *Known
 	set   *preview.Set
+	// bare is whether its timeline has states and times only.
+	bare bool
 }
 
 // one returns the Gate that an address names, and has the request be in its zone if that asks for it.
 func (h *handler) one(r *request) (*one, error) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
-	known, err := h.Reader.Gates(r.Context(), namespace)
+	known, err := r.viewer.Gates(r.Context(), namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -69,18 +74,18 @@ func (h *handler) one(r *request) (*one, error) {
 	if i < 0 {
 		return nil, Missing{Cause: fmt.Errorf("there is no gate %q in namespace %q, or you may not see it", name, namespace)}
 	}
-	g := &one{Gate: known.Gates[i], known: known}
+	g := &one{Gate: known.Gates[i], known: known, bare: r.view.Bare}
 	g.set = known.Set.Without(func(obj metav1.Object) bool {
 		switch obj := obj.(type) {
 		case *v1alpha1.Gate:
-			return obj != g.Gate
+			return obj.Namespace != namespace || obj.Name != name
 		case *v1alpha1.GateException:
-			return !gate.IsOf(g.Gate, obj)
+			return obj.Namespace != namespace || obj.Spec.GateRef.Name != name
 		}
 		return false
 	})
 	if zone, err := tz.Load(string(g.Spec.TimeZone)); err == nil && g.Spec.TimeZone != "" {
-		if r.view, err = h.view(r.Request, zone); err != nil {
+		if r.view, err = h.view(r, zone); err != nil {
 			return nil, err
 		}
 	}
@@ -92,6 +97,9 @@ func (g *one) timeline(r preview.Range) (t preview.Timeline, doubts []string, er
 	report, found, err := g.set.Preview(r)
 	if err != nil {
 		return t, nil, err
+	}
+	if g.bare {
+		return bareOf(report.Gates[0]), nil, nil
 	}
 	for _, doubt := range found {
 		doubt.Object = "" // the page has its name
@@ -115,6 +123,14 @@ func (h *handler) gate(r *request) (any, error) {
 		return nil, err
 	}
 	page.Next = t.Intervals[min(1, len(t.Intervals)):min(1+maxNext, len(t.Intervals))]
+	if r.view.Bare {
+		return page, nil
+	}
+	return page, h.detail(r, g, &page)
+}
+
+// detail adds what only those see who may see all of the Gate.
+func (h *handler) detail(r *request, g *one, page *gatePage) (err error) {
 	for _, c := range g.Status.Conditions {
 		if c.Type == "Ready" {
 			page.Message = c.Message
@@ -126,15 +142,31 @@ func (h *handler) gate(r *request) (any, error) {
 			page.Exceptions = append(page.Exceptions, exception{e, gate.Missing(g.Gate, e)})
 		}
 	}
-	if err := page.targets(r.Context(), h.Reader); err != nil {
-		return nil, err
+	if err := page.targets(r.Context(), r.viewer); err != nil {
+		return err
+	}
+	if page.Subscriptions, err = r.viewer.Subscriptions(r.Context(), g.Gate); err != nil {
+		return err
 	}
 	page.History = slices.Clone(g.Status.History)
 	slices.SortStableFunc(page.History, func(a, b v1alpha1.HistoryEntry) int { return b.At.Compare(a.At.Time) })
 	page.History = page.History[:min(len(page.History), maxHistory)]
 	page.Commands = h.commands(g.Gate, page.State)
 	page.YAML, err = manifest(g.Gate)
-	return page, err
+	return err
+}
+
+// bareOf returns a timeline that has states and times only.
+func bareOf(t preview.Timeline) preview.Timeline {
+	var bare []preview.Interval
+	for _, i := range t.Intervals {
+		if last := len(bare) - 1; last >= 0 && bare[last].State == i.State {
+			bare[last].Until = i.Until
+			continue
+		}
+		bare = append(bare, preview.Interval{From: i.From, Until: i.Until, Cause: preview.Cause{State: i.State}})
+	}
+	return preview.Timeline{Gate: t.Gate, Mode: t.Mode, Intervals: bare}
 }
 
 // targets adds what the Gate governs.

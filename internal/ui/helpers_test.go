@@ -37,12 +37,27 @@ type fake struct {
 	hangs bool
 	asked atomic.Int32
 
+	// refused is why nobody sees anything, blind whether changes are not seen, and bare whether only names, states and times are.
+	refused     error
+	blind, bare bool
+	// versioned is whether Gates have versions, and calendars are those to subscribe to.
+	versioned bool
+	calendars []v1alpha1.GateCalendar
+
 	mu      sync.Mutex
 	watches int
-	changed func()
+	changed func(namespace string)
 }
 
-func (f *fake) Gates(ctx context.Context, namespace string) (*Known, error) {
+func (f *fake) Of(*http.Request) (Viewer, error) { return Viewer{f, f.bare}, f.refused }
+
+func (f *fake) Sees(context.Context, []string) (bool, error) { return !f.blind, f.err }
+
+func (f *fake) Subscriptions(_ context.Context, g *v1alpha1.Gate) ([]Subscription, error) {
+	return SubscriptionsTo(g, f.calendars), f.err
+}
+
+func (f *fake) Gates(ctx context.Context, namespace, _ string) (*Known, error) {
 	f.asked.Add(1)
 	if f.hangs {
 		<-ctx.Done()
@@ -57,7 +72,11 @@ func (f *fake) Gates(ctx context.Context, namespace string) (*Known, error) {
 			in = append(in, g)
 		}
 	}
-	return &Known{Set: preview.FromCluster(in, f.exceptions), Gates: in, Exceptions: f.exceptions, Notes: f.notes}, nil
+	known := &Known{Set: preview.FromCluster(in, f.exceptions), Gates: in, Exceptions: f.exceptions, Notes: f.notes}
+	if f.versioned {
+		known.Version = func(g *v1alpha1.Gate) string { return g.Namespace + g.Name + g.ResourceVersion }
+	}
+	return known, nil
 }
 
 func (f *fake) Targets(context.Context, *v1alpha1.Gate) ([]Target, []string, error) {
@@ -68,7 +87,7 @@ func (f *fake) Why(context.Context, string, string, string) (*explain.Explanatio
 	return f.why, f.err
 }
 
-func (f *fake) Changes(ctx context.Context, changed func()) error {
+func (f *fake) Changes(ctx context.Context, changed func(namespace string)) error {
 	f.mu.Lock()
 	f.watches++
 	f.changed = changed
@@ -81,39 +100,44 @@ func (f *fake) Changes(ctx context.Context, changed func()) error {
 }
 
 // pages returns what serves the pages of a reader, to somebody in Oslo.
-func pages(t testing.TB, reader Reader) http.Handler {
+func pages(t testing.TB, reader *fake) http.Handler {
 	t.Helper()
 	oslo, err := tz.Load("Europe/Oslo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Reader: reader, Clock: clocktesting.NewFakePassiveClock(noon), Zone: oslo, Command: "kubectl gate", Namespace: "shop", Log: log.New(io.Discard, "", 0)})
+	return New(optionsOf(reader, oslo))
+}
+
+// optionsOf are those of the pages of a reader.
+func optionsOf(reader *fake, zone *time.Location) Options {
+	return Options{Viewers: reader, Clock: clocktesting.NewFakePassiveClock(noon), Zone: zone, Command: "kubectl gate", Namespace: "shop", Log: log.New(io.Discard, "", 0)}
 }
 
 // get returns what a page answers.
-func get(t testing.TB, reader Reader, path string) (code int, page string) {
+func get(t testing.TB, reader *fake, path string) (code int, page string) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
 	pages(t, reader).ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 	return recorder.Code, recorder.Body.String()
 }
 
-// content returns what only this page has.
-func content(page string) string {
+// mainOf returns what only this page has.
+func mainOf(page string) string {
 	_, page, _ = strings.Cut(page, "<main")
 	return page[:min(len(page), 2000)]
 }
 
 // shows fails unless a page has some texts.
-func shows(t *testing.T, reader Reader, path string, texts ...string) string {
+func shows(t *testing.T, reader *fake, path string, texts ...string) string {
 	t.Helper()
 	code, page := get(t, reader, path)
 	if code != http.StatusOK {
-		t.Errorf("%s answers %d: %s", path, code, content(page))
+		t.Errorf("%s answers %d: %s", path, code, mainOf(page))
 	}
 	for _, text := range texts {
 		if !strings.Contains(page, text) {
-			t.Errorf("%s does not show %q: %s", path, text, content(page))
+			t.Errorf("%s does not show %q: %s", path, text, mainOf(page))
 		}
 	}
 	return page

@@ -3,53 +3,79 @@ package ui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 const (
 	// maxLive is how many pages are told of changes at once. The others reload by themselves.
-	maxLive = 64
+	maxLive = 128
 	// quiet is how long pages hear nothing before they are told that somebody is there, and the shortest time between two news.
 	quiet, burst = 15 * time.Second, time.Second
+	// share is of how many parts of the time pages may take one that load themselves again: after that, news wait.
+	share = 10
 	// slow is how long a page may take to hear.
 	slow = 5 * time.Second
 	// retry is when to watch again after an error.
 	retry = 5 * time.Second
+	// maxPlaces is how many namespaces of changes are noted for a page. More count as all.
+	maxPlaces = 100
 )
+
+// everywhere stands for all namespaces.
+const everywhere = ""
 
 // live tells pages that something has changed. It watches only while somebody listens.
 type live struct {
-	reader Reader
-	mu     sync.Mutex
-	heard  map[chan struct{}]bool
-	stop   context.CancelFunc
+	viewers Viewers
+	clock   clock.PassiveClock
+
+	mu    sync.Mutex
+	heard map[*listener]bool
+	stop  context.CancelFunc
+	// told is when pages were told last, cost how long pages were made since then, and due whether they are about to be told.
+	told time.Time
+	cost time.Duration
+	due  bool
 }
 
-func newLive(reader Reader) *live { return &live{reader: reader, heard: map[chan struct{}]bool{}} }
+// listener is a page that is told of changes.
+type listener struct {
+	wake chan struct{}
+	// where are the namespaces of changes since it was told last.
+	where map[string]bool
+}
 
-// join returns what gets a value after changes, nil if too many listen.
-func (l *live) join() chan struct{} {
+func newLive(viewers Viewers, clock clock.PassiveClock) *live {
+	return &live{viewers: viewers, clock: clock, heard: map[*listener]bool{}}
+}
+
+// join returns what is told of changes, nil if too many listen.
+func (l *live) join() *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.heard) >= maxLive {
 		return nil
 	}
-	listener := make(chan struct{}, 1)
-	l.heard[listener] = true
+	joins := &listener{wake: make(chan struct{}, 1), where: map[string]bool{}}
+	l.heard[joins] = true
 	if l.stop == nil {
 		var ctx context.Context
 		ctx, l.stop = context.WithCancel(context.Background())
 		go l.watch(ctx)
 	}
-	return listener
+	return joins
 }
 
-func (l *live) leave(listener chan struct{}) {
+func (l *live) leave(leaves *listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.heard, listener)
+	delete(l.heard, leaves)
 	if len(l.heard) == 0 {
 		l.stop()
 		l.stop = nil
@@ -58,7 +84,7 @@ func (l *live) leave(listener chan struct{}) {
 
 func (l *live) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = l.reader.Changes(ctx, l.tell) // the page itself says what is wrong when it is loaded
+		_ = l.viewers.Changes(ctx, l.changed) // the page itself says what is wrong when it is loaded
 		select {
 		case <-ctx.Done():
 		case <-time.After(retry):
@@ -66,25 +92,71 @@ func (l *live) watch(ctx context.Context) {
 	}
 }
 
+// costs notes that a page has taken some time.
+func (l *live) costs(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cost += d
+}
+
+// changed notes a change in a namespace for each page. They are told at once, or when pages have used their share of the time.
+func (l *live) changed(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for page := range l.heard {
+		page.where[namespace] = true
+		if len(page.where) > maxPlaces {
+			page.where = map[string]bool{everywhere: true}
+		}
+	}
+	if !l.due {
+		l.due = true
+		time.AfterFunc(pause(l.told, l.cost, l.clock.Now()), l.tell)
+	}
+}
+
+// pause returns how long to wait with news, after pages were told and have cost some time since then.
+func pause(told time.Time, cost time.Duration, now time.Time) time.Duration {
+	return max(0, told.Add(max(burst, share*cost)).Sub(now))
+}
+
 func (l *live) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for listener := range l.heard {
+	l.due, l.told, l.cost = false, l.clock.Now(), 0
+	for page := range l.heard {
+		if len(page.where) == 0 {
+			continue
+		}
 		select {
-		case listener <- struct{}{}:
+		case page.wake <- struct{}{}:
 		default: // it has news already
 		}
 	}
 }
 
-// serve sends server-sent events: one after each change.
+// take returns the namespaces of changes that a page has not been told of.
+func (l *live) take(page *listener) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	where := slices.Collect(maps.Keys(page.where))
+	clear(page.where)
+	return where
+}
+
+// serve sends server-sent events: one after each change that the viewer may see, for as long as the viewer may see anything.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
-	listener := l.join()
-	if listener == nil {
+	if _, err := l.viewers.Of(r); err != nil {
+		code := codeOf(err)
+		http.Error(w, http.StatusText(code), code)
+		return
+	}
+	page := l.join()
+	if page == nil {
 		http.Error(w, "too many pages are told of changes: this one reloads by itself", http.StatusServiceUnavailable)
 		return
 	}
-	defer l.leave(listener)
+	defer l.leave(page)
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(text string) bool {
@@ -97,14 +169,20 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-time.After(quiet):
-			alive = say(": still here\n\n")
-		case <-listener:
-			if alive = say("data: changed\n\n"); alive {
-				select {
-				case <-r.Context().Done():
-				case <-time.After(burst):
-				}
-			}
+			_, err := l.viewers.Of(r)
+			alive = err == nil && say(": still here\n\n")
+		case <-page.wake:
+			sees, err := l.sees(r, l.take(page))
+			alive = err == nil && (!sees || say("data: changed\n\n"))
 		}
 	}
+}
+
+// sees returns whether the viewer, who may see less by now, sees changes in some namespaces.
+func (l *live) sees(r *http.Request, where []string) (bool, error) {
+	viewer, err := l.viewers.Of(r)
+	if err != nil {
+		return false, err
+	}
+	return viewer.Sees(r.Context(), where)
 }

@@ -57,7 +57,7 @@ func TestAPageHearsOfChangesAndNobodyWatchesOnceAllHaveLeft(t *testing.T) {
 				t.Errorf("round %d: %q", round, line)
 			}
 		}
-		r.changed()
+		r.changed("shop")
 		for _, lines := range []<-chan string{first, second} {
 			if line := <-lines; line != "data: changed" {
 				t.Errorf("round %d: %q", round, line)
@@ -85,7 +85,7 @@ func TestAPageHearsOnForLongerThanARequestMayTake(t *testing.T) {
 		t.Fatalf("it hears %q, and is open: %v", line, open)
 	case <-time.After(500 * time.Millisecond):
 	}
-	r.changed()
+	r.changed("shop")
 	if line := <-lines; line != "data: changed" {
 		t.Errorf("it hears %q", line)
 	}

@@ -2,9 +2,13 @@ package ui
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"html/template"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -36,7 +40,8 @@ type row struct {
 	// Why says in a few words why, and Until when that ends.
 	Why   string
 	Until *v1alpha1.Transition
-	Bar   bar
+	// Drawn is its bar.
+	Drawn template.HTML
 }
 
 func (h *handler) overview(r *request) (any, error) {
@@ -44,23 +49,44 @@ func (h *handler) overview(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := h.Reader.Gates(r.Context(), "")
+	known, err := r.viewer.Gates(r.Context(), "", "")
 	if err != nil {
 		return nil, err
 	}
-	report, _, err := known.Set.Preview(r.view.Range)
-	if err != nil {
-		return nil, err
+	return content{known.key(r), func() (any, error) { return h.rows(known, keep, r.view) }}, nil
+}
+
+// key names all that the first page is made of, empty if nobody knows. Whoever sees the same at the same minute gets the same page.
+func (k *Known) key(r *request) string {
+	if k.Version == nil {
+		return ""
 	}
-	page := overviewPage{Axis: axisOf(r.view), All: len(known.Gates), Notes: known.Notes}
-	byNamespace := map[string][]row{}
-	for i, g := range known.Gates {
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%q %t %d %q\n", r.view.query.Encode(), r.view.Bare, r.view.Now.Unix()/60, k.Notes)
+	for _, g := range k.Gates {
+		_, _ = fmt.Fprintf(sum, "%q\n", k.Version(g))
+	}
+	return string(sum.Sum(nil))
+}
+
+// rows makes the first page.
+func (h *handler) rows(known *Known, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
+	page := overviewPage{Axis: axisOf(v), All: len(known.Gates), Notes: known.Notes}
+	var kept []row
+	for _, g := range known.Gates {
 		page.Namespaces = append(page.Namespaces, g.Namespace)
-		made := rowOf(g, r.view)
-		if !keep(g, made) {
-			continue
+		if made := rowOf(g, v); keep(g, made) {
+			kept = append(kept, made)
 		}
-		made.Bar = barOf(report.Gates[i], r.view)
+	}
+	bars, err := h.bars(known, kept, v)
+	if err != nil {
+		return nil, err
+	}
+	byNamespace := map[string][]row{}
+	for _, made := range kept {
+		g := made.Gate
+		made.Drawn = bars[g.Namespace+"/"+g.Name]
 		page.Shown++
 		switch made.State {
 		case string(v1alpha1.StateOpened):
@@ -81,11 +107,52 @@ func (h *handler) overview(r *request) (any, error) {
 	return page, nil
 }
 
+// bars returns the drawings of Gates by their names. Those that were drawn before are not computed again.
+func (h *handler) bars(known *Known, rows []row, v view) (map[string]template.HTML, error) {
+	drawn, missing := map[string]template.HTML{}, map[string]string{}
+	for _, made := range rows {
+		name, key := made.Gate.Namespace+"/"+made.Gate.Name, ""
+		if known.Version != nil {
+			key = fmt.Sprintf("%s %d %d %s %t", known.Version(made.Gate), v.Range.From.Unix(), v.Range.Until.Unix(), v.Zone, v.Bare)
+		}
+		if before, ok := h.drawn.get(key); ok {
+			drawn[name] = before
+		} else {
+			missing[name] = key
+		}
+	}
+	report, _, err := known.Set.Brief().Without(func(obj metav1.Object) bool {
+		name := obj.GetNamespace() + "/" + obj.GetName()
+		if e, ok := obj.(*v1alpha1.GateException); ok {
+			name = e.Namespace + "/" + e.Spec.GateRef.Name
+		}
+		_, is := missing[name]
+		return !is
+	}).Preview(v.Range)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range report.Gates {
+		if v.Bare {
+			t = bareOf(t)
+		}
+		svg := barOf(t, v).SVG()
+		drawn[t.Gate] = svg
+		if key := missing[t.Gate]; key != "" {
+			h.drawn.put(key, svg, len(svg))
+		}
+	}
+	return drawn, nil
+}
+
 // rowOf says what a Gate is.
 func rowOf(g *v1alpha1.Gate, v view) row {
-	made := row{Gate: g, State: "unknown", Why: "nobody has decided yet"}
+	made := row{Gate: g, State: unknown, Why: "nobody has decided yet"}
 	if last := g.Status.LastTransition; last != nil && g.Status.ObservedGeneration > 0 {
 		made.State, made.Why = string(last.State), label(preview.Cause{State: string(last.State), Reason: last.Reason, By: last.By})
+	}
+	if v.Bare {
+		made.Why = ""
 	}
 	if next := g.Status.NextTransition; next != nil && next.At.After(v.Now) {
 		made.Until = next

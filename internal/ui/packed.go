@@ -9,17 +9,56 @@ import (
 )
 
 // packed is a page that waits to be sent, compressed: who reads slowly takes little memory. A page that cannot be made whole is not sent.
-type packed struct{ bytes.Buffer }
+type packed struct {
+	body []byte
+	// readers are those to whom it is sent, guarded by the handler.
+	readers int
+}
 
-func (p *packed) pack(write func(io.Writer) error) error {
-	packs, err := gzip.NewWriterLevel(&p.Buffer, gzip.BestSpeed)
+// small is up to how many bytes a page takes so little memory that any number of them may be sent at once.
+const small = 32 << 10
+
+// lend returns whether there is room for one more page that is sent, and takes it. Readers of the same page share it.
+func (h *handler) lend(p *packed) bool {
+	if len(p.body) <= small {
+		return true
+	}
+	h.lending.Lock()
+	defer h.lending.Unlock()
+	if p.readers == 0 && h.lent >= maxSending {
+		return false
+	}
+	if p.readers++; p.readers == 1 {
+		h.lent++
+	}
+	return true
+}
+
+// back makes room again.
+func (h *handler) back(p *packed) {
+	if len(p.body) <= small {
+		return
+	}
+	h.lending.Lock()
+	defer h.lending.Unlock()
+	if p.readers--; p.readers == 0 {
+		h.lent--
+	}
+}
+
+func pack(write func(io.Writer) error) (*packed, error) {
+	var body bytes.Buffer
+	packs, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := write(packs); err != nil {
-		return err
+		return nil, err
 	}
-	return packs.Close()
+	if err := packs.Close(); err != nil {
+		return nil, err
+	}
+	return &packed{body: bytes.Clone(body.Bytes())}, nil
 }
 
 // send answers with the page.
@@ -30,10 +69,10 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int) {
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		header.Set("Content-Encoding", "gzip")
 		w.WriteHeader(code)
-		_, _ = p.WriteTo(w) // who does not wait for the page gets none
+		_, _ = w.Write(p.body) //nolint:gosec // the templates have escaped it; who does not wait for the page gets none
 		return
 	}
-	unpacks, err := gzip.NewReader(&p.Buffer)
+	unpacks, err := gzip.NewReader(bytes.NewReader(p.body))
 	if err != nil {
 		panic(err) // it was packed above
 	}

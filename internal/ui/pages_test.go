@@ -113,7 +113,7 @@ func TestErrorsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		r.err = c.err
 		code, page := get(t, r, c.path)
 		if code != c.code || !strings.Contains(page, c.says) {
-			t.Errorf("%.40s answers %d, want %d with %q:\n%s", c.path, code, c.code, c.says, content(page))
+			t.Errorf("%.40s answers %d, want %d with %q:\n%s", c.path, code, c.code, c.says, mainOf(page))
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestNoTextOfOthersIsAPartOfAPage(t *testing.T) {
 	for _, path := range allPages {
 		_, page := get(t, r, path+strings.Replace(query, "?", map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")], 1))
 		if strings.Contains(page, "<script>") || strings.Contains(page, "<b>\u202e") || strings.Contains(page, `"'>`) {
-			t.Errorf("%s has it: %s", path, content(page))
+			t.Errorf("%s has it: %s", path, mainOf(page))
 		}
 		if i := strings.Index(page, "\u202e"); i >= 0 {
 			t.Errorf("%s has a letter that turns others around, after %q", path, page[max(0, i-200):i])
@@ -292,7 +292,7 @@ func TestWhatIfShowsWhatManifestsWouldChange(t *testing.T) {
 			}
 			for _, text := range c.says {
 				if !strings.Contains(page, text) {
-					t.Errorf("no %q in %s", text, content(page))
+					t.Errorf("no %q in %s", text, mainOf(page))
 				}
 			}
 		})

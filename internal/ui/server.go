@@ -6,16 +6,15 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"io"
 	"log"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -24,15 +23,16 @@ var files embed.FS
 
 // Known is what a viewer may see of the Gates of a cluster.
 type Known struct {
-	// Set has the Gates with their exceptions and calendars.
+	// Set has the Gates with their exceptions and calendars, to compute when they are open. It has all of them, also for a viewer who may
+	// only know what comes of it.
 	Set *preview.Set
-	// Gates and Exceptions are those of the set.
+	// Gates and Exceptions are those of the set, as the viewer may see them.
 	Gates      []*v1alpha1.Gate
 	Exceptions []*v1alpha1.GateException
-	// Calendars are those of the Gates.
-	Calendars gate.Calendars
 	// Notes say what the viewer may not see.
 	Notes []string
+	// Version names all that decides when a Gate of the set is open, so that this need not be computed again. Nil if nobody knows.
+	Version func(g *v1alpha1.Gate) string
 }
 
 // Target is an object that a Gate governs.
@@ -44,15 +44,44 @@ type Target struct {
 
 // Reader reads what a viewer may see. Each error says what to do.
 type Reader interface {
-	// Gates returns all Gates, or those of a namespace if it is not empty.
-	Gates(ctx context.Context, namespace string) (*Known, error)
+	// Gates returns all Gates, those of a namespace if it is not empty, or at least the one that is named, if there is a name.
+	Gates(ctx context.Context, namespace, name string) (*Known, error)
 	// Targets returns the targets of a Gate that are not free, and what the viewer may not see of them.
 	Targets(ctx context.Context, g *v1alpha1.Gate) ([]Target, []string, error)
 	// Why explains an object.
 	Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error)
-	// Changes calls a function after each change of a Gate, until the context ends.
-	Changes(ctx context.Context, changed func()) error
+	// Subscriptions returns the calendars that show a Gate, as far as the viewer may know their paths.
+	Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]Subscription, error)
+	// Sees returns whether a change in one of some namespaces may change what the viewer sees.
+	Sees(ctx context.Context, namespaces []string) (bool, error)
 }
+
+// Viewer is who looks at a page.
+type Viewer struct {
+	Reader
+	// Bare is whether the viewer may know names, states and times only. The Reader returns Gates that have nothing else.
+	Bare bool
+}
+
+// Viewers know who looks at pages.
+type Viewers interface {
+	// Of returns who has sent a request. The error is a Refused for somebody who may see nothing.
+	Of(r *http.Request) (Viewer, error)
+	// Changes calls a function after each change of what pages show, with its namespace, until the context ends.
+	Changes(ctx context.Context, changed func(namespace string)) error
+}
+
+// Refused is the error for a page that nobody gets, with the code of the answer.
+type Refused struct {
+	Code  int
+	Cause error
+}
+
+// Error implements error.
+func (r Refused) Error() string { return r.Cause.Error() }
+
+// Unwrap returns the cause.
+func (r Refused) Unwrap() error { return r.Cause }
 
 // Missing is the error for an object that does not exist, or that the viewer may not see.
 type Missing struct{ Cause error }
@@ -65,11 +94,15 @@ func (m Missing) Unwrap() error { return m.Cause }
 
 // Options of the pages.
 type Options struct {
-	Reader Reader
+	Viewers Viewers
+	// Anyone reads what everybody may see, for badges. Nil is for no badges.
+	Anyone Reader
 	// Clock is read once for each page.
 	Clock clock.PassiveClock
 	// Zone is that of the viewer.
 	Zone *time.Location
+	// AnyZone is whether the zone of the viewer is not known here: a browser says it, and gets that of Zone unless it does.
+	AnyZone bool
 	// Command is how the plug-in is called, such as kubectl gate.
 	Command string
 	// Namespace is that of manifests that name none.
@@ -83,13 +116,23 @@ type handler struct {
 	Options
 	pages map[string]*template.Template
 	live  *live
-	// making has a value for each page that is made.
-	making chan struct{}
+	// making has a value for each page that is made, and reading for each form that is read.
+	making, reading chan struct{}
+	// lent is how many large pages are sent, guarded by lending as the readers of each are.
+	lending sync.Mutex
+	lent    int
+	// kept are pages and drawn are bars that may be asked for again. One page after the other is made to be kept.
+	kept  *keeper[*packed]
+	drawn *keeper[template.HTML]
+	turn  chan struct{}
 }
 
 const (
-	// maxMaking is how many pages are made at once. Others wait.
-	maxMaking = 4
+	// maxMaking is how many pages are made at once, and maxReading how many forms are read. Others wait. maxSending is how many large pages are
+	// sent at once: who asks for another one has to try again.
+	maxMaking, maxSending, maxReading = 4, 64, 8
+	// maxKept and maxDrawn bound in bytes what is kept of pages and bars: half is enough for 1,000 Gates of ten periods.
+	maxKept, maxDrawn = 2 << 20, 18 << 20
 	// making and sending are how long that may take.
 	making, sending = 30 * time.Second, 20 * time.Second
 )
@@ -97,7 +140,11 @@ const (
 // New returns what serves the pages. They link to each other by relative paths, so that they can be served below any path that ends
 // with a slash.
 func New(o Options) http.Handler {
-	h := &handler{Options: o, pages: map[string]*template.Template{}, live: newLive(o.Reader), making: make(chan struct{}, maxMaking)}
+	slots := func(n int) chan struct{} { return make(chan struct{}, n) }
+	h := &handler{
+		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock), turn: slots(1),
+		making: slots(maxMaking), reading: slots(maxReading), kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn),
+	}
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}
@@ -110,6 +157,9 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /what-if", h.page("whatif", h.emptyWhatIf))
 	mux.HandleFunc("POST /what-if", h.page("whatif", h.whatIf))
 	mux.HandleFunc("GET /changes", h.live.serve)
+	if o.Anyone != nil {
+		mux.HandleFunc("GET /badge/{namespace}/{file}", h.badge)
+	}
 	mux.HandleFunc("/", h.page("error", func(*request) (any, error) { return nil, Missing{Cause: errors.New("there is no such page")} }))
 	return guarded(mux)
 }
@@ -126,57 +176,4 @@ func guarded(next http.Handler) http.Handler {
 		header.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// request is one for a page.
-type request struct {
-	*http.Request
-	view view
-}
-
-// page returns what answers with a page, or with one that says what is wrong.
-func (h *handler) page(name string, of func(*request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), making)
-		defer cancel()
-		code, page, err := h.make(r.WithContext(ctx), name, of)
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
-		if err != nil {
-			h.Log.Printf("page %s: %v", name, err)
-			http.Error(w, "The page cannot be made, the log says why.", http.StatusInternalServerError)
-			return
-		}
-		page.send(w, r, code)
-	}
-}
-
-// make makes a page. The error is that there is none, not even one that says what is wrong.
-func (h *handler) make(r *http.Request, name string, of func(*request) (any, error)) (code int, made *packed, err error) {
-	asks := &request{Request: r}
-	var content any
-	select {
-	case h.making <- struct{}{}:
-		defer func() { <-h.making }()
-		if asks.view, err = h.view(r, nil); err == nil {
-			content, err = of(asks)
-		}
-	case <-r.Context().Done():
-		err = r.Context().Err()
-	}
-	code = codeOf(err)
-	if err != nil {
-		name, content = "error", fault{http.StatusText(code), err.Error(), hints[code]}
-	}
-	made = &packed{}
-	return code, made, made.pack(func(w io.Writer) error {
-		return h.pages[name].ExecuteTemplate(w, "layout", layout{asks.view, content, name})
-	})
-}
-
-// layout is what is on each page.
-type layout struct {
-	View    view
-	Content any
-	// Name is that of the page.
-	Name string
 }

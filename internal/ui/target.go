@@ -6,7 +6,7 @@ import "github.com/fluxcd/gating-controller/internal/explain"
 type targetPage struct{ *explain.Explanation }
 
 func (h *handler) target(r *request) (any, error) {
-	e, err := h.Reader.Why(r.Context(), r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"))
+	e, err := r.viewer.Why(r.Context(), r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"html/template"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/internal/preview"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // view is how somebody looks at a page: when, in which zone, and how far.
@@ -26,6 +26,10 @@ type view struct {
 	Root string
 	// Command is how the plug-in is called.
 	Command string
+	// Bare is whether only names, states and times are shown.
+	Bare bool
+	// AnyZone is whether the browser may say which zone it is in.
+	AnyZone bool
 	// query is what the address asks for.
 	query url.Values
 }
@@ -36,27 +40,41 @@ const (
 	maxAway = 400 * 24 * time.Hour
 )
 
+// parameters are those that an address can have. Others are left out of all links.
+var parameters = []string{"zone", "days", "from", "month", "text", "namespace", "state", "labels"}
+
 // Spans are the lengths that a timeline can have, in days.
 var spans = []int{1, 7, 14, 31}
 
 // view reads the part of an address that all pages have. Times are in the zone of the viewer or in UTC, or on the pages of a Gate that has
 // a zone, in that.
-func (h *handler) view(r *http.Request, of *time.Location) (view, error) {
-	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: r.URL.Query(), Command: h.Command}
+func (h *handler) view(r *request, of *time.Location) (view, error) {
+	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: url.Values{}, Command: h.Command, Bare: r.viewer.Bare, AnyZone: h.AnyZone}
 	v.Root = "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
+	asked := r.URL.Query()
+	for _, name := range parameters {
+		if value := asked.Get(name); value != "" {
+			v.query.Set(name, value)
+		}
+	}
+	var err error
 	zone := v.query.Get("zone")
 	switch {
 	case zone == "UTC":
 		v.Zone = time.UTC
 	case zone == "gate" && of != nil:
 		v.Zone = of
+	case zone != "" && zone != "gate" && h.AnyZone:
+		if v.Zone, err = tz.Load(zone); err != nil {
+			v.Zone = time.UTC
+			return v, badf("zone=%s: it is no time zone", zone)
+		}
 	}
 	v.Now = v.Now.In(v.Zone)
 	v.Zones = []choice{{"My zone", v.With("zone", ""), zone != "UTC" && v.Zone != of}, {"UTC", v.With("zone", "UTC"), zone == "UTC"}}
 	if of != nil {
 		v.Zones = append(v.Zones, choice{"Zone of the gate", v.With("zone", "gate"), v.Zone == of})
 	}
-	var err error
 	if days := v.query.Get("days"); days != "" {
 		if v.Days, err = strconv.Atoi(days); err != nil || v.Days < 1 || v.Days > maxDays {
 			return v, badf("days=%s: it must be a number from 1 to %d", days, maxDays)

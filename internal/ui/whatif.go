@@ -52,13 +52,9 @@ func (h *handler) emptyWhatIf(*request) (any, error) { return whatIfPage{}, nil 
 
 // whatIf shows what manifests would change. Nothing is stored.
 func (h *handler) whatIf(r *request) (any, error) {
-	text, err := uploaded(r)
-	if err != nil {
-		return nil, err
-	}
-	page := whatIfPage{Manifests: text, Axis: axisOf(r.view)}
+	page := whatIfPage{Manifests: r.uploaded, Axis: axisOf(r.view)}
 	manifests := preview.NewSet(h.Namespace)
-	err = manifests.Read("manifests", strings.NewReader(text))
+	err := manifests.Read("manifests", strings.NewReader(r.uploaded))
 	if err == nil {
 		err = manifests.Err()
 	}
@@ -70,7 +66,7 @@ func (h *handler) whatIf(r *request) (any, error) {
 	if err != nil {
 		return page.fails(err), nil
 	}
-	known, err := h.Reader.Gates(r.Context(), "")
+	known, err := r.viewer.Gates(r.Context(), "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +134,17 @@ func barIn(report *preview.Report, name string, v view) *bar {
 	return nil
 }
 
+// upload reads the manifests of a request before a page is made of them: who sends slowly keeps only others waiting who send.
+func (h *handler) upload(r *request) (err error) {
+	done, err := enter(r.Context(), h.reading)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.uploaded, err = uploaded(r)
+	return err
+}
+
 // uploaded returns the manifests that somebody has pasted or uploaded, the file if there are both.
 func uploaded(r *request) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxManifests+1))
@@ -146,7 +153,7 @@ func uploaded(r *request) (string, error) {
 	}
 	if len(raw) > maxManifests {
 		_, _ = io.CopyN(io.Discard, r.Body, maxRead) // who sends more gets no page
-		return "", failure{http.StatusRequestEntityTooLarge, errors.New("the manifests are larger than 1 MiB: go back and try fewer at once, or use kubectl gate diff")}
+		return "", Refused{http.StatusRequestEntityTooLarge, errors.New("the manifests are larger than 1 MiB: go back and try fewer at once, or use kubectl gate diff")}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	if err := r.ParseMultipartForm(maxManifests); err != nil {

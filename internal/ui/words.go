@@ -40,8 +40,11 @@ func happened(e v1alpha1.HistoryEntry) string {
 	return gate.Printable(strings.TrimSpace(text))
 }
 
-// legend says what the patterns mean.
-func legend() []part {
+// legend says what the patterns mean, or only those of the states.
+func legend(bare bool) []part {
+	if bare {
+		return []part{{Kind: "opened", Label: "open"}, {Kind: "closed", Label: "closed"}}
+	}
 	return []part{
 		{Kind: "opened", Label: "open"}, {Kind: "opened-request", Label: "open by request"}, {Kind: "opened-exception", Label: "open by exception"},
 		{Kind: "closed", Label: "closed"}, {Kind: "closed-period", Label: "close period"}, {Kind: "closed-request", Label: "closed by request"},

@@ -59,8 +59,9 @@ func run(ctx context.Context, keep bool) (err error) {
 		}
 	}
 	if keep {
-		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. To play with it:\n\n  export KUBECONFIG=%s\n  export PATH=%s:%s:$PATH\n  kubectl gate status production\n",
-			d.cluster.Kubeconfig, filepath.Dir(plugin()), harness.Assets())
+		fmt.Printf("\nEvery observation held. The cluster stays up until Ctrl-C. The page for all, with names, states and times, is at:\n\n  http://%s/\n\n"+
+			"To play with the cluster, and to see all in a browser:\n\n  export KUBECONFIG=%s\n  export PATH=%s:%s:$PATH\n  kubectl gate status production\n  kubectl gate ui\n",
+			d.page, d.cluster.Kubeconfig, filepath.Dir(plugin()), harness.Assets())
 		<-ctx.Done()
 	}
 	return nil
@@ -73,6 +74,8 @@ type demo struct {
 	artifacts *harness.ArtifactServer
 	flux      *harness.Process
 	gating    *harness.Process
+	// page is the address of the pages of the controller.
+	page string
 }
 
 func (d *demo) start(ctx context.Context) (err error) {
@@ -89,7 +92,8 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.say("kustomize-controller is ready")
-	if d.gating, err = d.cluster.StartGatingController(ctx); err != nil {
+	d.page = harness.FreeAddress()
+	if d.gating, err = d.cluster.StartGatingController(ctx, "--ui-addr="+d.page, "--ui-anonymous"); err != nil {
 		return err
 	}
 	d.say("gating-controller is ready")

@@ -142,6 +142,9 @@ func (p *Process) Stop() error { return p.signal(syscall.SIGTERM) }
 // Signal sends a signal and waits for nothing.
 func (p *Process) Signal(signal syscall.Signal) error { return p.cmd.Process.Signal(signal) }
 
+// ID is that of the process.
+func (p *Process) ID() int { return p.cmd.Process.Pid }
+
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 

@@ -132,6 +132,18 @@ func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
 	}
 }
 
+// Reviews are all that the role of pages may create.
+func TestTheRoleOfPagesAsksAndReadsAndNothingElse(t *testing.T) {
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"source.toolkit.fluxcd.io"}, Resources: []string{"externalartifacts"}, Verbs: []string{"get"}},
+	}
+	if got := roles(t, "config/ui/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 func TestRolesNameEverythingOneByOneAndNoSecrets(t *testing.T) {
 	checked := 0
 	for _, pattern := range []string{"config/rbac/*role.yaml", "config/policies/*role.yaml"} {

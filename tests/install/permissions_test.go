@@ -72,7 +72,7 @@ func TestThePageOnPermissionsListsWhatTheControllerMayDo(t *testing.T) {
 			kubectl("delete", "--ignore-not-found", "-k", config(name))
 		}
 	}
-	kinds := []string{"delete", "--ignore-not-found", "clusterrole,clusterrolebinding", "gating-controller-kinds", "gating-controller-calendar-feed"}
+	kinds := []string{"delete", "--ignore-not-found", "clusterrole,clusterrolebinding", "gating-controller-kinds", "gating-controller-calendar-feed", "gating-controller-ui"}
 	kubectl(kinds...)
 	t.Cleanup(func() { _, _ = cluster.Kubectl(context.WithoutCancel(t.Context()), kinds...) })
 	kubectl("apply", "--server-side", "--force-conflicts", "-k", config("default"))

@@ -63,7 +63,7 @@ func deployments(ctx context.Context, components ...string) ([]appsv1.Deployment
 }
 
 func TestEachGateHasOneShard(t *testing.T) {
-	for _, components := range [][]string{{"config/sharding"}, {"config/sharding", "config/flagger"}, {"config/flagger", "config/sharding"}, {"config/sharding", "config/calendar-feed"}} {
+	for _, components := range [][]string{{"config/sharding"}, {"config/sharding", "config/flagger"}, {"config/flagger", "config/sharding"}, {"config/sharding", "config/calendar-feed"}, {"config/sharding", "config/ui"}} {
 		all, err := deployments(t.Context(), components...)
 		if err != nil || len(all) != 2 {
 			t.Fatalf("%d deployments, %v", len(all), err)

@@ -108,6 +108,13 @@ func (f *withoutZeros) Read(into []byte) (int, error) {
 // call asks the browser, or a page of it, to do something.
 func (b *browser) call(page, method string, params, result any) {
 	b.Helper()
+	if err := b.try(page, method, params, result); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// try is call that may fail.
+func (b *browser) try(page, method string, params, result any) error {
 	answers := make(chan answer, 1)
 	b.mu.Lock()
 	b.last++
@@ -126,20 +133,21 @@ func (b *browser) call(page, method string, params, result any) {
 		_, err = b.to.Write(append(raw, 0))
 	}
 	if err != nil {
-		b.Fatalf("%s: %v", method, err)
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	select {
 	case a := <-answers:
 		if a.Error != nil {
-			b.Fatalf("%s: %s", method, a.Error.Message)
+			return fmt.Errorf("%s: %s", method, a.Error.Message)
 		}
 		if result != nil {
 			if err := json.Unmarshal(a.Result, result); err != nil {
-				b.Fatalf("%s: %v", method, err)
+				return fmt.Errorf("%s: %w", method, err)
 			}
 		}
+		return nil
 	case <-time.After(harness.Patience):
-		b.Fatalf("%s: the browser does not answer", method)
+		return fmt.Errorf("%s: the browser does not answer", method)
 	}
 }
 
@@ -192,21 +200,31 @@ func (t *tab) goes(address string) {
 // says returns what a script returns.
 func (t *tab) says(script string, result any) {
 	t.Helper()
+	if err := t.trySays(script, result); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// trySays is says that may fail: a page may be on its way to another one.
+func (t *tab) trySays(script string, result any) error {
 	var said struct {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails *struct {
 			Exception struct{ Description string }
 		}
 	}
-	t.does("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &said)
+	if err := t.try(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &said); err != nil {
+		return err
+	}
 	if said.ExceptionDetails != nil {
-		t.Fatalf("%s: %s", script, said.ExceptionDetails.Exception.Description)
+		return fmt.Errorf("%s: %s", script, said.ExceptionDetails.Exception.Description)
 	}
 	if result != nil {
 		if err := json.Unmarshal(said.Result.Value, result); err != nil {
-			t.Fatalf("%.200s returns %.2000s: %v", script, said.Result.Value, err)
+			return fmt.Errorf("%.200s returns %.2000s: %w", script, said.Result.Value, err)
 		}
 	}
+	return nil
 }
 
 // until waits for a condition of a page.
@@ -214,8 +232,8 @@ func (t *tab) until(what, script string) {
 	t.Helper()
 	if err := harness.Eventually(t.Context(), harness.Patience, what, func() error {
 		var is bool
-		if t.says("Boolean("+script+")", &is); !is {
-			return errors.New("not yet")
+		if err := t.trySays("Boolean("+script+")", &is); err != nil || !is {
+			return errors.Join(errors.New("not yet"), err)
 		}
 		return nil
 	}); err != nil {

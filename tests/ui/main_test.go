@@ -1,4 +1,4 @@
-// Package ui opens the pages of kubectl gate ui, on a real API server with the real controller, as people see them.
+// Package ui opens the pages of kubectl gate ui and of the controller, on a real API server with the real controller, as people see them.
 package ui
 
 import (
@@ -17,6 +17,8 @@ import (
 var (
 	cluster *harness.ControlPlane
 	gating  *harness.Process
+	// leading is the address of the pages of that process, which leads.
+	leading string
 )
 
 func TestMain(m *testing.M) {
@@ -41,7 +43,12 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return stop, errors.Join(fmt.Errorf("building kubectl-gate: %w: %s", err, out))
 	}
-	gating, err = cluster.StartGatingController(ctx)
+	if err := installPages(ctx); err != nil {
+		return stop, err
+	}
+	address := harness.FreeAddress()
+	leading = "http://" + address + "/"
+	gating, err = cluster.StartGatingController(ctx, "--enable-leader-election", "--ui-addr="+address, "--ui-anonymous")
 	return stop, err
 }
 

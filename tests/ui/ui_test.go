@@ -268,18 +268,15 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 	}
 }
 
-func TestThePageOfTheDocsStartsThemAndHasSmallPictures(t *testing.T) {
+func TestThePageOfTheDocsHasSmallPictures(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "page-on-the-wall.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), "```sh\nkubectl gate ui\n```") || strings.Count(string(page), "```") != 2 {
-		t.Error("its only command is not the one that all tests here run")
-	}
 	for name := range docs {
-		picture := filepath.Join("images", "ui-"+name+".png")
-		info, err := os.Stat(filepath.Join(harness.Root(), "docs", picture))
+		picture := filepath.Join("..", "images", "ui-"+name+".png")
+		info, err := os.Stat(filepath.Join(harness.Root(), "docs", "guides", picture))
 		if err != nil || info.Size() > 100<<10 || !strings.Contains(string(page), picture) {
 			t.Errorf("%s is not there, not in the page, or larger than 100 KiB: %v", picture, err)
 		}

@@ -2,6 +2,12 @@
 "use strict";
 (function () {
   const changes = document.currentScript.dataset.changes;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const address = new URL(location.href);
+  if (document.currentScript.dataset.zone && zone && !address.searchParams.get("zone")) {
+    address.searchParams.set("zone", zone); // only the browser knows it
+    return location.replace(address);
+  }
   const says = function (text) { document.getElementById("live").textContent = text; };
 
   async function load() {
@@ -9,7 +15,7 @@
     const answer = await fetch(location.href, {headers: {Accept: "text/html"}});
     if (answer.status >= 500) return says("The cluster does not answer: this is how it was.");
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!next.getElementById("main")) return says("The page is gone: start kubectl gate ui again.");
+    if (!next.getElementById("main")) return says("The page is gone: load it again.");
     const before = document.getElementById("main");
     const after = next.getElementById("main");
     const open = [...before.querySelectorAll("details")].map(function (d) { return d.open; });

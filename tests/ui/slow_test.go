@@ -1,0 +1,98 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// It measures, so it is not parallel. The process that they ask is the one that opens Gates.
+func TestAThousandWhoReadNothingAreCutAndDelayNoGate(t *testing.T) {
+	w := newWorld(t)
+	clock := func(hour int) *string { text := fmt.Sprintf("%02d:00", hour); return &text }
+	spec := v1alpha1.GateSpec{Default: v1alpha1.StateClosed}
+	for i := range 6 {
+		spec.Windows = append(spec.Windows, v1alpha1.Period{Name: fmt.Sprintf("window-%d", i), Start: clock(4 * i), End: clock(4*i + 1)})
+	}
+	for i := range 60 {
+		w.Gate(fmt.Sprintf("g-%02d", i), spec)
+	}
+	page := leading + "?days=31&namespace=" + w.Namespace
+	w.Eventually("all are there", func() error { return w.tryAnswers(page, "", 200, ">g-59<") })
+	usual := w.opens("g-00", "g-01", "g-02")
+	before := w.resident(gating)
+	var ends sync.WaitGroup
+	var cut atomic.Int32
+	for i := range 1000 {
+		conn, err := narrow.DialContext(w.Context(), "tcp", strings.TrimSuffix(strings.TrimPrefix(leading, "http://"), "/"))
+		w.Must(err)
+		w.Cleanup(func() { _ = conn.Close() })
+		// Not compressed, a page has no room on the way. There are some hundreds of them.
+		_, err = fmt.Fprintf(conn, "GET /?days=31&namespace=%s&from=%s HTTP/1.1\r\nHost: a\r\n\r\n", w.Namespace, time.Now().AddDate(0, 0, i%300).Format(time.DateOnly))
+		w.Must(err)
+		ends.Go(func() {
+			time.Sleep(30 * time.Second) // longer than a page may take to be sent
+			_ = conn.SetReadDeadline(time.Now().Add(3 * time.Minute))
+			if _, err := io.Copy(io.Discard, conn); !errors.Is(err, os.ErrDeadlineExceeded) {
+				cut.Add(1)
+			}
+		})
+	}
+	loaded := w.opens("g-03", "g-04", "g-05")
+	grown := w.resident(gating) - before
+	t.Logf("a gate opens after %s, and after %s among slow readers, who take %d MiB", usual, loaded, grown>>20)
+	if loaded > usual+3*time.Second {
+		t.Errorf("a gate opens after %s, without slow readers after %s", loaded, usual)
+	}
+	if grown > 100<<20 {
+		t.Errorf("they take %d MiB", grown>>20)
+	}
+	ends.Wait()
+	if n := cut.Load(); n != 1000 {
+		t.Errorf("%d of 1000 have been answered or cut", n)
+	}
+	w.Eventually("pages are served", func() error { return w.tryAnswers(page, "", 200, ">g-59<") })
+}
+
+// opens opens some Gates, and returns how long that takes at most.
+func (w *world) opens(names ...string) (longest time.Duration) {
+	w.Helper()
+	for _, name := range names {
+		asked := time.Now()
+		w.asks(name, "1h", "now")
+		w.Opened(name, metav1.ConditionTrue)
+		longest = max(longest, time.Since(asked))
+	}
+	return longest
+}
+
+// narrow dials connections that take little at once.
+var narrow = &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+	var err error
+	return errors.Join(c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1) }), err)
+}}
+
+// resident returns how much memory a process has, in bytes.
+func (w *world) resident(p *harness.Process) int {
+	w.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.ID()))
+	w.Must(err)
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	kib := 0
+	_, err = fmt.Sscan(rest, &kib)
+	w.Must(err)
+	return kib << 10
+}

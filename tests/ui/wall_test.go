@@ -1,0 +1,357 @@
+package ui
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// installPages gives the controller the permissions of config/ui.
+func installPages(ctx context.Context) error {
+	for _, file := range []string{"role.yaml", "role_binding.yaml"} {
+		if _, err := cluster.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(harness.Root(), "config", "ui", file)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wall starts a controller that serves pages, and returns their address. It leads no more than any other replica.
+func (w *world) wall(args ...string) (url string, p *harness.Process) {
+	w.Helper()
+	address := harness.FreeAddress()
+	p, err := w.StartGatingController(w.Context(), append([]string{"--ui-addr=" + address, "--receiver-addr=", "--enable-leader-election"}, args...)...)
+	w.Must(err)
+	w.ShowLogs(func() []*harness.Process { return []*harness.Process{p} })
+	w.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			w.Error(err)
+		}
+	})
+	return "http://" + address + "/", p
+}
+
+// person makes a ServiceAccount that may do something in some namespaces, in all if there is an empty one, and returns a token of it.
+func (w *world) person(name string, rules []rbacv1.PolicyRule, namespaces ...string) (token string) {
+	w.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
+	w.Create(account)
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.Namespace + "-" + name}
+	w.Must(w.Client.Create(w.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Rules: rules}))
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: w.Namespace}}
+	for _, namespace := range namespaces {
+		meta := metav1.ObjectMeta{Name: role.Name, Namespace: namespace}
+		if namespace == "" {
+			w.Must(w.Client.Create(w.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: role, Subjects: subjects}))
+		} else {
+			w.Must(w.Client.Create(w.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: role, Subjects: subjects}))
+		}
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
+	w.Must(w.Client.SubResource("token").Create(w.Context(), account, request))
+	return request.Status.Token
+}
+
+// seesGates is what somebody needs to see Gates, exceptions and what they hold.
+var seesGates = []rbacv1.PolicyRule{
+	{APIGroups: []string{"gating.toolkit.fluxcd.io"}, Resources: []string{"gates", "gateexceptions"}, Verbs: []string{"get", "list"}},
+	{APIGroups: []string{"kustomize.toolkit.fluxcd.io"}, Resources: []string{"kustomizations"}, Verbs: []string{"get", "list"}},
+}
+
+// ask sends a request with a token, or without one if it is empty.
+func (w *world) ask(method, url, token string, body io.Reader, headers ...string) (code int, page string, err error) {
+	request, err := http.NewRequestWithContext(w.Context(), method, url, body)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	raw, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(raw), errors.Join(err, response.Body.Close())
+}
+
+// answers fails unless a page answers with a code and some texts, and without those that begin with an exclamation mark.
+func (w *world) answers(url, token string, want int, texts ...string) {
+	w.Helper()
+	if err := w.tryAnswers(url, token, want, texts...); err != nil {
+		w.Error(err)
+	}
+}
+
+func (w *world) tryAnswers(url, token string, want int, texts ...string) error {
+	code, page, err := w.ask(http.MethodGet, url, token, nil)
+	_, content, _ := strings.Cut(page, "<main")
+	if err != nil || code != want {
+		return errors.Join(fmt.Errorf("%s answers %d, want %d: %.1500s", url, code, want, content), err)
+	}
+	for _, text := range texts {
+		if strings.Contains(page, strings.TrimPrefix(text, "!")) == strings.HasPrefix(text, "!") {
+			return fmt.Errorf("%s, %q: %.3000s", url, text, content)
+		}
+	}
+	return nil
+}
+
+func TestThreePeopleAndEverybodyElseSeeWhatTheyMay(t *testing.T) {
+	t.Parallel()
+	w, other := newWorld(t), newWorld(t)
+	w.Create(w.Kustomization("apps"))
+	w.ClosedGate("mine", v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
+	other.ClosedGate("hidden")
+	for _, g := range []*v1alpha1.Gate{w.ReadGate("mine"), other.ReadGate("hidden")} {
+		w.Decided(g)
+	}
+	w.Eventually("it is held", func() error {
+		if g := w.ReadGate("mine"); g.Status.Targets == nil || g.Status.Targets.Held != 1 {
+			return fmt.Errorf("%+v", g.Status.Targets)
+		}
+		return nil
+	})
+	w.asks("mine", "1m", "<script>alert(1)</script>\u202e")
+	w.Opened("mine", metav1.ConditionTrue)
+	all, one, none := w.person("all", seesGates, ""), w.person("one", seesGates, w.Namespace), w.person("none", nil)
+	closed, _ := w.wall()
+	open, _ := w.wall("--ui-anonymous")
+	mine, hidden, target := "gate/"+w.Namespace+"/mine", "gate/"+other.Namespace+"/hidden", "target/Kustomization/"+w.Namespace+"/apps"
+	for _, url := range []string{closed, open} {
+		w.answers(url, all, 200, other.Namespace, ">mine<", "!you may not")
+		w.answers(url+mine, all, 200, "kubectl gate close mine", "&lt;script&gt;alert(1)", "!<script>alert", "!\u202e")
+		w.answers(url+hidden, all, 200, "closed by default")
+		w.answers(url+target, all, 200, w.Namespace+"/mine")
+		w.answers(url+"gate/"+w.Namespace+"/none", all, 404, "there is no gate")
+		w.answers(url+"gate/%3Cscript%3E/..%2f..", all, 404, "!<script>")
+
+		w.answers(url, one, 200, ">mine<", "!"+other.Namespace, "these are those of "+w.Namespace)
+		w.answers(url+mine, one, 200, "kubectl gate close mine")
+		w.answers(url+hidden, one, 403, "if there is one", "Ask somebody who may")
+		w.answers(url+"gate/"+other.Namespace+"/none", one, 403, "if there is one")
+
+		for _, path := range []string{"", mine, hidden, target, "gate/x/y"} {
+			w.answers(url+path, none, 403, "you may not", "!"+other.Namespace+"<")
+			w.answers(url+path, "not.a.token", 401, "does not know your token")
+		}
+	}
+	for _, path := range []string{"", mine, hidden, target, "what-if", "changes"} {
+		w.answers(closed+path, "", 401)
+	}
+	w.answers(closed+"badge/"+w.Namespace+"/mine.svg", "", 401)
+	w.answers(closed+"badge/"+w.Namespace+"/mine.svg", all, 404)
+	w.answers(open, "", 200, ">mine<", ">hidden<", "!alert", "!open request", "!by default")
+	w.answers(open+mine, "", 200, "!alert", "!ada", "!kubectl gate close", "!apps")
+	w.answers(open+target, "", 401)
+	w.answers(open+"what-if", "", 401)
+	w.answers(open+"badge/"+w.Namespace+"/mine.svg", "", 200, "Gate mine: open")
+	w.answers(open+"badge/"+w.Namespace+"/none.svg", "", 404, "unknown")
+}
+
+func TestWhatIsRevokedIsGoneWithinSecondsAndSoAreItsNews(t *testing.T) {
+	t.Parallel()
+	w, other := newWorld(t), newWorld(t)
+	w.ClosedGate("mine")
+	other.ClosedGate("hidden")
+	w.Decided(w.ReadGate("mine"))
+	other.Decided(other.ReadGate("hidden"))
+	token := w.person("one", seesGates, w.Namespace)
+	url, _ := w.wall()
+	w.Eventually("the role counts", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
+	news, ended := w.hears(url, token)
+	other.asks("hidden", "1h", "not for them")
+	other.Opened("hidden", metav1.ConditionTrue)
+	select {
+	case line := <-news:
+		t.Errorf("who may not see a gate hears %q", line)
+	case <-time.After(3 * time.Second):
+	}
+	w.asks("mine", "1h", "for them")
+	select {
+	case <-news:
+	case <-time.After(harness.Patience):
+		t.Error("they hear nothing")
+	}
+	w.Must(w.Client.Delete(w.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-one", Namespace: w.Namespace}}))
+	revoked := time.Now()
+	w.Eventually("it is revoked", func() error { return w.tryAnswers(url, token, 403) })
+	if took := time.Since(revoked); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	w.Must(w.Client.Delete(w.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: w.Namespace}}))
+	w.Eventually("the token is gone", func() error { return w.tryAnswers(url, token, 401) })
+	select {
+	case <-ended:
+	case <-time.After(harness.Patience):
+		t.Error("whose token is gone is told of changes still")
+	}
+}
+
+// hears opens a page that is live, and returns its news.
+func (w *world) hears(url, token string) (news <-chan string, ended <-chan struct{}) {
+	w.Helper()
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url+"changes", nil)
+	w.Must(err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // it is closed at its end
+	w.Must(err)
+	if response.StatusCode != http.StatusOK {
+		w.Fatal(response.Status)
+	}
+	lines, end := make(chan string, 100), make(chan struct{})
+	began := make(chan struct{})
+	go func() {
+		defer close(end)
+		defer response.Body.Close() //nolint:errcheck // it is only read
+		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
+			switch line := scanner.Text(); {
+			case strings.HasPrefix(line, "retry"):
+				close(began)
+			case strings.HasPrefix(line, "data"):
+				lines <- line
+			}
+		}
+	}()
+	<-began
+	return lines, end
+}
+
+// It changes the whole cluster, so it is not parallel.
+func TestWithoutTheAPIServerNobodySeesAnythingUntilItIsBack(t *testing.T) {
+	w := newWorld(t)
+	w.ClosedGate("mine")
+	w.Decided(w.ReadGate("mine"))
+	token := w.person("all", seesGates, "")
+	url, _ := w.wall("--ui-anonymous")
+	mine := url + "gate/" + w.Namespace + "/mine"
+	w.Eventually("the role counts", func() error { return w.tryAnswers(mine, token, 200) })
+	resume, err := cluster.PauseAPIServer()
+	w.Must(err)
+	w.Cleanup(func() { _ = resume() })
+	w.Eventually("it fails closed", func() error { return w.tryAnswers(mine, token, 503, "does not say now what you may see", "!mine") })
+	w.answers(mine, "", 200, ">closed<")
+	w.Must(resume())
+	w.Eventually("it is back", func() error { return w.tryAnswers(mine, token, 200) })
+	start, err := cluster.KillAPIServer()
+	w.Must(err)
+	w.Eventually("it fails closed", func() error { return w.tryAnswers(mine, token, 503, "!closed by default") })
+	w.answers(url+"badge/"+w.Namespace+"/mine.svg", "", 200, "Gate mine: closed")
+	w.Must(start(w.Context()))
+	w.Eventually("it is back", func() error { return w.tryAnswers(mine, token, 200, "closed by default") })
+	w.asks("mine", "1h", "after that")
+	w.Eventually("caches follow again", func() error { return w.tryAnswers(mine, token, 200, "after that") })
+}
+
+func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ClosedGate("mine")
+	w.Decided(w.ReadGate("mine"))
+	token := w.person("all", seesGates, "")
+	url, _ := w.wall("--ui-anonymous")
+	w.Eventually("the role counts", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
+	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: mine, namespace: %s}\nspec: {default: opened}\n", w.Namespace)
+	for name, c := range map[string]struct {
+		text, token string
+		code        int
+		says        string
+	}{
+		"a manifest":         {manifest, token, 200, w.Namespace + "/mine <small>changed"},
+		"nearly too large":   {manifest + strings.Repeat("#", 1<<20-len(manifest)), token, 200, "/mine <small>changed"},
+		"too large":          {strings.Repeat("#", 1<<20+8192), token, 413, "larger than 1 MiB"},
+		"much too large":     {strings.Repeat("#", 20<<20), token, 413, "larger than 1 MiB"},
+		"without a token":    {manifest, "", 401, "names, states and times"},
+		"with a bad one":     {manifest, "not.a.token", 401, "does not know your token"},
+		"large, without one": {strings.Repeat("#", 1<<20), "", 401, "names, states and times"},
+		"with hostile names": {strings.ReplaceAll(manifest, "name: mine", `name: "<script>alert(1)</script>"`), token, 200, "&lt;script&gt;"},
+	} {
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		w.Must(errors.Join(form.WriteField("manifests", c.text), form.Close()))
+		code, page, err := w.ask(http.MethodPost, url+"what-if", c.token, &body, "Content-Type", form.FormDataContentType())
+		if err != nil || code != c.code || !strings.Contains(page, c.says) || strings.Contains(page, "<script>alert") {
+			t.Errorf("%s: %d, %v: %.1000s", name, code, err, page)
+		}
+	}
+	if g := w.ReadGate("mine"); g.Spec.Default != v1alpha1.StateClosed {
+		t.Error("it was applied")
+	}
+}
+
+func TestABrowserWithATokenIsLiveAndKnowsItsZone(t *testing.T) {
+	t.Parallel()
+	w, tab := newWorld(t), newBrowser(t).open()
+	w.ClosedGate("night")
+	w.Decided(w.ReadGate("night"))
+	token := w.person("one", seesGates, w.Namespace)
+	url, _ := w.wall()
+	w.Eventually("the role counts", func() error { return w.tryAnswers(url, token, 200, ">night<") })
+	tab.does("Network.enable", nil, nil)
+	tab.does("Network.setExtraHTTPHeaders", map[string]any{"headers": map[string]string{"Authorization": "Bearer " + token}}, nil)
+	tab.does("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "Asia/Tokyo"}, nil)
+	tab.does("Page.navigate", map[string]any{"url": url}, nil)
+	tab.until("it is live", `document.getElementById("live") && document.getElementById("live").textContent === "Live."`)
+	tab.until("it is in the zone of the browser", `location.search === "?zone=Asia%2FTokyo" && document.body.innerText.includes("Asia/Tokyo (JST)")`)
+	tab.until("it is closed", `document.querySelector("td .state").textContent === "closed"`)
+	tab.says(`window.same = true; document.querySelector("th[scope=row] a").focus()`, nil)
+	w.asks("night", "1h", "now")
+	tab.until("it is open", `document.querySelector("td .state").textContent === "opened"`)
+	tab.until("it is the same page, with the focus where it was", `window.same && document.activeElement.textContent === "night"`)
+	if wrong := tab.wrong(); len(wrong) > 0 {
+		t.Errorf("%q", wrong)
+	}
+}
+
+func TestThePagesOfTheControllerAreForAllPeople(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.scene()
+	tab, axe := newBrowser(t).open(), axe(t)
+	url, _ := w.wall("--ui-anonymous")
+	w.Eventually("all are there", func() error { return w.tryAnswers(url, "", 200, ">infra<") })
+	for name, path := range map[string]string{
+		"anonymous overview": "?zone=UTC&namespace=" + w.Namespace, "anonymous gate": "gate/" + w.Namespace + "/production?zone=UTC", "anonymous month": "gate/" + w.Namespace + "/production/month?zone=UTC",
+		"not for all": "target/Kustomization/" + w.Namespace + "/apps?zone=UTC",
+	} {
+		for _, look := range []struct {
+			width  int
+			colors string
+		}{{320, "light"}, {1400, "light"}, {1400, "dark"}} {
+			tab.looks(look.width, look.colors, "")
+			tab.goes(url + path)
+			var wide int
+			if tab.says("document.documentElement.scrollWidth", &wide); wide > look.width {
+				t.Errorf("%s is %d wide on a screen of %d", name, wide, look.width)
+			}
+			if *shots != "" {
+				tab.shot(filepath.Join(*shots, fmt.Sprintf("%s-%d-%s.png", strings.ReplaceAll(name, " ", "-"), look.width, look.colors)), look.width, 2400)
+			}
+			if axe != "" {
+				w.accessible(tab, axe, fmt.Sprintf("%s at %d, %s", name, look.width, look.colors))
+			}
+		}
+		w.reaches(tab, name)
+	}
+}
