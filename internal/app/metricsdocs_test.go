@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/internal/feed"
+	"github.com/fluxcd/gating-controller/internal/wall"
 	"github.com/fluxcd/gating-controller/receivers"
 )
 
@@ -54,6 +55,7 @@ func ours(t *testing.T) map[string]string {
 	controllers.MustMakeGateMetrics(registry)
 	receivers.MustMakeMetrics(registry)
 	feed.MustMakeMetrics(registry)
+	wall.MustMakeMetrics(registry)
 	registry.MustRegister(buildInfo())
 	all := described(t, registry)
 	maps.Copy(all, ofCertificates)

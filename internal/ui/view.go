@@ -67,7 +67,7 @@ func (h *handler) view(r *request, of *time.Location) (view, error) {
 	case zone != "" && zone != "gate" && h.AnyZone:
 		if v.Zone, err = tz.Load(zone); err != nil {
 			v.Zone = time.UTC
-			return v, badf("zone=%s: it is no time zone", zone)
+			return v, badf("zone=%s: it is not a time zone", zone)
 		}
 	}
 	v.Now = v.Now.In(v.Zone)

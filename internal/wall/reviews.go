@@ -78,8 +78,8 @@ func refuse(code int, format string, args ...any) error {
 	return ui.Refused{Code: code, Cause: fmt.Errorf(format, args...)}
 }
 
-// Who returns whose token it is.
-func (v *Reviews) Who(ctx context.Context, token string) (*person, error) {
+// Identify asks the API server whose token it is, unless it has said so in the last seconds.
+func (v *Reviews) Identify(ctx context.Context, token string) (*person, error) {
 	digest := sha256.Sum256([]byte(token))
 	key, now := string(digest[:]), v.clock.Now()
 	who, known, counts := v.people.get(key, now)
@@ -145,7 +145,7 @@ func (v *Reviews) May(ctx context.Context, who *person, a authorizationv1.Resour
 	return may && err == nil, err
 }
 
-// ask asks once for all who want to know the same. Who leaves does not keep the others from the answer.
+// ask asks once for all who want to know the same. A viewer who leaves does not keep the others from the answer.
 func (v *Reviews) ask(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
 	asked := v.underway.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
@@ -160,7 +160,7 @@ func (v *Reviews) ask(ctx context.Context, key string, review func(context.Conte
 	}
 }
 
-// errNobodySays is for a viewer about whom the API server says nothing. What it says is in the log: it may name things that a viewer must not know.
+// errNobodySays is for a viewer about whom the API server says nothing. The error is in the log: it may name things that a viewer must not know.
 var errNobodySays = ui.Refused{Code: http.StatusServiceUnavailable, Cause: errors.New("the cluster does not say now what you may see, so you see nothing")}
 
 func (v *Reviews) create(ctx context.Context, kind string, review client.Object) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// viewer is somebody whom the API server knows. What they see is what the API server lets them.
+// viewer is somebody whom the API server knows. They see what the API server lets them.
 type viewer struct {
 	*Wall
 	who *person

@@ -58,7 +58,7 @@ func (w *Wall) Of(r *http.Request) (ui.Viewer, error) {
 	case token == "":
 		return ui.Viewer{}, refuse(http.StatusUnauthorized, "these pages are for whom the cluster knows, and your browser has sent no token")
 	}
-	who, err := w.Reviews.Who(r.Context(), token)
+	who, err := w.Reviews.Identify(r.Context(), token)
 	if err != nil {
 		return ui.Viewer{}, err
 	}
