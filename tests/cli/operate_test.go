@@ -69,8 +69,8 @@ func newOperated(t *testing.T) *operated {
 	var policy string
 	for _, s := range sectionsOf(t, "audit") {
 		for _, found := range fence.FindAllStringSubmatch(s.text, -1) {
-			if found[1] == "yaml" {
-				policy = found[2]
+			if found[2] == "yaml" {
+				policy = found[3]
 			}
 		}
 	}

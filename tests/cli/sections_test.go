@@ -106,7 +106,7 @@ func (w *world) lives(page string, of section, skip string) {
 	}
 	text := fence.ReplaceAllStringFunc(of.text, func(found string) string {
 		parts := fence.FindStringSubmatch(found)
-		b := block{parts[1], w.here().Replace(parts[2])}
+		b := block{parts[2], w.here().Replace(parts[3])}
 		switch {
 		case skip != "" && strings.Contains(b.text, skip):
 		case b.language == "yaml":
@@ -114,7 +114,7 @@ func (w *world) lives(page string, of section, skip string) {
 		case b.language == "sh":
 			w.succeeds(folder, b.text)
 		case b.language == "console":
-			return "```console\n" + w.printsAll(folder, b, parts[2]) + "```"
+			return "```console\n" + w.printsAll(folder, b, parts[3]) + "```"
 		default:
 			w.Errorf("nobody tries the %s in %q", b.language, of.heading)
 		}
