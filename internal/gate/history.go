@@ -1,7 +1,9 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,10 +45,22 @@ func RecordPasses(g *v1alpha1.Gate, entries []v1alpha1.HistoryEntry) {
 		if known || e.At.Before(&oldest) {
 			continue
 		}
-		i := slices.IndexFunc(history, func(h v1alpha1.HistoryEntry) bool { return !h.At.After(e.At.Time) })
+		i := slices.IndexFunc(history, func(h v1alpha1.HistoryEntry) bool { return isAbove(e, h) })
+		if i < 0 {
+			i = len(history)
+		}
 		history = slices.Insert(history, i, e)
 	}
 	g.Status.History = bounded(history)
+}
+
+// isAbove returns whether the entry of a pass belongs above another entry. Passes of the same second have an order of their own,
+// so that an entry without room is again the one without room.
+func isAbove(pass, other v1alpha1.HistoryEntry) bool {
+	if !other.At.Equal(&pass.At) {
+		return other.At.Before(&pass.At)
+	}
+	return other.Target == "" || cmp.Or(strings.Compare(pass.Target, other.Target), strings.Compare(pass.Reason, other.Reason)) < 0
 }
 
 // is returns whether two requests are the same one.

@@ -88,3 +88,25 @@ func TestPassesHaveHalfOfTheHistoryAtMost(t *testing.T) {
 		})
 	}
 }
+
+// Passes of the same second are found in any order, and each look at them gives the same history.
+func TestPassesOfTheSameSecondThatHaveNoRoomStayOut(t *testing.T) {
+	g := closed()
+	g.Status.History = []v1alpha1.HistoryEntry{{At: metav1.NewTime(noon.Add(-time.Minute)), Reason: "closed"}}
+	var passes []v1alpha1.HistoryEntry
+	for i := range 28 {
+		passes = append(passes, v1alpha1.HistoryEntry{At: metav1.NewTime(noon), Target: fmt.Sprintf("Kustomization shop/app-%02d", i), Reason: v1alpha1.PassGrantedReason})
+	}
+	passes = append(passes, v1alpha1.HistoryEntry{At: metav1.NewTime(noon), Target: "Kustomization shop/app-00", Reason: v1alpha1.PassEndedReason})
+	gate.RecordPasses(g, passes)
+	first := slices.Clone(g.Status.History)
+	if len(first) != v1alpha1.MaxHistory/2+1 || first[len(first)-1].Reason != "closed" {
+		t.Errorf("%d entries, the last is %+v", len(first), first[len(first)-1])
+	}
+	for range 3 {
+		slices.Reverse(passes)
+		if gate.RecordPasses(g, passes); !equality.Semantic.DeepEqual(g.Status.History, first) {
+			t.Errorf("it has changed from %+v to %+v", first, g.Status.History)
+		}
+	}
+}
