@@ -34,6 +34,8 @@ type Reviews struct {
 
 	people    *memory[*person]
 	decisions *memory[bool]
+	// nobody has the tokens of nobody. However many there are, they push out no person.
+	nobody *memory[bool]
 	// slots has a value for each review that goes on, underway has one for all who ask the same.
 	slots     chan struct{}
 	underway  singleflight.Group
@@ -50,7 +52,7 @@ type person struct {
 // NewReviews returns Reviews that a client asks for.
 func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Reviews {
 	return &Reviews{
-		creator: creator, clock: clock, log: log, metrics: metrics, people: newMemory[*person](maxTokens), decisions: newMemory[bool](maxDecisions),
+		creator: creator, clock: clock, log: log, metrics: metrics, people: newMemory[*person](maxTokens), nobody: newMemory[bool](maxTokens), decisions: newMemory[bool](maxDecisions),
 		slots: make(chan struct{}, maxReviews), strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce),
 	}
 }
@@ -83,8 +85,11 @@ func (v *Reviews) Identify(ctx context.Context, token string) (*person, error) {
 	digest := sha256.Sum256([]byte(token))
 	key, now := string(digest[:]), v.clock.Now()
 	who, known, counts := v.people.get(key, now)
+	if _, _, refused := v.nobody.get(key, now); refused {
+		who, counts = nil, true
+	}
 	if !counts {
-		if (!known || who == nil) && !v.strangers.AllowN(now, 1) {
+		if !known && !v.strangers.AllowN(now, 1) {
 			return nil, refuse(http.StatusTooManyRequests, "too many tokens are sent that nobody knows")
 		}
 		asked, err := v.ask(ctx, "token "+key, func(ctx context.Context) (any, error) { return v.reviewToken(ctx, key, token) })
@@ -120,7 +125,11 @@ func (v *Reviews) reviewToken(ctx context.Context, key, token string) (*person, 
 		who.key = string(digest[:])
 	}
 	v.metrics.reviewed("token", who != nil)
-	v.people.put(key, who, v.clock.Now())
+	if who == nil {
+		v.nobody.put(key, true, v.clock.Now())
+	} else {
+		v.people.put(key, who, v.clock.Now())
+	}
 	return who, nil
 }
 

@@ -113,7 +113,7 @@ func (s *Source) configMap(ctx context.Context, name preview.ConfigMap) (found *
 		found, known = watch.Latest()
 		return known, nil
 	}); err != nil {
-		return nil, nil, refuse(http.StatusServiceUnavailable, "the ConfigMap %s/%s has not been read yet", name.Namespace, name.Name)
+		return nil, nil, refuse(http.StatusServiceUnavailable, "a calendar has not been read yet: load the page again in a moment")
 	}
 	if found == nil && broken == nil {
 		broken = errors.New("does not exist")

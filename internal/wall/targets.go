@@ -2,6 +2,7 @@ package wall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,12 +133,20 @@ func (w *Wall) look(ctx context.Context, g *v1alpha1.Gate, seen *look) error {
 				}
 				return true
 			}); err != nil {
-				seen.notes = append(seen.notes, fmt.Sprintf("%s cannot be read: %s", mapping.Resource.GroupResource(), err))
+				seen.notes = append(seen.notes, fmt.Sprintf("%s cannot be read: %s", mapping.Resource.GroupResource(), readable(err)))
 			}
 		}
 	}
 	slices.SortStableFunc(seen.lines, func(a, b line) int { return rank(b) - rank(a) })
 	return ctx.Err()
+}
+
+// readable is an error as a viewer may see it: the API server names the controller and its rights.
+func readable(err error) error {
+	if apierrors.IsForbidden(err) {
+		return errors.New("the controller may not")
+	}
+	return err
 }
 
 // rank is higher for what a list has first.

@@ -225,6 +225,13 @@ func TestStrangersCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
 	}
 	p.clock.SetTime(testNow.Add(remembered - time.Second))
 	p.answers("/", "token-of-ada", 200)
+	for second := range 2 * maxTokens / strangersPerSecond {
+		p.clock.SetTime(testNow.Add(time.Duration(second) * time.Second))
+		for i := range 2 * strangersPerSecond {
+			p.get("/", fmt.Sprintf("made-up-%d-%d", second, i))
+		}
+	}
+	p.answers("/", "token-of-ada", 200)
 }
 
 func TestAnswersTakeNoMoreMemoryThanThereIsForThem(t *testing.T) {

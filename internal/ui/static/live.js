@@ -13,7 +13,7 @@
   async function load() {
     if (document.querySelector("form[method=post]")) return; // somebody may be writing
     const answer = await fetch(location.href, {headers: {Accept: "text/html"}});
-    if (answer.status >= 500) return says("The cluster does not answer: this is how it was.");
+    if (answer.status === 429 || answer.status >= 500) return says("The cluster does not answer: this is how it was.");
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (!next.getElementById("main")) return says("The page is gone: load it again.");
     const before = document.getElementById("main");
