@@ -20,6 +20,10 @@ const (
 	// strangersPerSecond and strangersAtOnce bound the reviews of tokens that were not good before: somebody may send any number of them.
 	strangersPerSecond, strangersAtOnce = 20, 100
 
+	// accessPerSecond and accessAtOnce bound the reviews for one person, so that a loop over made-up names does not use up what the API
+	// server has for the controller. A page for somebody who sees maxNamespaces one by one takes about a thousand.
+	accessPerSecond, accessAtOnce = 100, 2000
+
 	// maxToken is the length of a token, in bytes. Those with many groups have some thousands.
 	maxToken = 32 << 10
 

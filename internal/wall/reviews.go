@@ -36,6 +36,8 @@ type Reviews struct {
 	decisions *memory[bool]
 	// nobody has the tokens of nobody. However many there are, they push out no person.
 	nobody *memory[bool]
+	// askers say how often the API server is asked what a person may do.
+	askers *memory[*rate.Limiter]
 	// slots has a value for each review that goes on, underway has one for all who ask the same.
 	slots     chan struct{}
 	underway  singleflight.Group
@@ -52,7 +54,7 @@ type person struct {
 // NewReviews returns Reviews that a client asks for.
 func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Reviews {
 	return &Reviews{
-		creator: creator, clock: clock, log: log, metrics: metrics, people: newMemory[*person](maxTokens), nobody: newMemory[bool](maxTokens), decisions: newMemory[bool](maxDecisions),
+		creator: creator, clock: clock, log: log, metrics: metrics, people: newMemory[*person](maxTokens), nobody: newMemory[bool](maxTokens), askers: newMemory[*rate.Limiter](maxTokens), decisions: newMemory[bool](maxDecisions),
 		slots: make(chan struct{}, maxReviews), strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce),
 	}
 }
@@ -135,9 +137,17 @@ func (v *Reviews) reviewToken(ctx context.Context, key, token string) (*person, 
 
 // May returns whether somebody may do something. The attributes are those of a resource.
 func (v *Reviews) May(ctx context.Context, who *person, a authorizationv1.ResourceAttributes) (bool, error) {
-	key := fmt.Sprintf("%s%q", who.key, []string{a.Verb, a.Group, a.Resource, a.Namespace, a.Name})
-	if may, _, counts := v.decisions.get(key, v.clock.Now()); counts {
+	key, now := fmt.Sprintf("%s%q", who.key, []string{a.Verb, a.Group, a.Resource, a.Namespace, a.Name}), v.clock.Now()
+	if may, _, counts := v.decisions.get(key, now); counts {
 		return may, nil
+	}
+	limiter, known, _ := v.askers.get(who.key, now)
+	if !known {
+		limiter = rate.NewLimiter(accessPerSecond, accessAtOnce)
+	}
+	v.askers.put(who.key, limiter, now)
+	if !limiter.AllowN(now, 1) {
+		return false, refuse(http.StatusTooManyRequests, "you ask for too much at once")
 	}
 	asked, err := v.ask(ctx, "access "+key, func(ctx context.Context) (any, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: *who.DeepCopy()}

@@ -234,6 +234,19 @@ func TestStrangersCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
 	p.answers("/", "token-of-ada", 200)
 }
 
+func TestOnePersonCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
+	p := newPages(t, nil, shopAndBank()...)
+	codes := map[int]int{}
+	for i := range 2 * accessAtOnce {
+		code, _ := p.get(fmt.Sprintf("/gate/shop/made-up-%d", i), "token-of-cy")
+		codes[code]++
+	}
+	if n := p.server.count("access"); n > accessAtOnce || codes[429] == 0 || codes[200] > 0 {
+		t.Errorf("it was asked %d times, answers: %v", n, codes)
+	}
+	p.answers("/", "token-of-ada", 200)
+}
+
 func TestAnswersTakeNoMoreMemoryThanThereIsForThem(t *testing.T) {
 	m := newMemory[int](100)
 	for i := range 1000 {
