@@ -63,6 +63,8 @@ type looked struct {
 	original, pinned *unstructured.Unstructured
 	gates            []verdict.Gate
 	step             promotion.Step
+	// rival is an older GatedSource that pins the same, empty if there is none.
+	rival string
 	// waits says that it is not the turn of the GatedSource.
 	waits bool
 	now   time.Time
@@ -119,6 +121,10 @@ func (p *promoter) look(ctx context.Context, obj *target.Object, live bool) (*lo
 	if l.pinned, in.Pinned, err = p.source(ctx, l, l.before.PinnedName(), live); err != nil {
 		return nil, err
 	}
+	if in.Rival, err = p.rival(ctx, l.before); err != nil {
+		return nil, err
+	}
+	l.rival = in.Rival
 	if in.Stamped = true; promotion.HasNews(l.before) {
 		if in.Stamped, err = p.stamped(ctx); err != nil {
 			return nil, err
@@ -218,7 +224,7 @@ func (p *promoter) settled(l *looked) settled {
 	if slices.ContainsFunc(l.gates, func(g verdict.Gate) bool { return g.Behind || g.Stand == verdict.Elsewhere }) {
 		s.again(l.now.Add(cacheDelay))
 	}
-	if l.after.Status.Pending != nil && p.gates.AllGates != nil {
+	if l.after.Status.Pending != nil && p.gates.AllGates != nil || l.rival != "" { // the rival may go
 		s.again(l.now.Add(shardInterval))
 	}
 	return s
@@ -270,6 +276,34 @@ func unableOf(g *v1alpha1.GatedSource) *metav1.Condition {
 	return &metav1.Condition{Reason: ready.Reason, Message: ready.Message}
 }
 
+// rival returns the oldest GatedSource that is older than another one and pins a source of the same kind and name, empty if there is none.
+func (p *promoter) rival(ctx context.Context, g *v1alpha1.GatedSource) (string, error) {
+	adapter, err := target.For("", v1alpha1.GatedSourceKind)
+	if err != nil {
+		return "", err
+	}
+	found, err := p.targets.Select(ctx, adapter, g.Namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+	if err != nil {
+		return "", err
+	}
+	oldest := g
+	for _, t := range found {
+		other := referring(t)
+		if other.Name != g.Name && other.Spec.SourceRef.Kind == g.Spec.SourceRef.Kind && other.PinnedName() == g.PinnedName() && byAge(other, oldest) < 0 {
+			oldest = other
+		}
+	}
+	if oldest == g {
+		return "", nil
+	}
+	return oldest.Name, nil
+}
+
+// byAge compares two GatedSources: the older one comes first, of the same age that whose name does.
+func byAge(a, b *v1alpha1.GatedSource) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
 // followers returns the GatedSources that follow a source, or have pinned it.
 func followers(targets TargetReader, source *unstructured.Unstructured) (keys []target.Key) {
 	adapter, err := target.For("", v1alpha1.GatedSourceKind)
@@ -290,10 +324,20 @@ func followers(targets TargetReader, source *unstructured.Unstructured) (keys []
 
 // follows returns whether a GatedSource follows or has pinned a source.
 func follows(t *target.Object, source *unstructured.Unstructured) bool {
+	g := referring(t)
+	return g.Spec.SourceRef.Kind == source.GetKind() && slices.Contains([]string{g.Spec.SourceRef.Name, g.PinnedName()}, source.GetName())
+}
+
+// referring returns what a GatedSource says of its sources, and its age.
+func referring(t *target.Object) *v1alpha1.GatedSource {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(t.Object, path...)
 		return value
 	}
-	g := v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: t.GetName()}, Spec: v1alpha1.GatedSourceSpec{Name: text("spec", "name")}}
-	return text("spec", "sourceRef", "kind") == source.GetKind() && slices.Contains([]string{text("spec", "sourceRef", "name"), g.PinnedName()}, source.GetName())
+	return &v1alpha1.GatedSource{
+		ObjectMeta: metav1.ObjectMeta{Name: t.GetName(), CreationTimestamp: t.GetCreationTimestamp()},
+		Spec: v1alpha1.GatedSourceSpec{
+			SourceRef: v1alpha1.PinnableReference{Kind: text("spec", "sourceRef", "kind"), Name: text("spec", "sourceRef", "name")}, Name: text("spec", "name"),
+		},
+	}
 }

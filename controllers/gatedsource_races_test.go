@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -121,4 +122,23 @@ func TestWhoDeletesAGatedSourceAndCreatesItAgainKeepsThePin(t *testing.T) {
 	if got := f.g.Status.Promotions; len(got) != 1 || got[0].Reason != v1alpha1.AdoptedReason {
 		t.Errorf("promotions: %+v", got)
 	}
+}
+
+func TestAGatedSourceDoesNotTakeThePlaceOfAnOlderOne(t *testing.T) {
+	t.Parallel()
+	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
+	takes := &following{world: f.world, g: &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "takes"}, Spec: v1alpha1.GatedSourceSpec{
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Name: "apps-gated",
+	}}}
+	f.Create(takes.g)
+	takes.looks()
+	takes.isAt("", "Ready False SourceNotOurs", "Stalled True SourceNotOurs")
+	if err := f.TryRead(harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))); !apierrors.IsNotFound(err) {
+		t.Errorf("it is written: %v", err)
+	}
+	f.looks()
+	f.isAt("", "Approved False WaitingApproval")
+	f.Must(cluster.Client.Delete(f.Context(), f.g))
+	takes.looks()
+	takes.isAt("a", "Approved True")
 }

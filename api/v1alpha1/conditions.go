@@ -185,7 +185,8 @@ const (
 	// pinned by a GatedSource. Also a reason of Stalled.
 	SourceNotPinnableReason = "SourceNotPinnable"
 	// SourceNotOursReason means that a source has the name of the pinned one, and is
-	// not of this GatedSource. Also a reason of Stalled.
+	// not of this GatedSource, or that an older GatedSource pins that name. Also a
+	// reason of Stalled.
 	SourceNotOursReason = "SourceNotOurs"
 	// RevisionPromotedReason is the reason of the event about a promotion.
 	RevisionPromotedReason = "RevisionPromoted"

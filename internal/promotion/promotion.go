@@ -45,6 +45,8 @@ type Gates struct {
 type Input struct {
 	Original, Pinned *Source
 	Gates            Gates
+	// Rival is an older GatedSource that pins a source of the same kind and name, empty if there is none.
+	Rival string
 	// Stamped says that the API server stamps who approves.
 	Stamped bool
 	Now     time.Time
@@ -130,6 +132,9 @@ func (l *look) findFault() fault {
 	case l.Pinned != nil && l.Pinned.GatedBy != l.g.Name:
 		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s exists, and is not of this GatedSource: it is left as it is. Give the pinned source another name in spec.name, or delete that one.",
 			l.pinned()), true}
+	case l.hasRival():
+		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s is what the older GatedSource '%s' pins: nothing is pinned. Give the pinned source another name in spec.name, or delete that GatedSource.",
+			l.pinned(), l.Rival), true}
 	case o == nil:
 		return fault{v1alpha1.SourceNotFoundReason, named + " does not exist.", false}
 	case o.GatedBy != "":
@@ -189,6 +194,9 @@ func (l *look) complete() {
 }
 
 func (l *look) isOurs() bool { return l.Pinned != nil && l.Pinned.GatedBy == l.g.Name }
+
+// hasRival returns whether an older GatedSource is to have the pinned source. What is ours already stays ours.
+func (l *look) hasRival() bool { return l.Rival != "" && !l.isOurs() }
 
 // promoted begins another round.
 func (l *look) promoted(p v1alpha1.Pin) {
@@ -292,7 +300,7 @@ func (l *look) promote(want, reason string) {
 func (l *look) restore() {
 	gated := l.g.Status.Gated
 	switch {
-	case gated == nil, l.Pinned != nil && (!l.isOurs() || l.Pinned.Deleted):
+	case gated == nil, l.hasRival(), l.Pinned != nil && (!l.isOurs() || l.Pinned.Deleted):
 	case l.Pinned == nil, !isSpec(l.Pinned.Spec, gated.Spec.Raw), l.Pinned.Owned != (l.g.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete):
 		l.step.Write = decode(gated.Spec.Raw)
 	}

@@ -194,6 +194,7 @@ func TestWhatCannotBePinnedIsRefusedAndNothingMoves(t *testing.T) {
 	}{
 		"a name that is not ours":        {func(w *world) { w.in.Pinned = other }, "Ready=False/SourceNotOurs Stalled=True/SourceNotOurs"},
 		"a name of another GatedSource":  {func(w *world) { w.in.Pinned = &promotion.Source{GatedBy: "else"} }, "Ready=False/SourceNotOurs Stalled=True/SourceNotOurs"},
+		"a name of an older one":         {func(w *world) { w.in.Rival = "older" }, "Ready=False/SourceNotOurs Stalled=True/SourceNotOurs"},
 		"a source that is pinned itself": {func(w *world) { w.in.Original.GatedBy = "else" }, "Ready=False/SourceNotPinnable Stalled=True/SourceNotPinnable"},
 		"a source with others in it":     {func(w *world) { w.edits("include", []any{map[string]any{"repository": map[string]any{"name": "b"}}}) }, "Ready=False/SourceNotPinnable Stalled=True/SourceNotPinnable"},
 		"a source that is not there":     {func(w *world) { w.in.Original = nil }, "Ready=False/SourceNotFound"},
@@ -290,5 +291,19 @@ func TestTheStatusIsBounded(t *testing.T) {
 	}
 	if s := w.g.Status; len(s.Seen) != v1alpha1.MaxSeen || len(s.Promotions) != v1alpha1.MaxPromotions || s.Waiting != 0 {
 		t.Errorf("%d seen, %d promotions, %d wait", len(s.Seen), len(s.Promotions), s.Waiting)
+	}
+}
+
+func TestWhatIsOursStaysOursBesideAnOlderOneUntilItIsDeleted(t *testing.T) {
+	a, b := commit("a"), commit("b")
+	w := newWorld(whenOpen, a).settles()
+	w.in.Rival = "older"
+	if w.arrives(b).settles().fetched(); !strings.HasPrefix(w.is(), b+" Approved=True/UpToDate") {
+		t.Errorf("it does not go on: %s", w.is())
+	}
+	w.in.Pinned = nil
+	before := len(w.written)
+	if w.settles(); len(w.written) != before || !strings.Contains(w.message("Ready"), "GitRepository 'apps-gated' is what the older GatedSource 'older' pins") {
+		t.Errorf("it takes the place: %s, %s", w.is(), w.message("Ready"))
 	}
 }
