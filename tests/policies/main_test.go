@@ -58,10 +58,10 @@ func active(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
 	}
 	s := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "probe"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "probe"},
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "probe"}, Promote: v1alpha1.PromoteWhenApproved,
 	}}
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"probe"},"rules":[` +
-		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers","gatedsources"],"verbs":["patch","get","create"]},` +
+		`{"apiGroups":["gating.toolkit.fluxcd.io"],"resources":["gates","gates/status","gateexceptions","gatereceivers","gatedsources"],"verbs":["patch","get","create","delete"]},` +
 		`{"apiGroups":["source.toolkit.fluxcd.io"],"resources":["gitrepositories"],"verbs":["create"]}]}`
 	file := filepath.Join(cluster.Dir(), "probe.json")
 	if err := errors.Join(cluster.Client.Create(ctx, namespace), cluster.Client.Create(ctx, g), cluster.Client.Create(ctx, s), os.WriteFile(file, []byte(role), 0o600)); err != nil {
@@ -92,6 +92,7 @@ func active(ctx context.Context) error {
 		{"gated-source-edit", `patch gtsrc probe --type=merge -p {"metadata":{"labels":{"a":"b"}}}`},
 		{"gated-source-pin", "create -f " + repositoryFile(cluster.Dir(), "other", map[string]string{v1alpha1.GatedByAnnotation: "probe"})},
 		{"gated-source-name", "create -f " + repositoryFile(cluster.Dir(), "probe-gated", nil)},
+		{"gated-source-delete", "delete gtsrc probe"},
 		{"gate-receiver-verb", "create -f " + receiverFile(cluster.Dir(), "probe", "")},
 		{"gate-target-verb", "create -f " + holdFile(cluster.Dir(), "other", `{"targets":[{"kind":"Kustomization","name":"probe"}]}`)},
 	} {
