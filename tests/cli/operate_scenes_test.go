@@ -105,6 +105,13 @@ func putBack(w *world) {
 // lockedAndDown has the lock hold the Kustomization apps while no controller runs.
 func lockedAndDown(w *world) {
 	w.Must(w.InstallComponent(w.Context(), "lock"))
+	w.Eventually("the API server knows the GateLocks that the lock reads", func() error {
+		got := w.shell("kubectl create --dry-run=server -f - <<'EOT'\n" + strings.ReplaceAll(kustomization("apps"), "flux-system", w.Namespace) + "\nEOT")
+		if got.code != 0 {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
 	w.applied(kustomization("apps") + gateOf("closed", "", "apps"))
 	holds("apps")(w)
 	w.Eventually("the lock lets no resume through", func() error {
@@ -126,7 +133,13 @@ func goesOn(w *world) {
 		}
 		return nil
 	}
-	w.Must(free())
+	w.Eventually("the API server has noticed that the bindings are gone", func() error {
+		err := free()
+		if err != nil {
+			w.shell("kubectl -n " + w.Namespace + ` patch kustomization/apps --type=merge -p '{"spec":{"suspend":null}}'`)
+		}
+		return err
+	})
 	theOperated.starts()
 	w.Opened("production", metav1.ConditionTrue)
 	w.Eventually("it is no longer held", func() error {
