@@ -195,7 +195,7 @@ func (l *look) complete() {
 
 func (l *look) isOurs() bool { return l.Pinned != nil && l.Pinned.GatedBy == l.g.Name }
 
-// hasRival returns whether an older GatedSource is to have the pinned source. What is ours already stays ours.
+// hasRival returns whether an older GatedSource is to have the pinned source. A pinned source that is ours already stays ours.
 func (l *look) hasRival() bool { return l.Rival != "" && !l.isOurs() }
 
 // promoted begins another round.

@@ -39,7 +39,7 @@ func TestTheSiteOfTheDocsIsForAllScreensAndSearchesByItself(t *testing.T) {
 	if err != nil || pages < 30 {
 		t.Errorf("%d pages, %v", pages, err)
 	}
-	s.finds("break-glass", "approv")
+	s.finds("oauth2", "wall")
 	for _, problem := range s.wrong() {
 		t.Errorf("the browser says %.500s", problem)
 	}
