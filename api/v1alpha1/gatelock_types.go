@@ -57,11 +57,12 @@ type GateLockSpec struct {
 	Selectors map[string][]SelectorLock `json:"selectors,omitempty"`
 }
 
+// +kubebuilder:validation:MaxItems=512
+// +listType=atomic
+
 // LabelLocks are compared one by one with each object that has their first
 // label. At most 512, because the API server refuses a write on which a policy
 // spends too much. The controller leaves out the last ones.
-// +kubebuilder:validation:MaxItems=512
-// +listType=atomic
 type LabelLocks []LabelLock
 
 // LabelLock has the locked Gates of the objects that have some labels.
