@@ -259,7 +259,7 @@ func view(ctx context.Context, url string) (loaded int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	changes, err := browser.Do(request)
+	changes, err := browser.Do(request) //nolint:bodyclose // it is closed below: the linter loses it in the goroutine
 	if err != nil {
 		return 0, err
 	}

@@ -129,6 +129,10 @@ func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(blocks[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// Flux may own the flags of the Deployment, from another test.
+	if out, err := cluster.Kubectl(t.Context(), "delete", "--ignore-not-found", "-n", "gating-system", "deployment", "gating-controller"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	cluster.Documented(t, "flux-system")
 	ran := runsCommands(t, folder, path) + runsCommands(t, folder, filepath.Join(filepath.Dir(path), "notification-messages.md"))
 	if ran != 3 {
