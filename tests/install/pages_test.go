@@ -129,8 +129,8 @@ func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(blocks[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Flux may own the flags of the Deployment, from another test.
-	if out, err := cluster.Kubectl(t.Context(), "delete", "--ignore-not-found", "-n", "gating-system", "deployment", "gating-controller"); err != nil {
+	// Flux may own fields, from another test.
+	if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", folder); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	cluster.Documented(t, "flux-system")
