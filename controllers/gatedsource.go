@@ -121,8 +121,10 @@ func (p *promoter) look(ctx context.Context, obj *target.Object, live bool) (*lo
 	if l.pinned, in.Pinned, err = p.source(ctx, l, l.before.PinnedName(), live); err != nil {
 		return nil, err
 	}
-	if in.Rival, err = p.rival(ctx, l.before); err != nil {
-		return nil, err
+	if !in.Pinned.IsOf(l.before) { // one that has its pin keeps it
+		if in.Rival, err = p.rival(ctx, l.before); err != nil {
+			return nil, err
+		}
 	}
 	l.rival = in.Rival
 	if in.Stamped = true; promotion.HasNews(l.before) {

@@ -33,6 +33,9 @@ type Source struct {
 	Ready *metav1.Condition
 }
 
+// IsOf returns whether a GatedSource has pinned a source, false if there is no source.
+func (s *Source) IsOf(g *v1alpha1.GatedSource) bool { return s != nil && s.GatedBy == g.Name }
+
 // Gates is what all Gates that govern a GatedSource say together.
 type Gates struct {
 	// Open says that all of them are open.
@@ -193,7 +196,7 @@ func (l *look) complete() {
 	l.promoted(*p)
 }
 
-func (l *look) isOurs() bool { return l.Pinned != nil && l.Pinned.GatedBy == l.g.Name }
+func (l *look) isOurs() bool { return l.Pinned.IsOf(l.g) }
 
 // hasRival returns whether an older GatedSource is to have the pinned source. A pinned source that is ours already stays ours.
 func (l *look) hasRival() bool { return l.Rival != "" && !l.isOurs() }

@@ -133,7 +133,7 @@ func (w *Wall) look(ctx context.Context, g *v1alpha1.Gate, seen *look) error {
 				}
 				return true
 			}); err != nil {
-				seen.notes = append(seen.notes, fmt.Sprintf("%s cannot be read: %s", mapping.Resource.GroupResource(), readable(err)))
+				seen.notes = append(seen.notes, fmt.Sprintf("%s cannot be read: %s", mapping.Resource.GroupResource(), forViewers(err)))
 			}
 		}
 	}
@@ -141,8 +141,8 @@ func (w *Wall) look(ctx context.Context, g *v1alpha1.Gate, seen *look) error {
 	return ctx.Err()
 }
 
-// readable is an error as a viewer may see it: the API server names the controller and its rights.
-func readable(err error) error {
+// forViewers is an error as a viewer may see it: the API server names the controller and its rights.
+func forViewers(err error) error {
 	if apierrors.IsForbidden(err) {
 		return errors.New("the controller may not")
 	}

@@ -2,7 +2,6 @@ package wall
 
 import (
 	"context"
-
 	"fmt"
 	"maps"
 	"net/http"

@@ -41,7 +41,7 @@ func (v *viewer) Why(ctx context.Context, kind, namespace, name string) (*explai
 	if err := v.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); apierrors.IsNotFound(err) {
 		return nil, ui.Missing{Cause: fmt.Errorf("there is no %s %q in namespace %q", mapping.GroupVersionKind.Kind, name, namespace)}
 	} else if err != nil {
-		return nil, refuse(http.StatusBadGateway, "%s %q in namespace %q cannot be read: %w", resource, name, namespace, readable(err))
+		return nil, refuse(http.StatusBadGateway, "%s %q in namespace %q cannot be read: %w", resource, name, namespace, forViewers(err))
 	}
 	known, notes, err := v.over(ctx, obj)
 	if err != nil {
