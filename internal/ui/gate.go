@@ -126,7 +126,8 @@ func (h *handler) gate(r *request) (any, error) {
 	if r.view.Bare {
 		return page, nil
 	}
-	return page, h.detail(r, g, &page)
+	err = h.detail(r, g, &page)
+	return page, err
 }
 
 // detail adds what only those see who may see all of the Gate.
