@@ -69,20 +69,36 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
 			return err
 		}
 		items := s.history(gates, from)
-		switch {
-		case *out.OutputFormat == "name":
-			return errors.New("-o name: what has happened has no name, use json or csv")
-		case *out.OutputFormat == "csv":
-			return writeCSV(s.Out, items, out.noHeaders)
-		case !out.isTable():
-			return out.reports(s.Out, "GateHistoryEntry", items)
-		case len(items) == 0:
-			fmt.Fprintln(s.ErrOut, "There is no history.")
-			return nil
-		}
-		return s.historyTable(out, items, sc.all || len(gates) > 1, now)
+		return past[historyItem]{"GateHistoryEntry", items, writeCSV, func() error {
+			return s.historyTable(out, items, sc.all || len(gates) > 1, now)
+		}}.print(s, out)
 	}
 	return cmd
+}
+
+// past is what has happened.
+type past[T any] struct {
+	// kind is that of an item, in JSON.
+	kind  string
+	items []T
+	csv   func(w io.Writer, items []T, noHeaders bool) error
+	table func() error
+}
+
+// print prints it in the format that is asked for.
+func (p past[T]) print(s *session, out *output) error {
+	switch {
+	case *out.OutputFormat == "name":
+		return errors.New("-o name: what has happened has no name, use json or csv")
+	case *out.OutputFormat == "csv":
+		return p.csv(s.Out, p.items, out.noHeaders)
+	case !out.isTable():
+		return out.reports(s.Out, p.kind, p.items)
+	case len(p.items) == 0:
+		fmt.Fprintln(s.ErrOut, "There is no history.")
+		return nil
+	}
+	return p.table()
 }
 
 // parseSince returns the instant of --since, zero for the beginning. A duration counts back from now, and a time of day is the last one.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -33,11 +32,10 @@ func isSource(name string) bool { return strings.HasPrefix(name, sourcePrefix) }
 
 // sourceHistory prints what GatedSources have promoted.
 func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, f promotionScope) error {
-	switch {
-	case sc.all || sc.selector != "" || sc.statusOfReady != "":
+	if sc.all || sc.selector != "" || sc.statusOfReady != "" {
 		return errors.New("--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME")
-	case !slices.ContainsFunc(sc.names, func(name string) bool { return !isSource(name) }):
-	default:
+	}
+	if slices.ContainsFunc(sc.names, func(name string) bool { return !isSource(name) }) {
 		return errors.New("ask for gates and for gatedsources one after the other: what they keep is not the same")
 	}
 	items := []promotionItem{}
@@ -49,18 +47,9 @@ func (s *session) sourceHistory(ctx context.Context, c *cluster, sc *scope, f pr
 		items = append(items, s.promotions(g, f.from)...)
 	}
 	slices.SortStableFunc(items, func(a, b promotionItem) int { return b.At.Compare(a.At.Time) })
-	switch {
-	case *f.OutputFormat == "name":
-		return errors.New("-o name: what has happened has no name, use json or csv")
-	case *f.OutputFormat == "csv":
-		return writePromotions(s.Out, items, f.noHeaders)
-	case !f.isTable():
-		return f.reports(s.Out, "GatedSourcePromotion", items)
-	case len(items) == 0:
-		fmt.Fprintln(s.ErrOut, "There is no history.")
-		return nil
-	}
-	return s.promotionTable(f, items, len(sc.names) > 1)
+	return past[promotionItem]{"GatedSourcePromotion", items, writePromotions, func() error {
+		return s.promotionTable(f, items, len(sc.names) > 1)
+	}}.print(s, f.output)
 }
 
 // promotions returns what a GatedSource has promoted since an instant, and warns if it does not know all of that.
