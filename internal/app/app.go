@@ -57,6 +57,9 @@ func Run(ctx context.Context, o Options) error {
 	if o.UIAnonymous && o.UIAddr == "" {
 		return errors.New("--ui-anonymous needs --ui-addr: there are no pages without it")
 	}
+	if err := watchable(o.Watch); err != nil {
+		return err
+	}
 	kinds, err := target.ParseKinds(o.SuspendKinds)
 	if err != nil {
 		return fmt.Errorf("--suspend-kinds: %w", err)
@@ -202,6 +205,14 @@ func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cach
 			&corev1.Namespace{}: {Transform: controllers.TrimNamespaces},
 		},
 	}
+}
+
+// watchable returns an error if nobody says which namespace to watch: the cache takes no name for all of them.
+func watchable(watch runtimectrl.WatchOptions) error {
+	if !watch.AllNamespaces && os.Getenv(runtimectrl.EnvRuntimeNamespace) == "" {
+		return fmt.Errorf("--watch-all-namespaces=false watches the namespace that the variable %s names, and it is empty", runtimectrl.EnvRuntimeNamespace)
+	}
+	return nil
 }
 
 // namespaces returns the namespaces to watch, none for all.

@@ -60,4 +60,14 @@ func TestAShardSeesItsGatesAndEveryTarget(t *testing.T) {
 	if _, ok := cacheOptions(watch, selector).DefaultNamespaces["gating-system"]; !ok {
 		t.Error("--watch-all-namespaces=false does not restrict the cache to the runtime namespace")
 	}
+	if err := watchable(watch); err != nil {
+		t.Error(err)
+	}
+	t.Setenv(runtimectrl.EnvRuntimeNamespace, "")
+	if err := watchable(watch); err == nil {
+		t.Error("--watch-all-namespaces=false without a runtime namespace watches all of them")
+	}
+	if err := watchable(runtimectrl.WatchOptions{AllNamespaces: true}); err != nil {
+		t.Error(err)
+	}
 }

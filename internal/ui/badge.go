@@ -41,7 +41,12 @@ func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int
 	if !isPicture {
 		return http.StatusNotFound, "gate", unknown
 	}
+	if err := h.strangers.budget.Wait(ctx); err != nil {
+		return http.StatusServiceUnavailable, "gate", unknown
+	}
+	begin := h.Clock.Now()
 	known, err := h.Anyone.Gates(ctx, namespace, name)
+	h.strangers.budget.Took(h.Clock.Since(begin))
 	if err != nil {
 		return codeOf(err), "gate", unknown
 	}

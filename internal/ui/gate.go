@@ -108,46 +108,59 @@ func (g *one) timeline(r preview.Range) (t preview.Timeline, doubts []string, er
 	return report.Gates[0], doubts, nil
 }
 
-func (h *handler) gate(r *request) (any, error) {
+func (h *handler) gate(r *request) (c content, err error) {
 	g, err := h.one(r)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	page := gatePage{row: rowOf(g.Gate, r.view), Axis: axisOf(r.view), Notes: slices.Clone(g.known.Notes)}
-	t, doubts, err := g.timeline(r.view.Range)
+	page := &gatePage{row: rowOf(g.Gate, r.view), Axis: axisOf(r.view), Notes: slices.Clone(g.known.Notes)}
+	if !r.view.Bare {
+		err = page.read(r.Context(), r.viewer)
+	}
+	return content{make: func() (any, error) { return page, h.fill(page, g, r.view) }}, err
+}
+
+// read reads what only those see who may see all of the Gate.
+func (p *gatePage) read(ctx context.Context, reader Reader) error {
+	targets, notes, err := reader.Targets(ctx, p.Gate)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	page.Bar, page.Notes = barOf(t, r.view), append(page.Notes, doubts...)
-	if t, _, err = g.timeline(preview.Range{From: r.view.Now, Until: r.view.Now.Add(ahead)}); err != nil {
-		return nil, err
+	p.Targets, p.More = targets[:min(len(targets), maxTargets)], max(0, len(targets)-maxTargets)
+	p.Notes = append(p.Notes, notes...)
+	p.Subscriptions, err = reader.Subscriptions(ctx, p.Gate)
+	return err
+}
+
+// fill makes the page.
+func (h *handler) fill(page *gatePage, g *one, v view) error {
+	t, doubts, err := g.timeline(v.Range)
+	if err != nil {
+		return err
+	}
+	page.Bar, page.Notes = barOf(t, v), append(page.Notes, doubts...)
+	if t, _, err = g.timeline(preview.Range{From: v.Now, Until: v.Now.Add(ahead)}); err != nil {
+		return err
 	}
 	page.Next = t.Intervals[min(1, len(t.Intervals)):min(1+maxNext, len(t.Intervals))]
-	if r.view.Bare {
-		return page, nil
+	if v.Bare {
+		return nil
 	}
-	err = h.detail(r, g, &page)
-	return page, err
+	return h.detail(page, g, v)
 }
 
 // detail adds what only those see who may see all of the Gate.
-func (h *handler) detail(r *request, g *one, page *gatePage) (err error) {
+func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 	for _, c := range g.Status.Conditions {
 		if c.Type == "Ready" {
 			page.Message = c.Message
 		}
 	}
-	page.InForce, page.Planned = gate.RequestsAt(g.Gate, r.view.Now)
+	page.InForce, page.Planned = gate.RequestsAt(g.Gate, v.Now)
 	for _, e := range g.known.Exceptions {
-		if gate.IsOf(g.Gate, e) && !e.ExpiredBy(r.view.Now) {
+		if gate.IsOf(g.Gate, e) && !e.ExpiredBy(v.Now) {
 			page.Exceptions = append(page.Exceptions, exception{e, gate.Missing(g.Gate, e)})
 		}
-	}
-	if err := page.targets(r.Context(), r.viewer); err != nil {
-		return err
-	}
-	if page.Subscriptions, err = r.viewer.Subscriptions(r.Context(), g.Gate); err != nil {
-		return err
 	}
 	page.History = slices.Clone(g.Status.History)
 	slices.SortStableFunc(page.History, func(a, b v1alpha1.HistoryEntry) int { return b.At.Compare(a.At.Time) })
@@ -168,14 +181,6 @@ func bareOf(t preview.Timeline) preview.Timeline {
 		bare = append(bare, preview.Interval{From: i.From, Until: i.Until, Cause: preview.Cause{State: i.State}})
 	}
 	return preview.Timeline{Gate: t.Gate, Mode: t.Mode, Intervals: bare}
-}
-
-// targets adds what the Gate governs.
-func (p *gatePage) targets(ctx context.Context, reader Reader) error {
-	targets, notes, err := reader.Targets(ctx, p.Gate)
-	p.Targets, p.More = targets[:min(len(targets), maxTargets)], max(0, len(targets)-maxTargets)
-	p.Notes = append(p.Notes, notes...)
-	return err
 }
 
 // commands are those that would change a Gate.

@@ -36,6 +36,10 @@ type fake struct {
 	// hangs is whether Gates are only returned when nobody waits any more, asked how often somebody has.
 	hangs bool
 	asked atomic.Int32
+	// takes is how long Gates take, and clock says so. Key is that of the viewer.
+	takes time.Duration
+	clock *clocktesting.FakePassiveClock
+	key   string
 
 	// refused is why nobody sees anything, blind whether changes are not seen, and bare whether only names, states and times are.
 	refused     error
@@ -49,7 +53,9 @@ type fake struct {
 	changed func(namespace string)
 }
 
-func (f *fake) Of(*http.Request) (Viewer, error) { return Viewer{f, f.bare}, f.refused }
+func (f *fake) Of(*http.Request) (Viewer, error) {
+	return Viewer{Reader: f, Key: f.key, Bare: f.bare}, f.refused
+}
 
 func (f *fake) Sees(context.Context, []string) (bool, error) { return !f.blind, f.err }
 
@@ -59,6 +65,9 @@ func (f *fake) Subscriptions(_ context.Context, g *v1alpha1.Gate) ([]Subscriptio
 
 func (f *fake) Gates(ctx context.Context, namespace, _ string) (*Known, error) {
 	f.asked.Add(1)
+	if f.takes > 0 {
+		f.clock.SetTime(f.clock.Now().Add(f.takes))
+	}
 	if f.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -111,7 +120,8 @@ func pages(t testing.TB, reader *fake) http.Handler {
 
 // optionsOf are those of the pages of a reader.
 func optionsOf(reader *fake, zone *time.Location) Options {
-	return Options{Viewers: reader, Clock: clocktesting.NewFakePassiveClock(noon), Zone: zone, Command: "kubectl gate", Namespace: "shop", Log: log.New(io.Discard, "", 0)}
+	reader.clock = clocktesting.NewFakePassiveClock(noon)
+	return Options{Viewers: reader, Clock: reader.clock, Zone: zone, Command: "kubectl gate", Namespace: "shop", Log: log.New(io.Discard, "", 0)}
 }
 
 // get returns what a page answers.

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// maxLive is how many pages are told of changes at once. The others reload by themselves.
-	maxLive = 128
+	// maxLive is how many pages of a crowd are told of changes at once. The others reload by themselves.
+	maxLive = 64
 	// quiet is how long pages hear nothing before they are told that somebody is there, and the shortest time between two news.
 	quiet, burst = 15 * time.Second, time.Second
-	// share is of how many parts of the time pages may take one that load themselves again: after that, news wait.
+	// share is of how many parts of the time pages may take one that load themselves again: after that, news wait. The same page is not made
+	// more often.
 	share = 10
 	// slow is how long a page may take to hear.
 	slow = 5 * time.Second
@@ -34,6 +35,7 @@ const everywhere = ""
 type live struct {
 	viewers Viewers
 	clock   clock.PassiveClock
+	edition edition
 
 	mu    sync.Mutex
 	heard map[*listener]bool
@@ -46,6 +48,7 @@ type live struct {
 
 // listener is a page that is told of changes.
 type listener struct {
+	bare bool
 	wake chan struct{}
 	// where are the namespaces of changes since it was told last.
 	where map[string]bool
@@ -55,14 +58,20 @@ func newLive(viewers Viewers, clock clock.PassiveClock) *live {
 	return &live{viewers: viewers, clock: clock, heard: map[*listener]bool{}}
 }
 
-// join returns what is told of changes, nil if too many listen.
-func (l *live) join() *listener {
+// join returns what is told of changes, nil if too many of its crowd listen.
+func (l *live) join(bare bool) *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.heard) >= maxLive {
+	crowd := 0
+	for other := range l.heard {
+		if other.bare == bare {
+			crowd++
+		}
+	}
+	if crowd >= maxLive {
 		return nil
 	}
-	joins := &listener{wake: make(chan struct{}, 1), where: map[string]bool{}}
+	joins := &listener{bare: bare, wake: make(chan struct{}, 1), where: map[string]bool{}}
 	l.heard[joins] = true
 	if l.stop == nil {
 		var ctx context.Context
@@ -124,6 +133,7 @@ func (l *live) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.due, l.told, l.cost = false, l.clock.Now(), 0
+	l.edition.number.Add(1)
 	for page := range l.heard {
 		if len(page.where) == 0 {
 			continue
@@ -146,12 +156,13 @@ func (l *live) take(page *listener) []string {
 
 // serve sends server-sent events: one after each change that the viewer may see, for as long as the viewer may see anything.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
-	if _, err := l.viewers.Of(r); err != nil {
+	viewer, err := l.viewers.Of(r)
+	if err != nil {
 		code := codeOf(err)
 		http.Error(w, http.StatusText(code), code)
 		return
 	}
-	page := l.join()
+	page := l.join(viewer.Bare)
 	if page == nil {
 		http.Error(w, "too many pages are told of changes: this one reloads by itself", http.StatusServiceUnavailable)
 		return

@@ -36,17 +36,22 @@ type change struct {
 
 const month = "2006-01"
 
-func (h *handler) month(r *request) (any, error) {
+func (h *handler) month(r *request) (c content, err error) {
 	g, err := h.one(r)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	at := r.view.Now
 	if text := r.view.Query("month"); text != "" {
 		if at, err = r.view.parse("month", month, text); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
+	return content{make: func() (any, error) { return g.month(at, r) }}, nil
+}
+
+// month makes the page of the month of an instant.
+func (g *one) month(at time.Time, r *request) (any, error) {
 	first := midnight(time.Date(at.Year(), at.Month(), 1, 12, 0, 0, 0, r.view.Zone), 0)
 	next := midnight(first.AddDate(0, 1, 0), 0)
 	t, doubts, err := g.timeline(preview.Range{From: first, Until: next})

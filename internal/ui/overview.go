@@ -44,14 +44,14 @@ type row struct {
 	Drawn template.HTML
 }
 
-func (h *handler) overview(r *request) (any, error) {
+func (h *handler) overview(r *request) (c content, err error) {
 	keep, err := filterOf(r)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	known, err := r.viewer.Gates(r.Context(), "", "")
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	return content{known.key(r), func() (any, error) { return h.rows(known, keep, r.view) }}, nil
 }

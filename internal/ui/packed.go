@@ -11,40 +11,12 @@ import (
 // packed is a page that waits to be sent, compressed: who reads slowly takes little memory. A page that cannot be made whole is not sent.
 type packed struct {
 	body []byte
-	// readers are those to whom it is sent, guarded by the handler.
+	// readers are those to whom it is sent, guarded by the crowd that reads it.
 	readers int
 }
 
 // small is up to how many bytes a page takes so little memory that any number of them may be sent at once.
 const small = 32 << 10
-
-// lend returns whether there is room for one more page that is sent, and takes it. Readers of the same page share it.
-func (h *handler) lend(p *packed) bool {
-	if len(p.body) <= small {
-		return true
-	}
-	h.lending.Lock()
-	defer h.lending.Unlock()
-	if p.readers == 0 && h.lent >= maxSending {
-		return false
-	}
-	if p.readers++; p.readers == 1 {
-		h.lent++
-	}
-	return true
-}
-
-// back makes room again.
-func (h *handler) back(p *packed) {
-	if len(p.body) <= small {
-		return
-	}
-	h.lending.Lock()
-	defer h.lending.Unlock()
-	if p.readers--; p.readers == 0 {
-		h.lent--
-	}
-}
 
 func pack(write func(io.Writer) error) (*packed, error) {
 	var body bytes.Buffer

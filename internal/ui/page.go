@@ -17,23 +17,28 @@ type request struct {
 	uploaded string
 }
 
-// content is what only one page has. later makes it: it is not made if the page is kept under the key. No key is for a page that is not kept.
+// content makes what only one page has, of what was read before. It needs nothing but the processor.
 type content struct {
-	key   string
-	later func() (any, error)
+	// key names all that the content is made of, for a page that others see as well. It is empty if nobody knows.
+	key  string
+	make func() (any, error)
 }
 
+// fixed is content that is there already.
+func fixed(shown any) content { return content{make: func() (any, error) { return shown, nil }} }
+
 // page returns what answers with a page, or with one that says what is wrong.
-func (h *handler) page(name string, of func(*request) (any, error)) http.HandlerFunc {
+func (h *handler) page(name string, of func(*request) (content, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), making)
 		defer cancel()
-		code, page, err := h.make(r.WithContext(ctx), name, of)
-		if err == nil && !h.lend(page) {
-			code = http.StatusServiceUnavailable
-			page, err = h.pack(&request{Request: r}, "error", fault{http.StatusText(code), "too many read other pages too slowly", hints[code]})
+		asks := &request{Request: r.WithContext(ctx)}
+		code, page, err := h.make(asks, name, of)
+		crowd := h.crowd(asks)
+		if err == nil && crowd.lend(page) {
+			defer crowd.back(page)
 		} else if err == nil {
-			defer h.back(page)
+			code, page, err = h.fault(asks, errSlow)
 		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
 		if err != nil {
@@ -59,17 +64,22 @@ func enter(ctx context.Context, slots chan struct{}) (done func(), err error) {
 }
 
 // make makes a page. The error is that there is none, not even one that says what is wrong.
-func (h *handler) make(r *http.Request, name string, of func(*request) (any, error)) (code int, made *packed, err error) {
-	asks := &request{Request: r}
-	made, err = h.known(asks, name, of)
-	if code = codeOf(err); err != nil {
-		made, err = h.pack(asks, "error", fault{http.StatusText(code), err.Error(), hints[code]})
+func (h *handler) make(asks *request, name string, of func(*request) (content, error)) (code int, made *packed, err error) {
+	if made, err = h.known(asks, name, of); err != nil {
+		return h.fault(asks, err)
 	}
+	return http.StatusOK, made, nil
+}
+
+// fault makes a page that says what is wrong.
+func (h *handler) fault(asks *request, wrong error) (code int, made *packed, err error) {
+	code = codeOf(wrong)
+	made, err = h.pack(asks, "error", fault{http.StatusText(code), wrong.Error(), hints[code]})
 	return code, made, err
 }
 
 // known makes a page for a viewer who may see it.
-func (h *handler) known(asks *request, name string, of func(*request) (any, error)) (made *packed, err error) {
+func (h *handler) known(asks *request, name string, of func(*request) (content, error)) (made *packed, err error) {
 	if asks.view, err = h.view(asks, nil); err != nil {
 		return nil, err
 	}
@@ -85,34 +95,64 @@ func (h *handler) known(asks *request, name string, of func(*request) (any, erro
 			return nil, err
 		}
 	}
+	return h.read(asks, name, of)
+}
+
+// read reads what a page is made of, and has it made. A page of a moment ago is returned as it was.
+func (h *handler) read(asks *request, name string, of func(*request) (content, error)) (made *packed, err error) {
+	key, crowd := h.live.edition.momentary(asks), h.crowd(asks)
+	if made = h.recent.get(key, h.Clock.Now()); made != nil {
+		return made, nil
+	}
+	if err := crowd.budget.Wait(asks.Context()); err != nil && asks.Context().Err() == nil {
+		return nil, errBusy
+	}
+	done, err := enter(asks.Context(), crowd.reading)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if made = h.recent.get(key, h.Clock.Now()); made != nil {
+		return made, nil
+	}
+	begin := h.Clock.Now()
+	c, err := of(asks)
+	if asks.view.Bare { // it has asked no other process
+		crowd.budget.Took(h.Clock.Since(begin))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if made, err = h.keep(asks, name, c); err == nil {
+		now := h.Clock.Now()
+		h.recent.put(key, made, now, now.Sub(begin))
+	}
+	return made, err
+}
+
+// keep returns a page that was kept, or makes it.
+func (h *handler) keep(asks *request, name string, c content) (made *packed, err error) {
 	done, err := enter(asks.Context(), h.making)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	if c.key != "" {
+		if done, err = enter(asks.Context(), h.turn); err != nil {
+			return nil, err
+		}
+		defer done()
+		if made, ok := h.kept.get(c.key); ok {
+			return made, nil
+		}
+	}
 	begin := h.Clock.Now()
-	defer func() { h.live.costs(h.Clock.Since(begin)) }()
-	shown, err := of(asks)
-	if err != nil {
-		return nil, err
-	}
-	if c, ok := shown.(content); ok {
-		return h.keep(asks, name, c)
-	}
-	return h.pack(asks, name, shown)
-}
-
-// keep returns a page that was kept, or makes it.
-func (h *handler) keep(asks *request, name string, c content) (made *packed, err error) {
-	done, err := enter(asks.Context(), h.turn)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	if made, ok := h.kept.get(c.key); ok {
-		return made, nil
-	}
-	shown, err := c.later()
+	defer func() {
+		took := h.Clock.Since(begin)
+		h.live.costs(took)
+		h.crowd(asks).budget.Took(took)
+	}()
+	shown, err := c.make()
 	if err != nil {
 		return nil, err
 	}
@@ -138,3 +178,9 @@ type layout struct {
 
 // ErrBare is for what a viewer may not see who may know names, states and times only.
 var ErrBare error = Refused{http.StatusUnauthorized, errors.New("without a token, the pages have names, states and times of gates only")}
+
+// Errors for a page that the others of a crowd leave no room for.
+var (
+	errBusy error = Refused{http.StatusServiceUnavailable, errors.New("too many pages are asked for at once")}
+	errSlow error = Refused{http.StatusServiceUnavailable, errors.New("too many read other pages too slowly")}
+)

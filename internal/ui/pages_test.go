@@ -367,7 +367,7 @@ func TestAPageThatCannotBeMadeInTimeSaysSo(t *testing.T) {
 	}
 }
 
-func TestOnlyAFewPagesAreMadeAtOnceAndWhoLeavesMakesRoom(t *testing.T) {
+func TestOnlySomePagesAreReadAtOnceAndWhoLeavesMakesRoom(t *testing.T) {
 	t.Parallel()
 	r := &fake{hangs: true}
 	h := pages(t, r)
@@ -380,7 +380,7 @@ func TestOnlyAFewPagesAreMadeAtOnceAndWhoLeavesMakesRoom(t *testing.T) {
 			codes <- recorder.Code
 		}()
 	}
-	eventually(t, "some are made", func() bool { return r.asked.Load() == maxMaking })
+	eventually(t, "some are read", func() bool { return r.asked.Load() == maxReading })
 	cancel()
 	for range 50 {
 		if code := <-codes; code != http.StatusGatewayTimeout {
@@ -388,6 +388,6 @@ func TestOnlyAFewPagesAreMadeAtOnceAndWhoLeavesMakesRoom(t *testing.T) {
 		}
 	}
 	if n := r.asked.Load(); n > 50 {
-		t.Errorf("%d were made", n)
+		t.Errorf("%d were read", n)
 	}
 }

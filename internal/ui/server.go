@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"log"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -59,6 +58,8 @@ type Reader interface {
 // Viewer is who looks at a page.
 type Viewer struct {
 	Reader
+	// Key is the same for viewers who see the same, at all times.
+	Key string
 	// Bare is whether the viewer may know names, states and times only. The Reader returns Gates that have nothing else.
 	Bare bool
 }
@@ -116,23 +117,22 @@ type handler struct {
 	Options
 	pages map[string]*template.Template
 	live  *live
-	// making has a value for each page that is made, and reading for each form that is read.
-	making, reading chan struct{}
-	// lent is how many large pages are sent, guarded by lending as the readers of each are.
-	lending sync.Mutex
-	lent    int
-	// kept are pages and drawn are bars that may be asked for again. One page after the other is made to be kept.
-	kept  *keeper[*packed]
-	drawn *keeper[template.HTML]
-	turn  chan struct{}
+	// making has a value for each page that is made, turn for one that is kept, and forms for each form that is read.
+	making, turn, forms chan struct{}
+	// people are those that log in, strangers all others.
+	people, strangers *crowd
+	// kept are pages and drawn are bars that may be asked for again, recent are pages as they were a moment ago.
+	kept   *keeper[*packed]
+	drawn  *keeper[template.HTML]
+	recent recent
 }
 
 const (
-	// maxMaking is how many pages are made at once, and maxReading how many forms are read. Others wait. maxSending is how many large pages are
-	// sent at once: who asks for another one has to try again.
-	maxMaking, maxSending, maxReading = 4, 64, 8
-	// maxKept and maxDrawn bound in bytes what is kept of pages and bars: half is enough for 1,000 Gates of ten periods.
-	maxKept, maxDrawn = 2 << 20, 18 << 20
+	// maxMaking is how many pages are made at once, and maxForms how many forms are read. Others wait. Pages to be kept are made one after the
+	// other: the next one may be the same.
+	maxMaking, maxForms = 4, 8
+	// maxKept, maxRecent and maxDrawn bound in bytes what is kept of pages and bars: half is enough for 1,000 Gates of ten periods.
+	maxKept, maxRecent, maxDrawn = 2 << 20, 2 << 20, 18 << 20
 	// making and sending are how long that may take.
 	making, sending = 30 * time.Second, 20 * time.Second
 )
@@ -142,8 +142,9 @@ const (
 func New(o Options) http.Handler {
 	slots := func(n int) chan struct{} { return make(chan struct{}, n) }
 	h := &handler{
-		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock), turn: slots(1),
-		making: slots(maxMaking), reading: slots(maxReading), kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn),
+		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock), making: slots(maxMaking), turn: slots(1), forms: slots(maxForms),
+		people: newCrowd(), strangers: newCrowd(),
+		kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn), recent: recent{newKeeper[moment](maxRecent)},
 	}
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
@@ -160,7 +161,7 @@ func New(o Options) http.Handler {
 	if o.Anyone != nil {
 		mux.HandleFunc("GET /badge/{namespace}/{file}", h.badge)
 	}
-	mux.HandleFunc("/", h.page("error", func(*request) (any, error) { return nil, Missing{Cause: errors.New("there is no such page")} }))
+	mux.HandleFunc("/", h.page("error", func(*request) (content, error) { return content{}, Missing{Cause: errors.New("there is no such page")} }))
 	return guarded(mux)
 }
 

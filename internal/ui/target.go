@@ -5,10 +5,7 @@ import "github.com/fluxcd/gating-controller/internal/explain"
 // targetPage is what the page of an object shows.
 type targetPage struct{ *explain.Explanation }
 
-func (h *handler) target(r *request) (any, error) {
+func (h *handler) target(r *request) (content, error) {
 	e, err := r.viewer.Why(r.Context(), r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"))
-	if err != nil {
-		return nil, err
-	}
-	return targetPage{e}, nil
+	return fixed(targetPage{e}), err
 }

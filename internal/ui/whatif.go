@@ -48,10 +48,16 @@ type tried struct {
 	Stretches    []preview.Stretch
 }
 
-func (h *handler) emptyWhatIf(*request) (any, error) { return whatIfPage{}, nil }
+func (h *handler) emptyWhatIf(*request) (content, error) { return fixed(whatIfPage{}), nil }
 
 // whatIf shows what manifests would change. Nothing is stored.
-func (h *handler) whatIf(r *request) (any, error) {
+func (h *handler) whatIf(r *request) (content, error) {
+	known, err := r.viewer.Gates(r.Context(), "", "")
+	return content{make: func() (any, error) { return h.tries(r, known), nil }}, err
+}
+
+// tries makes the page for manifests.
+func (h *handler) tries(r *request, known *Known) whatIfPage {
 	page := whatIfPage{Manifests: r.uploaded, Axis: axisOf(r.view)}
 	manifests := preview.NewSet(h.Namespace)
 	err := manifests.Read("manifests", strings.NewReader(r.uploaded))
@@ -64,14 +70,10 @@ func (h *handler) whatIf(r *request) (any, error) {
 		err = fmt.Errorf("the manifests name %d gates: try at most %d at once", len(names), maxTried)
 	}
 	if err != nil {
-		return page.fails(err), nil
-	}
-	known, err := r.viewer.Gates(r.Context(), "", "")
-	if err != nil {
-		return nil, err
+		return page.fails(err)
 	}
 	page.Notes = slices.Clone(known.Notes)
-	return page.try(known.Set, manifests, r.view), nil
+	return page.try(known.Set, manifests, r.view)
 }
 
 // try compares a cluster with what it would be with manifests.
@@ -136,7 +138,7 @@ func barIn(report *preview.Report, name string, v view) *bar {
 
 // upload reads the manifests of a request before a page is made of them: who sends slowly keeps only others waiting who send.
 func (h *handler) upload(r *request) (err error) {
-	done, err := enter(r.Context(), h.reading)
+	done, err := enter(r.Context(), h.forms)
 	if err != nil {
 		return err
 	}

@@ -39,9 +39,15 @@ const (
 	// maxLooked is how many targets of a Gate are looked at, and maxSources how many of their sources: a page has less.
 	maxLooked, maxSources = 500, 200
 
-	// maxLooks is for how many Gates the targets are kept, lookInterval for how long, and lookShare of how many parts of the time looking takes
-	// one: what takes a second is not done again for 20. One Gate is looked at after the other.
-	maxLooks, lookInterval, lookShare = 16, 2 * time.Second, 20
+	// maxLooks is for how many Gates the targets are kept, and lookInterval for how long. One Gate is looked at after the other.
+	maxLooks, lookInterval = 16, 2 * time.Second
+
+	// lookShare is how much of the time looking takes in the long run, and lookBurst how much before anybody waits: what takes a second is
+	// not done again for 20.
+	lookShare, lookBurst = 0.05, 10 * time.Second
+
+	// lookPatience is how long a page waits until its Gate may be looked at. Without that, it says so.
+	lookPatience = 3 * time.Second
 
 	// lookTimeout is for looking at a Gate, with the wait for the turn. It is less than a page may take.
 	lookTimeout = 15 * time.Second

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/budget"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/ui"
@@ -28,14 +29,17 @@ import (
 
 // looks are the targets of Gates as they were seen last, for all viewers.
 type looks struct {
-	// turn is whose Gate is looked at.
-	turn *semaphore.Weighted
+	// turn is whose Gate is looked at, budget how often any is.
+	turn   *semaphore.Weighted
+	budget *budget.Budget
 
 	mu   sync.Mutex
 	seen map[types.UID]*look
 }
 
-func newLooks() *looks { return &looks{turn: semaphore.NewWeighted(1), seen: map[types.UID]*look{}} }
+func newLooks() *looks {
+	return &looks{turn: semaphore.NewWeighted(1), budget: budget.New(lookShare, lookBurst), seen: map[types.UID]*look{}}
+}
 
 // look is what was seen of a Gate.
 type look struct {
@@ -43,6 +47,9 @@ type look struct {
 	notes []string
 	until time.Time
 }
+
+// errLooks is for a Gate that others leave no time for.
+var errLooks = errors.New("others look at so many gates that the targets of this one cannot be read now: load the page again in a moment")
 
 // line is a target with what somebody has to be allowed to see of it.
 type line struct {
@@ -63,18 +70,29 @@ func (w *Wall) targetsOf(ctx context.Context, g *v1alpha1.Gate) (*look, error) {
 		return nil, err
 	}
 	defer w.looks.turn.Release(1)
-	begin := w.Clock.Now()
-	if known := w.looks.get(g.UID, begin); known != nil {
+	if known := w.looks.get(g.UID, w.Clock.Now()); known != nil {
 		return known, nil
 	}
-	seen := &look{}
-	if err := w.look(ctx, g, seen); err != nil {
+	if err := w.looks.wait(ctx); err != nil {
+		return nil, errLooks
+	}
+	begin, seen := w.Clock.Now(), &look{}
+	err := w.look(ctx, g, seen)
+	now := w.Clock.Now()
+	took := now.Sub(begin)
+	if w.looks.budget.Took(took); err != nil {
 		return nil, err
 	}
-	now := w.Clock.Now()
-	seen.until = now.Add(max(lookInterval, lookShare*now.Sub(begin)))
+	seen.until = now.Add(max(lookInterval, time.Duration(float64(took)/lookShare)))
 	w.looks.put(g.UID, seen, now)
 	return seen, nil
+}
+
+// wait waits until a Gate may be looked at.
+func (l *looks) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	return l.budget.Wait(ctx)
 }
 
 func (l *looks) get(gate types.UID, now time.Time) *look {
@@ -90,8 +108,8 @@ func (l *looks) put(gate types.UID, seen *look, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.seen, func(_ types.UID, known *look) bool { return !now.Before(known.until) })
-	if len(l.seen) >= maxLooks {
-		clear(l.seen) // they are looked at again when somebody asks
+	if len(l.seen) >= maxLooks { // it is looked at again when somebody asks
+		delete(l.seen, slices.MinFunc(slices.Collect(maps.Keys(l.seen)), func(a, b types.UID) int { return l.seen[a].until.Compare(l.seen[b].until) }))
 	}
 	l.seen[gate] = seen
 }
@@ -226,6 +244,9 @@ func (s *sources) get(ctx context.Context, ref explain.Ref) (*unstructured.Unstr
 // Targets implements ui.Reader.
 func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Target, notes []string, err error) {
 	seen, err := v.targetsOf(ctx, g)
+	if errors.Is(err, errLooks) {
+		return nil, []string{err.Error()}, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}

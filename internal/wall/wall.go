@@ -62,7 +62,7 @@ func (w *Wall) Of(r *http.Request) (ui.Viewer, error) {
 	if err != nil {
 		return ui.Viewer{}, err
 	}
-	return ui.Viewer{Reader: &viewer{w, who}}, nil
+	return ui.Viewer{Reader: &viewer{w, who}, Key: who.key}, nil
 }
 
 // Handler returns what answers requests for pages.

@@ -348,6 +348,23 @@ func TestTargetsAreLookedAtOnceForAllViewers(t *testing.T) {
 	p.answers("/gate/shop/g-shop", "token-of-ben", 200, "!k-shop", "you may not list kustomizations.kustomize.toolkit.fluxcd.io", "exceptions do not count here")
 }
 
+func TestLookingAtManyGatesHasItsShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	seen, now := newLooks(), testNow
+	for i := range 3 * maxLooks {
+		seen.put(types.UID(fmt.Sprint(i)), &look{until: now.Add(lookInterval + time.Duration(i))}, now)
+	}
+	for i := range 3 * maxLooks {
+		if kept := seen.get(types.UID(fmt.Sprint(i)), now) != nil; kept != (i >= 2*maxLooks) {
+			t.Errorf("look %d is kept: %t", i, kept)
+		}
+	}
+	p := newPages(t, nil, shopAndBank()...)
+	p.wall.looks.budget.Took(lookBurst)
+	p.wall.looks.budget.Took(lookBurst)
+	p.answers("/gate/shop/g-shop", "token-of-ada", http.StatusOK, "others look at so many gates that the targets of this one cannot be read now", "!k-shop")
+}
+
 func TestMetricsCountPagesAndReviewsWithoutNames(t *testing.T) {
 	p := newPages(t, anonymous, shopAndBank()...)
 	p.get("/", "token-of-ada")

@@ -1,0 +1,28 @@
+// Package budget bounds how much of the time some work takes, so that it leaves the processor to the rest of the program.
+package budget
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Budget is the time of some work. Each piece waits until those before it have taken no more than their share of the time.
+type Budget struct {
+	// limiter has a token for each microsecond of work. Work that took longer than there were tokens leaves a debt.
+	limiter *rate.Limiter
+}
+
+// New returns the budget of work that takes at most a share of the time, a number of processors, and before it waits for the first time as much as burst.
+func New(share float64, burst time.Duration) *Budget {
+	return &Budget{rate.NewLimiter(rate.Limit(share*float64(time.Second/time.Microsecond)), int(burst.Microseconds()))}
+}
+
+// Wait waits until the next piece of work may begin. The error says that this is not before the context ends.
+func (b *Budget) Wait(ctx context.Context) error { return b.limiter.WaitN(ctx, 1) }
+
+// Took says how long a piece of work took. More than the burst counts as that.
+func (b *Budget) Took(d time.Duration) {
+	b.limiter.ReserveN(time.Now(), min(int(d.Microseconds()), b.limiter.Burst())) //nolint:forbidigo // the limiter reads the same clock, it decides nothing
+}

@@ -1,0 +1,62 @@
+package budget
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWorkTakesItsShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, begin, took := New(0.2, time.Second), time.Now(), time.Duration(0)
+		for range 1000 {
+			if err := b.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			b.Took(50 * time.Millisecond)
+			took += 50 * time.Millisecond
+		}
+		all := time.Since(begin)
+		if share := (took - time.Second).Seconds() / all.Seconds(); share > 0.201 || share < 0.19 {
+			t.Errorf("after the burst, work of %s in %s is a share of %.3f", took, all, share)
+		}
+	})
+}
+
+func TestWorkBelowItsShareDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, begin := New(0.2, time.Second), time.Now()
+		for range 1000 {
+			if err := b.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.Took(10 * time.Millisecond)
+			time.Sleep(51 * time.Millisecond)
+		}
+		if waited := time.Since(begin) - 51*time.Second; waited > 0 {
+			t.Errorf("it has waited for %s", waited)
+		}
+	})
+}
+
+func TestWhoWouldWaitTooLongIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(0.1, time.Second)
+		b.Took(time.Hour) // counts as a second
+		b.Took(time.Second)
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := b.Wait(ctx); err == nil || time.Since(begin) > 0 {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+		if err := b.Wait(t.Context()); err != nil || time.Since(begin) < 9*time.Second || time.Since(begin) > 11*time.Second {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+	})
+}

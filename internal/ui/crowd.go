@@ -1,0 +1,66 @@
+package ui
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/budget"
+)
+
+const (
+	// maxReading is for how many pages the cluster is read at once, and maxSending how many large pages are sent. Who asks for one more to be
+	// read waits, and who asks for one more to be sent has to try again.
+	maxReading, maxSending = 16, 32
+	// cpuShare is how much of a processor making pages takes in the long run, and cpuBurst how much time before anybody waits for a page.
+	cpuShare, cpuBurst = 0.2, time.Second
+)
+
+// crowd has what viewers of one kind may use together: those that log in are one, all others another. None uses up what the other needs.
+type crowd struct {
+	budget  *budget.Budget
+	reading chan struct{}
+
+	mu sync.Mutex
+	// lent is how many large pages are sent.
+	lent int
+}
+
+func newCrowd() *crowd {
+	return &crowd{budget: budget.New(cpuShare, cpuBurst), reading: make(chan struct{}, maxReading)}
+}
+
+// crowd returns that of who asks.
+func (h *handler) crowd(asks *request) *crowd {
+	if asks.view.Bare || asks.viewer.Reader == nil {
+		return h.strangers
+	}
+	return h.people
+}
+
+// lend returns whether there is room for one more page that is sent, and takes it. Readers of the same page share it.
+func (c *crowd) lend(p *packed) bool {
+	if len(p.body) <= small {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.readers == 0 && c.lent >= maxSending {
+		return false
+	}
+	if p.readers++; p.readers == 1 {
+		c.lent++
+	}
+	return true
+}
+
+// back makes room again.
+func (c *crowd) back(p *packed) {
+	if len(p.body) <= small {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.readers--; p.readers == 0 {
+		c.lent--
+	}
+}

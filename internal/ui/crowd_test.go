@@ -1,0 +1,94 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOnlySoManyLargePagesAreSentAtOnceAndReadersOfTheSameShareIt(t *testing.T) {
+	t.Parallel()
+	c := newCrowd()
+	large := func() *packed { return &packed{body: make([]byte, small+1)} }
+	first := large()
+	if !c.lend(first) {
+		t.Fatal("the first page is not sent")
+	}
+	for i := range maxSending - 1 {
+		if !c.lend(large()) {
+			t.Fatalf("page %d is not sent", i+2)
+		}
+	}
+	if c.lend(large()) {
+		t.Error("one page too many is sent")
+	}
+	for range 1000 {
+		if !c.lend(first) || !c.lend(&packed{body: make([]byte, small)}) {
+			t.Fatal("a page that takes no more memory is not sent")
+		}
+	}
+	for range 1001 {
+		c.back(first)
+	}
+	if c.lent != maxSending-1 || !c.lend(large()) {
+		t.Errorf("%d pages are sent, and there is no room for another one", c.lent)
+	}
+}
+
+// asks answers a request for a page within a time.
+func asks(t *testing.T, h http.Handler, path string, within time.Duration) (code int, page string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+	return recorder.Code, recorder.Body.String()
+}
+
+func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	r.bare, r.takes = true, cpuBurst
+	options := optionsOf(r, time.UTC)
+	options.Anyone = r
+	h := New(options)
+	refused := ""
+	for i := 1; i < 5 && refused == ""; i++ {
+		code, page := asks(t, h, fmt.Sprintf("/?days=%d", i), time.Second)
+		if code == http.StatusServiceUnavailable {
+			refused = page
+		} else if code != http.StatusOK {
+			t.Fatalf("page %d is answered with %d", i, code)
+		}
+	}
+	if !strings.Contains(refused, "too many pages are asked for at once") || !strings.Contains(refused, "Try again in a moment") {
+		t.Errorf("who asks for too much is told: %s", mainOf(refused))
+	}
+	if code, _ := asks(t, h, "/badge/shop/web.svg", time.Second); code != http.StatusServiceUnavailable {
+		t.Errorf("a badge is answered with %d", code)
+	}
+	r.bare = false
+	if code, _ := asks(t, h, "/?days=7", time.Second); code != http.StatusOK {
+		t.Errorf("somebody who logs in is answered with %d", code)
+	}
+}
+
+func TestStrangersWhoListenKeepNoPersonFromNews(t *testing.T) {
+	t.Parallel()
+	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)
+	for i := range maxLive {
+		if l.join(true) == nil {
+			t.Fatalf("stranger %d hears nothing", i)
+		}
+	}
+	if l.join(true) != nil {
+		t.Error("one stranger too many listens")
+	}
+	if l.join(false) == nil {
+		t.Error("a person hears nothing")
+	}
+}

@@ -1,0 +1,76 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestManyWhoLookAtTheSamePageCostWhatOneCosts(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	r.takes = 20 * time.Millisecond
+	h := pages(t, r)
+	looks := func(why, path string, want int32) {
+		t.Helper()
+		r.asked.Store(0)
+		for range 10 {
+			if code, page := asks(t, h, path, time.Minute); code != http.StatusOK {
+				t.Fatalf("%s: %d %s", why, code, mainOf(page))
+			}
+		}
+		if asked := r.asked.Load(); asked != want {
+			t.Errorf("%s: gates were read %d times, want %d", why, asked, want)
+		}
+	}
+	looks("first", "/", 1)
+	looks("another address of the same page", "/?unknown=1", 0)
+	looks("another page", "/?days=7", 1)
+	looks("the page of a gate", "/gate/shop/web", 1)
+	looks("its month", "/gate/shop/web/month", 1)
+	r.key = "somebody else"
+	looks("another person", "/?days=7", 1)
+	r.bare = true
+	looks("without a token", "/?days=7", 1)
+	r.bare = false
+	r.clock.SetTime(r.clock.Now().Add(share*r.takes + time.Second))
+	looks("after a moment", "/?days=7", 1)
+	r.clock.SetTime(r.clock.Now().Add(-time.Hour))
+	looks("after the clock was set back", "/?days=7", 1)
+	r.takes = 0
+	looks("pages that cost nothing", "/?days=31", 10)
+}
+
+func TestAfterNewsNobodyGetsThePageFromBefore(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	r.takes = time.Second
+	server := httptest.NewServer(pages(t, r))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, lines := listen(ctx, t, server.URL)
+	<-lines
+	eventually(t, "it is watched", func() bool { return r.watched() == 1 })
+	shown := func() string {
+		_, page := asks(t, server.Config.Handler, "/", time.Minute)
+		return page
+	}
+	if page := shown(); !strings.Contains(page, "1 open, 1 closed") {
+		t.Fatal(mainOf(page))
+	}
+	r.gates[0].Status.LastTransition.State = "closed"
+	if page := shown(); !strings.Contains(page, "1 open, 1 closed") {
+		t.Errorf("it is made again before a moment is over: %s", mainOf(page))
+	}
+	r.changed("shop")
+	if line := <-lines; line != "data: changed" {
+		t.Fatal(line)
+	}
+	if page := shown(); !strings.Contains(page, "0 open, 2 closed") {
+		t.Errorf("after the news, a page is from before: %s", mainOf(page))
+	}
+}

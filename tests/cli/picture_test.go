@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"html"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+// columns is how wide the terminal in the picture is.
+const columns = 112
+
+// colored is a text in a color, as programs write it for terminals.
+var colored = regexp.MustCompile("\x1b\\[([0-9]+)m([^\x1b]*)\x1b\\[0m")
+
+// inks are the colors of the picture.
+var inks = map[string]string{"31": "#ff8a80", "32": "#7ee787", "33": "#f2cc60", "": "#e6edf3"}
+
+// span writes a text from a column on, as wide as in a terminal.
+func span(column, line int, ink, text string) string {
+	const letter, height = 8, 20
+	return fmt.Sprintf(`<text x="%d" y="%d" textLength="%d" fill="%s">%s</text>`+"\n", 16+letter*column, 60+height*line, letter*len([]rune(text)), ink, html.EscapeString(text))
+}
+
+// picture draws what a terminal shows.
+func picture(shown string) string {
+	lines := strings.Split(strings.TrimRight(shown, "\n"), "\n")
+	var drawn strings.Builder
+	for i, line := range lines {
+		column := 0
+		put := func(ink, text string) {
+			if strings.TrimSpace(text) != "" {
+				drawn.WriteString(span(column, i, inks[ink], text))
+			}
+			column += len([]rune(text))
+		}
+		for found := colored.FindStringSubmatchIndex(line); found != nil; found = colored.FindStringSubmatchIndex(line) {
+			put("", line[:found[0]])
+			put(line[found[2]:found[3]], line[found[4]:found[5]])
+			line = line[found[1]:]
+		}
+		put("", line)
+	}
+	width, height := 32+8*columns, 60+20*len(lines)
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" font-family="ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace" font-size="13" xml:space="preserve">`+"\n", width, height, width, height) +
+		fmt.Sprintf(`<rect width="%d" height="%d" rx="8" fill="#161b22"/>`+"\n", width, height) +
+		`<circle cx="20" cy="20" r="6" fill="#ff5f57"/><circle cx="40" cy="20" r="6" fill="#febc2e"/><circle cx="60" cy="20" r="6" fill="#28c840"/>` + "\n" + drawn.String() + "</svg>\n"
+}
+
+// wordsOf returns what a picture says, without what is different on each day.
+func wordsOf(svg string) []string {
+	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(svg, " "))
+	words := regexp.MustCompile(`[A-Za-z][A-Za-z/.:\[\]-]{2,}`).FindAllString(text, -1)
+	return slices.DeleteFunc(words, func(word string) bool { return regexp.MustCompile(`^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)$`).MatchString(word) })
+}
+
+func TestThePictureOfATerminalIsWhatOneShows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.heldApps()
+	today, night, morning := metav1.Now(), "22:00", "05:00"
+	from, until := metav1.NewTime(today.AddDate(0, 0, 3)), metav1.NewTime(today.AddDate(0, 0, 5))
+	w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "nights", Start: &night, End: &morning}}})
+	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "audit", From: &from, Until: &until}}}})
+	for _, name := range []string{"nights", "staging"} {
+		w.Decided(w.ReadGate(name))
+	}
+	shown := ""
+	for _, args := range []string{"list --timeline --days 7", "why kustomization/apps"} {
+		shown += "$ kubectl gate " + args + "\n" + w.inTerminalOf(columns, nil, strings.Fields(args)...) + "\n"
+	}
+	drawn := picture(strings.ReplaceAll(strings.ReplaceAll(shown, "\r\n", "\n"), w.Namespace, "shop"))
+	path := filepath.Join(harness.Root(), "docs", "images", "terminal.svg")
+	if *update {
+		w.Must(os.WriteFile(path, []byte(drawn), 0o600))
+	}
+	kept, err := os.ReadFile(path)
+	w.Must(err)
+	if got, want := wordsOf(string(kept)), wordsOf(drawn); !slices.Equal(got, want) || len(want) < 30 {
+		t.Errorf("docs/images/terminal.svg says\n%q\nand a terminal\n%q\nrun go test ./tests/cli -run Picture -update", got, want)
+	}
+}
