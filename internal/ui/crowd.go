@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxReading is for how many pages the cluster is read at once, and maxSending how many large pages are sent. Who asks for one more to be
-	// read waits, and who asks for one more to be sent has to try again.
+	// maxReading is for how many pages the cluster is read at once, and maxSending how many large pages are sent. One page more waits until it
+	// is read, and is not sent.
 	maxReading, maxSending = 16, 32
 	// cpuShare is how much of a processor making pages takes in the long run, and cpuBurst how much time before anybody waits for a page.
 	cpuShare, cpuBurst = 0.2, time.Second
