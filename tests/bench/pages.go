@@ -37,7 +37,8 @@ Gate has changed, and of the same page once more, with nobody else there. The si
 
 Then 50 viewers have a page that is live: each loads it again when it is told of a change, as the script of the page does, and once a second
 besides. The Gate closes and opens as scheduled without viewers and with them, in turn: how long after the instant the first and the last
-target were held or released is what may not differ. Memory is that of the process with the Gates, without viewers and then with them.`,
+target were held or released is what may not differ. Memory is that of the process right after the Gate has closed and opened: the first time
+without viewers, and the most of all times with them.`,
 }
 
 func runPages(ctx context.Context, b *bench) (*result, error) {
@@ -161,7 +162,8 @@ func load(ctx context.Context, with *http.Client, url string) (first time.Durati
 
 // viewing is what was measured without viewers and with them.
 type viewing struct {
-	transitions    map[bool]map[bool][]*transition
+	transitions map[bool]map[bool][]*transition
+	// before is the memory after the first turn without viewers, during the most of all turns with them.
 	before, during memory
 	loaded         int
 }
@@ -169,10 +171,7 @@ type viewing struct {
 // viewed measures transitions and memory without viewers and with them, in turn.
 func (b *bench) viewed(ctx context.Context, r *result, url string, f *fleet) (err error) {
 	v := &viewing{transitions: map[bool]map[bool][]*transition{false: {}, true: {}}}
-	if v.before, err = b.settledMemory(ctx); err != nil {
-		return err
-	}
-	for range b.repeat(8) {
+	for round := range b.repeat(8) {
 		for _, watched := range []bool{false, true} {
 			stop := func() (int, error) { return 0, nil }
 			if watched {
@@ -185,10 +184,14 @@ func (b *bench) viewed(ctx context.Context, r *result, url string, f *fleet) (er
 				}
 				v.transitions[watched][closed] = append(v.transitions[watched][closed], t)
 			}
+			used, err := b.useOfMemory(ctx)
+			if err != nil {
+				return err
+			}
 			if watched {
-				if v.during, err = b.useOfMemory(ctx); err != nil {
-					return err
-				}
+				v.during = memory{max(v.during.heap, used.heap), max(v.during.resident, used.resident)}
+			} else if round == 0 {
+				v.before = used
 			}
 			n, err := stop()
 			if err != nil {
