@@ -23,12 +23,12 @@ const columns = 112
 var colored = regexp.MustCompile("\x1b\\[([0-9]+)m([^\x1b]*)\x1b\\[0m")
 
 // inks are the colors of the picture.
-var inks = map[string]string{"31": "#ff8a80", "32": "#7ee787", "33": "#f2cc60", "": "#e6edf3"}
+var inks = map[string]string{"31": "#ff8a80", "32": "#7ee787", "33": "#f2cc60", "1": "#ffffff", "2": "#8b949e", "": "#e6edf3"}
 
 // span writes a text from a column on, as wide as in a terminal.
 func span(column, line int, ink, text string) string {
 	const letter, height = 8, 20
-	return fmt.Sprintf(`<text x="%d" y="%d" textLength="%d" fill="%s">%s</text>`+"\n", 16+letter*column, 60+height*line, letter*len([]rune(text)), ink, html.EscapeString(text))
+	return fmt.Sprintf(`<text x="%d" y="%d" textLength="%d" fill="%s">%s</text>`+"\n", 16+letter*column, 60+height*line, letter*len([]rune(text)), ink, strings.ReplaceAll(html.EscapeString(text), " ", "\u00a0"))
 }
 
 // picture draws what a terminal shows.
@@ -38,6 +38,9 @@ func picture(shown string) string {
 	for i, line := range lines {
 		column := 0
 		put := func(ink, text string) {
+			if inks[ink] == "" {
+				panic("there is no ink for color " + ink)
+			}
 			if strings.TrimSpace(text) != "" {
 				drawn.WriteString(span(column, i, inks[ink], text))
 			}
@@ -51,7 +54,7 @@ func picture(shown string) string {
 		put("", line)
 	}
 	width, height := 32+8*columns, 60+20*len(lines)
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" font-family="ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace" font-size="13" xml:space="preserve">`+"\n", width, height, width, height) +
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" font-family="ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace" font-size="13">`+"\n", width, height, width, height) +
 		fmt.Sprintf(`<rect width="%d" height="%d" rx="8" fill="#161b22"/>`+"\n", width, height) +
 		`<circle cx="20" cy="20" r="6" fill="#ff5f57"/><circle cx="40" cy="20" r="6" fill="#febc2e"/><circle cx="60" cy="20" r="6" fill="#28c840"/>` + "\n" + drawn.String() + "</svg>\n"
 }
