@@ -29,7 +29,7 @@ func TestThePageOnCertificatesSaysWhatHoldsThem(t *testing.T) {
 		return found[1]
 	}
 	release := "v" + said("with one window that begins at the deadline \\| cert-manager is (1[.0-9]+) or later")
-	broken := "v" + said("cert-manager has `spec.renewal` since (1[.0-9]+[0-9])\\. That release panics on `Disabled`")
+	broken := "v" + said("cert-manager has had `spec.renewal` since (1[.0-9]+[0-9])\\. That release panics on `Disabled`")
 	days, err := strconv.Atoi(said("the certificate lives longer than ([0-9]+) days"))
 	if err != nil {
 		t.Fatal(err)
