@@ -19,8 +19,15 @@ func New(share float64, burst time.Duration) *Budget {
 	return &Budget{rate.NewLimiter(rate.Limit(share*float64(time.Second/time.Microsecond)), int(burst.Microseconds()))}
 }
 
-// Wait waits until the next piece of work may begin. The error says that this is not before the context ends.
-func (b *Budget) Wait(ctx context.Context) error { return b.limiter.WaitN(ctx, 1) }
+// Wait waits until the next piece of work may begin. It returns the error of a context that has ended, and another one at once if that would
+// be before the work may begin.
+func (b *Budget) Wait(ctx context.Context) error {
+	err := b.limiter.WaitN(ctx, 1)
+	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // the deadline is of the same clock, it decides nothing
+		return context.DeadlineExceeded // the limiter may see that before the context does
+	}
+	return err
+}
 
 // Took says how long a piece of work took. More than the burst counts as that.
 func (b *Budget) Took(d time.Duration) {

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,3 +61,29 @@ func TestWhoWouldWaitTooLongIsToldAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestTheEndOfAContextIsNoLackOfTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(0.1, time.Second)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Wait(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		late, cancel := context.WithDeadline(t.Context(), time.Now())
+		defer cancel()
+		if err := b.Wait(late); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("late: %v", err)
+		}
+		if err := b.Wait(silent{late}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("late, before its context knows: %v", err)
+		}
+	})
+}
+
+// silent is a context whose end is not known yet.
+type silent struct{ context.Context }
+
+func (silent) Done() <-chan struct{} { return nil }
+func (silent) Err() error            { return nil }

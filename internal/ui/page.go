@@ -104,7 +104,9 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 	if made = h.recent.get(key, h.Clock.Now()); made != nil {
 		return made, nil
 	}
-	if err := crowd.budget.Wait(asks.Context()); err != nil && asks.Context().Err() == nil {
+	if err := crowd.budget.Wait(asks.Context()); errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return nil, err
+	} else if err != nil {
 		return nil, errBusy
 	}
 	done, err := enter(asks.Context(), crowd.reading)
