@@ -71,7 +71,7 @@ func TestTheEndOfAContextIsNoLackOfTime(t *testing.T) {
 		if err := b.Wait(ended); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
 		}
-		late, cancel := context.WithDeadline(t.Context(), time.Now())
+		late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Millisecond))
 		defer cancel()
 		if err := b.Wait(late); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("late: %v", err)
