@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // shell runs a command of a page and returns all that it prints.
@@ -29,18 +29,10 @@ func shell(w *harness.World, command string) (string, error) {
 
 func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "reference", "gates.md"))
-	w.Must(err)
-	block := func(pattern string) string {
-		found := regexp.MustCompile(pattern).FindStringSubmatch(string(content))
-		if found == nil {
-			t.Fatalf("the page has nothing like %s", pattern)
-		}
-		return found[1]
-	}
-	example := block("(?s)```yaml\n---\n(apiVersion.*?)```")
-	command := block("(?s)```sh\n(kubectl apply --server-side --field-manager=platform.*?)```")
-	conflict := block("(?s)```console\n(error: Apply failed.*?)\n```")
+	const page = "docs/reference/gates.md"
+	example := markdown.BlockOf(t, page, "yaml", "---\napiVersion")
+	command := markdown.BlockOf(t, page, "sh", "kubectl apply --server-side --field-manager=platform")
+	conflict := strings.TrimSuffix(markdown.BlockOf(t, page, "console", "error: Apply failed"), "\n")
 
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "flux-system"}}
 	w.Must(client.IgnoreAlreadyExists(w.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.Namespace}})))

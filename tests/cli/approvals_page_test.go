@@ -6,6 +6,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // approvalsPage runs docs/guides/approval-by-hand.md as those of whom it tells.
@@ -15,13 +16,13 @@ func approvalsPage(w *world) {
 	inHere := func(commands string) string {
 		return strings.ReplaceAll(strings.ReplaceAll(commands, "flux-system", w.Namespace), "-k config/", "-k "+harness.Root()+"/config/")
 	}
-	setUp, byHand := w.page(path, "sh")[0], w.page(path, "sh")[1]
-	if got := w.shell(inHere(setUp)); got.code != 0 {
+	commands := markdown.BlocksOf(w, path, "sh")
+	if got := w.shell(inHere(commands[0].Text)); got.code != 0 {
 		w.Fatalf("%+v", got)
 	}
 	w.Decided(w.ReadGate("production"))
 	alice, bob, greta := w.as("alice", "devs"), w.as("bob", "sre"), w.as("greta", "oncall")
-	blocks := w.page(path, "console")
+	blocks := markdown.BlocksOf(w, path, "console")
 	if len(blocks) != 3 {
 		w.Fatalf("%d blocks", len(blocks))
 	}
@@ -31,16 +32,16 @@ func approvalsPage(w *world) {
 			w.Errorf("the commands print\n%s\nand the page has\n%s", got, block)
 		}
 	}
-	shows(alice, blocks[0])
+	shows(alice, blocks[0].Text)
 	w.expect(bob.shell("kubectl-gate __complete approve '' 2>/dev/null"), 0, "gate/production\n:4\n", "")
 	w.expect(alice.gate("approve", "gate/production"), exitError, "", "error: you, alice, asked for it: somebody else has to approve it")
 	w.expect(bob.gate("list"), 0, "default, 1 request to approve", "")
 	w.expect(bob.gate("status", "production"), 0, "waits for 1 approval", "")
-	shows(bob, blocks[1])
+	shows(bob, blocks[1].Text)
 	w.expect(bob.gate("approve", "gate/production"), exitError, "", "error: no open request waits for approval; kubectl gate history production")
 	w.expect(alice.gate("close", "production"), 0, "closed, close request", "")
 	w.expect(alice.gate("reset", "production"), exitIncomplete, "taking back the close request of alice", "waits for 1 approval by others: kubectl gate approve gate/production -n "+w.Namespace)
-	w.expect(bob.shell(inHere(byHand)), 0, "annotate", "")
+	w.expect(bob.shell(inHere(commands[1].Text)), 0, "annotate", "")
 	w.Eventually("the close is taken back", func() error {
 		if got := w.gate("list"); !strings.Contains(got.out, " default ") {
 			return errors.New(got.out)
@@ -50,5 +51,5 @@ func approvalsPage(w *world) {
 
 	w.expect(alice.gate("open", "production", "--break-glass"), exitError, "", "error: --break-glass needs a --reason")
 	w.expect(alice.gate("open", "production", "--break-glass", "--reason=x"), exitError, "", `you may not break-glass gates in namespace "`+w.Namespace+`": that needs the verb "break-glass", which the ClusterRole gate-glass-breaker has`)
-	shows(greta, blocks[2])
+	shows(greta, blocks[2].Text)
 }

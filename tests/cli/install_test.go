@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/plug-in.md on an archive as a release has it. There is no krew, and
@@ -24,11 +25,11 @@ rm k9s.yaml kubectl-gate kubectl_complete-gate
 flux() { plugin=$1; shift; "$HOME/.fluxcd/plugins/flux-$plugin" "$@"; }
 `
 	n := 0
-	for _, block := range w.page("docs/start/plug-in.md", "sh") {
-		if n++; strings.Contains(block, "krew") {
+	for _, block := range markdown.BlocksOf(w, "docs/start/plug-in.md", "sh") {
+		if n++; strings.Contains(block.Text, "krew") {
 			continue
 		}
-		script += strings.ReplaceAll(block, "kubectl gate check", "kubectl gate check || test $? = 1")
+		script += strings.ReplaceAll(block.Text, "kubectl gate check", "kubectl gate check || test $? = 1")
 		script += "test \"$(kubectl __complete gate list pro 2>/dev/null | head -1)\" = production\n"
 	}
 	script += "flux gate list; grep -q gate-open: .config/k9s/plugins/gate.yaml; complete -p kubectl-gate\n"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // guardedScenes are those of the pages for operators that need the policies, a controller that elects a leader, or none at all.
@@ -66,14 +67,7 @@ var theOperated *operated
 func newOperated(t *testing.T) *operated {
 	t.Helper()
 	o := &operated{t: t, auditLog: filepath.Join(t.TempDir(), "audit.log")}
-	var policy string
-	for _, s := range sectionsOf(t, "audit") {
-		for _, found := range fence.FindAllStringSubmatch(s.text, -1) {
-			if found[2] == "yaml" {
-				policy = found[3]
-			}
-		}
-	}
+	policy := markdown.BlockOf(t, "docs/operate/audit.md", "yaml", "kind: Policy")
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	must := func(err error) {
 		t.Helper()

@@ -11,22 +11,17 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // block is a code block of a page.
 type block struct{ language, text string }
 
-var fence = regexp.MustCompile("(?ms)^( *)```([a-z]+)\n(.*?)^ *```")
-
-// blocksOf returns the code blocks of a page, in its namespace. Those of a list are indented.
+// blocksOf returns the code blocks of a page, in its namespace.
 func (w *world) blocksOf(page string) (blocks []block) {
 	w.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", page))
-	w.Must(err)
-	for _, found := range fence.FindAllStringSubmatch(string(content), -1) {
-		text := strings.TrimPrefix(strings.ReplaceAll("\n"+found[3], "\n"+found[1], "\n"), "\n")
-		blocks = append(blocks, block{found[2], strings.ReplaceAll(text, "flux-system", w.Namespace)})
+	for _, b := range markdown.BlocksOf(w, "docs/"+page) {
+		blocks = append(blocks, block{b.Language, strings.ReplaceAll(b.Text, "flux-system", w.Namespace)})
 	}
 	return blocks
 }

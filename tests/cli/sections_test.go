@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // section is what a page of docs/operate has below a heading.
@@ -33,7 +34,7 @@ func sectionsOf(t testing.TB, page string) (sections []section) {
 			end = at[i+1][0]
 		}
 		s := section{string(content[found[2]:found[3]]), string(content[found[1]:end])}
-		if fence.MatchString(s.text) {
+		if markdown.Fence.MatchString(s.text) {
 			sections = append(sections, s)
 		}
 	}
@@ -104,8 +105,8 @@ func (w *world) lives(page string, of section, skip string) {
 	if folder == "" {
 		folder = w.TempDir()
 	}
-	text := fence.ReplaceAllStringFunc(of.text, func(found string) string {
-		parts := fence.FindStringSubmatch(found)
+	text := markdown.Fence.ReplaceAllStringFunc(of.text, func(found string) string {
+		parts := markdown.Fence.FindStringSubmatch(found)
 		b := block{parts[2], w.here().Replace(parts[3])}
 		switch {
 		case skip != "" && strings.Contains(b.text, skip):

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 var update = flag.Bool("update", false, "write what commands print into testdata, from where docs/reference/cli.md has it")
@@ -46,18 +44,6 @@ func (w *world) transcript(text string) string {
 		got.WriteString(line + strings.ReplaceAll(string(both), w.Namespace, "flux-system"))
 	}
 	return got.String()
-}
-
-// page returns the blocks of a page of the docs in a language.
-func (w *world) page(path, language string) []string {
-	w.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), path))
-	w.Must(err)
-	var blocks []string
-	for _, block := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		blocks = append(blocks, block[1])
-	}
-	return blocks
 }
 
 var (

@@ -20,6 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/receivers"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 func TestAClosedGateHoldsANewRevisionBackUntilItIsOpened(t *testing.T) {
@@ -154,19 +155,17 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 		docs = append(docs, matches...)
 	}
 	for _, doc := range docs {
-		content, err := os.ReadFile(doc)
-		w.Must(err)
-		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
-			kinds := regexp.MustCompile(`kind: (Gate|GateException|GateReceiver)\n`).FindAllStringSubmatch(block[1], -1)
-			if len(kinds) == 0 || !strings.Contains(block[1], "apiVersion: gating.") { // it is about the kind, for kustomize
+		for _, block := range markdown.Blocks(markdown.Page(t, strings.TrimPrefix(doc, harness.Root())), "yaml") {
+			kinds := regexp.MustCompile(`kind: (Gate|GateException|GateReceiver)\n`).FindAllStringSubmatch(block.Text, -1)
+			if len(kinds) == 0 || !strings.Contains(block.Text, "apiVersion: gating.") { // it is about the kind, for kustomize
 				continue
 			}
 			for _, kind := range kinds {
 				found[kind[1]]++
 			}
-			w.sound(unindent(block[1]))
+			w.sound(block.Text)
 			file := filepath.Join(t.TempDir(), "gate.yaml")
-			manifest := regexp.MustCompile(`([ {,]namespace: )[^,}\n]*`).ReplaceAllString(block[1], "${1}"+w.Namespace)
+			manifest := regexp.MustCompile(`([ {,]namespace: )[^,}\n]*`).ReplaceAllString(block.Text, "${1}"+w.Namespace)
 			w.Must(os.WriteFile(file, []byte(manifest), 0o600))
 			_, err := cluster.Kubectl(w.Context(), "apply", "--server-side", "--dry-run=server", "-f", file)
 			w.Must(err)
@@ -175,12 +174,6 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	if found[v1alpha1.GateKind] < 5 || found[v1alpha1.GateExceptionKind] < 5 || found[v1alpha1.GateReceiverKind] < 1 {
 		t.Errorf("found %v in the docs", found)
 	}
-}
-
-// unindent removes the indentation of the first line from all lines.
-func unindent(block string) string {
-	indent := block[:len(block)-len(strings.TrimLeft(block, " "))]
-	return strings.ReplaceAll("\n"+block, "\n"+indent, "\n")
 }
 
 // aToken is a Secret in the place of any other.

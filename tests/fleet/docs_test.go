@@ -3,45 +3,19 @@ package fleet
 import (
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // until is a time in a table, which differs each time.
 var until = regexp.MustCompile(`\S+ \S+ \(in \w+\) *`)
 
-// block is one of a page.
-type block struct{ language, text string }
-
-// page returns the blocks of docs/guides/several-clusters.md.
-func page(t testing.TB) (all []block) {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "several-clusters.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, found := range regexp.MustCompile("(?s)\n```([a-z]+)\n(.*?)```\n").FindAllStringSubmatch(string(content), -1) {
-		all = append(all, block{found[1], found[2]})
-	}
-	return all
-}
-
-// blockWith returns the text of the first block in a language that has some words.
-func blockWith(t testing.TB, language, words string) string {
-	t.Helper()
-	for _, b := range page(t) {
-		if b.language == language && strings.Contains(b.text, words) {
-			return b.text
-		}
-	}
-	t.Fatalf("docs/guides/several-clusters.md has no block of %s with %s", language, words)
-	return ""
-}
+// page is what the tests run.
+const page = "docs/guides/several-clusters.md"
 
 func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
 	w := newWorld(t)
@@ -76,7 +50,7 @@ func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
 			both(func(m *member) { w.closedBy(m, "GateReceiver flux-system/fleet") })
 		},
 		"each-cluster.sh list": func(s said) {
-			if want := blockWith(t, "text", "eu-1: fleet"); until.ReplaceAllString(s.out, "") != until.ReplaceAllString(want, "") {
+			if want := markdown.BlockOf(t, page, "text", "eu-1: fleet"); until.ReplaceAllString(s.out, "") != until.ReplaceAllString(want, "") {
 				t.Errorf("got\n%s\nand the page has\n%s", s.out, want)
 			}
 		},
@@ -85,17 +59,14 @@ func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
 			both(func(m *member) { w.opened(m); w.held(m, false) })
 		},
 	}
-	for _, b := range page(t) {
-		if b.language != "sh" {
-			continue
-		}
-		text := strings.ReplaceAll(inTheFuture.Replace(b.text), "https://gating.$cluster.example.com", "$(cat addresses/$cluster)")
+	for _, b := range markdown.BlocksOf(t, page, "sh") {
+		text := strings.ReplaceAll(inTheFuture.Replace(b.Text), "https://gating.$cluster.example.com", "$(cat addresses/$cluster)")
 		s := w.sh("token=$(cat token 2>/dev/null || true)\n" + text + "printf %s \"$token\" > token\n")
 		if s.code != 0 {
-			t.Fatalf("%s%+v", b.text, s)
+			t.Fatalf("%s%+v", b.Text, s)
 		}
 		for words, check := range then {
-			if strings.Contains(b.text, words) {
+			if strings.Contains(b.Text, words) {
 				check(s)
 				delete(then, words)
 			}
@@ -121,11 +92,8 @@ func (w *world) has(s said, texts ...string) {
 func (w *world) metricsOfThePage() {
 	w.Helper()
 	asked := 0
-	for _, b := range page(w.TB.(*testing.T)) { //nolint:forcetypeassert // it is one
-		if b.language != "promql" {
-			continue
-		}
-		for _, name := range regexp.MustCompile(`gating_[a-z_]+\{[^}]*`).FindAllString(b.text, -1) {
+	for _, b := range markdown.BlocksOf(w, page, "promql") {
+		for _, name := range regexp.MustCompile(`gating_[a-z_]+\{[^}]*`).FindAllString(b.Text, -1) {
 			asked++
 			for _, m := range members {
 				if !strings.Contains(w.metrics(m), name) {

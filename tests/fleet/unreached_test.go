@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 const freeze = `./each-cluster.sh freeze fleet -n flux-system --for 12h --reason "incident 77"`
@@ -22,7 +23,7 @@ func TestAClusterWhoseAPIServerIsDownIsNamedAndFrozenLater(t *testing.T) {
 	if restartErr := restart(context.WithoutCancel(t.Context())); restartErr != nil {
 		t.Fatal(restartErr)
 	}
-	if want := strings.TrimSpace(blockWith(t, "text", "NOT done")); s.code != 3 || s.last() != want {
+	if want := strings.TrimSpace(markdown.BlockOf(t, page, "text", "NOT done")); s.code != 3 || s.last() != want {
 		t.Errorf("got %+v, want %q", s, want)
 	}
 	w.has(s, "eu-canary: flux-system/fleet: closed", "eu-1: error: ")

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,20 +15,13 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // example returns the block of docs/start/install.md that begins with the name of a file.
 func example(t *testing.T, file string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile("(?s)```yaml\n(# " + regexp.QuoteMeta(file) + "\n.*?)```\n").FindStringSubmatch(string(page))
-	if found == nil {
-		t.Fatalf("docs/start/install.md has no %s", file)
-	}
-	return found[1]
+	return markdown.BlockOf(t, "docs/start/install.md", "yaml", "# "+file+"\n")
 }
 
 // manifests are the files of config, as the archive of a release has them.
@@ -65,15 +57,13 @@ func TestTheKustomizationOfThePageIsApplied(t *testing.T) {
 }
 
 func TestTheReadmeInstallsWithOneCommand(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(harness.Root(), "README.md"))
-	if err != nil {
-		t.Fatal(err)
+	_, section, _ := strings.Cut(markdown.Page(t, "README.md"), "\n## Install\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := markdown.Blocks(section, "sh")
+	if len(blocks) != 1 || strings.Count(blocks[0].Text, "\n") != 1 {
+		t.Fatalf("the README has other commands: %q", blocks)
 	}
-	found := regexp.MustCompile("\n## Install\n\n```sh\nkubectl (.+)\n```\n").FindStringSubmatch(string(readme))
-	if found == nil {
-		t.Fatal("the README has no such command")
-	}
-	args := strings.Fields(strings.Replace(found[1], "config/", filepath.Join(harness.Root(), "config")+"/", 1))
+	args := strings.Fields(strings.Replace(strings.TrimPrefix(blocks[0].Text, "kubectl "), "config/", filepath.Join(harness.Root(), "config")+"/", 1))
 	if out, err := cluster.Kubectl(t.Context(), append(args, "--force-conflicts")...); err != nil || !strings.Contains(out, "deployment.apps/gating-controller serverside-applied") {
 		t.Errorf("%s, %v", out, err)
 	}

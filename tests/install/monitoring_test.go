@@ -4,19 +4,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 func TestThePageOfMonitoringInstallsPodMonitorAlertsAndDashboard(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "monitoring.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	blocks := markdown.BlocksOf(t, "docs/operate/monitoring.md", "sh")
 	if len(blocks) != 1 {
 		t.Fatalf("%d commands", len(blocks))
 	}
@@ -25,7 +21,7 @@ func TestThePageOfMonitoringInstallsPodMonitorAlertsAndDashboard(t *testing.T) {
 	if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", folder); err != nil {
 		t.Fatalf("%s, %v", out, err)
 	}
-	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", blocks[0][1])
+	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", blocks[0].Text)
 	shell.Dir = folder
 	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	if out, err := shell.CombinedOutput(); err != nil {

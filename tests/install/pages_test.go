@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // kustomizationFile is the part of one that the docs show in most places.
@@ -24,17 +24,12 @@ type kustomizationFile struct {
 	Patches    []any    `json:"patches,omitempty"`
 }
 
-// blocksFor returns the blocks of a page that are for kustomize, without the indentation of a list.
+// blocksFor returns the blocks of a page that are for kustomize.
 func blocksFor(t *testing.T, path string) (found []string) {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range regexp.MustCompile("(?s)\n( *)```yaml\n(.*?)\n *```").FindAllStringSubmatch(string(page), -1) {
-		lines := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n") + "\n"
-		if strings.Contains(lines, "kind: Kustomization\nresources:") || strings.HasPrefix(lines, "patches:") {
-			found = append(found, lines)
+	for _, b := range markdown.Blocks(markdown.Page(t, path), "yaml") {
+		if strings.Contains(b.Text, "kind: Kustomization\nresources:") || strings.HasPrefix(b.Text, "patches:") {
+			found = append(found, b.Text)
 		}
 	}
 	return found
@@ -89,7 +84,7 @@ func TestTheKustomizationsOfAllPagesCompose(t *testing.T) {
 	}
 	together, alone := kustomizationFile{}, map[string]kustomizationFile{}
 	for _, page := range pages {
-		for _, block := range blocksFor(t, page) {
+		for _, block := range blocksFor(t, strings.TrimPrefix(page, harness.Root())) {
 			var k kustomizationFile
 			if yaml.UnmarshalStrict([]byte(block), &k) != nil || !slices.Contains(k.Resources, "config/default") {
 				continue // with names or namespaces of its own, or a part of one
@@ -108,7 +103,7 @@ func TestTheKustomizationsOfAllPagesCompose(t *testing.T) {
 }
 
 func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
-	path := filepath.Join(harness.Root(), "docs", "guides", "notifications.md")
+	const path = "docs/guides/notifications.md"
 	blocks := blocksFor(t, path)
 	if len(blocks) != 2 {
 		t.Fatalf("%d blocks for kustomize", len(blocks))
@@ -134,7 +129,7 @@ func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	cluster.Documented(t, "flux-system")
-	ran := runsCommands(t, folder, path) + runsCommands(t, folder, filepath.Join(filepath.Dir(path), "notification-messages.md"))
+	ran := runsCommands(t, folder, path) + runsCommands(t, folder, "docs/guides/notification-messages.md")
 	if ran != 3 {
 		t.Errorf("%d blocks with commands", ran)
 	}
@@ -143,14 +138,10 @@ func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
 // runsCommands runs the blocks of a page with commands in a folder, and returns how many there are.
 func runsCommands(t *testing.T, folder, path string) (ran int) {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range regexp.MustCompile("(?s)\n *```sh\n(.*?)\n *```").FindAllStringSubmatch(string(page), -1) {
+	for _, b := range markdown.Blocks(markdown.Page(t, path), "sh") {
 		ran++
-		if out, err := bash(t.Context(), folder, block[1]); err != nil {
-			t.Errorf("%s: %v: %s", block[1], err, out)
+		if out, err := bash(t.Context(), folder, b.Text); err != nil {
+			t.Errorf("%s: %v: %s", b.Text, err, out)
 		}
 	}
 	return ran

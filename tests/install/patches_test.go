@@ -2,17 +2,14 @@ package install
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
 	const binding = "ClusterRoleBinding /gating-controller-calendar-feed"
-	all := built(t, strings.Join(blocksFor(t, filepath.Join(harness.Root(), "docs", "guides", "subscribe.md")), ""))
+	all := built(t, strings.Join(blocksFor(t, "docs/guides/subscribe.md"), ""))
 	if all["ClusterRole /gating-controller-calendar-feed"] == nil || all[binding] != nil {
 		t.Errorf("the role without its binding was meant, there are %q", slices.Sorted(maps.Keys(all)))
 	}
@@ -23,7 +20,7 @@ func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
 }
 
 func TestThePageOnPagesShowsThemToEverybody(t *testing.T) {
-	all := built(t, strings.Join(blocksFor(t, filepath.Join(harness.Root(), "docs", "guides", "page-on-the-wall.md")), ""))
+	all := built(t, strings.Join(blocksFor(t, "docs/guides/page-on-the-wall.md"), ""))
 	if shown := flags(all["Deployment gating-system/gating-controller"]); !slices.Contains(shown, "--ui-addr=:9295") || !slices.Contains(shown, "--ui-anonymous") {
 		t.Errorf("the controller has the flags\n%s", strings.Join(shown, "\n"))
 	}

@@ -3,9 +3,7 @@ package install
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // A back-up such as that of Velero has no status, and an object that is restored has another uid and belongs to whoever restored it.
@@ -109,11 +108,9 @@ func restores(t *testing.T, i *installed) {
 // showsWhatIsForeign runs the command of docs/operate/backup.md.
 func (i *installed) showsWhatIsForeign() {
 	i.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "backup.md"))
-	i.Must(err)
-	shown := regexp.MustCompile("(?s)```console\n\\$ (.*?)\n(.*?)```").FindStringSubmatch(string(page))
+	command, printed, _ := strings.Cut(markdown.BlocksOf(i, "docs/operate/backup.md", "console")[0].Text, "\n")
 	i.Eventually("the page shows what is foreign", func() error {
-		if out, err := i.bash(i.Context(), shown[1]); err != nil || out != shown[2] {
+		if out, err := i.bash(i.Context(), strings.TrimPrefix(command, "$ ")); err != nil || out != printed {
 			return errors.Join(err, errors.New(out))
 		}
 		return nil

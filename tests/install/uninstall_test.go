@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // installed is a cluster of its own with the controller, a closed Gate and what it holds.
@@ -90,16 +90,17 @@ func (i *installed) held(want bool) {
 // runs runs commands of a section of docs/start/upgrade.md, and returns what they print.
 func (i *installed) runs(ctx context.Context, section string) (string, error) {
 	i.Helper()
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "upgrade.md"))
-	i.Must(err)
-	_, text, ok := strings.Cut(string(page), "# "+section+"\n")
+	_, text, ok := strings.Cut(markdown.Page(i, "docs/start/upgrade.md"), "# "+section+"\n")
 	if !ok {
 		i.Fatalf("docs/start/upgrade.md has no section %s", section)
 	}
 	text, _, _ = strings.Cut(text, "\n##")
 	var commands strings.Builder
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		commands.WriteString(block[1])
+	for _, block := range markdown.Blocks(text, "sh") {
+		commands.WriteString(block.Text)
+	}
+	if commands.Len() == 0 {
+		i.Fatalf("the section %s has no commands", section)
 	}
 	return i.bash(ctx, commands.String())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // reader is somebody with a control plane of their own who does what docs/guides/more-kinds.md says.
@@ -87,10 +88,7 @@ func (r *reader) withFlag(value string) {
 	r.start()
 }
 
-var (
-	blocks  = regexp.MustCompile("(?s)\n```(sh|yaml|console)\n(.*?)```")
-	varying = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T 0-9:UTCZ]*|\b[0-9]+[smh]( ago)?\b| {2,}|-{3,}`)
-)
+var varying = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T 0-9:UTCZ]*|\b[0-9]+[smh]( ago)?\b| {2,}|-{3,}`)
 
 // The test does in turn what the page says, and its commands print what it says they do. Then the kind is taken out of the flag.
 func TestThePageOnKindsIsWhatHappens(t *testing.T) {
@@ -98,10 +96,8 @@ func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 	r := newReader(t)
 	backup := r.cronJob("backup", "")
 	r.Create(backup)
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "more-kinds.md"))
-	r.Must(err)
-	for _, block := range blocks.FindAllStringSubmatch(string(page), -1) {
-		switch language, text := block[1], block[2]; language {
+	for _, block := range markdown.BlocksOf(t, "docs/guides/more-kinds.md") {
+		switch text := block.Text; block.Language {
 		case "yaml":
 			name := regexp.MustCompile(`^# (\S+)\n`).FindStringSubmatch(text)[1]
 			r.Must(os.WriteFile(filepath.Join(r.folder, name), []byte(strings.ReplaceAll(text, ": shop", ": "+r.Namespace)), 0o600))

@@ -4,11 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // TestThePageOnTheLockShowsWhatItRefuses runs docs/secure/lock.md. Other tests go on with the lock, so it is not really removed.
@@ -22,8 +22,6 @@ func TestThePageOnTheLockShowsWhatItRefuses(t *testing.T) {
 	shop := filepath.Join(t.TempDir(), "shop.yaml")
 	w.Must(os.WriteFile(shop, []byte("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: shop}\n"+
 		"spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: none}}\n"), 0o600))
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "lock.md"))
-	w.Must(err)
 	run := func(command string) (string, error) {
 		command = strings.NewReplacer("shop.yaml", shop, "delete -k config/", "delete --dry-run=server -k config/").Replace(command)
 		shell := exec.CommandContext(w.Context(), "bash", "-c", strings.ReplaceAll(command, "-k config/", "-k "+harness.Root()+"/config/"))
@@ -32,15 +30,15 @@ func TestThePageOnTheLockShowsWhatItRefuses(t *testing.T) {
 		return string(out), err
 	}
 	ran := 0
-	for _, block := range regexp.MustCompile("(?s)\n```(console|sh)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		if block[1] == "sh" {
+	for _, block := range markdown.BlocksOf(t, "docs/secure/lock.md", "console", "sh") {
+		if block.Language == "sh" {
 			ran++
-			if out, err := run(block[2]); err != nil {
-				t.Errorf("%s: %v: %s", block[2], err, out)
+			if out, err := run(block.Text); err != nil {
+				t.Errorf("%s: %v: %s", block.Text, err, out)
 			}
 			continue
 		}
-		for _, part := range strings.Split("\n"+block[2], "\n$ ")[1:] {
+		for _, part := range strings.Split("\n"+block.Text, "\n$ ")[1:] {
 			ran++
 			command, want, _ := strings.Cut(strings.ReplaceAll(part, "flux-system", w.Namespace), "\n")
 			if out, _ := run(command); strings.TrimSpace(out) != strings.TrimSpace(want) { // a refusal is what is expected

@@ -6,13 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // plugin runs kubectl gate with a kubeconfig and returns what it says.
@@ -75,16 +75,11 @@ func TestThePluginKnowsWhichNamespacesAGateIsAbout(t *testing.T) {
 // The manifest and what the page says about it.
 func TestThePageOnOneGateForAllNamespaces(t *testing.T) {
 	w := newWorld(t)
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "company-freeze.md"))
-	w.Must(err)
-	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)```\n").FindStringSubmatch(string(content))
-	if block == nil {
-		t.Fatal("the page has no manifest")
-	}
-	manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.Namespace, "2026-12-19", "2020-12-19", "2027-01-04", "2999-01-04", "key: tenant,", "key: tenant-"+w.Namespace+",").Replace(block[1])
+	block := markdown.BlocksOf(t, "docs/guides/company-freeze.md", "yaml")[0]
+	manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.Namespace, "2026-12-19", "2020-12-19", "2027-01-04", "2999-01-04", "key: tenant,", "key: tenant-"+w.Namespace+",").Replace(block.Text)
 	file := filepath.Join(t.TempDir(), "gate.yaml")
 	w.Must(os.WriteFile(file, []byte(manifest), 0o600))
-	_, err = cluster.Kubectl(w.Context(), "apply", "-f", file)
+	_, err := cluster.Kubectl(w.Context(), "apply", "-f", file)
 	w.Must(err)
 	t.Cleanup(func() {
 		if _, err := cluster.Kubectl(context.Background(), "delete", "-f", file); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // secure are the pages of docs/secure with commands, in the order in which a reader runs them. tests/lock has the page of the lock.
@@ -23,14 +24,11 @@ var secure = []string{"roles", "approvals", "webhooks", "permissions", "tenants"
 func blocks(t *testing.T, language string) (found []string, text string) {
 	t.Helper()
 	for _, page := range secure {
-		content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", page+".md"))
-		if err != nil {
-			t.Fatal(err)
+		content := markdown.Page(t, "docs/secure/"+page+".md")
+		for _, b := range markdown.Blocks(content, language) {
+			found = append(found, b.Text)
 		}
-		for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
-			found = append(found, block[1])
-		}
-		text += strings.Join(strings.Fields(string(content)), " ") + " "
+		text += strings.Join(strings.Fields(content), " ") + " "
 	}
 	return found, text
 }
@@ -175,11 +173,9 @@ func TestTheRefusalsAreThoseOfThePagesOnSecurity(t *testing.T) {
 // docs/guides/approve-an-exception.md has what the controller and the API server say of approvals.
 func TestThePageOnApprovalsOfExceptionsSaysHowToApprove(t *testing.T) {
 	w, g := documented(t)
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "approve-an-exception.md"))
-	w.Must(err)
-	page := strings.Join(strings.Fields(string(content)), " ")
+	page := strings.Join(strings.Fields(markdown.Page(t, "docs/guides/approve-an-exception.md")), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)
-	_, err = cluster.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"exceptions":{"approvals":2}}}`)
+	_, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gate", g.Name, "--type=merge", "-p", `{"spec":{"exceptions":{"approvals":2}}}`)
 	w.Must(err)
 	e := w.born(alice, "hotfix", opens(1), nil)
 	has := func(out string) {

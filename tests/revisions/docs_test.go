@@ -16,20 +16,17 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // blocks returns the blocks of a language in the pages on GatedSources that have some words, for the namespace of the test.
 func (w *world) blocks(language, words string) (found []string) {
 	w.Helper()
-	var content []byte
 	for _, page := range []string{"approve-a-revision.md", "move-to-a-gated-source.md"} {
-		text, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", page))
-		w.Must(err)
-		content = append(content, text...)
-	}
-	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
-		if strings.Contains(block[1], words) {
-			found = append(found, regexp.MustCompile(`\bshop\b`).ReplaceAllString(block[1], w.Namespace))
+		for _, b := range markdown.Blocks(markdown.Page(w, "docs/guides/"+page), language) {
+			if strings.Contains(b.Text, words) {
+				found = append(found, regexp.MustCompile(`\bshop\b`).ReplaceAllString(b.Text, w.Namespace))
+			}
 		}
 	}
 	if len(found) == 0 {

@@ -12,32 +12,29 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
-
-var aBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```\n")
 
 // runPage runs the blocks of docs/operate/scaling.md in turn, as its reader does: those of YAML
 // are the kustomization.yaml of the folder from then on.
 func (w *world) runPage() (output string) {
 	w.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "scaling.md"))
-	w.Must(err)
 	dir := w.TempDir()
 	w.Must(os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 	ran := 0
-	for _, block := range aBlock.FindAllStringSubmatch(string(content), -1) {
-		if block[1] == "yaml" {
-			w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block[2]), 0o600))
+	for _, block := range markdown.BlocksOf(w, "docs/operate/scaling.md", "sh", "yaml") {
+		if block.Language == "yaml" {
+			w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block.Text), 0o600))
 			continue
 		}
-		shell := exec.CommandContext(w.Context(), "sh", "-euc", block[2])
+		shell := exec.CommandContext(w.Context(), "sh", "-euc", block.Text)
 		shell.Dir = dir
 		shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 		out, err := shell.CombinedOutput()
 		if err != nil {
-			w.Fatalf("%s%v: %s", block[2], err, out)
+			w.Fatalf("%s%v: %s", block.Text, err, out)
 		}
 		output += string(out)
 		ran++

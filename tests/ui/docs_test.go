@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,47 +15,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // kustomization is that of config/default with pages, as the page of the docs has it.
 const kustomization = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- config/default\ncomponents:\n- config/ui\n"
 
-var fence = regexp.MustCompile("(?ms)^```(sh|text|yaml)\n(.*?)^```")
-
-// script has the commands of the page in one session, as a reader runs them, without the one that all tests here run. It fails at the first one that
-// fails or prints something else than the page says.
-func script(t *testing.T, page string) string {
-	t.Helper()
-	text, ran := "set -eu\n", 0
-	blocks := fence.FindAllStringSubmatch(page, -1)
-	for i, block := range blocks {
-		if block[1] != "sh" || block[2] == "kubectl gate ui\n" {
-			continue
-		}
-		ran++
-		text += fmt.Sprintf("{\n%s} > out\n", block[2])
-		if i+1 < len(blocks) && blocks[i+1][1] == "text" {
-			text += fmt.Sprintf("cat > want <<'WANT'\n%sWANT\ndiff want out\n", blocks[i+1][2])
-		}
-	}
-	if ran != 4 {
-		t.Fatalf("%d blocks with commands", ran)
-	}
-	return text
-}
-
 // It installs what the others have, so it is not parallel.
 func TestThePageOfTheDocsWorksAsWritten(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "page-on-the-wall.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
-	page := string(content)
-	if !strings.Contains(page, "```yaml\n# kustomization.yaml\n"+kustomization+"```") {
+	blocks := markdown.BlocksOf(t, "docs/guides/page-on-the-wall.md")
+	if !slices.Contains(blocks, markdown.Block{Language: "yaml", Text: "# kustomization.yaml\n" + kustomization}) {
 		t.Error("the page has another kustomization")
+	}
+	// All tests here run this command.
+	script, ran, compared := markdown.Script(slices.DeleteFunc(blocks, func(b markdown.Block) bool { return b.Text == "kubectl gate ui\n" }))
+	if ran != 4 || compared == 0 {
+		t.Fatalf("%d blocks with commands, %d with what they print", ran, compared)
 	}
 	w := newWorld(t)
 	w.Documented(t, "flux-system")
@@ -65,7 +43,7 @@ func TestThePageOfTheDocsWorksAsWritten(t *testing.T) {
 	folder := w.TempDir()
 	w.Must(os.CopyFS(filepath.Join(folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
 	w.Must(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600))
-	shell := exec.CommandContext(t.Context(), "bash", "-c", script(t, page))
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 	shell.Dir = folder
 	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "GATING_URL="+strings.TrimSuffix(leading, "/"), "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	if out, err := shell.CombinedOutput(); err != nil {

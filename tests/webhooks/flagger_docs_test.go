@@ -22,6 +22,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
 // flaggerHost is where the docs say that Flagger is served.
@@ -43,18 +44,19 @@ type canaryHook struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
+// fileName is that of a manifest on the page.
+var fileName = regexp.MustCompile(`^# ([a-z]+\.yaml)\n`)
+
 func readFlaggerPage(w *harness.World) *flaggerPage {
 	w.Helper()
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "flagger.md"))
-	w.Must(err)
 	page := &flaggerPage{dir: w.TempDir()}
 	w.Must(os.CopyFS(filepath.Join(page.dir, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
-	for _, block := range regexp.MustCompile("(?s)```(sh|yaml)\n(?:# ([a-z]+\\.yaml)\n)?(.*?)```").FindAllStringSubmatch(string(content), -1) {
-		switch language, file, text := block[1], block[2], block[3]; {
-		case language == "sh":
-			page.commands = append(page.commands, text)
-		case file != "":
-			w.Must(os.WriteFile(filepath.Join(page.dir, file), []byte(text), 0o600))
+	for _, block := range markdown.BlocksOf(w, "docs/guides/flagger.md", "sh", "yaml") {
+		switch file := fileName.FindStringSubmatch(block.Text); {
+		case block.Language == "sh":
+			page.commands = append(page.commands, block.Text)
+		case file != nil:
+			w.Must(os.WriteFile(filepath.Join(page.dir, file[1]), []byte(block.Text), 0o600))
 		default:
 			var canary struct {
 				Spec struct {
@@ -63,7 +65,7 @@ func readFlaggerPage(w *harness.World) *flaggerPage {
 					} `json:"analysis"`
 				} `json:"spec"`
 			}
-			w.Must(yaml.Unmarshal([]byte(text), &canary))
+			w.Must(yaml.Unmarshal([]byte(block.Text), &canary))
 			page.hooks = append(page.hooks, canary.Spec.Analysis.Webhooks...)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,49 +15,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-var fence = regexp.MustCompile("(?ms)^```(sh|text|yaml)\n(.*?)^```")
-
-// script has the commands of the page in one session, as a reader runs them. It fails at the first one that fails or prints something else than the
-// page says.
-func script(t *testing.T, page string) string {
-	t.Helper()
-	text, ran := "set -eu\n", 0
-	blocks := fence.FindAllStringSubmatch(page, -1)
-	for i, block := range blocks {
-		if block[1] != "sh" {
-			continue
-		}
-		ran++
-		text += fmt.Sprintf("{\n%s} > out\ncat out\n", block[2])
-		if i+1 < len(blocks) && blocks[i+1][1] == "text" {
-			text += fmt.Sprintf("cat > want <<'WANT'\n%sWANT\ndiff want out\n", blocks[i+1][2])
-		}
-	}
-	if ran < 7 {
-		t.Fatalf("%d blocks with commands", ran)
-	}
-	return text
-}
-
 func TestThePageOnSubscriptionsWorksAsWritten(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "subscribe.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
-	page := string(content)
-	if !strings.Contains(page, "```yaml\n# kustomization.yaml\n"+kustomization+"```") {
+	blocks := markdown.BlocksOf(t, "docs/guides/subscribe.md")
+	if !slices.Contains(blocks, markdown.Block{Language: "yaml", Text: "# kustomization.yaml\n" + kustomization}) {
 		t.Error("the page has another kustomization")
+	}
+	script, ran, compared := markdown.Script(blocks)
+	if ran < 7 || compared == 0 {
+		t.Fatalf("%d blocks with commands, %d with what they print", ran, compared)
 	}
 	w := harness.NewWorld(t, cluster)
 	w.Namespace = "flux-system"
 	cluster.Documented(t, w.Namespace)
 	s := start(w)
-	shell := exec.CommandContext(t.Context(), "bash", "-c", script(t, page))
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 	shell.Dir = folder(t, kustomization)
 	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "GATING_URL="+s.url, "PATH="+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	out, err := shell.CombinedOutput()

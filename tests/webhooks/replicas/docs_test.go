@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -14,48 +13,26 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
+	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// aBlock is one of shell with what it prints, if the page says so.
-var aBlock = regexp.MustCompile("(?s)```(sh|text|yaml)\n(.*?)```\n")
-
 // pages returns the blocks of the pages on webhooks as somebody goes through them: senders are set up before a token changes.
-func pages(t *testing.T) [][]string {
+func pages(t *testing.T) []markdown.Block {
 	t.Helper()
-	read := func(name string) string {
-		content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
-	}
+	read := func(name string) string { return markdown.Page(t, "docs/guides/"+name) }
 	way, change, found := strings.Cut(read("pipelines-and-alerts.md"), "\n## Change a token\n")
 	if !found {
 		t.Fatal("no page says how to change a token")
 	}
-	return aBlock.FindAllStringSubmatch(way+read("webhook-senders.md")+read("production-follows-staging.md")+change, -1)
+	return markdown.Blocks(way + read("webhook-senders.md") + read("production-follows-staging.md") + change)
 }
 
-// script has all blocks of shell as they are, in one session, as a reader runs them.
-// It fails at the first one that fails or prints something else than the page says.
+// script has all blocks of shell as they are.
 func script(t *testing.T) string {
 	t.Helper()
-	text, curls, shown := "set -eu\n", 0, 0
-	blocks := pages(t)
-	for i, block := range blocks {
-		if block[1] != "sh" {
-			continue
-		}
-		curls += strings.Count(block[2], "curl ")
-		file := fmt.Sprintf(`"$OUT/%d"`, i)
-		text += fmt.Sprintf("{\n%s} > %s || { cat %s; exit 1; }\ncat %s\n", block[2], file, file, file)
-		if i+1 < len(blocks) && blocks[i+1][1] == "text" {
-			shown++
-			text += fmt.Sprintf("cat > \"$OUT/want\" <<'WANT'\n%sWANT\ndiff \"$OUT/want\" %s\n", blocks[i+1][2], file)
-		}
-	}
-	if curls < 8 || shown < 8 {
-		t.Fatalf("%d requests on the pages, and %d answers", curls, shown)
+	text, _, answers := markdown.Script(pages(t))
+	if requests := strings.Count(text, "curl "); requests < 8 || answers < 8 {
+		t.Fatalf("%d requests on the pages, and %d answers", requests, answers)
 	}
 	return text
 }
@@ -105,7 +82,7 @@ func runPages(t *testing.T, first string) {
 
 	shell := exec.CommandContext(w.Context(), "sh", "-c", script(t))
 	shell.Dir = dir
-	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "GATING_URL="+p.Webhooks, "OUT="+t.TempDir(),
+	shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "GATING_URL="+p.Webhooks,
 		"PATH="+first+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"),
 		"ACTIONS_ID_TOKEN="+issuer.token(map[string]any{
 			"aud": v1alpha1.DefaultOIDCAudience, "repository_id": "123456789", "ref": "refs/heads/main", "jti": "one",
@@ -131,11 +108,11 @@ func runPages(t *testing.T, first string) {
 func TestTheManifestsOfThePagesOnWebhooksAreAccepted(t *testing.T) {
 	accepted := 0
 	for _, block := range pages(t) {
-		if block[1] != "yaml" || !strings.Contains(block[2], "kind: Ingress") {
+		if block.Language != "yaml" || !strings.Contains(block.Text, "kind: Ingress") {
 			continue
 		}
 		file := filepath.Join(t.TempDir(), "manifest.yaml")
-		if err := os.WriteFile(file, []byte(block[2]), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(block.Text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--dry-run=server", "-f", file); err != nil {
