@@ -114,7 +114,7 @@ func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
 // inTimeInTheDocs returns the messages in docs/guides/notifications.md that come before a change, and that one does not come.
 func inTimeInTheDocs(t *testing.T) []string {
 	t.Helper()
-	return regexp.MustCompile("(?m)Gate 'flux-system/production' [^`\n]*").FindAllString(notificationDocs(t, "notifications.md"), -1)
+	return regexp.MustCompile("(?m)Gate 'flux-system/releases' [^`\n]*").FindAllString(notificationDocs(t, "notifications.md"), -1)
 }
 
 func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
@@ -130,9 +130,9 @@ func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 	}
 	end := time.Date(2026, 12, 28, 6, 0, 0, 0, time.UTC)
 	equal(t, inTimeInTheDocs(t), []string{
-		"Gate 'flux-system/production' " + announced(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.concern(g, v1alpha1.StateClosed),
-		"Gate 'flux-system/production' " + announced(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.concern(g, v1alpha1.StateOpened),
-		"Gate 'flux-system/production' " + calledOff([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
+		"Gate 'flux-system/releases' " + announced(g, notice(day, v1alpha1.StateClosed, "freeze"), day.Add(-24*time.Hour)) + p.concern(g, v1alpha1.StateClosed),
+		"Gate 'flux-system/releases' " + announced(g, notice(end, v1alpha1.StateOpened, ""), end.Add(-time.Hour)) + p.concern(g, v1alpha1.StateOpened),
+		"Gate 'flux-system/releases' " + calledOff([]v1alpha1.Announcement{{At: metav1.NewTime(day), State: v1alpha1.StateClosed}}) + "Gate opened by default",
 	})
 }
 

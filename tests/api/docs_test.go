@@ -46,7 +46,7 @@ func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
 		}
 	}
 	w.Read(g)
-	if len(g.Spec.Windows) != 1 || len(g.Spec.ClosePeriods) != 1 || g.Spec.ClosePeriods[0].Name != "migration" {
+	if p := g.Spec.ClosePeriods; len(g.Spec.Windows) != 1 || len(p) != 2 || p[0].Name != "year-end" || p[1].Name != "migration" {
 		t.Errorf("got %+v", g.Spec)
 	}
 	command = strings.NewReplacer("closePeriods:", "windows:", "name: migration", "name: nights").Replace(command)

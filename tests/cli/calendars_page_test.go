@@ -54,8 +54,8 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 	}
 	w.closedFor("the controller may not read it, install config/calendars or give it a Role")
 	do("kubectl apply -f role.yaml")
-	w.Decided(w.ReadGate("production"))
-	w.Opened("production", metav1.ConditionTrue)
+	w.Decided(w.ReadGate("office-days"))
+	w.Opened("office-days", metav1.ConditionTrue)
 
 	do("kubectl delete configmap holidays")
 	w.closedFor("does not exist")
@@ -70,10 +70,10 @@ const complete = `{"status":{"startTime":"2026-11-26T08:00:00Z","completionTime"
 // seesCalendars looks at a Gate in the cluster, and is somebody who may not read its calendar.
 func (w *world) seesCalendars(folder string) {
 	w.Helper()
-	if got := w.gate("preview", "production", "--from", "2026-12-25T00:00:00Z", "--until", "2026-12-25T12:00:00Z"); !strings.Contains(got.out, "holidays (Christmas)") || !strings.HasSuffix(got.errOut, "/holidays, key no.ics: 1 of 2 events does not count: 1 TRANSPARENT\n") {
+	if got := w.gate("preview", "office-days", "--from", "2026-12-25T00:00:00Z", "--until", "2026-12-25T12:00:00Z"); !strings.Contains(got.out, "holidays (Christmas)") || !strings.HasSuffix(got.errOut, "/holidays, key no.ics: 1 of 2 events does not count: 1 TRANSPARENT\n") {
 		w.Errorf("preview: %+v", got)
 	}
-	if got := w.gate("status", "production"); !strings.Contains(got.out, "close period holidays (Christmas)") || got.errOut != "" {
+	if got := w.gate("status", "office-days"); !strings.Contains(got.out, "close period holidays (Christmas)") || got.errOut != "" {
 		w.Errorf("status: %+v", got)
 	}
 	change := "sed s/20261225/20261224/ clusters/production/no.ics > no.ics && mv no.ics clusters/production && kubectl gate diff -f clusters/production --from 2026-12-20T00:00:00Z"
@@ -87,11 +87,11 @@ func (w *world) seesCalendars(folder string) {
 		w.Fatalf("%+v", got)
 	}
 	ivan, denied := w.as("ivan"), `you may not get configmap holidays in namespace "`+w.Namespace+`"`
-	got = ivan.gate("preview", "production", "--from", "2026-12-20T00:00:00Z", "--until", "2026-12-21T00:00:00Z")
+	got = ivan.gate("preview", "office-days", "--from", "2026-12-20T00:00:00Z", "--until", "2026-12-21T00:00:00Z")
 	if !strings.Contains(got.out, "closed   ClosePeriod   holidays") || !strings.Contains(got.errOut, denied) || !strings.Contains(got.errOut, "the preview takes it as closed") {
 		w.Errorf("preview: %+v", got)
 	}
-	if got := ivan.gate("status", "production"); !strings.Contains(got.out, "close period holidays") || !strings.Contains(got.errOut, denied) {
+	if got := ivan.gate("status", "office-days"); !strings.Contains(got.out, "close period holidays") || !strings.Contains(got.errOut, denied) {
 		w.Errorf("status: %+v", got)
 	}
 }
@@ -99,7 +99,7 @@ func (w *world) seesCalendars(folder string) {
 // closedFor waits until the Gate is closed because its calendar cannot be read.
 func (w *world) closedFor(cause string) {
 	w.Helper()
-	g := w.Opened("production", metav1.ConditionFalse)
+	g := w.Opened("office-days", metav1.ConditionFalse)
 	want := "Gate closed by close period 'holidays', whose calendar cannot be read: ConfigMap " + w.Namespace + "/holidays, key no.ics: " + cause
 	if got := g.Status.Conditions; !strings.HasPrefix(messageOf(got), want) {
 		w.Errorf("got  %q\nwant %q", messageOf(got), want)
@@ -142,7 +142,7 @@ func (w *world) fetches(folder string) {
 	if got := fetch(); got.code != 0 || kept() != text {
 		w.Fatalf("%+v\n%s", got, kept())
 	}
-	w.Opened("production", metav1.ConditionTrue)
+	w.Opened("office-days", metav1.ConditionTrue)
 	newer := strings.Replace(text, "Christmas Day", "Christmas", 1)
 	for what, bad := range map[string]string{
 		"nothing but an error": "",

@@ -74,7 +74,7 @@ func TestThePageOnNightsWorksAsWritten(t *testing.T) {
 		ran++
 		w.does(folder, b)
 	}
-	w.Decided(w.ReadGate("production"))
+	w.Decided(w.ReadGate("off-hours"))
 	if ran != 3 {
 		t.Errorf("%d blocks", ran)
 	}

@@ -87,7 +87,7 @@ func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
 				if got := w.in(folder, "kubectl apply -f clusters/production"); got.code != 0 {
 					t.Fatalf("%+v", got)
 				}
-				w.Decided(w.ReadGate("production"))
+				w.Decided(w.ReadGate("every-night"))
 			}
 		case "console":
 			command, want, _ := strings.Cut(strings.TrimPrefix(b.text, "$ "), "\n")
@@ -105,8 +105,8 @@ func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
 			t.Errorf("nobody tries the %s on the page: %s", b.language, b.text)
 		}
 	}
-	for _, file := range []string{"closed.ics", "production.svg"} {
-		if content, err := os.ReadFile(filepath.Join(folder, file)); err != nil || !strings.Contains(string(content), "production") {
+	for _, file := range []string{"closed.ics", "every-night.svg"} {
+		if content, err := os.ReadFile(filepath.Join(folder, file)); err != nil || !strings.Contains(string(content), "every-night") {
 			t.Errorf("%s: %v: %s", file, err, content)
 		}
 	}
@@ -168,7 +168,7 @@ func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
 	if got := w.in(root, "sed -i s/closed/ajar/ clusters/production/gate.yaml"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if got := compared(); got.code == 0 || !strings.Contains(got.errOut, "clusters/production/gate.yaml: "+w.Namespace+"/production: spec.default: ") {
+	if got := compared(); got.code == 0 || !strings.Contains(got.errOut, "clusters/production/gate.yaml: "+w.Namespace+"/every-night: spec.default: ") {
 		t.Errorf("with a mistake: %+v", got)
 	}
 }

@@ -60,7 +60,7 @@ func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 				w.Eventually(command, run)
 			}
 			if strings.Contains(command, " apply ") {
-				w.Decided(w.ReadGate("production"))
+				w.Decided(w.ReadGate("rollout"))
 				w.folders("v2", "ConfigMapp")
 			}
 		}
