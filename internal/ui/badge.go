@@ -41,9 +41,11 @@ func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int
 	if !isPicture {
 		return http.StatusNotFound, "gate", unknown
 	}
-	if err := h.strangers.budget.Wait(ctx); err != nil {
-		return http.StatusServiceUnavailable, "gate", unknown
+	done, err := h.strangers.begin(ctx)
+	if err != nil {
+		return codeOf(err), "gate", unknown
 	}
+	defer done()
 	begin := h.Clock.Now()
 	known, err := h.Anyone.Gates(ctx, namespace, name)
 	h.strangers.budget.Took(h.Clock.Since(begin))

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -27,6 +28,19 @@ type crowd struct {
 
 func newCrowd() *crowd {
 	return &crowd{budget: budget.New(cpuShare, cpuBurst), reading: make(chan struct{}, maxReading)}
+}
+
+// begin waits for a slot to read one more page, and then until the pages before it have taken no more than their share of the time. Who has
+// no slot yet is not let through, so that only as many pages as there are slots can take more than that. The end makes room for the next.
+func (c *crowd) begin(ctx context.Context) (done func(), err error) {
+	if done, err = enter(ctx, c.reading); err != nil {
+		return nil, errBusy
+	}
+	if err := c.budget.Wait(ctx); err != nil {
+		done()
+		return nil, errBusy
+	}
+	return done, nil
 }
 
 // crowd returns that of who asks.

@@ -77,6 +77,36 @@ func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
 	}
 }
 
+// Each is let through when it has a slot: otherwise all that come while there is time left would be made.
+func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	r.bare, r.takes, r.gathers = true, cpuBurst, make(chan struct{})
+	options := optionsOf(r, time.UTC)
+	options.Anyone = r
+	h := New(options)
+	codes := make(chan int)
+	const many = 100
+	for i := range many {
+		go func() {
+			path := "/badge/shop/web.svg"
+			if i%2 == 0 {
+				path = fmt.Sprintf("/?from=%s&days=%d", noon.AddDate(0, 0, i).Format(time.DateOnly), i%14+1)
+			}
+			code, _ := asks(t, h, path, 2*time.Second)
+			codes <- code
+		}()
+	}
+	eventually(t, "as many are read as there are slots", func() bool { return r.asked.Load() >= maxReading })
+	close(r.gathers)
+	for range many {
+		<-codes
+	}
+	if asked := r.asked.Load(); asked > 2*maxReading {
+		t.Errorf("gates were read %d times", asked)
+	}
+}
+
 func TestStrangersWhoListenKeepNoPersonFromNews(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)

@@ -36,6 +36,8 @@ type fake struct {
 	// hangs is whether Gates are only returned when nobody waits any more, asked how often somebody has.
 	hangs bool
 	asked atomic.Int32
+	// gathers is what Gates wait for, unless it is nil.
+	gathers chan struct{}
 	// takes is how long Gates take, and clock says so. Key is that of the viewer.
 	takes time.Duration
 	clock *clocktesting.FakePassiveClock
@@ -57,7 +59,11 @@ func (f *fake) Of(*http.Request) (Viewer, error) {
 	return Viewer{Reader: f, Key: f.key, Bare: f.bare}, f.refused
 }
 
-func (f *fake) Sees(context.Context, []string) (bool, error) { return !f.blind, f.err }
+func (f *fake) Sees(context.Context, []string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.blind, f.err
+}
 
 func (f *fake) Subscriptions(_ context.Context, g *v1alpha1.Gate) ([]Subscription, error) {
 	return SubscriptionsTo(g, f.calendars), f.err
@@ -65,6 +71,9 @@ func (f *fake) Subscriptions(_ context.Context, g *v1alpha1.Gate) ([]Subscriptio
 
 func (f *fake) Gates(ctx context.Context, namespace, _ string) (*Known, error) {
 	f.asked.Add(1)
+	if f.gathers != nil {
+		<-f.gathers
+	}
 	if f.takes > 0 {
 		f.clock.SetTime(f.clock.Now().Add(f.takes))
 	}

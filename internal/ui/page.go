@@ -104,19 +104,19 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 	if made = h.recent.get(key, h.Clock.Now()); made != nil {
 		return made, nil
 	}
-	if err := crowd.budget.Wait(asks.Context()); errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	over, err := h.recent.turn(asks.Context(), key)
+	if err != nil {
 		return nil, err
-	} else if err != nil {
-		return nil, errBusy
 	}
-	done, err := enter(asks.Context(), crowd.reading)
+	defer over()
+	if made = h.recent.get(key, h.Clock.Now()); made != nil {
+		return made, nil
+	}
+	done, err := crowd.begin(asks.Context())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if made = h.recent.get(key, h.Clock.Now()); made != nil {
-		return made, nil
-	}
 	begin := h.Clock.Now()
 	c, err := of(asks)
 	if asks.view.Bare { // it has asked no other process

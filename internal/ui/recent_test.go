@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -42,6 +43,54 @@ func TestManyWhoLookAtTheSamePageCostWhatOneCosts(t *testing.T) {
 	looks("after the clock was set back", "/?days=7", 1)
 	r.takes = 0
 	looks("pages that cost nothing", "/?days=31", 10)
+}
+
+func TestManyWhoAskAtOnceForTheSamePageCostWhatOneCosts(t *testing.T) {
+	t.Parallel()
+	r := &fake{gates: many(200), takes: time.Second}
+	h := pages(t, r)
+	for _, path := range []string{"/", "/gate/team-01/gate-0001", "/gate/team-01/gate-0001/month"} {
+		r.asked.Store(0)
+		var all sync.WaitGroup
+		for range maxLive {
+			all.Go(func() {
+				if code, page := asks(t, h, path, time.Minute); code != http.StatusOK {
+					t.Errorf("%s: %d %s", path, code, mainOf(page))
+				}
+			})
+		}
+		all.Wait()
+		if asked := r.asked.Load(); asked != 1 {
+			t.Errorf("%s: gates were read %d times", path, asked)
+		}
+	}
+}
+
+func TestWhoeverLeavesWhileAPageIsMadeLeavesItToTheNext(t *testing.T) {
+	t.Parallel()
+	r := newRecent()
+	over, err := r.turn(t.Context(), "page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.turn(gone, "page"); err == nil {
+		t.Error("two make the same page")
+	}
+	for _, key := range []string{"another page", "", ""} {
+		if _, err := r.turn(t.Context(), key); err != nil {
+			t.Errorf("%q waits: %v", key, err)
+		}
+	}
+	over()
+	over, err = r.turn(t.Context(), "page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if over(); len(r.turns) != 1 {
+		t.Errorf("%d turns are kept for one page that is made", len(r.turns))
+	}
 }
 
 func TestAfterNewsNobodyGetsThePageFromBefore(t *testing.T) {

@@ -124,7 +124,7 @@ type handler struct {
 	// kept are pages and drawn are bars that may be asked for again, recent are pages as they were a moment ago.
 	kept   *keeper[*packed]
 	drawn  *keeper[template.HTML]
-	recent recent
+	recent *recent
 }
 
 const (
@@ -144,7 +144,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock), making: slots(maxMaking), turn: slots(1), forms: slots(maxForms),
 		people: newCrowd(), strangers: newCrowd(),
-		kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn), recent: recent{newKeeper[moment](maxRecent)},
+		kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn), recent: newRecent(),
 	}
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
