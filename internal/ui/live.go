@@ -145,12 +145,15 @@ func (l *live) tell() {
 	}
 }
 
-// take returns the namespaces of changes that a page has not been told of.
+// take returns the namespaces of changes that a page has not been told of. It is told of them once more if others are about to be told of
+// some: what it loads before that may be from before these.
 func (l *live) take(page *listener) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	where := slices.Collect(maps.Keys(page.where))
-	clear(page.where)
+	if !l.due {
+		clear(page.where)
+	}
 	return where
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,4 +135,33 @@ func TestAThousandSlowReadersKeepNobodyFromAPage(t *testing.T) {
 		t.Fatalf("%v %v", response, err)
 	}
 	_ = response.Body.Close()
+}
+
+// A page that others have loaded a moment ago, after they were told, is from before a change of which nobody was told yet.
+func TestWhoHearsLateHearsOnceMoreOfWhatOthersHearThen(t *testing.T) {
+	t.Parallel()
+	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)
+	page := l.join(false)
+	defer l.leave(page)
+	hears := func(why string) {
+		t.Helper()
+		select {
+		case <-page.wake:
+		default:
+			t.Fatalf("%s: it is not told", why)
+		}
+		if got := l.take(page); !slices.Equal(got, []string{"shop"}) {
+			t.Errorf("%s: it is told of %q", why, got)
+		}
+	}
+	l.changed("shop")
+	eventually(t, "others were told", func() bool { return l.edition.number.Load() == 1 })
+	l.costs(time.Hour) // news wait until the test tells of them
+	l.changed("shop")
+	hears("late")
+	l.tell()
+	hears("once more")
+	if left := l.take(page); len(left) > 0 {
+		t.Errorf("it will be told of %q a third time", left)
+	}
 }
