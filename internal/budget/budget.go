@@ -29,7 +29,21 @@ func (b *Budget) Wait(ctx context.Context) error {
 	return err
 }
 
-// Took says how long a piece of work took. More than the burst counts as that.
+// Do does a piece of work, and notes how long it took.
+func (b *Budget) Do(work func()) {
+	begin := time.Now()                          //nolint:forbidigo // the limiter reads the same clock, it decides nothing
+	defer func() { b.Took(time.Since(begin)) }() //nolint:forbidigo // as above
+	work()
+}
+
+// longest is how many times the burst a piece of work counts at most: a process that was stopped meanwhile has not worked.
+const longest = 10
+
+// Took says how long a piece of work took.
 func (b *Budget) Took(d time.Duration) {
-	b.limiter.ReserveN(time.Now(), min(int(d.Microseconds()), b.limiter.Burst())) //nolint:forbidigo // the limiter reads the same clock, it decides nothing
+	now := time.Now() //nolint:forbidigo // as above
+	burst := b.limiter.Burst()
+	for left := min(int(d.Microseconds()), longest*burst); left > 0; left -= burst {
+		b.limiter.ReserveN(now, min(left, burst)) // it reserves no more than that at once
+	}
 }

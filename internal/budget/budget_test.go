@@ -48,8 +48,7 @@ func TestWhoWouldWaitTooLongIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := New(0.1, time.Second)
-		b.Took(time.Hour) // counts as a second
-		b.Took(time.Second)
+		b.Took(2 * time.Second)
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -87,3 +86,40 @@ type silent struct{ context.Context }
 
 func (silent) Done() <-chan struct{} { return nil }
 func (silent) Err() error            { return nil }
+
+func TestOnePieceOfWorkCountsAsLongAsItTook(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]time.Duration{
+		-time.Hour: 0, 0: 0, time.Second: 0, 1500 * time.Millisecond: 5 * time.Second, 4 * time.Second: 30 * time.Second,
+		time.Hour: 90 * time.Second, // the process was stopped
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, begin := New(0.1, time.Second), time.Now()
+			b.Took(took)
+			if err := b.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(begin); (waited - want).Abs() > time.Millisecond {
+				t.Errorf("after work of %s, the next piece waits for %s, want %s", took, waited, want)
+			}
+		})
+	}
+}
+
+func TestWorkThatIsDoneCountsAlsoIfItPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(0.1, time.Second)
+		func() {
+			defer func() { _ = recover() }()
+			b.Do(func() {
+				time.Sleep(2 * time.Second)
+				panic("broken")
+			})
+		}()
+		begin := time.Now()
+		if err := b.Wait(t.Context()); err != nil || time.Since(begin) < 9*time.Second {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+	})
+}

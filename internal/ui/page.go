@@ -40,6 +40,8 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		} else if err == nil {
 			code, page, err = h.fault(asks, errSlow)
 		}
+		sends, cancel := context.WithTimeout(r.Context(), sending)
+		defer cancel()
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
 		if err != nil {
 			h.Log.Printf("page %s: %v", name, err)
@@ -49,7 +51,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		if code == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
-		page.send(w, r, code)
+		page.send(w, r.WithContext(sends), code, crowd.budget)
 	}
 }
 

@@ -24,7 +24,9 @@ type turn struct {
 	many int
 }
 
-func newRecent() *recent { return &recent{kept: newKeeper[moment](maxRecent), turns: map[string]*turn{}} }
+func newRecent() *recent {
+	return &recent{kept: newKeeper[moment](maxRecent), turns: map[string]*turn{}}
+}
 
 // turn waits until nobody else makes the page of a key. Its end lets the next one look whether there is one now.
 func (r *recent) turn(ctx context.Context, key string) (over func(), err error) {

@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/gating-controller/internal/budget"
+)
+
+func TestAPageThatSaysWhatIsWrongTakesLittleMemory(t *testing.T) { // alone: it measures the process
+	h := pages(t, reader())
+	const many = 200
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range many {
+		if code, page := asks(t, h, "/nothing", time.Minute); code != http.StatusNotFound || !strings.Contains(page, "there is no such page") {
+			t.Fatalf("%d %s", code, mainOf(page))
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / many; each > 600<<10 {
+		t.Errorf("each takes %d bytes", each)
+	}
+}
+
+func TestUnpackingALargePageIsWorkWithinABudget(t *testing.T) {
+	t.Parallel()
+	page := func(size int) *packed {
+		p, err := pack(func(w io.Writer) error {
+			_, err := w.Write(make([]byte, size))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	const little, much = small, 16 << 20
+	paid := func() *budget.Budget { return budget.New(1, time.Minute) }
+	for name, c := range map[string]struct {
+		page           *packed
+		method, accept string
+		budget         *budget.Budget
+		code           int
+		whole          bool
+	}{
+		"there is time":                {page(much), http.MethodGet, "", paid(), http.StatusOK, true},
+		"time runs out":                {page(much), http.MethodGet, "", budget.New(1e-9, time.Millisecond), http.StatusOK, false},
+		"there was none left":          {page(much), http.MethodGet, "", spent(), http.StatusServiceUnavailable, false},
+		"it is small":                  {page(little), http.MethodGet, "", spent(), http.StatusOK, true},
+		"it need not be unpacked":      {page(much), http.MethodGet, "gzip", spent(), http.StatusOK, false},
+		"only its head is asked for":   {page(much), http.MethodHead, "", paid(), http.StatusOK, false},
+		"only the head of a small one": {page(little), http.MethodHead, "", spent(), http.StatusOK, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			request, recorder := httptest.NewRequestWithContext(ctx, c.method, "/", nil), httptest.NewRecorder()
+			request.Header.Set("Accept-Encoding", c.accept)
+			c.page.send(recorder, request, http.StatusOK, c.budget)
+			if whole := recorder.Body.Len() == c.page.size(); recorder.Code != c.code || whole != c.whole {
+				t.Errorf("it answers %d with %d bytes of %d", recorder.Code, recorder.Body.Len(), c.page.size())
+			}
+			if c.method == http.MethodHead && recorder.Body.Len() > 0 {
+				t.Errorf("a head has %d bytes", recorder.Body.Len())
+			}
+		})
+	}
+}
+
+// spent returns a budget that has no time for a minute.
+func spent() *budget.Budget {
+	b := budget.New(1, time.Minute)
+	b.Took(2 * time.Minute)
+	return b
+}
+
+// Whoever gets a part of a page must not take it for the whole.
+func TestAPageThatIsCutOffIsKnownToBe(t *testing.T) {
+	t.Parallel()
+	p, err := pack(func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 16<<20))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		p.send(w, r.WithContext(ctx), http.StatusOK, budget.New(1e-9, time.Millisecond))
+	}))
+	defer server.Close()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "identity")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it is only read
+	if n, err := io.Copy(io.Discard, response.Body); err == nil {
+		t.Errorf("%d bytes seem to be all", n)
+	}
+}
