@@ -72,7 +72,11 @@ func (f *fake) Subscriptions(_ context.Context, g *v1alpha1.Gate) ([]Subscriptio
 func (f *fake) Gates(ctx context.Context, namespace, _ string) (*Known, error) {
 	f.asked.Add(1)
 	if f.gathers != nil {
-		<-f.gathers
+		select {
+		case <-f.gathers:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	if f.takes > 0 {
 		f.clock.SetTime(f.clock.Now().Add(f.takes))

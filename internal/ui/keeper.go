@@ -40,11 +40,12 @@ func (k *keeper[V]) put(key string, value V, size int) {
 }
 
 func (k *keeper[V]) add(key string, s sized[V]) {
+	if s.size > k.most/2 {
+		return // it would leave no room for the others
+	}
 	if k.size+s.size > k.most/2 {
 		k.old, k.young, k.size = k.young, map[string]sized[V]{}, 0
 	}
-	if s.size <= k.most/2 {
-		k.size += s.size - k.young[key].size
-		k.young[key] = s
-	}
+	k.size += s.size - k.young[key].size
+	k.young[key] = s
 }

@@ -93,9 +93,11 @@ func (h *handler) known(asks *request, name string, of func(*request) (content, 
 		return nil, ErrBare
 	}
 	if name == "whatif" && asks.Method == http.MethodPost {
-		if err := h.upload(asks); err != nil {
+		done, err := h.upload(asks)
+		if err != nil {
 			return nil, err
 		}
+		defer done()
 	}
 	return h.read(asks, name, of)
 }

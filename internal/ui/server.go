@@ -117,7 +117,7 @@ type handler struct {
 	Options
 	pages map[string]*template.Template
 	live  *live
-	// making has a value for each page that is made, turn for one that is kept, and forms for each form that is read.
+	// making has a value for each page that is made, turn for one that is kept, and forms for each form until its page is made.
 	making, turn, forms chan struct{}
 	// people are those that log in, strangers all others.
 	people, strangers *crowd
@@ -128,8 +128,8 @@ type handler struct {
 }
 
 const (
-	// maxMaking is how many pages are made at once, and maxForms how many forms are read. Others wait. Pages to be kept are made one after the
-	// other: the next one may be the same.
+	// maxMaking is how many pages are made at once, and maxForms how many forms are in memory. Others wait. Pages to be kept are made
+	// one after the other: the next one may be the same.
 	maxMaking, maxForms = 4, 8
 	// maxKept, maxRecent and maxDrawn bound in bytes what is kept of pages and bars: half is enough for 1,000 Gates of ten periods.
 	maxKept, maxRecent, maxDrawn = 2 << 20, 2 << 20, 18 << 20

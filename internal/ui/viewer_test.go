@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -282,6 +284,55 @@ func TestWhoUploadsSlowlyKeepsNobodyFromAPage(t *testing.T) {
 		}
 		_, _ = bufio.NewReader(response.Body).WriteTo(io.Discard)
 		_ = response.Body.Close()
+	}
+}
+
+// counted is a body that says how many bodies are read.
+type counted struct {
+	io.Reader
+	read *atomic.Int32
+	once sync.Once
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(into []byte) (int, error) {
+	c.once.Do(func() { c.read.Add(1) })
+	return c.Reader.Read(into)
+}
+
+func TestOnlySomeManifestsAreInMemoryWhilePagesAreMade(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	r.gathers = make(chan struct{})
+	h := pages(t, r)
+	var read atomic.Int32
+	codes := make(chan int)
+	sends := func(within time.Duration) {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/what-if", &counted{Reader: strings.NewReader("--x--\r\n"), read: &read})
+		request.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, request)
+		codes <- recorder.Code
+	}
+	for range maxForms {
+		go sends(time.Minute)
+	}
+	eventually(t, "pages are made of some", func() bool { return r.asked.Load() == maxForms })
+	go sends(50 * time.Millisecond)
+	if code := <-codes; code != http.StatusGatewayTimeout || read.Load() != maxForms {
+		t.Errorf("one more is answered with %d, %d are read", code, read.Load())
+	}
+	close(r.gathers)
+	for range maxForms {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("one is answered with %d", code)
+		}
+	}
+	go sends(time.Minute)
+	if code := <-codes; code != http.StatusOK {
+		t.Errorf("the next one is answered with %d", code)
 	}
 }
 

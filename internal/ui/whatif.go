@@ -136,15 +136,17 @@ func barIn(report *preview.Report, name string, v view) *bar {
 	return nil
 }
 
-// upload reads the manifests of a request before a page is made of them: who sends slowly keeps only others waiting who send.
-func (h *handler) upload(r *request) (err error) {
-	done, err := enter(r.Context(), h.forms)
-	if err != nil {
-		return err
+// upload reads the manifests of a request before a page is made of them: who sends slowly keeps only others waiting who send. The end makes
+// room for the next, once the page is made and the manifests take no more memory.
+func (h *handler) upload(r *request) (done func(), err error) {
+	if done, err = enter(r.Context(), h.forms); err != nil {
+		return nil, err
 	}
-	defer done()
-	r.uploaded, err = uploaded(r)
-	return err
+	if r.uploaded, err = uploaded(r); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 // uploaded returns the manifests that somebody has pasted or uploaded, the file if there are both.
