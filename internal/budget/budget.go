@@ -8,7 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Budget is the time of some work. Each piece waits until those before it have taken no more than their share of the time.
+// Budget is the time of some work. Each piece waits until those before it have taken no more than their share of the time. Nil is for work
+// that never waits.
 type Budget struct {
 	// limiter has a token for each microsecond of work. Work that took longer than there were tokens leaves a debt.
 	limiter *rate.Limiter
@@ -22,6 +23,9 @@ func New(share float64, burst time.Duration) *Budget {
 // Wait waits until the next piece of work may begin. It returns the error of a context that has ended, and another one at once if that would
 // be before the work may begin.
 func (b *Budget) Wait(ctx context.Context) error {
+	if b == nil {
+		return ctx.Err()
+	}
 	err := b.limiter.WaitN(ctx, 1)
 	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // the deadline is of the same clock, it decides nothing
 		return context.DeadlineExceeded // the limiter may see that before the context does
@@ -41,6 +45,9 @@ const longest = 10
 
 // Took says how long a piece of work took.
 func (b *Budget) Took(d time.Duration) {
+	if b == nil {
+		return
+	}
 	now := time.Now() //nolint:forbidigo // as above
 	burst := b.limiter.Burst()
 	for left := min(int(d.Microseconds()), longest*burst); left > 0; left -= burst {

@@ -106,6 +106,21 @@ func TestOnePieceOfWorkCountsAsLongAsItTook(t *testing.T) {
 	}
 }
 
+func TestWorkWithoutABudgetNeverWaits(t *testing.T) {
+	t.Parallel()
+	var b *Budget
+	b.Do(func() {})
+	b.Took(time.Hour)
+	if err := b.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if b.Wait(ctx) == nil {
+		t.Error("it goes on although its context has ended")
+	}
+}
+
 func TestWorkThatIsDoneCountsAlsoIfItPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

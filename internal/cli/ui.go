@@ -60,7 +60,7 @@ func (s *session) ui(ctx context.Context, port int) error {
 	}
 	secret := "/" + strings.ToLower(rand.Text()) + "/"
 	pages := ui.New(ui.Options{
-		Viewers: &uiReader{session: s, cluster: c, kinds: make(chan struct{}, 1)}, Clock: s.clock, Zone: now.Location(), Command: s.name, Namespace: c.namespace,
+		Viewers: &uiReader{session: s, cluster: c, kinds: make(chan struct{}, 1)}, Clock: s.clock, Zone: now.Location(), Alone: true, Command: s.name, Namespace: c.namespace,
 		Log: log.New(s.ErrOut, "", 0),
 	})
 	server := &http.Server{

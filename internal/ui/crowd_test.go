@@ -12,7 +12,7 @@ import (
 
 func TestOnlySoManyLargePagesAreSentAtOnceAndReadersOfTheSameShareIt(t *testing.T) {
 	t.Parallel()
-	c := newCrowd()
+	c := newCrowd(false)
 	large := func() *packed { return &packed{body: make([]byte, small+1)} }
 	first := large()
 	if !c.lend(first) {
@@ -104,6 +104,20 @@ func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
 	}
 	if asked := r.asked.Load(); asked > 2*maxReading {
 		t.Errorf("gates were read %d times", asked)
+	}
+}
+
+func TestWhoIsAloneWaitsForNoShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	r.bare, r.takes = true, 10*cpuBurst
+	options := optionsOf(r, time.UTC)
+	options.Alone = true
+	h := New(options)
+	for i := range 5 {
+		if code, page := asks(t, h, fmt.Sprintf("/?days=%d", i+1), time.Second); code != http.StatusOK {
+			t.Errorf("page %d is answered with %d: %s", i+1, code, mainOf(page))
+		}
 	}
 }
 

@@ -104,6 +104,8 @@ type Options struct {
 	Zone *time.Location
 	// AnyZone is whether the zone of the viewer is not known here: a browser says it, and gets that of Zone unless it does.
 	AnyZone bool
+	// Alone is whether the pages are for one person, on their own machine: making pages may take all of a processor.
+	Alone bool
 	// Command is how the plug-in is called, such as kubectl gate.
 	Command string
 	// Namespace is that of manifests that name none.
@@ -143,7 +145,7 @@ func New(o Options) http.Handler {
 	slots := func(n int) chan struct{} { return make(chan struct{}, n) }
 	h := &handler{
 		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock), making: slots(maxMaking), turn: slots(1), forms: slots(maxForms),
-		people: newCrowd(), strangers: newCrowd(),
+		people: newCrowd(o.Alone), strangers: newCrowd(o.Alone),
 		kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn), recent: newRecent(),
 	}
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
