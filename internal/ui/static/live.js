@@ -9,12 +9,20 @@
     return location.replace(address);
   }
   const says = function (text) { document.getElementById("live").textContent = text; };
+  let source, missed = false, asked = 0, later;
 
   async function load() {
     if (document.querySelector("form[method=post]")) return; // somebody may be writing
-    const answer = await fetch(location.href, {headers: {Accept: "text/html"}});
-    if (answer.status === 429 || answer.status >= 500) return says("The cluster does not answer: this is how it was.");
-    const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const turn = ++asked;
+    clearTimeout(later);
+    const answer = await fetch(location.href, {cache: "no-store", headers: {Accept: "text/html"}});
+    const text = await answer.text();
+    if (turn !== asked) return; // it was asked for again since: this may be from before
+    if (answer.status === 429 || answer.status >= 500) {
+      later = setTimeout(again, 5000 + 5000 * Math.random()); // not all at once
+      return says("The page cannot be made now: this is how it was.");
+    }
+    const next = new DOMParser().parseFromString(text, "text/html");
     if (!next.getElementById("main")) return says("The page is gone: load it again.");
     const before = document.getElementById("main");
     const after = next.getElementById("main");
@@ -34,9 +42,22 @@
   }
 
   const again = function () { load().catch(function () { says("The page cannot be reached."); }); };
-  const source = new EventSource(changes);
-  source.onopen = function () { says("Live."); };
-  source.onmessage = again;
-  source.onerror = function () { says("Not live: the page is loaded each minute."); };
-  setInterval(again, 60000); // "in 5 min" grows older
+  const listen = function () {
+    source = new EventSource(changes);
+    source.onopen = function () {
+      if (missed) again(); // nobody has told it of changes meanwhile
+      else says("Live.");
+      missed = false;
+    };
+    source.onmessage = again;
+    source.onerror = function () {
+      missed = true;
+      says("Not live: the page is loaded each minute.");
+    };
+  };
+  listen();
+  setInterval(function () {
+    if (source.readyState === EventSource.CLOSED) listen(); // a browser gives up after an answer such as 503
+    again(); // "in 5 min" grows older
+  }, 60000);
 })();
