@@ -67,7 +67,7 @@ func (w *Wall) targetsOf(ctx context.Context, g *v1alpha1.Gate) (*look, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if err := w.looks.turn.Acquire(ctx, 1); err != nil {
-		return nil, err
+		return nil, errLooks
 	}
 	defer w.looks.turn.Release(1)
 	if known := w.looks.get(g.UID, w.Clock.Now()); known != nil {
