@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -39,13 +40,16 @@ func newCrowd(alone bool) *crowd {
 // no slot yet is not let through, so that only as many pages as there are slots can take more than that. The end makes room for the next.
 func (c *crowd) begin(ctx context.Context) (done func(), err error) {
 	if done, err = enter(ctx, c.reading); err != nil {
-		return nil, errBusy
+		return nil, err
 	}
-	if err := c.budget.Wait(ctx); err != nil {
-		done()
-		return nil, errBusy
+	if err = c.budget.Wait(ctx); err == nil {
+		return done, nil
 	}
-	return done, nil
+	done()
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		err = errBusy
+	}
+	return nil, err
 }
 
 // crowd returns that of who asks.

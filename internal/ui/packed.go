@@ -76,7 +76,7 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, of *budg
 	header.Set("Content-Length", strconv.Itoa(p.size())) // a page that is cut off is known to be
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		_, _ = io.Copy(w, from) //nolint:gosec // it was packed above
+		_, _ = io.Copy(w, from)
 	}
 }
 
