@@ -36,8 +36,8 @@ func newCrowd(alone bool) *crowd {
 	return c
 }
 
-// begin waits for a slot to read one more page, and then until the pages before it have taken no more than their share of the time. Who has
-// no slot yet is not let through, so that only as many pages as there are slots can take more than that. The end makes room for the next.
+// begin waits for a slot to read one more page, and then until the pages before it have taken no more than their share of the time. The slot
+// comes first, so that only as many pages as there are slots can exceed the share. The end makes room for the next.
 func (c *crowd) begin(ctx context.Context) (done func(), err error) {
 	if done, err = enter(ctx, c.reading); err != nil {
 		return nil, err

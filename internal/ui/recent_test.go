@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -121,5 +122,34 @@ func TestAfterNewsNobodyGetsThePageFromBefore(t *testing.T) {
 	}
 	if page := shown(); !strings.Contains(page, "0 open, 2 closed") {
 		t.Errorf("after the news, a page is from before: %s", mainOf(page))
+	}
+}
+
+func TestNoTwoPagesHaveTheSameKey(t *testing.T) {
+	t.Parallel()
+	h := &handler{Options: optionsOf(&fake{}, time.UTC), live: newLive(&fake{}, nil)}
+	h.AnyZone = true
+	keys := map[string]string{}
+	for _, path := range []string{
+		"/", "/?zone=UTC", "/?zone=Asia%2FTokyo", "/?days=7", "/?text=a%26days%3D7", "/?text=a&days=7", "/%3Fdays=7", "/?text=%22", "/?text=%20",
+		"/gate/shop/web", "/gate/shop%2Fweb", "/gate/shop/web%3Fzone=UTC", "/gate/shop/web?zone=UTC", "/gate/shop/web%2Fmonth", "/gate/shop/web/month", "/gate/shop/web/month%3F",
+	} {
+		for _, viewer := range []Viewer{{}, {Bare: true}, {Key: "a"}, {Key: `a" /?`}, {Key: "\xff"}, {Key: "�"}, {Key: `\xff`}, {Key: "/?zone=UTC"}} {
+			asks := &request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), viewer: viewer}
+			var err error
+			if asks.view, err = h.view(asks, nil); err != nil {
+				t.Fatal(path, err)
+			}
+			key, what := h.live.edition.momentary(asks), fmt.Sprintf("%s of %q", path, viewer.Key)
+			if other := keys[key]; other != "" {
+				t.Errorf("%s has the key of %s: %q", what, other, key)
+			}
+			keys[key] = what
+			for _, method := range []string{http.MethodHead, http.MethodPost} {
+				if asks.Method = method; h.live.edition.momentary(asks) != "" {
+					t.Errorf("%s %s is kept", method, path)
+				}
+			}
+		}
 	}
 }
