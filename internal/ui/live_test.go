@@ -37,6 +37,19 @@ func listen(ctx context.Context, t *testing.T, address string) (code int, lines 
 	return response.StatusCode, read
 }
 
+// hears opens a page of changes, and returns what it hears once it is watched.
+func hears(t *testing.T, r *fake, handler http.Handler) (lines <-chan string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	_, lines = listen(ctx, t, server.URL)
+	<-lines
+	eventually(t, "it is watched", func() bool { return r.watched() == 1 })
+	return lines
+}
+
 func (f *fake) watched() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +150,7 @@ func TestAThousandSlowReadersKeepNobodyFromAPage(t *testing.T) {
 	_ = response.Body.Close()
 }
 
-// A page that others have loaded a moment ago, after they were told, is from before a change of which nobody was told yet.
+// Others have loaded a page a moment ago, after they were told. It is from before the next change, and nobody knows of that yet.
 func TestWhoHearsLateHearsOnceMoreOfWhatOthersHearThen(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)

@@ -98,15 +98,10 @@ func TestAfterNewsNobodyGetsThePageFromBefore(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.takes = time.Second
-	server := httptest.NewServer(pages(t, r))
-	defer server.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, lines := listen(ctx, t, server.URL)
-	<-lines
-	eventually(t, "it is watched", func() bool { return r.watched() == 1 })
+	handler := pages(t, r)
+	lines := hears(t, r, handler)
 	shown := func() string {
-		_, page := asks(t, server.Config.Handler, "/", time.Minute)
+		_, page := asks(t, handler, "/", time.Minute)
 		return page
 	}
 	if page := shown(); !strings.Contains(page, "1 open, 1 closed") {

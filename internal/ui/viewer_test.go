@@ -184,13 +184,7 @@ func TestAPageIsMadeOnceForAllWhoSeeTheSame(t *testing.T) {
 func TestNobodyHearsOfWhatTheyMayNotSee(t *testing.T) {
 	t.Parallel()
 	r := &fake{blind: true}
-	server := httptest.NewServer(pages(t, r))
-	defer server.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, lines := listen(ctx, t, server.URL)
-	<-lines
-	eventually(t, "it is watched", func() bool { return r.watched() == 1 })
+	lines := hears(t, r, pages(t, r))
 	r.changed("bank")
 	select {
 	case line := <-lines:

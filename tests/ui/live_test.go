@@ -17,9 +17,9 @@ type faulty struct {
 	testing.TB
 	// code is that of the page, and ofChanges that of the changes. number is what the page shows.
 	code, ofChanges, number atomic.Int32
-	// refused is how often somebody has asked for changes in vain.
+	// refused is how often somebody has asked for changes and got none.
 	refused atomic.Int32
-	// news are told to whoever listens, ends ends that.
+	// news go to all who listen, ends ends that.
 	news, ends chan struct{}
 	// slow is what the next page waits for, if that is not nil.
 	slow atomic.Pointer[chan struct{}]
