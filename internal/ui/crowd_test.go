@@ -1,10 +1,8 @@
 package ui
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -37,16 +35,6 @@ func TestOnlySoManyLargePagesAreSentAtOnceAndReadersOfTheSameShareIt(t *testing.
 	if c.lent != maxSending-1 || !c.lend(large()) {
 		t.Errorf("%d pages are sent, and there is no room for another one", c.lent)
 	}
-}
-
-// asks answers a request for a page within a time.
-func asks(t *testing.T, h http.Handler, path string, within time.Duration) (code int, page string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	recorder := httptest.NewRecorder()
-	h.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
-	return recorder.Code, recorder.Body.String()
 }
 
 func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {

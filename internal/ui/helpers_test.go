@@ -140,8 +140,16 @@ func optionsOf(reader *fake, zone *time.Location) Options {
 // get returns what a page answers.
 func get(t testing.TB, reader *fake, path string) (code int, page string) {
 	t.Helper()
+	return asks(t, pages(t, reader), path, time.Minute)
+}
+
+// asks returns what a page answers within a time.
+func asks(t testing.TB, h http.Handler, path string, within time.Duration) (code int, page string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
 	recorder := httptest.NewRecorder()
-	pages(t, reader).ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	h.ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 	return recorder.Code, recorder.Body.String()
 }
 

@@ -153,9 +153,8 @@ func TestAGateNamesTheCalendarsThatShowIt(t *testing.T) {
 func TestAPageIsMadeOnceForAllWhoSeeTheSame(t *testing.T) {
 	t.Parallel()
 	load := func(handler http.Handler, path string) string {
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-		return recorder.Body.String()
+		_, page := asks(t, handler, path, time.Minute)
+		return page
 	}
 	for name, c := range map[string]struct {
 		change func(*fake)
@@ -236,11 +235,10 @@ func TestABrowserSaysInWhichZoneItIs(t *testing.T) {
 		"/?zone=%3Cscript%3E":            {400, []string{"&lt;script&gt;"}},
 		"/gate/shop/web?zone=Asia/Tokyo": {200, []string{"Fri 2026-11-27 00:00"}},
 	} {
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		code, page := asks(t, handler, path, time.Minute)
 		for _, text := range want.texts {
-			if recorder.Code != want.code || !strings.Contains(recorder.Body.String(), text) {
-				t.Errorf("%s answers %d without %q: %s", path, recorder.Code, text, recorder.Body)
+			if code != want.code || !strings.Contains(page, text) {
+				t.Errorf("%s answers %d without %q: %s", path, code, text, page)
 			}
 		}
 	}
