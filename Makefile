@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 MODULES := api tests/bench release .
 
 # The packages whose tests need no API server; a test in tests/house knows if one is missing.
-PURE := ./internal/... ./cmd/... ./receivers/... ./tests/apidocs/... ./tests/house/... ./tests/markdown/... ./tests/prose/... ./tests/chaos/checker/...
+PURE := ./internal/... ./cmd/... ./receivers/... ./tests/apidocs/... ./tests/house/... ./tests/markdown/... ./tests/chaos/checker/...
 
 TOOLS := .cache/tools/current/bin
 GOTEST := $(CURDIR)/$(TOOLS)/gotestsum --format pkgname-and-test-fails --hide-summary skipped,output --
@@ -73,15 +73,11 @@ zones: ## Take the time zone data of the Go that runs, if it is newer.
 	internal/tz/update.sh
 
 .PHONY: lint
-lint: prose ## Lint all modules, and the English.
+lint: ## Lint all modules.
 	@tests/tools/build.sh lint >/dev/null
 	@for module in $(MODULES); do \
 		(cd "$$module" && echo "golangci-lint run ./... in $$module" && "$(LINT)" run --config "$(CURDIR)/.golangci.yaml" ./...); \
 	done
-
-.PHONY: prose
-prose: ## Say which sentences are hard to read: in docs, messages, comments. PAGES has files or folders.
-	@go run ./tests/prose $(PAGES)
 
 .PHONY: site
 site: ## Build the site of docs into dist/site. It needs npm. BASE is the path at which it is served.
