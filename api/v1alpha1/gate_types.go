@@ -86,8 +86,10 @@ type GateSpec struct {
 	// +required
 	Default State `json:"default"`
 
-	// Window is how long an open or close request lasts, from 1s to 8784h (366
-	// days), such as 1h. If omitted, a request lasts until the opposite request.
+	// Window is how long an open request lasts at most, from 1s to 8784h (366
+	// days), such as 1h. A close request without a duration lasts that long, too;
+	// one with a duration lasts for that. If omitted, a request without a duration
+	// lasts until the opposite request.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"

@@ -149,8 +149,8 @@ type GateReceiverSpec struct {
 	ActionExpr string `json:"actionExpr,omitempty"`
 
 	// Window is how long the request lasts, from 1s to 8784h (366 days), such as
-	// 30m. It lasts at most as long as spec.window of the Gate, which is also the
-	// default.
+	// 30m. An open request lasts at most as long as spec.window of the Gate, a
+	// close request as long as this says. Defaults to spec.window of the Gate.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"

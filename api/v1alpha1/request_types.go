@@ -46,6 +46,10 @@ type LastRequest struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
+	// Unlimited is true for a close request without end.
+	// +optional
+	Unlimited bool `json:"unlimited,omitempty"`
+
 	// Source of the request: annotation, or webhook if a GateReceiver made it.
 	Source string `json:"source"`
 }
@@ -81,6 +85,10 @@ type RequestMemory struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
+	// Unlimited is true if that value is a close request without end.
+	// +optional
+	Unlimited bool `json:"unlimited,omitempty"`
+
 	// By is who requested that, empty if unknown.
 	// +optional
 	By string `json:"by,omitempty"`
@@ -96,11 +104,17 @@ type AcceptedRequest struct {
 	// it has waited for that.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 
-	// Window of the request, if it has one of its own. The request ends when this
-	// window or spec.window is over, whichever is first. With neither, it lasts
-	// until an opposite request ends it.
+	// Window of the request, if it has one of its own. An open request ends when
+	// this window or spec.window is over, whichever is first. A close request ends
+	// when this window is over, or without one when spec.window is. With neither,
+	// a request lasts until an opposite request ends it.
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
+
+	// Unlimited is true for a close request that lasts until an open request ends
+	// it, whatever spec.window is.
+	// +optional
+	Unlimited bool `json:"unlimited,omitempty"`
 
 	// AcceptedAt is when the controller saw the request. Requests count in this
 	// order.

@@ -12,9 +12,8 @@ func (s *session) closeCommand() *cobra.Command {
 		Short: "Close Gates by hand",
 		Long: `Close Gates by hand.
 
-The request ends an open request, and lasts until somebody opens the Gate, or as long as you say. A request does not last longer than
-spec.window of the Gate: to keep such a Gate closed, write an exception with kubectl gate except --close. No webhook
-opens what a person has closed.`,
+The request ends an open request. It lasts as long as you say. Without --for and --until it lasts for spec.window of the Gate, or until
+somebody opens the Gate if that has no window. No webhook opens what a person has closed.`,
 		Example: `  # Until somebody opens it
   kubectl gate close production --reason "incident 77"
 

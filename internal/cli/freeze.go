@@ -23,25 +23,25 @@ const frozen = "freeze by "
 func (s *session) freezeCommand() *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
-		Use:   "freeze --until TIME --reason WHY [NAME...]",
+		Use:   "freeze --reason WHY [NAME...]",
 		Short: "Close many Gates in an emergency, and list what is not stopped",
 		Long: `Close many Gates in an emergency, and list what is not stopped.
 
-Without names and --selector it closes all Gates of the namespace, with -A those of all namespaces. At the end it lists what it has not
-stopped: objects that no Gate governs, and those of other Gates or of Gates with mode Audit. The exit code is 3 if a Gate opens before
-the freeze ends, because its spec.window is shorter. thaw takes a freeze back.`,
-		Example: `  # Everything, until tomorrow morning
+Without names and --selector it closes all Gates of the namespace, with -A those of all namespaces. Without --until and --for the freeze
+lasts until thaw takes it back, whatever spec.window is. At the end it lists what it has not stopped: objects that no Gate governs, and
+those of other Gates or of Gates with mode Audit.`,
+		Example: `  # Everything, until thaw
+  kubectl gate freeze -A --reason "incident 77"
+
+  # Everything, until tomorrow morning
   kubectl gate freeze -A --until "tomorrow 08:00" --reason "incident 77"`,
 	}
-	cmd.Flags().StringVar(&f.until, "until", "", "When the freeze ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\".")
+	cmd.Flags().StringVar(&f.until, "until", "", "When the freeze ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\". Defaults to until thaw.")
 	cmd.Flags().StringVar(&f.lasts, "for", "", "How long the freeze lasts, such as 2h or 3d, instead of --until.")
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.names, f.everything = args, len(args) == 0 && f.selector == ""
-		switch {
-		case f.until == "" && f.lasts == "":
-			return errors.New("say how long: --until or --for")
-		case f.reason == "":
+		if f.reason == "" {
 			return errors.New("say why: --reason")
 		}
 		now, err := s.now()
@@ -52,6 +52,7 @@ the freeze ends, because its spec.window is shorter. thaw takes a freeze back.`,
 		if err != nil {
 			return err
 		}
+		r.unlimited = r.until.IsZero()
 		results, asked := s.request(cmd.Context(), f, func(*v1alpha1.Gate) (*request, error) {
 			own := *r
 			own.reason = frozen + cmp.Or(f.by, "somebody") + ": " + f.reason
@@ -63,9 +64,6 @@ the freeze ends, because its spec.window is shorter. thaw takes a freeze back.`,
 		if err := s.unreached(cmd.Context(), f, results); err != nil {
 			s.warn("nobody here knows what goes on: %s", err)
 			asked = cmp.Or(asked, error(exitCode(exitIncomplete)))
-		}
-		if asked == nil && slices.ContainsFunc(results, func(r result) bool { return r.request.limited(r.gate) != "" }) {
-			return exitCode(exitIncomplete)
 		}
 		return asked
 	}

@@ -80,8 +80,8 @@ type request struct {
 	reason    string
 	// breaksGlass says that it needs no approvals, because it is an emergency.
 	breaksGlass bool
-	// lasts says that the person has said how long it lasts, not until when.
-	lasts bool
+	// lasts says that the person has said how long it lasts, not until when. unlimited is a close without end.
+	lasts, unlimited bool
 	// takesBack says that it only ends the requests for the opposite action, which were words: those in ends.
 	takesBack bool
 	words     string
@@ -138,6 +138,9 @@ func (r *request) value() string {
 	if r.takesBack {
 		return gate.FormatRequest(r.at, &metav1.Duration{})
 	}
+	if r.unlimited {
+		return gate.FormatUnlimited(r.at)
+	}
 	if r.until.IsZero() {
 		return gate.FormatRequest(r.at, nil)
 	}
@@ -164,15 +167,18 @@ func (r *request) of(g *v1alpha1.Gate) *request {
 	return &own
 }
 
-// limited says that a Gate does not stay as long in a state as is asked, empty if it does.
+// limited returns a warning that the request ends with spec.window, earlier than the user may expect, empty if it does not.
 func (r *request) limited(g *v1alpha1.Gate) string {
 	window := g.Spec.Window
-	if window == nil || r.takesBack || !r.until.IsZero() && r.until.Sub(r.at) <= window.Duration+time.Second {
+	switch {
+	case window == nil, r.takesBack, r.unlimited:
+		return ""
+	case !r.until.IsZero() && (r.action == v1alpha1.RequestClose || r.until.Sub(r.at) <= window.Duration+time.Second):
 		return ""
 	}
 	text := fmt.Sprintf("the request lasts only %s, the spec.window of the gate: until %s", formatDuration(window.Duration), formatTime(r.at.Add(window.Duration)))
-	if r.action == v1alpha1.RequestClose && !r.until.IsZero() {
-		text += fmt.Sprintf("; to keep it closed: kubectl gate except %s -n %s --close --until %s --apply", g.Name, g.Namespace, r.until.Format(time.RFC3339))
+	if r.action == v1alpha1.RequestClose {
+		text += "; for longer: --for or --until"
 	}
 	return text
 }
@@ -191,8 +197,11 @@ func (r *request) plan() string {
 	if r.planned {
 		text += " at " + formatTime(r.at)
 	}
-	if !r.until.IsZero() {
+	switch {
+	case !r.until.IsZero():
 		text += " until " + formatTime(r.until)
+	case r.unlimited:
+		text += " without end"
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -15,8 +16,31 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// openFor is how long the command opens a Gate that a remedy names.
-const openFor = time.Hour
+// maxOpenFor bounds how long a suggested command opens a Gate.
+const maxOpenFor = time.Hour
+
+// OpenFlags returns the flags of a suggested command that opens a Gate, and for how long it does, in words.
+func OpenFlags(g *v1alpha1.Gate) (flags, lasts string) {
+	d := openFor(g)
+	text := strings.TrimSuffix(strings.TrimSuffix(d.String(), "m0s"), "h0") // 1h, 20m, 10s
+	switch {
+	case strings.HasSuffix(d.String(), "h0m0s"):
+		text += "h"
+	case strings.HasSuffix(d.String(), "m0s"):
+		text += "m"
+	}
+	if g.Spec.Window != nil && d == g.Spec.Window.Duration {
+		return "--for " + text, text + ", its spec.window"
+	}
+	return "--for " + text, "an hour"
+}
+
+func openFor(g *v1alpha1.Gate) time.Duration {
+	if window := g.Spec.Window; window != nil {
+		return min(window.Duration, maxOpenFor)
+	}
+	return maxOpenFor
+}
 
 // remedy adds the commands that would change what an object is.
 func (k Known) remedy(e *Explanation, r verdict.Ruling) {
@@ -74,7 +98,8 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 	asked := k.requested(g)
 	d := k.Calendars.Decide(asked, k.Now) // a request wins over any exception
 	if d.State == v1alpha1.StateOpened {
-		return []Remedy{{k.onGate("open", g, "--for 1h"), done + k.lasts(g, asked)}}
+		flags, _ := OpenFlags(g)
+		return []Remedy{{k.onGate("open", g, flags), done + k.lasts(g, asked)}}
 	}
 	for i := range d.Broken {
 		if b := &d.Broken[i]; d.Reason == v1alpha1.ClosePeriodReason && b.Period == d.By {
@@ -99,7 +124,7 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	free := g.DeepCopy()
 	free.Spec.Approvals = nil
 	opens := k.open(free, done)
-	if first := opens[0].Command; first != k.onGate("open", g, "--for 1h") {
+	if flags, _ := OpenFlags(g); opens[0].Command != k.onGate("open", g, flags) {
 		return opens
 	}
 	approve := k.onGate("approve", g, "")
@@ -119,11 +144,9 @@ func (k Known) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 
 // lasts says how long a Gate stays open if it is asked to, and whose close requests that ends.
 func (k Known) lasts(g, asked *v1alpha1.Gate) string {
-	lasts, text := openFor, " for an hour"
-	if window := g.Spec.Window; window != nil && window.Duration < openFor {
-		lasts, text = window.Duration, " for "+window.Duration.String()+", its spec.window"
-	}
-	after := k.Calendars.Decide(asked, k.Now.Add(lasts+time.Second))
+	_, text := OpenFlags(g)
+	text = " for " + text
+	after := k.Calendars.Decide(asked, k.Now.Add(openFor(g)+time.Second))
 	if after.State == v1alpha1.StateOpened {
 		text += ", and after that"
 	}
@@ -140,14 +163,14 @@ func (k Known) lasts(g, asked *v1alpha1.Gate) string {
 	return text
 }
 
-// requested returns a Gate as if somebody had asked it to open for an hour.
+// requested returns a copy of a Gate with the open request that is suggested.
 func (k Known) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Annotations == nil {
 		g.Annotations = map[string]string{}
 	}
 	at := k.Now.Truncate(time.Second)
-	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = fmt.Sprintf("%s/%s", at.UTC().Format(time.RFC3339Nano), openFor)
+	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = gate.FormatRequest(at, &metav1.Duration{Duration: openFor(g)})
 	gate.HandleRequests(g, k.Now)
 	return g
 }

@@ -49,8 +49,8 @@ func (r *inForce) outlasts(other *inForce) bool {
 // requestOf returns an accepted request as it was made.
 func requestOf(r v1alpha1.AcceptedRequest) Request {
 	return Request{
-		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, By: r.By, Reason: r.Reason, source: r.Source, GlassBroken: r.GlassBroken, approvers: approversOf(&r),
-		Annotation: annotationsOf(r.Action).requestedAt, Value: FormatRequest(r.RequestedAt.Time, r.Window),
+		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited, By: r.By, Reason: r.Reason, source: r.Source,
+		GlassBroken: r.GlassBroken, approvers: approversOf(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: valueOf(&r),
 	}
 }
 
@@ -134,7 +134,7 @@ func (c *course) span(r v1alpha1.AcceptedRequest) *inForce {
 
 // endOf returns when a request ends by itself, zero for never.
 func (c *course) endOf(r *v1alpha1.AcceptedRequest) time.Time {
-	end := windowEnd(r.RequestedAt.Time, c.limit, r.Window)
+	end := (&Request{Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited}).end(c.limit)
 	if r.Until != nil {
 		end = earlier(end, r.Until.Time)
 	}
@@ -147,6 +147,20 @@ func (c *course) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 		at := r.RequestedAt
 		other.EndedAt, other.end = &at, earlier(other.end, at.Time)
 	}
+}
+
+// end returns when a request ends by itself, zero for never. spec.window bounds an open request. A close lasts that long only if it does
+// not say for how long.
+func (r *Request) end(window *metav1.Duration) time.Time {
+	switch {
+	case r.Action == v1alpha1.RequestOpen:
+		return windowEnd(r.At, window, r.Window)
+	case r.Unlimited:
+		return time.Time{}
+	case r.Window != nil:
+		return windowEnd(r.At, r.Window)
+	}
+	return windowEnd(r.At, window)
 }
 
 // windowEnd returns the end of the shortest of some windows that begin at an instant, zero

@@ -272,7 +272,7 @@ func TestWhatSomebodyClosesStaysClosed(t *testing.T) {
 			if window > 0 {
 				value, until = value+"/"+window.String(), at.Add(window)
 			}
-			if limit := g.Spec.Window; limit != nil && (until.IsZero() || at.Add(limit.Duration).Before(until)) {
+			if limit := g.Spec.Window; limit != nil && (until.IsZero() || action == v1alpha1.RequestOpen && at.Add(limit.Duration).Before(until)) {
 				until = at.Add(limit.Duration)
 			}
 			annotate(g, action, value)

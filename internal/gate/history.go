@@ -88,7 +88,7 @@ func requestEntry(g *v1alpha1.Gate, r Request, at metav1.Time) v1alpha1.HistoryE
 	if !r.At.IsZero() {
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
-	switch end := windowEnd(r.At, g.Spec.Window, r.Window); {
+	switch end := r.end(g.Spec.Window); {
 	case r.Err != nil:
 		e.Reason, e.Refused = v1alpha1.RequestRefusedReason, OneLine(r.Err.Error(), maxRefused)
 	case r.ApprovedBy != "":

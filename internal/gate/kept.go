@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -10,30 +9,37 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// covers returns whether a close makes another one needless, now and after any change of
-// spec.window: it lasts as long, and refuses every open that the other one refuses. The close of one person
-// is kept beside those of others: whoever takes their own back sees that it stays.
+// covers returns whether a close makes another one of the same person redundant, now and after any change of spec.window: it lasts as
+// long, and refuses every open that the other one refuses. The closes of other people are kept, so that a person who withdraws a close
+// sees that theirs stay.
 func (r *inForce) covers(other *inForce) bool {
-	return r.Source == other.Source && r.By == other.By && compareEnds(r.end, other.end) >= 0 && compareEnds(r.ownEnd(), other.ownEnd()) >= 0 &&
+	return r.Source == other.Source && r.By == other.By && (r.Unlimited || r.endsByWindow() == other.endsByWindow() && compareEnds(r.end, other.end) >= 0) &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)
 }
 
-// merge makes room if a source has too many closes. It removes the one that ends first.
-// The one that ends next becomes as new as the removed one, so that it refuses more, never
-// less.
+// endsByWindow returns whether spec.window says when a close ends.
+func (r *inForce) endsByWindow() bool { return r.Window == nil && !r.Unlimited }
+
+// merge makes room if a source has too many closes. It removes the one that ends first of those that spec.window ends, or of the others
+// if these are more. The one that ends next becomes as new as the removed one, so that it refuses more, never less.
 func (c *course) merge(source string) {
-	var own []*inForce
+	var byWindow, own []*inForce
 	for _, s := range c.closes {
-		if s.Source == source {
+		switch {
+		case s.Source != source:
+		case s.endsByWindow():
+			byWindow = append(byWindow, s)
+		default:
 			own = append(own, s)
 		}
 	}
-	if len(own) <= maxCloses {
+	if len(own)+len(byWindow) <= maxCloses {
 		return
 	}
-	slices.SortStableFunc(own, func(a, b *inForce) int {
-		return cmp.Or(compareEnds(a.ownEnd(), b.ownEnd()), compareEnds(a.end, b.end))
-	})
+	if len(byWindow) > len(own) {
+		own = byWindow
+	}
+	slices.SortStableFunc(own, func(a, b *inForce) int { return compareEnds(a.end, b.end) })
 	first, next := own[0], own[1]
 	if next.AcceptedAt.Before(&first.AcceptedAt) {
 		next.AcceptedAt = first.AcceptedAt
@@ -45,9 +51,6 @@ func (c *course) merge(source string) {
 	c.closes = slices.DeleteFunc(c.closes, func(s *inForce) bool { return s == first })
 	first.end = earlier(first.end, next.RequestedAt.Time)
 }
-
-// ownEnd returns when the window of the request itself ends, zero for never.
-func (r *inForce) ownEnd() time.Time { return windowEnd(r.RequestedAt.Time, r.Window) }
 
 // compareEnds orders ends. Zero is never.
 func compareEnds(a, b time.Time) int {

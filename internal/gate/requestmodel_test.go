@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -101,6 +102,32 @@ func (m model) inForce(at time.Time) (inForce []remembered) {
 	return inForce
 }
 
+// forEver is drawn for a request without end: an open without a duration, and a close that is unlimited.
+const forEver = 1000 * time.Hour
+
+// valueFor returns the value of an annotation for a request that lasts for a while.
+func valueFor(action v1alpha1.RequestAction, at time.Time, lasts time.Duration) string {
+	switch {
+	case lasts != forEver:
+		return stamp(at) + "/" + lasts.String()
+	case action == v1alpha1.RequestClose:
+		return gate.FormatUnlimited(at)
+	}
+	return stamp(at)
+}
+
+// endOf returns when a request ends whose own duration, if it has one, ends it at r.end.
+func endOf(r remembered, window *metav1.Duration) time.Time {
+	endless := r.end.Equal(r.at.Add(forEver))
+	switch {
+	case window != nil && (r.end.IsZero() || r.action == v1alpha1.RequestOpen && r.lasts(r.at.Add(window.Duration))):
+		return r.at.Add(window.Duration)
+	case endless:
+		return time.Time{}
+	}
+	return r.end
+}
+
 // ends returns whether one of some requests lasts that another one asks the opposite of.
 func ends(inForce []remembered, r remembered) bool {
 	return slices.ContainsFunc(inForce, func(o remembered) bool { return o.action != r.action && o.lasts(r.begins()) })
@@ -147,12 +174,10 @@ func TestWhatIsForgottenOfRequestsChangesNothing(t *testing.T) {
 				by(g, action, r.who, "")
 				return r
 			}
-			if own := rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, 5 * time.Hour}).Draw(t, "for"); own > 0 {
-				value, r.end = value+"/"+own.String(), r.at.Add(own)
+			if own := rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, 5 * time.Hour, forEver}).Draw(t, "for"); own > 0 {
+				value, r.end = valueFor(action, r.at, own), r.at.Add(own)
 			}
-			if limit := g.Spec.Window; limit != nil && r.lasts(r.at.Add(limit.Duration)) {
-				r.end = r.at.Add(limit.Duration)
-			}
+			r.end = endOf(r, g.Spec.Window)
 			annotate(g, action, value)
 			by(g, action, r.who, "")
 			return r

@@ -44,8 +44,9 @@ type Request struct {
 	Annotation, Value string
 	// At is when the request takes effect.
 	At time.Time
-	// Window is how long it asks to last, nil for as long as the Gate says.
-	Window *metav1.Duration
+	// Window is how long it asks to last, nil for as long as the Gate says. Unlimited is a close without end.
+	Window    *metav1.Duration
+	Unlimited bool
 	// By is who made it, and Reason is why.
 	By, Reason string
 	// Err says why the request was refused, nil if it was accepted.
@@ -67,6 +68,8 @@ func (r Request) String() string {
 		text = fmt.Sprintf("%s requests taken back at %s", opposite(r.Action), rfc3339(r.At))
 	case r.Window != nil:
 		text += " for " + r.Window.Duration.String()
+	case r.Unlimited:
+		text += " without end"
 	}
 	if r.By != "" {
 		text += " by " + r.By
@@ -119,8 +122,7 @@ func (s Stamps) HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	c := courseOf(g)
 	begun, handled := c.advance(now)
 	for _, r := range begun {
-		memory := memoryOf(g, r.Action)
-		memory.RequestedAt, memory.Window, memory.By = &r.RequestedAt, r.Window, r.By
+		begins(memoryOf(g, r.Action), &r)
 	}
 	acceptedAt := c.acceptedAt(now)
 	var last, over *Request
@@ -142,7 +144,7 @@ func (s Stamps) HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			default:
 				r.Err = c.accept(memory, r, c.note(g, s, r, acceptedAt), now)
 			}
-			if end := windowEnd(r.At, c.limit, r.Window); r.Action == v1alpha1.RequestClose && !end.IsZero() && !now.Before(end) {
+			if end := r.end(c.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !now.Before(end) {
 				over = r // accepted or not, it comes before an open that is no later
 				c.voidOlder(r)
 			}
@@ -154,7 +156,7 @@ func (s Stamps) HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	}
 	if last != nil {
 		g.Status.LastRequest = &v1alpha1.LastRequest{
-			Action: last.Action, RequestedAt: metav1.NewTime(last.At), Window: last.Window,
+			Action: last.Action, RequestedAt: metav1.NewTime(last.At), Window: last.Window, Unlimited: last.Unlimited,
 			By: last.By, Reason: last.Reason, Source: last.source,
 		}
 	}
@@ -171,7 +173,7 @@ func unhandled(g *v1alpha1.Gate, now time.Time) []*Request {
 	var all []*Request
 	for _, a := range requestAnnotations {
 		if r := a.unhandled(g); r != nil {
-			r.At, r.Window, r.Err = parseRequest(r.Value, memoryOf(g, a.action), now)
+			r.Err = r.parse(memoryOf(g, a.action), now)
 			all = append(all, r)
 		}
 	}
@@ -217,14 +219,14 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 // knows returns whether a request is the one in force, or a planned one, that was handled
 // before.
 func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
-	same := func(at metav1.MicroTime, window *metav1.Duration) bool {
-		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window)
+	same := func(at metav1.MicroTime, window *metav1.Duration, unlimited bool) bool {
+		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
 	}
 	// A close of somebody else counts separately.
 	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
-	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window) && by(memory.By) ||
+	return memory.RequestedAt != nil && same(*memory.RequestedAt, memory.Window, memory.Unlimited) && by(memory.By) ||
 		slices.ContainsFunc(c.planned, func(p v1alpha1.AcceptedRequest) bool {
-			return p.Action == r.Action && same(p.RequestedAt, p.Window) && by(p.By)
+			return p.Action == r.Action && same(p.RequestedAt, p.Window, p.Unlimited) && by(p.By)
 		})
 }
 
@@ -255,12 +257,12 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, accepted v1a
 		if err := c.takeBack(accepted, now); err != nil {
 			return err
 		}
-		memory.RequestedAt, memory.Window, memory.By = &accepted.RequestedAt, r.Window, r.By
+		begins(memory, &accepted)
 		return nil
 	case r.At.After(now) && r.source != v1alpha1.SourceWebhook:
 		return c.plan(accepted)
 	}
-	end := windowEnd(r.At, c.limit, r.Window)
+	end := r.end(c.limit)
 	oldest := now
 	if r.Action == v1alpha1.RequestClose {
 		oldest = now.Add(-maxSkew) // by the clock of another replica it may still last
@@ -272,8 +274,14 @@ func (c *course) accept(memory *v1alpha1.RequestMemory, r *Request, accepted v1a
 	if err := c.beginOrWait(accepted, now); err != nil {
 		return err
 	}
-	memory.RequestedAt, memory.Window, memory.By = &accepted.RequestedAt, r.Window, r.By
+	begins(memory, &accepted)
 	return nil
+}
+
+// begins records a request whose time has come in the memory of its action.
+func begins(memory *v1alpha1.RequestMemory, r *v1alpha1.AcceptedRequest) {
+	at := r.RequestedAt
+	memory.RequestedAt, memory.Window, memory.Unlimited, memory.By = &at, r.Window, r.Unlimited, r.By
 }
 
 // FormatRequest returns the value of an annotation that requests an action at a time, with
@@ -286,8 +294,26 @@ func FormatRequest(at time.Time, window *metav1.Duration) string {
 	return value
 }
 
-// windowSeparator separates start and duration, as in ISO 8601.
-const windowSeparator = "/"
+// FormatUnlimited returns the value of an annotation that requests a close without end from a time on.
+func FormatUnlimited(at time.Time) string {
+	return FormatRequest(at, nil) + windowSeparator + unlimited
+}
+
+// valueOf returns the value of an annotation that requests what was accepted.
+func valueOf(r *v1alpha1.AcceptedRequest) string {
+	if r.Unlimited {
+		return FormatUnlimited(r.RequestedAt.Time)
+	}
+	return FormatRequest(r.RequestedAt.Time, r.Window)
+}
+
+const (
+	// windowSeparator separates start and duration, as in ISO 8601.
+	windowSeparator = "/"
+
+	// unlimited takes the place of the duration of a close without end.
+	unlimited = "unlimited"
+)
 
 // Printable returns a text with blanks for all that a terminal, or the log of a pipeline,
 // would take for a line break or a command.
@@ -311,35 +337,36 @@ func OneLine(text string, length int) string {
 	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }
 
-// parseRequest refuses nonsense, and a time before that of a request already handled: this
-// is the old value that Flux puts back if one is in Git. A close may come from a clock
-// that is behind.
-func parseRequest(value string, memory *v1alpha1.RequestMemory, now time.Time) (time.Time, *metav1.Duration, error) {
-	instant, duration, limited := strings.Cut(value, windowSeparator)
+// parse sets the time and the duration of a request from its value. It refuses a time before that of a request already handled: this
+// is the old value that Flux restores if one is in Git. A close may come from a clock that is behind.
+func (r *Request) parse(memory *v1alpha1.RequestMemory, now time.Time) error {
+	instant, duration, limited := strings.Cut(r.Value, windowSeparator)
 	at, err := time.Parse(time.RFC3339Nano, instant)
-	if err != nil || len(value) > maxValue {
-		return time.Time{}, nil, fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
+	if err != nil || len(r.Value) > maxValue {
+		return fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
 	}
 	var window *metav1.Duration
-	if limited {
+	endless := duration == unlimited && r.Action == v1alpha1.RequestClose
+	if limited && !endless {
 		d, err := time.ParseDuration(duration)
 		if err != nil || d != 0 && d < minWindow || d > maxWindow {
-			return time.Time{}, nil, fmt.Errorf("must have a duration from 1s to 8784h (366 days) after the slash, as in %s/30m", rfc3339(now))
+			return fmt.Errorf("must have a duration from 1s to 8784h (366 days) after the slash, as in %s/30m", rfc3339(now))
 		}
 		window = &metav1.Duration{Duration: d}
 	}
 	at = at.UTC().Truncate(time.Microsecond)
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {
-		return time.Time{}, nil, fmt.Errorf("must be at most 366 days away from now, %s", rfc3339(now))
+		return fmt.Errorf("must be at most 366 days away from now, %s", rfc3339(now))
 	}
 	behind := time.Duration(0)
 	if memory.Action == v1alpha1.RequestClose {
 		behind = maxSkew
 	}
 	if before := memory.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(maxSkew)) {
-		return time.Time{}, nil, fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
+		return fmt.Errorf("must not be earlier than the request of %s that was handled before", before.UTC().Format(time.RFC3339Nano))
 	}
-	return at, window, nil
+	r.At, r.Window, r.Unlimited = at, window, endless
+	return nil
 }
 
 // handledOf returns what is remembered of the annotation for an action, nil for nothing.

@@ -184,6 +184,69 @@ func TestACloseRequestHasAWindowToo(t *testing.T) {
 	wants(t, g, "2026-11-23T12:10:00Z", v1alpha1.StateOpened, "2026-11-23T12:10:00Z")
 }
 
+func TestTheWindowOfAGateDoesNotShortenACloseWithADuration(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gate  *v1alpha1.Gate
+		value string
+		// until is when the Gate opens, empty for never.
+		until string
+	}{
+		"for longer than spec.window":     {opened(window(10 * time.Second)), "2026-11-23T12:00:00Z/1h", "2026-11-23T13:00:00Z"},
+		"for less":                        {opened(window(time.Hour)), "2026-11-23T12:00:00Z/10m", "2026-11-23T12:10:00Z"},
+		"planned":                         {opened(window(10 * time.Second)), "2026-11-23T14:00:00Z/1h", "2026-11-23T15:00:00Z"},
+		"no duration, as in the RFC":      {opened(window(24 * time.Hour)), "2026-11-23T12:00:00Z", "2026-11-24T12:00:00Z"},
+		"no duration and no window":       {opened(), "2026-11-23T12:00:00Z", ""},
+		"unlimited":                       {opened(window(10 * time.Second)), "2026-11-23T12:00:00Z/unlimited", ""},
+		"unlimited and no window":         {opened(), "2026-11-23T12:00:00Z/unlimited", ""},
+		"unlimited and planned":           {opened(window(10 * time.Second)), "2026-11-23T14:00:00Z/unlimited", ""},
+		"unlimited, closed by default":    {closed(windows(weekly("day", "00:00", "24:00")), window(10*time.Second)), "2026-11-23T12:00:00Z/unlimited", ""},
+		"with the largest duration there": {opened(window(10 * time.Second)), "2026-11-23T12:00:00Z/8784h", "2027-11-24T12:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := accepted(t, tc.gate, shut(tc.value).seen("2026-11-23T12:00:00Z"))
+			begins := utc(beforeSlash(tc.value))
+			handle(g, begins)
+			for _, at := range []time.Time{begins, begins.Add(9 * time.Second), begins.Add(11 * time.Second), begins.Add(300 * 24 * time.Hour), utc("2030-01-01T00:00:00Z")} {
+				want := v1alpha1.StateClosed
+				if tc.until != "" && !at.Before(utc(tc.until)) {
+					want = v1alpha1.StateOpened
+				}
+				if d := gate.Decide(g, at); d.State != want {
+					t.Errorf("at %s it is %s: %s", stamp(at), d.State, d.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestAnUnlimitedCloseLastsUntilItIsWithdrawn(t *testing.T) {
+	for name, end := range map[string]request{
+		"by an open": open("2026-12-23T12:00:00Z"), "by one that only takes it back": open("2026-12-23T12:00:00Z/0s"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := accepted(t, opened(window(time.Hour)), shut("2026-11-23T12:00:00Z/unlimited").seen("2026-11-23T12:00:00Z"))
+			want := "Gate close requested at 2026-11-23T12:00:00Z without end"
+			if d := wants(t, g, "2026-12-23T11:59:59Z", v1alpha1.StateClosed, ""); d.Message != want || !g.Status.LastRequest.Unlimited {
+				t.Errorf("message %q, last request %+v", d.Message, g.Status.LastRequest)
+			}
+			accepted(t, g, end)
+			if d := gate.Decide(g, utc("2026-12-23T12:00:01Z")); d.State != v1alpha1.StateOpened {
+				t.Errorf("it stays closed: %s", d.Message)
+			}
+		})
+	}
+	t.Run("and a person who closes for ever at the time of a shorter close counts", func(t *testing.T) {
+		g := accepted(t, opened(window(time.Hour)), shut("2026-11-23T12:00:00Z").seen("2026-11-23T12:00:00Z"), shut("2026-11-23T12:00:00Z/unlimited").seen("2026-11-23T12:00:01Z"))
+		wants(t, g, "2026-11-23T13:00:00Z", v1alpha1.StateClosed, "")
+	})
+	t.Run("but nothing opens without end", func(t *testing.T) {
+		g := opened()
+		if refused := asked(t, g, open("2026-11-23T12:00:00Z/unlimited").seen("2026-11-23T12:00:00Z"), "bob"); !strings.Contains(refused, "must have a duration from 1s") {
+			t.Errorf("got %q", refused)
+		}
+	})
+}
+
 func TestTheOppositeRequestEndsAWindowThatDoesNotComeBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		requests []request
@@ -350,7 +413,11 @@ func TestTheWindowOfRequestsIsThatOfAGate(t *testing.T) {
 		now := noon
 		for range rapid.IntRange(1, 6).Draw(t, "requests") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20000).Draw(t, "deciseconds later")) * 100 * time.Millisecond)
-			action := rapid.SampledFrom([]v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}).Draw(t, "action")
+			actions := []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}
+			if ofGate > 0 && ofGate < own {
+				actions = actions[:1] // spec.window does not limit a close with a duration
+			}
+			action := rapid.SampledFrom(actions).Draw(t, "action")
 			at := now.Add(time.Duration(rapid.IntRange(-600, 3600).Draw(t, "seconds ahead")) * time.Second)
 			annotate(with, action, gate.FormatRequest(at, duration(own)))
 			annotate(without, action, gate.FormatRequest(at, nil))

@@ -71,7 +71,7 @@ func (e *eyes) ask(action v1alpha1.RequestAction) unapproved {
 	if own := rapid.SampledFrom([]time.Duration{0, 40 * time.Minute, 5 * time.Hour}).Draw(e.T, "for"); own > 0 {
 		value, u.lasts = value+"/"+own.String(), append(u.lasts, own)
 	}
-	if limit := e.gate.Spec.Window; limit != nil {
+	if limit := e.gate.Spec.Window; limit != nil && (action == v1alpha1.RequestOpen || len(u.lasts) == 0) {
 		u.lasts = append(u.lasts, limit.Duration)
 	}
 	u.end = u.ending(u.at)

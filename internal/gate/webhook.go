@@ -31,9 +31,10 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	r.At = at
 	a := annotationsOf(r.Action)
 	if before := a.unhandled(g); before != nil {
-		if done, err := covered(g, before, windowEnd(at, g.Spec.Window, r.Window), now); done || err != nil {
+		if done, err := covered(g, before, r.end(g.Spec.Window), now); done || err != nil {
 			return err
 		}
 	}
@@ -76,11 +77,10 @@ func (r *Request) valid(g *v1alpha1.Gate, now time.Time) (end time.Time, planned
 	if memory == nil {
 		memory = &v1alpha1.RequestMemory{Action: r.Action}
 	}
-	var err error
-	if r.At, r.Window, err = parseRequest(r.Value, memory, now); err != nil {
+	if err := r.parse(memory, now); err != nil {
 		return time.Time{}, false, false
 	}
-	return windowEnd(r.At, g.Spec.Window, r.Window), r.At.After(now.Add(maxSkew)), true
+	return r.end(g.Spec.Window), r.At.After(now.Add(maxSkew)), true
 }
 
 // timeOfWebhook returns the time for a webhook request that comes now. It differs from

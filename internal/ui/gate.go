@@ -188,8 +188,9 @@ func (h *handler) commands(g *v1alpha1.Gate, state string) []explain.Remedy {
 	command := func(verb, flags, effect string) explain.Remedy {
 		return explain.Remedy{Command: fmt.Sprintf("%s %s %s -n %s%s", h.Command, verb, g.Name, g.Namespace, flags), Effect: effect}
 	}
+	flags, lasts := explain.OpenFlags(g)
 	all := []explain.Remedy{
-		command("open", ` --for 1h --reason "..."`, "asks the gate to open for an hour"),
+		command("open", fmt.Sprintf(` %s --reason "..."`, flags), "opens it for "+lasts),
 		command("close", ` --for 1h --reason "..."`, "closes it for an hour"),
 		command("except", " --for 2h", "prints an exception to commit to Git"),
 		command("status", "", "shows the same in a terminal"),

@@ -95,7 +95,10 @@ func outlives(closed, open Request) bool {
 func (g *gate) end(r Request) time.Time {
 	end := r.At.Add(100 * 365 * 24 * time.Hour)
 	window := lasting(g.Spec.Window)
-	if !r.kept && r.shortest > 0 {
+	switch {
+	case r.Action == v1alpha1.RequestClose && r.Window > 0:
+		window = 0 // it lasts as long as it says
+	case !r.kept && r.shortest > 0:
 		window = r.shortest
 	}
 	for _, d := range []time.Duration{window, r.Window} {
