@@ -259,6 +259,8 @@ func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
 	case d.Reason == v1alpha1.GateNotFoundReason, d.Reason == v1alpha1.GateNotReadyReason:
 		conditions.MarkFalse(obj, meta.ReadyCondition, d.Reason, "%s", d.Message)
+	case d.TooMany != "":
+		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.TooManyExceptionsReason, "%s", d.TooMany)
 	case d.Overlapped != "":
 		conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.OverlappedReason, "%s", d.Overlapped)
 	default:

@@ -89,7 +89,7 @@ const ActiveCondition = "Active"
 
 // Reasons of the condition Active of a GateException besides InvalidSpec,
 // GateNotFound and Expired. The first two of those are also reasons of its
-// condition Ready, as are GateNotReady and Overlapped.
+// condition Ready, as are GateNotReady, Overlapped and TooManyExceptions.
 const (
 	// GateNotReadyReason means that the Gate is suspended, is being deleted or has an
 	// invalid spec, so that no exception changes anything.
@@ -103,6 +103,9 @@ const (
 	// OverlappedReason means that a newer exception of the same Gate overlaps it in
 	// time and wins there.
 	OverlappedReason = "Overlapped"
+	// TooManyExceptionsReason means that the exception is broken, because MaxEffectiveExceptions older ones of the same
+	// Gate are not over.
+	TooManyExceptionsReason = "TooManyExceptions"
 )
 
 // Reasons of events on a GateException and on its Gate.

@@ -15,6 +15,11 @@ const (
 	// MaxExceptionDuration is the longest time from validFrom to validUntil.
 	MaxExceptionDuration = 90 * 24 * time.Hour
 
+	// MaxEffectiveExceptions is how many exceptions of a Gate can take effect
+	// before they are over. If there are more, those created last are broken. It
+	// bounds the time of a decision.
+	MaxEffectiveExceptions = 20
+
 	// MaxTTLAfterExpired is the longest spec.ttlAfterExpired, ten years.
 	MaxTTLAfterExpired = 87600 * time.Hour
 

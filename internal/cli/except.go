@@ -230,7 +230,8 @@ type written struct {
 
 // lead refuses a lead time that the Gate cannot have.
 func (w written) lead(now time.Time) error {
-	return w.calendars.ValidateLead(w.exception, preview.WithoutApprovals(w.gate), append(slices.Clone(w.others), w.exception), now).ToAggregate()
+	refused := w.calendars.RefusedLeads(preview.WithoutApprovals(w.gate), append(slices.Clone(w.others), w.exception), now)
+	return refused[w.exception.Name].ToAggregate()
 }
 
 // excepted waits for what the controller says of an exception. Whether it has an effect is known before.

@@ -73,7 +73,7 @@ func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Tim
 		return nil, err
 	}
 	defer h.turn.Release(1)
-	return c.write(e, day)
+	return c.write(ctx, e, day)
 }
 
 // replaced returns the version that comes after this one, with its tag and its time. The time goes on by a second at least whenever the body is
@@ -92,9 +92,9 @@ func (v *version) replaced(next *version, now time.Time) *version {
 }
 
 // write returns the calendar of a day. It depends on nothing else than the objects and the day.
-func (c *contents) write(e *entry, day time.Time) ([]byte, error) {
+func (c *contents) write(ctx context.Context, e *entry, day time.Time) ([]byte, error) {
 	in := preview.Range{From: day, Until: day.AddDate(0, 0, e.obj.GetDays())}
-	set := c.set()
+	set := c.set().Within(ctx, preview.PageLookups)
 	set.AtMost(2*maxEvents + 2)
 	report, _, err := set.Preview(in)
 	if err != nil {

@@ -76,7 +76,11 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 		}
 	}
 	d.Message += unreadable(s, d.Next, broken)
-	d.Message += inForceToo(d.Reason, applying(counts, now), plan.Refused())
+	d.Message += inForceToo(d.Reason, applying(counts, now), counts[:excess(counts)], plan.Refused())
+	if !s.Reached.IsZero() {
+		d.Recheck = earlier(d.Recheck, s.Reached)
+		d.Message += ", next transition unknown, because the schedule changes too often: use fewer or longer periods"
+	}
 	if next := nextEdge(counts, now); !next.IsZero() {
 		d.Recheck = earlier(d.Recheck, next)
 	}
@@ -97,20 +101,20 @@ func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.
 
 // Intervals is as the function, with calendars.
 func (c Calendars) Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
-	plan, errs := c.Plan(g, from, until, exceptions...)
+	plan, errs := c.Plan(g, from, until, nil, exceptions...)
 	if len(errs) > 0 {
 		return nil, errs
 	}
 	return plan.Intervals(from, until), nil
 }
 
-// Plan returns what a Gate is between two instants, with all that is requested and planned.
-func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (*schedule.Plan, field.ErrorList) {
+// Plan returns what a Gate is between two instants, with all that is requested and planned. A nil budget is that of one decision.
+func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, budget *schedule.Budget, exceptions ...*v1alpha1.GateException) (*schedule.Plan, field.ErrorList) {
 	config, _, errs := c.compile(g)
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	config.Exceptions = compileExceptions(g, counting(g, exceptions, from))
+	config.Exceptions, config.Budget = compileExceptions(g, counting(g, exceptions, from)), budget
 	config.Open, config.Close = wholeCourse(g).periods(until)
 	return schedule.NewPlan(config), nil
 }
@@ -120,7 +124,7 @@ func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, exceptions ...*
 func byItself(g *v1alpha1.Gate, config schedule.Config, exceptions []*v1alpha1.GateException, at time.Time) v1alpha1.State {
 	config.Open, config.Close = nil, nil
 	config.Exceptions = compileExceptions(g, counting(g, exceptions, at))
-	return v1alpha1.State(schedule.NewPlan(config).Decide(at).State.String())
+	return v1alpha1.State(schedule.NewPlan(config).State(at).String())
 }
 
 // resetTimes reports the request in force in the RFC's two fields. A request that ended

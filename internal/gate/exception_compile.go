@@ -26,7 +26,13 @@ var exceptionTypes = map[v1alpha1.ExceptionType]schedule.ExceptionType{
 // of its field. Like Validate for a Gate, it also covers what the CRD's schema refuses.
 func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	c := &compiler{}
-	c.zone = c.loadZone(nil, "UTC")
+	c.exception(e, "UTC", true)
+	return c.errs
+}
+
+// exception checks an exception, and returns its windows in a time zone. For opens, see period.
+func (c *compiler) exception(e *v1alpha1.GateException, zone v1alpha1.TimeZone, opens bool) []schedule.Period {
+	c.zone = c.loadZone(nil, zone)
 	root := field.NewPath("spec")
 	switch name := e.Spec.GateRef.Name; {
 	case name == "":
@@ -50,23 +56,26 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	if ttl := e.Spec.TTLAfterExpired; ttl != nil && (ttl.Duration < 0 || ttl.Duration > v1alpha1.MaxTTLAfterExpired) {
 		c.add(field.Invalid(root.Child("ttlAfterExpired"), ttl.Duration.String(), "must be from 0s to 87600h (10 years)"))
 	}
-	c.windows(root.Child("windows"), &e.Spec, true)
-	return c.errs
+	return c.windows(root.Child("windows"), &e.Spec, opens)
 }
 
-// ValidateLead returns what is wrong with the lead of a valid exception, given the
-// schedule of its Gate and all exceptions of that, this one included.
-func (c Calendars) ValidateLead(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) field.ErrorList {
+// RefusedLeads returns what is wrong with the leads of the exceptions of a Gate, by the names of those that are refused.
+func (c Calendars) RefusedLeads(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) map[string]field.ErrorList {
 	config, _, errs := c.compile(g)
-	if e.Spec.LeadTime == nil || len(errs) > 0 {
+	hasLead := func(e *v1alpha1.GateException) bool { return e.Spec.LeadTime != nil }
+	if !slices.ContainsFunc(exceptions, hasLead) || len(errs) > 0 {
 		return nil
 	}
-	config.Exceptions = compileExceptions(g, counting(g, exceptions, now))
-	if !slices.Contains(schedule.NewPlan(config).Refused(), e.Name) {
-		return nil
+	counts := counting(g, exceptions, now)
+	config.Exceptions = compileExceptions(g, counts)
+	refused, names := map[string]field.ErrorList{}, schedule.NewPlan(config).Refused()
+	for _, e := range counts {
+		if hasLead(e) && slices.Contains(names, e.Name) {
+			refused[e.Name] = field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.Duration.String(),
+				"cannot be had: the gate and the windows of its exceptions change too often for it, use fewer or longer windows")}
+		}
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.Duration.String(),
-		"cannot be had: the gate and the windows of its exceptions change too often for it, use fewer or longer windows")}
+	return refused
 }
 
 func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) {
@@ -109,33 +118,41 @@ func (c *compiler) windows(path *field.Path, spec *v1alpha1.GateExceptionSpec, o
 	return periods
 }
 
+// compileExceptions returns the exceptions that count for the schedule of their Gate. The excess ones are broken: to ignore them could open the Gate.
 func compileExceptions(g *v1alpha1.Gate, counts []*v1alpha1.GateException) []schedule.Exception {
 	var compiled []schedule.Exception
-	for _, e := range counts {
-		compiled = append(compiled, compileException(&g.Spec, e))
+	for i, e := range counts {
+		compiled = append(compiled, compileException(&g.Spec, e, i < excess(counts)))
 	}
 	return compiled
 }
 
+// excess returns how many of the exceptions that count are too many: those that were created last, which come first.
+func excess(counts []*v1alpha1.GateException) int {
+	return max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)
+}
+
 // compileException returns an exception of a Gate for its schedule, marked as broken if it
-// is invalid.
-func compileException(g *v1alpha1.GateSpec, e *v1alpha1.GateException) schedule.Exception {
+// is excess or invalid.
+func compileException(g *v1alpha1.GateSpec, e *v1alpha1.GateException, isExcess bool) schedule.Exception {
 	compiled := schedule.Exception{
 		Name: e.Name, Type: exceptionTypes[e.Spec.Type], From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time,
-		Broken: len(ValidateException(e)) > 0,
+		Broken: isExcess,
 	}
 	if _, known := exceptionTypes[e.Spec.Type]; !known {
 		compiled.Type = schedule.Replace // it can do both
 	}
-	if compiled.Broken {
+	if isExcess {
 		return compiled
 	}
-	if e.Spec.LeadTime != nil {
+	c := &compiler{}
+	opens := (g.Default == v1alpha1.StateClosed) == (e.Spec.Type != v1alpha1.ExceptionSuspend)
+	windows := c.exception(e, g.TimeZone, opens)
+	if compiled.Broken = len(c.errs) > 0; compiled.Broken {
+		return compiled
+	}
+	if compiled.Windows = windows; e.Spec.LeadTime != nil {
 		compiled.Lead = e.Spec.LeadTime.Duration
 	}
-	c := &compiler{}
-	c.zone = c.loadZone(nil, g.TimeZone)
-	opens := (g.Default == v1alpha1.StateClosed) == (e.Spec.Type != v1alpha1.ExceptionSuspend)
-	compiled.Windows = c.windows(nil, &e.Spec, opens)
 	return compiled
 }

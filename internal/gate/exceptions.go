@@ -114,6 +114,16 @@ func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1al
 	return p.newer(e)
 }
 
+// tooMany says that an exception is broken because too many older ones of its Gate are not over. It is empty if that is not so.
+func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
+	if !slices.ContainsFunc(p.counts[:excess(p.counts)], func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
+		return ""
+	}
+	return fmt.Sprintf("Exception is broken: %d older exceptions of gate '%s' are not over, and no more take effect. "+
+		"From %s until %s it opens nothing, and everything that it could close is closed. Delete exceptions that are no longer needed",
+		v1alpha1.MaxEffectiveExceptions, gate, rfc3339(e.Spec.ValidFrom.Time), rfc3339(e.Spec.ValidUntil.Time))
+}
+
 // ExceptionDecision is what a GateException is at an instant.
 type ExceptionDecision struct {
 	State v1alpha1.ExceptionState
@@ -125,6 +135,8 @@ type ExceptionDecision struct {
 	Refused, Approve string
 	// Overlapped says which newer exception wins over it, empty if none does.
 	Overlapped string
+	// TooMany says that it is broken because older exceptions of its Gate leave no room for it, empty if they do.
+	TooMany string
 	// Errors of an invalid spec.
 	Errors field.ErrorList
 	// Recheck is when this changes by itself, zero if it does not.
@@ -174,11 +186,15 @@ func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, 
 	case v1alpha1.InForceReason:
 		d.Message = fmt.Sprintf("Exception applies to gate '%s' until %s", name, rfc3339(e.Spec.ValidUntil.Time))
 	}
-	d.Errors = append(d.Errors, c.ValidateLead(e, g, exceptions, now)...)
-	d.Overlapped = p.overlapped(e, name)
+	d.Overlapped, d.TooMany = p.overlapped(e, name), p.tooMany(e, name)
+	if d.TooMany == "" && e.Spec.LeadTime != nil {
+		d.Errors = append(d.Errors, c.RefusedLeads(g, exceptions, now)[e.Name]...)
+	}
 	switch {
 	case d.Reason == v1alpha1.OverlappedReason:
 		d.Message = d.Overlapped
+	case d.TooMany != "":
+		d.Reason, d.Message = v1alpha1.TooManyExceptionsReason, d.TooMany
 	case len(d.Errors) > 0:
 		d.Reason = v1alpha1.InvalidSpecReason
 		d.Message = fmt.Sprintf("Exception is invalid: %s it opens nothing of gate '%s', and all that it could close is closed: %s", valid, name, d.Errors.ToAggregate())

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -58,6 +59,9 @@ func (c Calendars) Forecast(g *v1alpha1.Gate, now time.Time, exceptions ...*v1al
 		f.leads = append(f.leads, lead.Duration)
 	}
 	f.look(plan.Transitions(now))
+	if spent := (*schedule.BudgetError)(nil); errors.As(plan.Err(), &spent) {
+		f.reached = spent.Reached
+	}
 	f.tell()
 	f.callOff()
 	return f.Forecast
@@ -72,6 +76,8 @@ type forecaster struct {
 	// state is that at now. coming are the changes from then on, as far as they matter.
 	state  schedule.State
 	coming []schedule.Transition
+	// reached is set if the changes from then on are unknown. Those that have been announced stay so.
+	reached time.Time
 	// fresh are the notices of changes that have not been told before.
 	fresh []int
 }
@@ -93,12 +99,16 @@ func (f *forecaster) look(ahead iter.Seq[schedule.Transition]) {
 // tell finds what is to be told of the changes to come, and when of the next. A change that is over is kept for as long as the clock of
 // another replica may be behind.
 func (f *forecaster) tell() {
+	var unknown []v1alpha1.Announcement
 	for _, a := range f.told {
-		if !a.At.After(f.now) && a.At.After(f.now.Add(-maxSkew)) {
+		switch {
+		case !a.At.After(f.now) && a.At.After(f.now.Add(-maxSkew)):
 			f.Announced = append(f.Announced, a)
+		case f.isUnknown(a):
+			unknown = append(unknown, a)
 		}
 	}
-	room := v1alpha1.MaxAnnounced - len(f.Announced)
+	room := v1alpha1.MaxAnnounced - len(f.Announced) - len(unknown)
 	for _, a := range f.told {
 		if f.comes(a) {
 			room--
@@ -124,6 +134,15 @@ func (f *forecaster) tell() {
 			f.Announced = append(f.Announced, entry)
 		}
 	}
+	f.Announced = append(f.Announced, unknown...)
+	if !f.reached.IsZero() {
+		f.Next = earlier(f.Next, f.reached)
+	}
+}
+
+// isUnknown returns whether an announced change is so far ahead that it is unknown whether it comes.
+func (f *forecaster) isUnknown(a v1alpha1.Announcement) bool {
+	return !f.reached.IsZero() && !a.At.Time.Before(f.reached)
 }
 
 // entryOf returns what has been told of a change. If that is nothing, it returns an entry for it that has room for each lead.
@@ -161,7 +180,7 @@ func (f *forecaster) wake(t schedule.Transition, lead time.Duration) {
 // all the same, nothing is to be said.
 func (f *forecaster) callOff() {
 	for _, a := range f.told {
-		if !a.At.After(f.now) || f.comes(a) {
+		if !a.At.After(f.now) || f.comes(a) || f.isUnknown(a) {
 			continue
 		}
 		if i := slices.IndexFunc(f.fresh, func(n int) bool { return f.Notices[n].State == a.State }); i >= 0 {

@@ -10,14 +10,17 @@ import (
 )
 
 // inForceToo names the exception in force, unless the sentence before already does, and
-// says if it is invalid.
-func inForceToo(reason string, exception *v1alpha1.GateException, refused []string) string {
+// says if it is excess or invalid.
+func inForceToo(reason string, exception *v1alpha1.GateException, excess []*v1alpha1.GateException, refused []string) string {
 	if exception == nil {
 		return ""
 	}
 	text := ""
 	if reason != v1alpha1.ExceptionAppliesReason {
 		text += fmt.Sprintf(", exception '%s' is in force until %s", exception.Name, rfc3339(exception.Spec.ValidUntil.Time))
+	}
+	if slices.Contains(excess, exception) {
+		return text + fmt.Sprintf(", exception '%s' is broken: more than %d exceptions are not over", exception.Name, v1alpha1.MaxEffectiveExceptions)
 	}
 	if len(ValidateException(exception)) > 0 || slices.Contains(refused, exception.Name) {
 		text += fmt.Sprintf(", exception '%s' is invalid", exception.Name)

@@ -53,13 +53,18 @@ type Stretch struct {
 
 // Diff returns what differs between two sets, and what is doubtful about the second one. The error is an InvalidError.
 func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err error) {
-	old, _, err := before.timelines(r)
+	old, ends, err := before.Brief().timelines(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	next, doubts, err := after.timelines(r)
+	next, doubts, err := after.Brief().timelines(r)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, end := range ends {
+		if end.Incomplete && !slices.ContainsFunc(doubts, func(f Fault) bool { return f.Incomplete && f.Object == end.Object }) {
+			doubts = append(doubts, end)
+		}
 	}
 	changes = &Changes{TimeZoneData: tz.Version(), From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until), Gates: []Change{}}
 	for _, t := range next {
@@ -68,7 +73,7 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 			changes.Gates = append(changes.Gates, Change{t.Gate, Added, []Stretch{}})
 		} else if stretches := differing(old[i].Intervals, t.Intervals); len(stretches) > 0 {
 			for k := range stretches {
-				stretches[k].explain(t.Gate, before, after, r)
+				stretches[k].explain(&old[i], &t)
 			}
 			changes.Gates = append(changes.Gates, Change{t.Gate, Changed, stretches})
 		}
@@ -83,11 +88,11 @@ func Diff(before, after *Set, r Range) (changes *Changes, doubts []Fault, err er
 }
 
 // explain has a stretch say what decides when it begins.
-func (s *Stretch) explain(gate string, before, after *Set, r Range) {
-	if cause, ok := before.causeAt(gate, r, s.From.Time); ok && cause.State == s.Before.State {
+func (s *Stretch) explain(before, after *Timeline) {
+	if cause, ok := before.causeAt(s.From.Time); ok && cause.State == s.Before.State {
 		s.Before = cause
 	}
-	if cause, ok := after.causeAt(gate, r, s.From.Time); ok && cause.State == s.After.State {
+	if cause, ok := after.causeAt(s.From.Time); ok && cause.State == s.After.State {
 		s.After = cause
 	}
 }

@@ -15,6 +15,8 @@ type Fault struct {
 	Object, Field string
 	// Cause says what is wrong.
 	Cause string
+	// Incomplete is whether the preview of the Gate ends before its range does.
+	Incomplete bool
 }
 
 // String is the fault on one line.

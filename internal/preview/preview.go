@@ -35,6 +35,8 @@ type Timeline struct {
 
 	// doubts are what is doubtful about the Gate itself. A calendar says it with each event.
 	doubts []string
+	// plan is what the intervals are of, nil if the spec is invalid.
+	plan *schedule.Plan
 	// broken is whether the Gate cannot be decided on in full. A calendar then leaves no state out.
 	broken bool
 }
@@ -76,7 +78,10 @@ func (s *Set) Preview(r Range) (report *Report, doubts []Fault, err error) {
 func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err error) {
 	faults, refused := s.faults, []Fault(nil)
 	for _, g := range s.gates {
-		t, found := s.timeline(g, r)
+		t, found, err := s.timeline(g, r)
+		if err != nil {
+			return nil, nil, err
+		}
 		if s.keepsStatus(g) {
 			refused = append(refused, found...)
 		} else {
@@ -102,8 +107,9 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 	return timelines, append(refused, s.doubts(r)...), nil
 }
 
-// timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused.
-func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) {
+// timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused, and
+// whether the timeline is incomplete. The error is that the context has ended.
+func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, err error) {
 	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
 	if g.Audits() {
 		t.Mode = g.Spec.Mode
@@ -114,13 +120,18 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) 
 			refused = append(refused, s.fault(g, fmt.Sprintf("metadata.annotations[%s]", request.Annotation), request.Err.Error()))
 		}
 	}
-	plan, errs := s.Calendars(g, r).Plan(WithoutApprovals(g), r.From, r.Until, s.counting(g)...)
+	budget := s.budget()
+	plan, errs := s.Calendars(g, r).Plan(WithoutApprovals(g), r.From, r.Until, budget, s.counting(g)...)
 	if len(errs) > 0 {
 		if s.isKnown(g) {
 			t.Intervals, t.broken = invalid(g, r), true
 			t.doubts = append(t.doubts, "the spec is invalid: "+errs.ToAggregate().Error())
 		}
-		return t, refused // Read has noted those of a manifest
+		return t, refused, nil // Read has noted those of a manifest
+	}
+	t.plan = plan
+	if err := plan.Err(); err != nil { // not even the leads of the exceptions are known
+		return t, append(refused, s.end(g, err)...), budget.Err()
 	}
 	for i := range plan.Intervals(r.From, r.Until) {
 		next := Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)}
@@ -134,9 +145,9 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault) 
 		}
 	}
 	if len(t.Intervals) > 0 && !s.brief {
-		t.Intervals[0].begun = s.begun(g, r)
+		t.Intervals[0].begun = s.begun(g, r, budget)
 	}
-	return t, refused
+	return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 }
 
 // lookBack is how far back the begin of an interval is looked for, step by step: of a Gate that changes often, the first one is enough. Calendars
@@ -145,16 +156,19 @@ var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * tim
 
 // begun returns when the interval begins in which a range begins. One that began longer ago than we look begins with the Gate. It is zero if nobody
 // knows that either.
-func (s *Set) begun(g *v1alpha1.Gate, r Range) time.Time {
+func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Time {
 	for _, back := range lookBack {
 		from := r.From.Add(-back)
-		intervals, errs := s.Calendars(g, r).Intervals(WithoutApprovals(g), from, r.From.Add(time.Second), s.counting(g)...)
+		plan, errs := s.Calendars(g, r).Plan(WithoutApprovals(g), from, r.From.Add(time.Second), budget, s.counting(g)...)
 		if len(errs) > 0 {
 			return time.Time{}
 		}
 		begin := from
-		for i := range intervals {
+		for i := range plan.Intervals(from, r.From.Add(time.Second)) {
 			begin = i.From
+		}
+		if plan.Err() != nil {
+			return time.Time{}
 		}
 		if begin.After(from) {
 			return begin
@@ -170,15 +184,12 @@ func causeOf(i schedule.Interval) Cause {
 	return Cause{State: i.State.String(), Reason: string(i.Reason), By: gate.WithEvent(i.By, i.Event)}
 }
 
-// causeAt returns why a Gate has its state at an instant within a range. An interval has the reason of its begin, which may be over.
-func (s *Set) causeAt(name string, r Range, at time.Time) (Cause, bool) {
-	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return nameOf(g) == name })
-	g, _ := s.asked(s.gates[i], r.From)
-	intervals, errs := s.Calendars(g, r).Intervals(WithoutApprovals(g), at, r.Until, s.counting(g)...)
-	if len(errs) > 0 {
+// causeAt returns why a Gate has its state at an instant. An interval has the reason of its begin, which may be over.
+func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
+	if t.plan == nil {
 		return Cause{}, false
 	}
-	for i := range intervals {
+	for i := range t.plan.Intervals(at, at.Add(time.Second)) {
 		return causeOf(i), true
 	}
 	return Cause{}, false
@@ -202,8 +213,9 @@ func invalid(g *v1alpha1.Gate, r Range) []Interval {
 // leads returns the exceptions of a Gate whose lead cannot be had.
 func (s *Set) leads(g *v1alpha1.Gate, r Range) (faults []Fault) {
 	counting := s.counting(g)
+	refused := s.Calendars(g, r).RefusedLeads(WithoutApprovals(g), counting, r.From)
 	for _, e := range counting {
-		for _, err := range s.Calendars(g, r).ValidateLead(e, WithoutApprovals(g), counting, r.From) {
+		for _, err := range refused[e.Name] {
 			faults = append(faults, s.fault(e, err.Field, err.ErrorBody()))
 		}
 	}

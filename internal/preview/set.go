@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -27,6 +28,9 @@ type Set struct {
 	kept      map[string]bool
 	// brief is whether a preview leaves out what only calendars show.
 	brief bool
+	// ctx and lookups bound each preview, see Within.
+	ctx     context.Context //nolint:containedctx // a bounded set lasts as long as one request
+	lookups int
 	// most is how many intervals a Gate has at most, zero for any number.
 	most int
 }
@@ -92,6 +96,7 @@ func (s *Set) Err() error {
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
 	after.namespace, after.faults = manifests.namespace, manifests.faults
+	after.ctx, after.lookups = s.ctx, s.lookups
 	after.applyConfigMaps(s, manifests)
 	for _, g := range manifests.gates {
 		after.seen[keyOf(g)] = manifests.seen[keyOf(g)]

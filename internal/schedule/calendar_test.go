@@ -83,7 +83,7 @@ func TestOtherPeriodsHaveNoEvents(t *testing.T) {
 
 func TestDecisionNamesTheCalendar(t *testing.T) {
 	p := schedule.Calendar("freezes", spans("2-6 a", "4-8 b"))
-	plan := schedule.NewPlan(schedule.Config{Default: schedule.Opened, ClosePeriods: []schedule.Period{p}})
+	plan := newPlan(schedule.Config{Default: schedule.Opened, ClosePeriods: []schedule.Period{p}})
 	d := plan.Decide(utc("2026-06-01T03:00:00Z"))
 	if d.State != schedule.Closed || d.Reason != schedule.ClosePeriod || d.By != "freezes" || d.Event != "a" ||
 		!d.Until.Equal(utc("2026-06-01T04:00:00Z")) || !d.Next.At.Equal(utc("2026-06-01T08:00:00Z")) {
@@ -98,7 +98,7 @@ func TestDecisionNamesTheCalendar(t *testing.T) {
 		}
 	}
 	other := p.Named("other")
-	if d := schedule.NewPlan(schedule.Config{ClosePeriods: []schedule.Period{other}}).Decide(utc("2026-06-01T03:00:00Z")); d.By != "other" || p.Name() != "freezes" {
+	if d := newPlan(schedule.Config{ClosePeriods: []schedule.Period{other}}).Decide(utc("2026-06-01T03:00:00Z")); d.By != "other" || p.Name() != "freezes" {
 		t.Errorf("%+v, and the first is %q", d, p.Name())
 	}
 }
@@ -116,7 +116,7 @@ func TestCalendarAgainstAModel(t *testing.T) {
 			})
 		}
 		p := schedule.Calendar("calendar", all)
-		plan := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{p}})
+		plan := newPlan(schedule.Config{Windows: []schedule.Period{p}})
 		for h := range 40 {
 			at := midnight.Add(time.Duration(h) * time.Hour)
 			var names []string

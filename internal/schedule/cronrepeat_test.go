@@ -170,7 +170,7 @@ func TestHoursThatBeginWithAStarTickInBothOccurrences(t *testing.T) {
 	} {
 		// With spaces before it, and a star in the field of minutes that says nothing.
 		for _, expression := range []string{"30 " + hours + " * * *", " \t30  " + hours + " * * *", "*/30 " + hours + " 1 11 ?"} {
-			plan := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{cron("America/New_York", expression, time.Minute)}})
+			plan := newPlan(schedule.Config{Windows: []schedule.Period{cron("America/New_York", expression, time.Minute)}})
 			var got []string
 			for i := range plan.Intervals(utc("2026-11-01T05:15:00Z"), utc("2026-11-01T06:45:00Z")) {
 				if i.State == schedule.Opened && i.From.Minute() == 30 {
@@ -217,7 +217,7 @@ func TestACronThatLastsUntilItsNextTickClosesWithoutAGap(t *testing.T) {
 			t.Run(fmt.Sprintf("%s for %s in %s", tt.expression, tt.duration, place.zone), func(t *testing.T) {
 				at := utc(place.at)
 				closed := []schedule.Period{cron(place.zone, tt.expression, tt.duration)}
-				plan := schedule.NewPlan(schedule.Config{Default: schedule.Opened, ClosePeriods: closed})
+				plan := newPlan(schedule.Config{Default: schedule.Opened, ClosePeriods: closed})
 				all := slices.Collect(plan.Intervals(at.AddDate(0, 0, -2), at.AddDate(0, 0, 2)))
 				if len(all) != 1 || all[0].State != schedule.Closed {
 					t.Errorf("it is not closed all the time: %v", all)
@@ -245,7 +245,7 @@ func TestARestrictedCronThatLastsUntilItsNextTickClosesItsWholeDay(t *testing.T)
 			minutes = fmt.Sprintf("*/%d", step)
 		}
 		duration := time.Duration(step)*time.Minute + longer
-		plan := schedule.NewPlan(schedule.Config{Default: schedule.Opened, HardClosePeriods: []schedule.Period{
+		plan := newPlan(schedule.Config{Default: schedule.Opened, HardClosePeriods: []schedule.Period{
 			cron(place.zone, fmt.Sprintf("%s * %s *", minutes, day), duration),
 		}})
 		from, until := utc(place.from), utc(place.until).Add(longer)

@@ -18,7 +18,7 @@ func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
 		lead           time.Duration
 		refused        bool
 	}{
-		"a quarter of an hour, 90 days long":       {every("5/15 * * * *", 3), every("*/15 * * * *", 3), time.Hour, false},
+		"a quarter of an hour, 90 days long":       {every("5/15 * * * *", 2), every("*/15 * * * *", 2), time.Hour, false},
 		"all the time, and no lead":                {every("*/2 * * * *", 100), every("1/2 * * * *", 100), 0, false},
 		"a hundred of every other minute":          {every("*/2 * * * *", 100), every("1/2 * * * *", 100), time.Minute, true},
 		"the schedule alone is that busy":          {every("*/2 * * * *", 100), every("0 12 * * *", 1), 24 * time.Hour, true},
@@ -28,7 +28,7 @@ func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
 		"a busy schedule and a lead that is short": {every("*/2 * * * *", 10), every("0 12 * * SAT", 1), time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := schedule.NewPlan(schedule.Config{Windows: tc.windows, Exceptions: []schedule.Exception{
+			plan := newPlan(schedule.Config{Windows: tc.windows, Exceptions: []schedule.Exception{
 				{Name: "x", Type: schedule.Suspend, From: from, Until: until, Windows: tc.taken, Lead: tc.lead},
 			}})
 			if got := slices.Equal(plan.Refused(), []string{"x"}); got != tc.refused || !got && len(plan.Refused()) > 0 {
@@ -44,16 +44,16 @@ func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
 	}
 }
 
-func TestTheExceptionsOfAPlanShareOneEffort(t *testing.T) {
+func TestTheExceptionsOfAPlanShareOneBudget(t *testing.T) {
 	at := func(day int) time.Time { return utc("2026-06-01T00:00:00Z").AddDate(0, 0, day) }
 	exceptions := []schedule.Exception{}
 	for i := range 10 { // the newest first, that is the last
 		exceptions = append(exceptions, schedule.Exception{
 			Name: string(rune('a' + 9 - i)), Type: schedule.Suspend, From: at(90 * (9 - i)), Until: at(90 * (10 - i)), Lead: time.Minute,
-			Windows: []schedule.Period{cron("UTC", "1/4 * * * *", time.Minute)},
+			Windows: []schedule.Period{cron("UTC", "1/16 * * * *", time.Minute)},
 		})
 	}
-	refused := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{cron("UTC", "*/2 * * * *", time.Minute)}, Exceptions: exceptions}).Refused()
+	refused := newPlan(schedule.Config{Windows: []schedule.Period{cron("UTC", "*/2 * * * *", time.Minute)}, Exceptions: exceptions}).Refused()
 	if len(refused) == 0 || len(refused) == 10 || refused[0] == "a" || !slices.IsSorted(refused) || refused[len(refused)-1] != "j" {
 		t.Errorf("refused are %q, want the last ones", refused)
 	}

@@ -55,19 +55,24 @@ func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	rows := p.rowsOf(base, exceptions)
 	var taken []span
 	for i := range exceptions {
-		for _, free := range subtract(exceptions[i].valid(), taken) {
+		valid := exceptions[i].valid()
+		if valid.from >= valid.until {
+			continue
+		}
+		left := subtract(valid, taken)
+		for _, free := range left {
 			for _, row := range rows[i] {
 				row.within = free
 				p.layers = append(p.layers, row)
 			}
 		}
-		taken = append(taken, exceptions[i].valid())
+		taken = append(taken, left...)
+		slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	}
 }
 
-// rowsOf returns the rows of each exception. Their leads share one effort, in which
-// those that begin first come first: one that applies is not refused because of one
-// to come.
+// rowsOf returns the rows of each exception. Their leads share one budget, and the exceptions that begin first spend it
+// first: one that applies is not refused because of a later one.
 func (p *Plan) rowsOf(base *Plan, exceptions []Exception) [][]layer {
 	order := make([]int, len(exceptions))
 	for i := range order {
@@ -76,10 +81,11 @@ func (p *Plan) rowsOf(base *Plan, exceptions []Exception) [][]layer {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(exceptions[a].From.Compare(exceptions[b].From), cmp.Compare(exceptions[a].Name, exceptions[b].Name))
 	})
-	left, rows := effort, make([][]layer, len(exceptions))
+	left, rows := p.budget.part(leadLookups), make([][]layer, len(exceptions))
 	for _, i := range order {
 		var ok bool
-		if rows[i], ok = exceptions[i].rows(base, &left); !ok {
+		if rows[i], ok = exceptions[i].rows(base, left); !ok {
+			p.isSpent(exceptions[i].From.Unix())
 			p.refused = append(p.refused, exceptions[i].Name)
 		}
 	}
@@ -95,14 +101,14 @@ func (p *Plan) Refused() []string { return p.refused }
 
 // rows returns the rows of the decision table that an exception puts before those
 // of the schedule, and false if they are those of a broken one because of its lead.
-func (e *Exception) rows(base *Plan, effort *int) (rows []layer, ok bool) {
+func (e *Exception) rows(base *Plan, budget *Budget) (rows []layer, ok bool) {
 	valid := e.valid()
 	rest, other := base.rest.state, 1-base.rest.state
 	add := func(state State, periods ...Period) {
 		rows = append(rows, layer{state: state, reason: ExceptionApplies, by: e.Name, periods: slices.Clone(periods)})
 	}
 	throughout := Period{form: formDated, start: valid.from, end: valid.until}
-	leads, ok := newSweep(e, base, effort).leads()
+	leads, ok := newSweep(e, base, budget).leads()
 	switch {
 	case valid.from >= valid.until:
 	case e.Broken || !ok:
@@ -120,15 +126,21 @@ func (e *Exception) rows(base *Plan, effort *int) (rows []layer, ok bool) {
 	return rows, ok
 }
 
-// subtract returns what is left of a span without others.
-func subtract(from span, others []span) []span {
-	left := []span{from}
+// subtract returns what is left of a span without others, which are sorted and do not overlap.
+func subtract(from span, others []span) (left []span) {
 	for _, o := range others {
-		var next []span
-		for _, s := range left {
-			next = append(next, span{s.from, min(s.until, o.from)}, span{max(s.from, o.until), s.until})
+		switch {
+		case o.until <= from.from:
+		case o.from >= from.until:
+			return append(left, from)
+		default:
+			if from.from < o.from {
+				left = append(left, span{from.from, o.from})
+			}
+			if from.from = o.until; from.from >= from.until {
+				return left
+			}
 		}
-		left = slices.DeleteFunc(next, func(s span) bool { return s.from >= s.until })
 	}
-	return left
+	return append(left, from)
 }

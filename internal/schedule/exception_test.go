@@ -71,7 +71,7 @@ func follow(plan *schedule.Plan, from, until time.Time) (lines []string, changes
 
 func (c course) run(t *testing.T) {
 	t.Helper()
-	plan := schedule.NewPlan(c.config)
+	plan := newPlan(c.config)
 	from, until := on(c.from), on(c.until)
 	got, changes := follow(plan, from, until)
 	if !slices.Equal(got, c.want) {
@@ -394,9 +394,9 @@ func TestExceptionsThatOverlap(t *testing.T) {
 func TestAWindowThatStartsWhenItsExceptionEndsIsNone(t *testing.T) {
 	for _, kind := range []schedule.ExceptionType{schedule.Extend, schedule.Suspend} {
 		c := schedule.Config{Windows: []schedule.Period{hours("s", "6 12:00", "6 14:00")}}
-		plain := schedule.NewPlan(c)
+		plain := newPlan(c)
 		c.Exceptions = []schedule.Exception{between("6 10:00", "6 11:00", exception(kind, hours("e", "6 11:00", "6 13:00")))}
-		plan := schedule.NewPlan(c)
+		plan := newPlan(c)
 		for _, at := range []string{"6 09:00", "6 10:00", "6 10:59:59", "6 11:00", "6 12:00", "6 13:00"} {
 			if got, want := plan.Decide(on(at)), plain.Decide(on(at)); got != want {
 				t.Errorf("on the %s it is %+v, not %+v", at, got, want)

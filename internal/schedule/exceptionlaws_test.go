@@ -21,13 +21,13 @@ type deviation struct {
 func drawDeviation(t *rapid.T, kinds ...schedule.ExceptionType) deviation {
 	d := deviation{subject: drawSubject(t)}
 	d.spec.exceptions = nil
-	d.plan = schedule.NewPlan(d.spec.config())
+	d.plan = newPlan(d.spec.config())
 	d.exception = drawException(t, d.now)
 	d.exception.broken = false
 	if len(kinds) > 0 {
 		d.exception.kind = rapid.SampledFrom(kinds).Draw(t, "kind")
 	}
-	d.windows = schedule.NewPlan(planSpec{windows: d.exception.windows}.config())
+	d.windows = newPlan(planSpec{windows: d.exception.windows}.config())
 	t.Logf("an exception is %s", d.exception)
 	return d
 }
@@ -40,14 +40,14 @@ func drawException(t *rapid.T, around time.Time) exceptionSpec {
 // plainly leaves the rows above exceptions away.
 func (d *deviation) plainly() {
 	d.spec = planSpec{opened: d.spec.opened, windows: d.spec.windows, soft: d.spec.soft}
-	d.plan = schedule.NewPlan(d.spec.config())
+	d.plan = newPlan(d.spec.config())
 }
 
 // with is the plan with some exceptions.
 func (d *deviation) with(exceptions ...exceptionSpec) *schedule.Plan {
 	spec := d.spec
 	spec.exceptions = exceptions
-	return schedule.NewPlan(spec.config())
+	return newPlan(spec.config())
 }
 
 func (d *deviation) changed(change func(e *exceptionSpec)) *schedule.Plan {
@@ -160,7 +160,7 @@ func TestRowsAboveExceptionsDecideAsEver(t *testing.T) {
 		plan := d.with(d.exception)
 		spec := d.spec
 		spec.windows, spec.soft = nil, nil
-		above := schedule.NewPlan(spec.config())
+		above := newPlan(spec.config())
 		for _, at := range d.instants(t, plan, above) {
 			want := rule(above, at)
 			if want.reason == schedule.Default || want.reason == schedule.OutsideClosePeriods {

@@ -387,7 +387,7 @@ func TestAPlanKeepsTheWindowsOfItsExceptions(t *testing.T) {
 	for _, kind := range []schedule.ExceptionType{schedule.Extend, schedule.Suspend, schedule.Replace} {
 		c := suspended(time.Hour, one("6 10:00", "6 12:00"), hours("s", "6 09:30", "6 13:00"))
 		c.Exceptions[0].Type = kind
-		plan := schedule.NewPlan(c)
+		plan := newPlan(c)
 		want := plan.Decide(on("6 10:00"))
 		c.Exceptions[0].Windows[0] = schedule.Period{}
 		if got := plan.Decide(on("6 10:00")); got != want {

@@ -1,7 +1,9 @@
 package schedule_test
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -80,7 +82,7 @@ type stretch struct {
 // run compares the row with a plan whose one window is the period.
 func (s stretch) run(t *testing.T) {
 	t.Helper()
-	plan := schedule.NewPlan(schedule.Config{Windows: []schedule.Period{s.period}})
+	plan := newPlan(schedule.Config{Windows: []schedule.Period{s.period}})
 	from, until := utc(s.from), utc(s.until)
 	var got []string
 	for i := range plan.Intervals(from, until) {
@@ -113,4 +115,12 @@ func checkEdge(t *testing.T, plan *schedule.Plan, edge time.Time, state schedule
 	if got := plan.Decide(edge).State; got != state {
 		t.Errorf("%s at %s, want %s", got, edge, state)
 	}
+}
+
+// newPlan compiles a plan whose searches are unbounded, unless the config has a budget.
+func newPlan(c schedule.Config) *schedule.Plan {
+	if c.Budget == nil {
+		c.Budget = schedule.NewBudget(context.Background(), math.MaxInt)
+	}
+	return schedule.NewPlan(c)
 }

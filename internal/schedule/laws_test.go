@@ -55,7 +55,7 @@ func drawSubject(t *rapid.T) subject {
 		around: utc(place.at), zones: []string{place.zone, "UTC", "America/New_York"},
 	}
 	s := subject{spec: made.plan()}
-	s.plan = schedule.NewPlan(s.spec.config())
+	s.plan = newPlan(s.spec.config())
 	s.now = drawInstant(t, utc(place.at), "now")
 	t.Logf("at %s of %+v", s.now.Format(time.RFC3339Nano), s.spec)
 	return s
@@ -230,7 +230,7 @@ func TestCloseRequestAlwaysCloses(t *testing.T) {
 			s.now.Add(-time.Duration(rapid.IntRange(0, 3600).Draw(t, "since")) * time.Second),
 			s.now.Add(time.Duration(rapid.IntRange(1, 3600).Draw(t, "for")) * time.Second),
 		}
-		got := schedule.NewPlan(s.spec.config()).Decide(s.now)
+		got := newPlan(s.spec.config()).Decide(s.now)
 		if got.State != schedule.Closed || got.Reason != schedule.CloseRequested || got.By != "close" {
 			t.Fatalf("it is %+v", got)
 		}
@@ -264,7 +264,7 @@ func TestMoreToCloseNeverOpens(t *testing.T) {
 			}
 			spec.close = more.span()
 		}
-		closer := schedule.NewPlan(spec.config())
+		closer := newPlan(spec.config())
 		for _, at := range within(t, s.now, s.now.AddDate(0, 0, 4)) {
 			if closer.Decide(at).State == schedule.Opened && s.plan.Decide(at).State == schedule.Closed {
 				t.Fatalf("at %s more to close (%s) opens: %+v", at, kind, spec)
@@ -277,7 +277,7 @@ func TestHardClosePeriodAlwaysCloses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSubject(t)
 		s.spec.hard = append(s.spec.hard, periodSpec{name: "freeze", from: s.now, until: s.now.Add(time.Hour)})
-		if got := schedule.NewPlan(s.spec.config()).Decide(s.now); got.State != schedule.Closed {
+		if got := newPlan(s.spec.config()).Decide(s.now); got.State != schedule.Closed {
 			t.Fatalf("it is %+v", got)
 		}
 	})
@@ -292,7 +292,7 @@ func TestDecideIsPure(t *testing.T) {
 		if again := s.plan.Decide(s.now); again != first {
 			t.Fatalf("%+v became %+v", first, again)
 		}
-		if again := schedule.NewPlan(s.spec.config()).Decide(s.now); again != first {
+		if again := newPlan(s.spec.config()).Decide(s.now); again != first {
 			t.Fatalf("compiled again %+v is %+v", first, again)
 		}
 		elsewhere := s.now.In(time.FixedZone("", 3600))
@@ -305,7 +305,7 @@ func TestDecideIsPure(t *testing.T) {
 func TestZeroConfigIsClosed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "at"), 0)
-		got := schedule.NewPlan(schedule.Config{}).Decide(at)
+		got := newPlan(schedule.Config{}).Decide(at)
 		if got.State != schedule.Closed || !got.Next.At.IsZero() {
 			t.Fatalf("it is %+v", got)
 		}

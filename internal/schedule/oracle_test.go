@@ -80,7 +80,7 @@ func newScan(t *testing.T, r *rand.Rand, zone string, zones []string) *scan {
 	around := aTransition(t, r, zone)
 	making := random{intn: r.IntN, around: around, zones: append([]string{zone, "UTC"}, zones...)}
 	s := &scan{random: r, spec: making.plan(), covered: map[string][]bool{}}
-	s.plan = schedule.NewPlan(s.spec.config())
+	s.plan = newPlan(s.spec.config())
 	s.first = around.Unix()/60 - int64(r.IntN(scanned))
 
 	m := newModel(t, s.spec, s.first, scanned+settled)

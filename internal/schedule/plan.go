@@ -1,8 +1,8 @@
 package schedule
 
 import (
+	"context"
 	"iter"
-	"math"
 	"slices"
 	"time"
 )
@@ -60,26 +60,19 @@ type Config struct {
 	Open, Close []Period
 	// Exceptions of the schedule. Where several are valid, the first decides.
 	Exceptions []Exception
+	// Budget pays for the leads of exceptions and for each search for transitions. Nil means a new one of DecisionLookups.
+	Budget *Budget
 }
 
-// Plan is a compiled schedule. It is immutable and safe for concurrent use. The
-// zero value is closed for ever.
+// Plan is a compiled schedule. It is for one goroutine, because it stores how far its periods have been searched. The
+// zero value is always closed.
 type Plan struct {
 	layers  []layer
 	rest    layer
 	refused []string
-}
-
-// layer is one row of the decision table: where one of its periods covers an
-// instant it decides, else the next row is asked.
-type layer struct {
-	state   State
-	reason  Reason
-	periods []Period
-	// within bounds the periods.
-	within span
-	// by names the row. Empty, its periods have names of their own.
-	by string
+	budget  *Budget
+	// err says why a search ended early.
+	err error
 }
 
 // ever is the span that bounds nothing.
@@ -98,12 +91,13 @@ type Decision struct {
 	Until time.Time
 	// Next is the next change of the state.
 	Next Transition
+	// Reached is set if Next is unknown because the budget is spent: it is the edge at which the search ended.
+	Reached time.Time
 }
 
 // Transition is a change of state.
 type Transition struct {
-	// At is zero where no change is in sight, that is for nine years or for
-	// ten thousand edges of periods that change nothing.
+	// At is zero if the state does not change for nine years, or if the budget of the plan was spent before.
 	At     time.Time
 	State  State
 	Reason Reason
@@ -122,7 +116,10 @@ type Interval struct {
 
 // NewPlan compiles a plan.
 func NewPlan(c Config) *Plan {
-	p := &Plan{rest: layer{state: c.Default, reason: Default}}
+	if c.Budget == nil {
+		c.Budget = NewBudget(context.Background(), DecisionLookups)
+	}
+	p := &Plan{rest: layer{state: c.Default, reason: Default}, budget: c.Budget}
 	switch {
 	case len(c.Windows) > 0 && c.Default == Closed:
 		p.rest.reason = OutsideWindows
@@ -155,25 +152,33 @@ func (p *Plan) add(state State, reason Reason, periods ...Period) {
 	}
 }
 
-// Decide returns the decision at now. It costs no allocation.
+// Err returns why the plan is incomplete, nil if it is not. It is a [BudgetError], or the error of the budget's context.
+func (p *Plan) Err() error { return p.err }
+
+// State returns the state at an instant. It is not subject to the budget.
+func (p *Plan) State(at time.Time) State {
+	m := p.at(at.Unix(), false, nil)
+	return m.state
+}
+
+// Decide returns the decision at now. Only Next is subject to the budget.
 func (p *Plan) Decide(now time.Time) Decision {
 	t := now.Unix()
-	m := p.at(t)
+	m := p.at(t, true, nil)
 	event, until := m.event()
 	d := Decision{State: m.state, Reason: m.reason, By: m.by, Event: event, Until: instant(min(m.until, until))}
-	edges := sight
-	if next := p.next(m, t+horizon, &edges); next.start != never {
+	next, reached := p.next(m, t+horizon)
+	if d.Reached = instant(reached); next.start != never {
 		d.Next = next.transition()
 	}
 	return d
 }
 
-// Transitions yields the changes of the state after an instant, in order. It looks as far
-// ahead as a Decision does, for all of them together.
+// Transitions yields the changes of the state in the nine years after an instant, in order. If the budget does not suffice, Err returns why.
 func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
 	return func(yield func(Transition) bool) {
-		t, edges := after.Unix(), sight
-		for m := p.next(p.at(t), t+horizon, &edges); m.start != never; m = p.next(m, t+horizon, &edges) {
+		t := after.Unix()
+		for m, _ := p.next(p.at(t, true, nil), t+horizon); m.start != never; m, _ = p.next(m, t+horizon) {
 			if !yield(m.transition()) {
 				return
 			}
@@ -181,15 +186,15 @@ func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
 	}
 }
 
-// Intervals yields the states between two instants: contiguous from from to
-// until, each neighbour different in state.
+// Intervals yields the states between two instants: contiguous from from to until, each neighbor different in state. If
+// the budget does not suffice, the last interval ends where the search did, and Err returns why.
 func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
-		end, edges := until.Unix(), math.MaxInt
-		for m := p.at(from.Unix()); m.start < end; {
-			next := p.next(m, end, &edges)
+		end := until.Unix()
+		for m := p.at(from.Unix(), true, nil); m.start < end; {
+			next, reached := p.next(m, end)
 			event, _ := m.event()
-			i := Interval{From: instant(m.start), Until: instant(min(next.start, end)), State: m.state, Reason: m.reason, By: m.by, Event: event}
+			i := Interval{From: instant(m.start), Until: instant(min(next.start, reached, end)), State: m.state, Reason: m.reason, By: m.by, Event: event}
 			if !yield(i) {
 				return
 			}
@@ -198,7 +203,7 @@ func (p *Plan) Intervals(from, until time.Time) iter.Seq[Interval] {
 	}
 }
 
-// most bounds how many causes of an interval are returned, and mostEdges how many edges are looked at for them.
+// most bounds how many causes of an interval are returned, and mostEdges how many edges are searched for them.
 const (
 	most      = 5
 	mostEdges = 200
@@ -207,7 +212,7 @@ const (
 // Causes returns the parts of an interval that have different causes, each cause once, and at most five.
 func (p *Plan) Causes(i Interval) (causes []Interval) {
 	end := i.Until.Unix()
-	m := p.at(i.From.Unix())
+	m := p.at(i.From.Unix(), true, nil)
 	for edges := 0; m.start < end && edges < mostEdges && len(causes) < most; edges++ {
 		event, until := m.event()
 		until = min(until, m.until, end)
@@ -215,7 +220,10 @@ func (p *Plan) Causes(i Interval) (causes []Interval) {
 		if !slices.ContainsFunc(causes, func(o Interval) bool { return o.Reason == c.Reason && o.By == c.By && o.Event == c.Event }) {
 			causes = append(causes, c)
 		}
-		m = p.at(until)
+		if p.isSpent(until) {
+			break
+		}
+		m = p.at(until, true, p.budget)
 	}
 	return causes
 }
@@ -241,88 +249,70 @@ func (m *moment) event() (name string, until int64) {
 	return m.period.eventAt(m.start)
 }
 
-// sight is how many edges a decision looks ahead. Periods can hide each other at
-// every minute: without a bound a single gate could keep a processor busy.
-const sight = 10_000
-
 // transition returns the change of state that a moment is.
 func (m *moment) transition() Transition {
 	event, _ := m.event()
 	return Transition{At: instant(m.start), State: m.state, Reason: m.reason, By: m.by, Event: event}
 }
 
-// next returns the first moment after m that differs from it in state, looking
-// not further than limit and as many edges as are left. Without one its start is never.
-func (p *Plan) next(m moment, limit int64, edges *int) moment {
-	state := m.state
-	for m.state == state {
-		if m.flip >= limit || *edges == 0 {
-			return moment{start: never}
-		}
-		m = p.at(m.flip)
-		*edges--
+// next returns the first moment after m that differs from it in state and begins before limit. Without one its start is
+// never. If the budget is spent, reached is the edge at which the search ended, else it is never.
+func (p *Plan) next(m moment, limit int64) (next moment, reached int64) {
+	next, reached = p.search(m, limit, p.budget)
+	if reached != never {
+		p.isSpent(reached)
+		return next, reached
 	}
-	return m
+	if next.start != never {
+		next = p.at(next.start, true, p.budget)
+	}
+	return next, never
 }
 
-// at asks the rows of the decision table in their order. A row that does not
-// cover t bounds the decision of a later row by its next start. Where both
-// mean the same state it bounds the reason only, so that a search for the next
-// change does not stop at every window of an expired gate.
-func (p *Plan) at(t int64) moment {
+// rowsPerLookup is how many rows, found as they were, cost as much as a lookup.
+const rowsPerLookup = 32
+
+// search is like next, but only the state of the moment that it returns is exact.
+func (p *Plan) search(m moment, limit int64, b *Budget) (next moment, reached int64) {
+	for state := m.state; m.state == state; m = p.at(m.flip, false, b) {
+		switch {
+		case m.flip >= limit:
+			return moment{start: never}, never
+		case b.spent():
+			return moment{start: never}, m.flip
+		}
+		b.spend(len(p.layers) / rowsPerLookup)
+	}
+	return m, never
+}
+
+// isSpent returns whether the budget is spent, and records that a search ends at an edge for that reason.
+func (p *Plan) isSpent(edge int64) bool {
+	if !p.budget.spent() {
+		return false
+	}
+	if p.err = p.budget.ctx.Err(); p.err == nil {
+		p.err = &BudgetError{Reached: instant(edge)}
+	}
+	return true
+}
+
+// at returns the moment at an instant. It checks the rows of the decision table in their order. A row that does not
+// cover t bounds the decision of a later row by its next start. If both mean the same state, it bounds the reason only:
+// a search for the next change does not stop at every window of an expired gate.
+//
+// The state and flip are right in any case. The rest is so only if exact, see layer.find.
+func (p *Plan) at(t int64, exact bool, b *Budget) moment {
 	starts := [2]int64{never, never}
 	for i := range p.layers {
 		l := &p.layers[i]
-		covered, edge, by := l.find(t)
-		if covered {
-			return l.decide(t, edge, by, starts)
+		found := l.find(t, exact, b)
+		if found.covered {
+			return l.decide(t, found.edge, found.by, starts)
 		}
-		starts[l.state] = min(starts[l.state], edge)
+		starts[l.state] = min(starts[l.state], found.edge)
 	}
 	return p.rest.decide(t, never, nil, starts)
-}
-
-func (l *layer) decide(t, edge int64, by *Period, starts [2]int64) moment {
-	m := moment{
-		start: t, state: l.state, reason: l.reason, by: l.by,
-		until: min(edge, starts[Closed], starts[Opened]),
-		flip:  min(edge, starts[1-l.state]),
-	}
-	if l.by == "" && by != nil {
-		m.by, m.period = by.name, by
-	}
-	return m
-}
-
-// find returns whether one of the periods covers t. If so, edge is the latest
-// end of those that do and by is the one; if not, edge is the earliest start.
-func (l *layer) find(t int64) (covered bool, edge int64, by *Period) {
-	if t >= l.within.until {
-		return false, never, nil
-	}
-	if t < l.within.from {
-		if covered, edge, _ = l.find(l.within.from); covered {
-			edge = l.within.from
-		}
-		return false, edge, nil
-	}
-	edge = never
-	for i := range l.periods {
-		c, e := l.periods[i].find(t)
-		switch {
-		case c && (!covered || e > edge):
-			covered, edge, by = true, e, &l.periods[i]
-		case !c && !covered:
-			edge = min(edge, e)
-		}
-	}
-	switch {
-	case covered:
-		edge = min(edge, l.within.until)
-	case edge >= l.within.until:
-		edge = never
-	}
-	return covered, edge, by
 }
 
 func instant(t int64) time.Time {

@@ -76,7 +76,7 @@ type row struct {
 }
 
 func (r row) run(t *testing.T) {
-	plan := schedule.NewPlan(r.config)
+	plan := newPlan(r.config)
 	at := utc(juneDay(r.day))
 	if got := words(plan.Decide(at)); got != r.want {
 		t.Errorf("on the %d it is\n%q, want\n%q", r.day, got, r.want)

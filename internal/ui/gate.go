@@ -93,8 +93,8 @@ func (h *handler) one(r *request) (*one, error) {
 }
 
 // timeline returns when the Gate is open, and what is doubtful about that.
-func (g *one) timeline(r preview.Range) (t preview.Timeline, doubts []string, err error) {
-	report, found, err := g.set.Preview(r)
+func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline, doubts []string, err error) {
+	report, found, err := g.set.Within(ctx, preview.PageLookups/2).Preview(r)
 	if err != nil {
 		return t, nil, err
 	}
@@ -117,7 +117,7 @@ func (h *handler) gate(r *request) (c content, err error) {
 	if !r.view.Bare {
 		err = page.read(r.Context(), r.viewer)
 	}
-	return content{make: func() (any, error) { return page, h.fill(page, g, r.view) }}, err
+	return content{make: func() (any, error) { return page, h.fill(r.Context(), page, g, r.view) }}, err
 }
 
 // read reads what only those see who may see all of the Gate.
@@ -133,13 +133,13 @@ func (p *gatePage) read(ctx context.Context, reader Reader) error {
 }
 
 // fill makes the page.
-func (h *handler) fill(page *gatePage, g *one, v view) error {
-	t, doubts, err := g.timeline(v.Range)
+func (h *handler) fill(ctx context.Context, page *gatePage, g *one, v view) error {
+	t, doubts, err := g.timeline(ctx, v.Range)
 	if err != nil {
 		return err
 	}
 	page.Bar, page.Notes = barOf(t, v), append(page.Notes, doubts...)
-	if t, _, err = g.timeline(preview.Range{From: v.Now, Until: v.Now.Add(ahead)}); err != nil {
+	if t, _, err = g.timeline(ctx, preview.Range{From: v.Now, Until: v.Now.Add(ahead)}); err != nil {
 		return err
 	}
 	page.Next = t.Intervals[min(1, len(t.Intervals)):min(1+maxNext, len(t.Intervals))]

@@ -54,7 +54,7 @@ func (h *handler) month(r *request) (c content, err error) {
 func (g *one) month(at time.Time, r *request) (any, error) {
 	first := midnight(time.Date(at.Year(), at.Month(), 1, 12, 0, 0, 0, r.view.Zone), 0)
 	next := midnight(first.AddDate(0, 1, 0), 0)
-	t, doubts, err := g.timeline(preview.Range{From: first, Until: next})
+	t, doubts, err := g.timeline(r.Context(), preview.Range{From: first, Until: next})
 	if err != nil {
 		return nil, err
 	}

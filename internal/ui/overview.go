@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"html/template"
@@ -53,7 +54,7 @@ func (h *handler) overview(r *request) (c content, err error) {
 	if err != nil {
 		return c, err
 	}
-	return content{known.key(r), func() (any, error) { return h.rows(known, keep, r.view) }}, nil
+	return content{known.key(r), func() (any, error) { return h.rows(r.Context(), known, keep, r.view) }}, nil
 }
 
 // key names all that the first page is made of, empty if nobody knows. Whoever sees the same at the same minute gets the same page.
@@ -70,7 +71,7 @@ func (k *Known) key(r *request) string {
 }
 
 // rows makes the first page.
-func (h *handler) rows(known *Known, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
+func (h *handler) rows(ctx context.Context, known *Known, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
 	page := overviewPage{Axis: axisOf(v), All: len(known.Gates), Notes: known.Notes}
 	var kept []row
 	for _, g := range known.Gates {
@@ -79,7 +80,7 @@ func (h *handler) rows(known *Known, keep func(*v1alpha1.Gate, row) bool, v view
 			kept = append(kept, made)
 		}
 	}
-	bars, err := h.bars(known, kept, v)
+	bars, err := h.bars(ctx, known, kept, v)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (h *handler) rows(known *Known, keep func(*v1alpha1.Gate, row) bool, v view
 }
 
 // bars returns the drawings of Gates by their names. Those that were drawn before are not computed again.
-func (h *handler) bars(known *Known, rows []row, v view) (map[string]template.HTML, error) {
+func (h *handler) bars(ctx context.Context, known *Known, rows []row, v view) (map[string]template.HTML, error) {
 	drawn, missing := map[string]template.HTML{}, map[string]string{}
 	for _, made := range rows {
 		name, key := made.Gate.Namespace+"/"+made.Gate.Name, ""
@@ -121,7 +122,7 @@ func (h *handler) bars(known *Known, rows []row, v view) (map[string]template.HT
 			missing[name] = key
 		}
 	}
-	report, _, err := known.Set.Brief().Without(func(obj metav1.Object) bool {
+	report, _, err := known.Set.Within(ctx, preview.PageLookups).Brief().Without(func(obj metav1.Object) bool {
 		name := obj.GetNamespace() + "/" + obj.GetName()
 		if e, ok := obj.(*v1alpha1.GateException); ok {
 			name = e.Namespace + "/" + e.Spec.GateRef.Name

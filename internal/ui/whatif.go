@@ -23,6 +23,8 @@ const (
 	maxRead = 64 << 20
 	// maxTried is how many Gates manifests may name.
 	maxTried = 200
+	// maxPreviews is how many previews one page is made of.
+	maxPreviews = 4
 	// maxFaults is how many are shown.
 	maxFaults = 50
 )
@@ -53,11 +55,11 @@ func (h *handler) emptyWhatIf(*request) (content, error) { return fixed(whatIfPa
 // whatIf shows what manifests would change. Nothing is stored.
 func (h *handler) whatIf(r *request) (content, error) {
 	known, err := r.viewer.Gates(r.Context(), "", "")
-	return content{make: func() (any, error) { return h.tries(r, known), nil }}, err
+	return content{make: func() (any, error) { return h.tries(r, known) }}, err
 }
 
 // tries makes the page for manifests.
-func (h *handler) tries(r *request, known *Known) whatIfPage {
+func (h *handler) tries(r *request, known *Known) (whatIfPage, error) {
 	page := whatIfPage{Manifests: r.uploaded, Axis: axisOf(r.view)}
 	manifests := preview.NewSet(h.Namespace)
 	err := manifests.Read("manifests", strings.NewReader(r.uploaded))
@@ -70,10 +72,11 @@ func (h *handler) tries(r *request, known *Known) whatIfPage {
 		err = fmt.Errorf("the manifests name %d gates: try at most %d at once", len(names), maxTried)
 	}
 	if err != nil {
-		return page.fails(err)
+		return page.fails(err), nil
 	}
 	page.Notes = slices.Clone(known.Notes)
-	return page.try(known.Set, manifests, r.view)
+	page = page.try(known.Set.Within(r.Context(), preview.PageLookups/maxPreviews), manifests, r.view)
+	return page, r.Context().Err()
 }
 
 // try compares a cluster with what it would be with manifests.
@@ -102,7 +105,7 @@ func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 		return p.fails(err)
 	}
 	for _, doubt := range doubts {
-		if doubt.File != "" {
+		if doubt.File != "" || doubt.Incomplete {
 			p.Notes = append(p.Notes, doubt.String())
 		}
 	}

@@ -1,0 +1,136 @@
+package gate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// restless returns a Gate whose hundred periods all have two edges in every two minutes.
+func restless(edits ...func(*v1alpha1.GateSpec)) *v1alpha1.Gate {
+	var open []v1alpha1.Period
+	var shut []v1alpha1.ClosePeriod
+	for i := range v1alpha1.MaxPeriods / 2 {
+		open = append(open, cron(fmt.Sprintf("w%d", i), "*/2 * * * *", time.Minute))
+		shut = append(shut, closing(cron(fmt.Sprintf("c%d", i), "*/2 * * * *", time.Minute), ""))
+	}
+	return production(closed(append([]func(*v1alpha1.GateSpec){windows(open...), closePeriods(shut...)}, edits...)...))
+}
+
+// restlessExceptions returns exceptions that are all in force at noon, with as many windows as they may have.
+func restlessExceptions(n int) (all []*v1alpha1.GateException) {
+	for i := range n {
+		var periods []v1alpha1.Period
+		for w := range v1alpha1.MaxPeriods {
+			periods = append(periods, cron(fmt.Sprintf("w%d", w), "1-59/2 * * * *", time.Minute))
+		}
+		e := exception(suspend, called(fmt.Sprintf("x%02d", i)), in(periods...), lead(time.Hour))
+		e.CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(i) * time.Minute))
+		e.Spec.ValidFrom, e.Spec.ValidUntil = metav1.NewTime(noon.Add(-time.Duration(i)*time.Hour)), metav1.NewTime(noon.AddDate(0, 0, 80))
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestAGateThatChangesTooOftenIsDecidedAndCheckedAgain(t *testing.T) {
+	unknown := ", next transition unknown, because the schedule changes too often: use fewer or longer periods"
+	g := restless()
+	for name, tc := range map[string]struct {
+		exceptions []*v1alpha1.GateException
+		reason     string
+	}{
+		"its periods":                {nil, "ClosePeriod"},
+		"its periods and exceptions": {restlessExceptions(v1alpha1.MaxEffectiveExceptions), "Exception"},
+		"too many exceptions":        {restlessExceptions(200), "Exception"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			d := gate.Decide(g, noon, tc.exceptions...)
+			t.Log(time.Since(start))
+			if d.State != isClosed || d.Reason != tc.reason || d.Next != nil || !strings.Contains(d.Message, unknown) {
+				t.Errorf("%+v", d)
+			}
+			if !d.Recheck.After(noon) || d.Recheck.After(noon.AddDate(0, 0, 90)) {
+				t.Errorf("it is checked again at %s", d.Recheck)
+			}
+		})
+	}
+}
+
+// TestOfTooManyExceptionsTheLastAreBroken has exceptions of a Gate that is open by default, each for an hour of its own, in
+// the second half of which it closes the Gate.
+func TestOfTooManyExceptionsTheLastAreBroken(t *testing.T) {
+	const n = v1alpha1.MaxEffectiveExceptions + 3
+	g := production(opened())
+	var all []*v1alpha1.GateException
+	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Hour) }
+	for i := range n {
+		begin := at(i)
+		e := exception(extend, called(fmt.Sprintf("x%02d", n-i)), in(dated("second", stamp(begin.Add(30*time.Minute)), stamp(begin.Add(time.Hour)))))
+		e.CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(i-n) * time.Second))
+		e.Spec.ValidFrom, e.Spec.ValidUntil = metav1.NewTime(begin), metav1.NewTime(begin.Add(time.Hour))
+		all = append(all, e)
+	}
+	for i, e := range all {
+		first := gate.Decide(g, noon, all...).State // the first is over later
+		d := gate.DecideException(e, g, all, noon)
+		intervals, _ := gate.Intervals(g, noon, at(n), all...)
+		state := v1alpha1.State("")
+		for interval := range intervals {
+			if !interval.From.After(at(i).Add(time.Minute)) && interval.Until.After(at(i).Add(time.Minute)) {
+				state = v1alpha1.State(interval.State.String())
+			}
+		}
+		want, reason := isOpened, v1alpha1.PendingReason
+		if i == 0 {
+			reason = v1alpha1.InForceReason
+		}
+		if i >= v1alpha1.MaxEffectiveExceptions {
+			want, reason = isClosed, v1alpha1.TooManyExceptionsReason
+		}
+		if first != isOpened || state != want || d.Reason != reason || (d.TooMany != "") != (want == isClosed) {
+			t.Errorf("exception %d: %s, want %s; %+v", i, state, want, d)
+		}
+	}
+	last := all[n-1]
+	if d := gate.DecideException(last, g, all, noon); !strings.Contains(d.Message, "Exception is broken: 20 older exceptions of gate 'flux-system/production' are not over") {
+		t.Error(d.Message)
+	}
+	if d := gate.DecideException(last, g, all, at(3)); d.Reason != v1alpha1.PendingReason || d.TooMany != "" {
+		t.Errorf("three exceptions are over: %+v", d)
+	}
+	g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1}
+	if d := gate.DecideException(last, g, all, noon); d.Reason != v1alpha1.WaitingApprovalReason {
+		t.Errorf("an exception that waits for approval takes nobody's place: %+v", d)
+	}
+}
+
+// TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced has a Gate that changes too often for the search to reach a change that was announced before.
+func TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced(t *testing.T) {
+	freeze := closing(dated("freeze", "2026-12-20T18:00:00Z", "2026-12-21T18:00:00Z"), "")
+	g := production(opened(closePeriods(freeze), notified(720*time.Hour)))
+	if got, want := foretold(g, noon), "closed at 20 18:00 in 654h0m0s; opened at 21 18:00 in 678h0m0s; next never"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	busy := restless().Spec.Windows
+	g.Spec.Default, g.Spec.Windows = isClosed, nil
+	for i, w := range busy {
+		w.Schedule, w.Duration = &[]string{"*/2 * * * *", "1-59/2 * * * *"}[i%2], duration(time.Minute)
+		g.Spec.Windows = append(g.Spec.Windows, w)
+	}
+	if d := gate.Decide(g, noon); d.State != isOpened || d.Next != nil {
+		t.Fatalf("%+v", d)
+	}
+	for range 2 {
+		got := foretold(g, noon)
+		if strings.Contains(got, "not closed") || strings.Contains(got, "next never") || len(g.Status.Announced) != 2 {
+			t.Errorf("%s; %v", got, g.Status.Announced)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package preview_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/preview"
+)
+
+// quarter is as much time as a page shows.
+var quarter = preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 92)}
+
+// restless has a Gate change its state every minute, in each of a hundred periods.
+func restless(g *v1alpha1.Gate) {
+	g.Spec.Windows = nil
+	for i := range v1alpha1.MaxPeriods {
+		schedule := "*/2 * * * *"
+		g.Spec.Windows = append(g.Spec.Windows, v1alpha1.Period{Name: fmt.Sprintf("w%d", i), Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Minute}})
+	}
+}
+
+func TestAPreviewThatTakesTooLongEndsEarlyAndSaysSo(t *testing.T) {
+	set := preview.FromCluster([]*v1alpha1.Gate{known("calm"), known("restless", restless)}, nil).Within(context.Background(), preview.PageLookups)
+	report, doubts, err := set.Preview(quarter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calm, intervals := report.Gates[0].Intervals, report.Gates[1].Intervals
+	if len(calm) != 2*92+1 || !calm[len(calm)-1].Until.Time.Equal(quarter.Until) {
+		t.Errorf("another Gate has %d intervals", len(calm))
+	}
+	if n := len(intervals); n < 2000 || !intervals[n-1].Until.Time.Before(quarter.Until) {
+		t.Errorf("%d intervals", n)
+	}
+	end := "the preview ends at " + intervals[len(intervals)-1].Until.UTC().Format(time.RFC3339)
+	if len(doubts) != 1 || !doubts[0].Incomplete || !strings.HasPrefix(doubts[0].Cause, end) {
+		t.Errorf("%v, want %s", doubts, end)
+	}
+}
+
+func TestAnExceptionWhoseLeadIsUnknownLeavesAPreviewEmpty(t *testing.T) {
+	e := extending("x", "restless")
+	e.Spec.Type, e.Spec.LeadTime, e.Spec.ValidUntil = v1alpha1.ExceptionSuspend, &metav1.Duration{Duration: time.Hour}, metav1.NewTime(day.From.AddDate(0, 0, 80))
+	e.Spec.Windows = known("", restless).Spec.Windows
+	var gates []*v1alpha1.Gate
+	for i := range 40 {
+		gates = append(gates, known(fmt.Sprint(i)))
+	}
+	gates = append(gates, known("restless", restless))
+	report, doubts, err := preview.FromCluster(gates, []*v1alpha1.GateException{e}).Within(context.Background(), preview.PageLookups).Preview(quarter)
+	if err != nil || len(report.Gates[40].Intervals) > 0 || !slices.ContainsFunc(doubts, func(f preview.Fault) bool { return f.Incomplete }) {
+		t.Errorf("%v, %v", doubts, err)
+	}
+}
+
+func TestAPreviewEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	set := preview.FromCluster([]*v1alpha1.Gate{known("restless", restless)}, nil).Within(ctx, preview.PageLookups)
+	if _, _, err := set.Preview(quarter); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, _, err := preview.Diff(set, set.Applied(manifests(t, gate("web", "11:00"))), quarter); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestADiffSaysThatItEndsEarly(t *testing.T) {
+	set := preview.FromCluster([]*v1alpha1.Gate{known("restless", restless)}, nil).Within(context.Background(), preview.PageLookups)
+	start := time.Now()
+	changes, doubts, err := preview.Diff(set, set.Applied(manifests(t, gate("restless", "11:00"))), quarter)
+	t.Log(time.Since(start))
+	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Stretches) < 100 {
+		t.Fatalf("%+v, %v", changes, err)
+	}
+	if !slices.ContainsFunc(doubts, func(f preview.Fault) bool { return f.Incomplete }) {
+		t.Errorf("it does not say that it ends early: %v", doubts)
+	}
+}
