@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -19,7 +20,8 @@ import (
 // askPass asks for a pass of a target, as a person does with kubectl.
 func (w *world) askPass(obj *target.Object, at time.Time, by ...string) {
 	w.Helper()
-	pairs := []string{v1alpha1.PassRequestedAtAnnotation, at.Format(time.RFC3339Nano)}
+	held := verdict.HeldBy(&w.reload(obj).Unstructured)
+	pairs := []string{v1alpha1.PassRequestedAtAnnotation, at.Format(time.RFC3339Nano), v1alpha1.PassGatesAnnotation, gate.PassGates(held)}
 	if len(by) > 0 {
 		pairs = append(pairs, v1alpha1.PassRequestedByAnnotation, by[0], v1alpha1.PassReasonAnnotation, by[1])
 	}

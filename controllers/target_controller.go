@@ -108,6 +108,15 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 		return settled{}, err
 	}
 	s := settled{gates: gates, ruling: verdict.Rule(obj, gates, r.Targets.Definition(target.KeyOf(obj).GroupKind), now)}
+	if s.ruling.Grants() {
+		live, err := r.Gates.Live(ctx, obj, now) // a reconciliation cannot be undone
+		if err != nil {
+			return s.failed(v1alpha1.ReadFailedReason, err)
+		}
+		if s.ruling = verdict.Rule(obj, live, r.Targets.Definition(target.KeyOf(obj).GroupKind), now); !s.ruling.Step.Write {
+			s.again(now.Add(cacheDelay)) // the cache lacks what the API server has
+		}
+	}
 	s.again(s.ruling.Plan.Recheck)
 	if slices.ContainsFunc(gates, func(g verdict.Gate) bool { return g.Behind }) {
 		s.again(now.Add(cacheDelay)) // the event of the Gate tells earlier

@@ -122,6 +122,16 @@ const (
 	// ahead. Each value counts once.
 	PassRequestedAtAnnotation = "pass.gate.fluxcd.io/requestedAt" //nolint:gosec // it is not a password
 
+	// PassGatesAnnotation lists the Gates that were checked for a pass: those in
+	// HeldByAnnotation before the request was written, separated by commas, or *
+	// for more than MaxPassGates. A pass is refused if any other Gate holds the
+	// object. With config/policies on Kubernetes 1.36 and later, the API server
+	// sets it; otherwise the client does.
+	PassGatesAnnotation = "pass.gate.fluxcd.io/gates" //nolint:gosec // it is not a password
+
+	// MaxPassGates is the number of Gates that PassGatesAnnotation lists by name.
+	MaxPassGates = 8
+
 	// PassReasonAnnotation is free text that says why one reconciliation is to
 	// pass.
 	PassReasonAnnotation = "pass.gate.fluxcd.io/reason" //nolint:gosec // it is not a password

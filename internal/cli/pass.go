@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -113,14 +114,18 @@ func mayPass(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// askPass writes the request. With config/policies the API server writes who asks. With config/policies-1.30 this is not believed.
+// askPass writes the request. With config/policies the API server stamps the requester and the Gates. With config/policies-1.30 it checks the
+// Gates, and accepts no requester.
 func (c *cluster) askPass(ctx context.Context, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	opts := []client.PatchOption{client.FieldOwner("kubectl-gate")}
 	if f.dryRun == "server" {
 		opts = append(opts, client.DryRunAll)
 	}
 	write := func(by string) error {
-		annotations := map[string]any{v1alpha1.PassRequestedAtAnnotation: value, v1alpha1.PassRequestedByAnnotation: nil, v1alpha1.PassReasonAnnotation: nil}
+		annotations := map[string]any{
+			v1alpha1.PassRequestedAtAnnotation: value, v1alpha1.PassGatesAnnotation: gate.PassGates(verdict.HeldBy(obj)),
+			v1alpha1.PassRequestedByAnnotation: nil, v1alpha1.PassReasonAnnotation: nil,
+		}
 		if by != "" {
 			annotations[v1alpha1.PassRequestedByAnnotation] = by
 		}

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,24 +12,41 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// PassRequest asks the Gates that hold an object to let one reconciliation pass.
+// PassRequest is a request for a pass.
 type PassRequest struct {
 	// Value of the annotation, and the time in it.
 	Value string
 	At    time.Time
-	// By is who asks, and Reason is why.
+	// By is the requester, and Reason is why.
 	By, Reason string
+	// Gates is the list of the Gates that were checked at admission, see PassGates.
+	Gates string
 	// Err says why the value is refused, nil if it is usable.
 	Err error
 }
 
-// ReadPass reads the request for a pass in the annotations of an object, and returns
-// whether there is one. One that is ahead of the clock could be replayed after the Gates
-// have closed again.
+// PassGates returns the list of Gates for the request for a pass of an object that these
+// Gates hold.
+func PassGates(heldBy []string) string {
+	if len(heldBy) > v1alpha1.MaxPassGates {
+		return v1alpha1.AnyName
+	}
+	return strings.Join(heldBy, ",")
+}
+
+// PassCovers returns whether a list of Gates contains one.
+func PassCovers(list, name string) bool {
+	return list == v1alpha1.AnyName || slices.Contains(strings.Split(list, ","), name)
+}
+
+// ReadPass reads the request for a pass from the annotations of an object, and returns
+// whether there is one. A time further ahead than clocks differ is refused, because it
+// would still count after the Gates have closed again.
 func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) {
 	value, ok := annotations[v1alpha1.PassRequestedAtAnnotation]
 	r := PassRequest{
 		Value: value, By: OneLine(annotations[v1alpha1.PassRequestedByAnnotation], maxBy), Reason: OneLine(annotations[v1alpha1.PassReasonAnnotation], maxReason),
+		Gates: annotations[v1alpha1.PassGatesAnnotation],
 	}
 	at, err := time.Parse(time.RFC3339Nano, value)
 	switch r.At = at.UTC(); {
@@ -37,6 +56,12 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", rfc3339(at), rfc3339(now))
 	}
 	return r, ok
+}
+
+// MayPrecede returns whether a request for a pass may be older than the last transition of
+// a Gate although its time is not: its time is ahead, by as much as clocks may differ.
+func MayPrecede(at time.Time, last *v1alpha1.Transition, now time.Time) bool {
+	return at.After(now) && now.Before(last.At.Add(maxSkew))
 }
 
 // PassBarred says why a closed Gate lets nothing pass at an instant, empty if it may: what

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -30,6 +29,9 @@ const (
 type Pass struct {
 	// State is the first in the note: config/lock looks at how that begins.
 	State PassState `json:"state"`
+	// Gates are those that it passes, as FormatHeldBy has them. Any other Gate that holds
+	// the target ends it. config/lock reads them as well, right after the state.
+	Gates string `json:"gates,omitempty"`
 	// Value of the annotation that asked for it, who asked, and why.
 	Value  string `json:"value"`
 	By     string `json:"by,omitempty"`
@@ -59,24 +61,6 @@ const (
 	PassSuspended   = "Suspended"
 	PassInterrupted = "Interrupted"
 )
-
-// Ask is a request for a pass that was not handled yet.
-type Ask struct {
-	// Pass is what is noted if it is granted.
-	Pass Pass
-	// At is the time that the request says.
-	At time.Time
-	// Refused says why the target cannot have a pass even if its Gates allow it.
-	Refused string
-	// Unnoted means that a refusal cannot be noted: the value is no later than the one
-	// that is noted.
-	Unnoted bool
-	// Old means that nobody waits for an answer any more.
-	Old bool
-}
-
-// askedLately is how long a person waits to be told that nothing passes.
-const askedLately = 10 * time.Minute
 
 // canPass returns whether a target can have a pass. The policies guard the note on no others.
 func canPass(obj *target.Object) bool {
@@ -158,35 +142,6 @@ func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message stri
 	return "", ""
 }
 
-// askOf returns the request for a pass on a trimmed target, nil if there is none that is
-// new.
-func askOf(obj *target.Object, noted Pass, definition target.Definition, now time.Time) *Ask {
-	request, ok := gate.ReadPass(obj.GetAnnotations(), now)
-	if !ok || request.Value == noted.Value {
-		return nil
-	}
-	since := now.UTC().Truncate(time.Microsecond)
-	ask := &Ask{At: request.At, Old: request.Err == nil && request.At.Before(now.Add(-askedLately)), Pass: Pass{
-		State: PassGoesOn, Value: request.Value, By: request.By, Reason: request.Reason,
-		Since: since, Until: since.Add(target.PassTimeout(obj)), Before: target.Revision(obj), Handled: target.Handled(obj),
-	}}
-	notedAt, err := time.Parse(time.RFC3339Nano, noted.Value)
-	others := target.OtherOwners(&obj.Unstructured, Us)
-	switch {
-	case request.Err != nil:
-		ask.Refused, ask.Unnoted = request.Err.Error(), true
-	case err == nil && !request.At.After(notedAt):
-		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
-	case !canPass(obj):
-		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy guards who asks that of a %s", obj.GetKind()), true
-	case !definition.Handles:
-		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())
-	case len(others) > 0:
-		ask.Refused = fmt.Sprintf("%s has suspended it as well, so nothing would pass", others[0].Manager)
-	}
-	return ask
-}
-
 // through lets a pass begin, go on or end in a step that was decided without it.
 func through(o Observed, v Verdict, step Step) Step {
 	step.Pass = o.Pass
@@ -237,91 +192,21 @@ func (o Observed) end(outcome, message string) Pass {
 	return p
 }
 
-// interrupts returns which Gate ends a pass before Flux does, nothing if none does.
+// interrupts returns which Gate ends a pass before Flux does, nothing if none does. It
+// trusts the record of the pass: anyone who may patch the target writes held-by.
 func (v Verdict) interrupts(o Observed) (outcome, message string) {
+	passed := target.ParseHeldBy(o.Pass.Gates)
 	for _, g := range v.Holders {
 		switch {
 		case g.Stand == Closed && g.Barred != "":
 			return PassClosed, fmt.Sprintf("gate '%s' lets nothing pass: %s", g.Name, g.Barred)
-		case !slices.Contains(o.HeldBy, g.Name) || g.Stand == Closed && !g.closedSince(o.Pass.Since):
+		case !slices.Contains(passed, g.Name) || g.Stand == Closed && !g.closedSince(o.Pass.Since):
 			return PassClosed, fmt.Sprintf("gate '%s' has closed meanwhile", g.Name)
 		case g.Stand == Missing || g.Stand == Denied:
 			return PassClosed, fmt.Sprintf("gate '%s' holds it for want of a decision", g.Name)
 		}
 	}
 	return "", ""
-}
-
-// asked grants a pass, refuses it, or leaves it for later.
-func asked(o Observed, v Verdict, step Step) Step {
-	refusal, old, waits := o.Ask.Refused, o.Ask.Old, false
-	held := o.State == target.Held && step.Outcome == Held
-	switch {
-	case refusal != "":
-	case o.State == target.Foreign:
-		refusal = "somebody has suspended it, so nothing would pass"
-	case !held && !o.State.IsHeld():
-		refusal = "no gate holds it, so there is nothing to pass"
-	default:
-		refusal, waits = v.bars(o)
-		waits = waits || step.Waits
-		old = old && refusal == closedLater
-	}
-	switch {
-	case waits, step.Write, refusal != "" && old: // the event of that brings it back
-	case refusal == "":
-		step.Outcome, step.Hold, step.Write, step.Pass = Passing, false, true, o.Ask.Pass
-	case !held || o.Ask.Unnoted || len(step.Names) == 0:
-		step.Refused = refusal
-	default:
-		step.Write, step.Pass = true, o.Ask.Pass
-		step.Pass.State, step.Pass.Since, step.Pass.Until = PassRefused, time.Time{}, time.Time{}
-		step.Pass.Before, step.Pass.Handled = "", ""
-		step.Pass.Ended, step.Pass.Message = o.Now.UTC().Truncate(time.Microsecond), refusal
-	}
-	return step
-}
-
-// closedLater refuses what was asked before the target was held.
-const closedLater = "a gate has closed since it was asked for, ask again"
-
-// bars says which Gate keeps a held target from passing, and whether one is about to
-// decide.
-func (v Verdict) bars(o Observed) (refusal string, waits bool) {
-	if len(v.Holders) == 0 {
-		return "nobody knows which gates hold it", false
-	}
-	for _, g := range v.Holders {
-		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
-		switch {
-		case g.Stand == Undecided, g.Behind, g.Stand == Closed && !g.isPersisted():
-			return "", true
-		case g.Stand == Missing:
-			return is("does not exist"), false
-		case g.Stand == Denied:
-			return is("must not be named there"), false
-		case g.Stand == Elsewhere:
-			return is("belongs to another controller"), false
-		case g.Stand != Closed:
-			return is("is suspended or holds nothing more, so nobody has decided that it is closed"), false
-		case g.Barred != "":
-			return is("lets nothing pass: " + g.Barred), false
-		case g.Object.Status.LastTransition == nil || o.Ask.At.Before(g.Object.Status.LastTransition.At.Time):
-			return closedLater, false
-		}
-	}
-	return "", false
-}
-
-// barred returns Gates with why they let nothing pass.
-func barred(gates []Gate, now time.Time) []Gate {
-	gates = slices.Clone(gates)
-	for i := range gates {
-		if g := &gates[i]; g.Stand == Closed && g.Object != nil {
-			g.Barred = gate.PassBarred(g.Object, now)
-		}
-	}
-	return gates
 }
 
 // pass notes what a trimmed target shows of passes, and returns whether Gates have a say
@@ -357,6 +242,11 @@ func (r Ruling) InLine() Ruling {
 	return r
 }
 
+// Grants returns whether a pass begins with the step.
+func (r Ruling) Grants() bool {
+	return r.Step.Outcome == Passing && r.Observed.State != target.Passing
+}
+
 // PassUntil returns when a pass ends at the latest that goes on after the step, zero if
 // none does.
 func (r Ruling) PassUntil() time.Time {
@@ -370,7 +260,7 @@ func (r Ruling) PassUntil() time.Time {
 // on, so that the target may have to be held.
 func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 	was, is := before.GetAnnotations(), after.GetAnnotations()
-	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassAnnotation} {
+	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassGatesAnnotation, v1alpha1.PassAnnotation} {
 		moves = moves || was[name] != is[name]
 	}
 	if is[v1alpha1.PassAnnotation] == "" || PassOf(after).State != PassGoesOn {

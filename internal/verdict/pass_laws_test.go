@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -19,8 +19,9 @@ var (
 // everyAsk are the requests for a pass that can be on a target.
 func everyAsk() []*verdict.Ask {
 	return []*verdict.Ask{
-		nil, {Pass: granted, At: noon}, {Pass: granted, At: noon.Add(-2 * time.Hour)}, {Pass: granted, At: noon.Add(-2 * time.Hour), Old: true},
-		{Pass: granted, At: noon, Refused: "no"}, {Pass: granted, At: noon, Refused: "no", Unnoted: true},
+		nil, {Pass: granted, At: noon, Gates: "*"}, {Pass: granted, At: noon, Gates: "shop/a"}, {Pass: granted, At: noon, Gates: "shop/a,shop/b"}, {Pass: granted, At: noon},
+		{Pass: granted, At: noon.Add(-2 * time.Hour), Gates: "*"}, {Pass: granted, At: noon.Add(-2 * time.Hour), Gates: "*", Old: true},
+		{Pass: granted, At: noon, Gates: "*", Refused: "no"}, {Pass: granted, At: noon, Gates: "*", Refused: "no", Unnoted: true},
 	}
 }
 
@@ -54,8 +55,12 @@ func everyPass(do func(situation)) {
 					}
 				}
 				for _, outcome := range []string{"", verdict.PassSucceeded, verdict.PassTimedOut} {
-					if len(heldBy) > 0 {
-						add(verdict.Observed{State: target.Passing, Pass: before, Outcome: outcome})
+					for _, list := range []string{"shop/a", "shop/a,shop/b"} {
+						if len(heldBy) > 0 {
+							pass := before
+							pass.Gates = list // held-by may differ: others write it, too
+							add(verdict.Observed{State: target.Passing, Pass: pass, Outcome: outcome})
+						}
 					}
 				}
 			}
@@ -89,8 +94,13 @@ func TestLawsOfPasses(t *testing.T) {
 		switch {
 		case passes && s.State == target.Held:
 			seen["begun"]++
-			if s.Ask == nil || s.Ask.Refused != "" || step.Pass != granted || !step.Write || !slices.Equal(step.Names, s.HeldBy) {
-				fail("a pass begins only if somebody asks, and is noted in the same write")
+			want := granted
+			want.Gates = target.FormatHeldBy(step.Names)
+			if s.Ask == nil || s.Ask.Refused != "" || step.Pass != want || !step.Write || !slices.Equal(step.Names, s.HeldBy) {
+				fail("a pass begins only if requested, and is recorded in the same write")
+			}
+			if v.Waits || !allOf(v.Holders, func(g verdict.Gate) bool { return gate.PassCovers(s.Ask.Gates, g.Name) }) {
+				fail("a pass begins only if all gates have decided, and the request lists all that hold the target")
 			}
 			if !allOf(v.Holders, func(g verdict.Gate) bool {
 				last := g.Object != nil && g.Object.Status.LastTransition != nil && !s.Ask.At.Before(g.Object.Status.LastTransition.At.Time)
@@ -100,8 +110,8 @@ func TestLawsOfPasses(t *testing.T) {
 			}
 		case passes && s.State == target.Passing:
 			seen["gone on"]++
-			if s.Outcome != "" || step.Pass != before || len(step.Names) == 0 || !allOf(v.Holders, func(g verdict.Gate) bool {
-				return slices.Contains(s.HeldBy, g.Name) && g.Barred == "" && g.Stand != verdict.Missing && g.Stand != verdict.Denied
+			if s.Outcome != "" || step.Pass != s.Pass || len(step.Names) == 0 || !allOf(v.Holders, func(g verdict.Gate) bool {
+				return slices.Contains(target.ParseHeldBy(s.Pass.Gates), g.Name) && g.Barred == "" && g.Stand != verdict.Missing && g.Stand != verdict.Denied
 			}) {
 				fail("a pass goes on only until it has ended, or a gate ends it")
 			}
@@ -145,7 +155,7 @@ var handles = target.Definition{Handles: true}
 func TestNoValuePassesTwice(t *testing.T) {
 	gates := governing(closed("a"))
 	obj := func(value string, pass verdict.Pass, lever map[string]any) *target.Object {
-		return kustomization("apps", annotated(v1alpha1.PassRequestedAtAnnotation, value), passing(pass), heldBy("shop/a", lever))
+		return kustomization("apps", requesting(value, "shop/a"), passing(pass), heldBy("shop/a", lever))
 	}
 	first := verdict.Rule(obj("2026-11-24T11:59:00Z", verdict.Pass{}, suspension), gates, handles, noon).Step
 	if first.Outcome != verdict.Passing {

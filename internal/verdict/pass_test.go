@@ -2,6 +2,7 @@ package verdict_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,16 @@ func passing(p verdict.Pass) edit {
 	}
 }
 
+// requesting has a pass requested at a time, of some Gates.
+func requesting(at, gates string) edit {
+	return func(obj *target.Object) {
+		annotations := map[string]string{}
+		maps.Copy(annotations, obj.GetAnnotations())
+		annotations[v1alpha1.PassRequestedAtAnnotation], annotations[v1alpha1.PassGatesAnnotation] = at, gates
+		obj.SetAnnotations(annotations)
+	}
+}
+
 // hardly has a Gate closed by a close period that nobody may open.
 func hardly(g *v1alpha1.Gate) {
 	period := v1alpha1.ClosePeriod{ManualOpen: v1alpha1.ManualOpenDeny}
@@ -45,7 +56,7 @@ func byHand(g *v1alpha1.Gate) {
 func TestWhatIsRefusedAPass(t *testing.T) {
 	held := heldBy("shop/a", suspension)
 	asking := func(at string, edits ...edit) *target.Object {
-		return kustomization("apps", append([]edit{annotated(v1alpha1.PassRequestedAtAnnotation, at)}, edits...)...)
+		return kustomization("apps", append([]edit{requesting(at, "shop/a")}, edits...)...)
 	}
 	calendar := func(g *v1alpha1.Gate) {
 		hardly(g)
@@ -65,7 +76,17 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 		"nothing, held by what somebody closed": {asking(now, held), governing(closed("a", byHand)), handles, ""},
 		"a value that is not a time":            {asking("now", held), governing(closed("a")), handles, "must be a time in RFC 3339"},
 		"a value that is ahead":                 {asking("2026-11-24T12:01:01Z", held), governing(closed("a")), handles, "is ahead of now"},
-		"a value from before the gate closed":   {asking("2026-11-24T11:55:00Z", held), governing(closed("a", since(-time.Minute))), handles, "a gate has closed since"},
+		"a value that is ahead, right after the gate closed": {
+			asking("2026-11-24T12:00:30Z", held), governing(closed("a", since(-20*time.Second))), handles, "has closed less than a minute ago"},
+		"nothing, ahead of a gate that is closed for long": {
+			asking("2026-11-24T12:00:30Z", held), governing(closed("a", since(-time.Minute))), handles, ""},
+		"a request without a list of gates": {
+			asking(now, held, requesting(now, "")), governing(closed("a")), handles, "gates is missing"},
+		"a request that does not list a gate": {
+			asking(now, heldBy("shop/a,shop/b", suspension)), governing(closed("a"), closed("b")), handles, "gate 'shop/b' holds it as well"},
+		"nothing, with a list for any gate": {
+			asking(now, heldBy("shop/a,shop/b", suspension), requesting(now, "*")), governing(closed("a"), closed("b")), handles, ""},
+		"a value from before the gate closed": {asking("2026-11-24T11:55:00Z", held), governing(closed("a", since(-time.Minute))), handles, "a gate has closed since"},
 		"a kind that does not say what it has handled": {
 			asking(now, held), governing(closed("a")), target.Definition{}, "does not say which request"},
 		"a target that flux suspends as well": {asking(now, held, alsoOwnedBy("flux")), governing(closed("a")), handles, "flux has suspended it as well"},
@@ -108,9 +129,12 @@ func alsoOwnedBy(manager string) edit {
 }
 
 func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
-	obj := kustomization("apps", annotated(v1alpha1.PassRequestedAtAnnotation, "2026-11-24T12:00:00Z"), heldBy("shop/a", suspension))
-	for name, g := range map[string]*v1alpha1.Gate{"edited": closed("a", edited), "due to close": opened("a", next(0, v1alpha1.StateClosed))} {
-		if step := verdict.Rule(obj, governing(g), handles, noon).Step; step.Write || step.Refused != "" || !step.Hold {
+	obj := kustomization("apps", requesting("2026-11-24T12:00:00Z", "*"), heldBy("shop/a", suspension))
+	for name, gates := range map[string][]verdict.Gate{
+		"edited": governing(closed("a", edited)), "due to close": governing(opened("a", next(0, v1alpha1.StateClosed))),
+		"another that is edited": governing(closed("a"), opened("b", edited)),
+	} {
+		if step := verdict.Rule(obj, gates, handles, noon).Step; step.Write || step.Refused != "" || !step.Hold {
 			t.Errorf("%s: %+v", name, step)
 		}
 	}
@@ -119,7 +143,7 @@ func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
 // Flux was asked for something else before it began, which is as good, or has long handled what Git says.
 func TestWhichReconciliationEndsAPass(t *testing.T) {
 	pass := before
-	pass.Handled = "old"
+	pass.Gates, pass.Handled = "shop/a", "old"
 	for name, tc := range map[string]struct {
 		asked, handled, ready string
 		ends                  bool
@@ -148,9 +172,9 @@ func TestWhichReconciliationEndsAPass(t *testing.T) {
 
 // A pass that cannot be noted could happen twice.
 func TestNothingPassesThatCannotBeNoted(t *testing.T) {
-	used := len("big") + len(v1alpha1.HeldByAnnotation) + len("shop/a") + len(v1alpha1.PassRequestedAtAnnotation) + len("2026-11-24T12:00:00Z")
+	used := len("big") + len(v1alpha1.HeldByAnnotation) + 2*len("shop/a") + len(v1alpha1.PassRequestedAtAnnotation) + len("2026-11-24T12:00:00Z") + len(v1alpha1.PassGatesAnnotation)
 	full := annotated("big", strings.Repeat("x", 256<<10-used))
-	asking := kustomization("apps", full, annotated(v1alpha1.PassRequestedAtAnnotation, "2026-11-24T12:00:00Z"), heldBy("shop/a", suspension))
+	asking := kustomization("apps", full, requesting("2026-11-24T12:00:00Z", "shop/a"), heldBy("shop/a", suspension))
 	step := verdict.Rule(asking, governing(closed("a")), handles, noon).Step
 	if step.Outcome != verdict.Held || !step.Hold || step.Write || step.Refused == "" {
 		t.Errorf("%+v", step)

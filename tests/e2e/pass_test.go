@@ -20,7 +20,7 @@ import (
 // askPass is kubectl gate pass.
 func (w *world) askPass(obj *unstructured.Unstructured) {
 	w.Helper()
-	w.Annotate(obj.DeepCopy(), v1alpha1.PassRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	w.Annotate(obj.DeepCopy(), v1alpha1.PassRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano), v1alpha1.PassGatesAnnotation, harness.HeldBy(obj))
 }
 
 // pass waits until what is noted of a pass is in a state, and returns it.

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,14 +14,16 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// passing is how the controller notes that one reconciliation passes.
-const passing = `{"state":"Passing","value":"2026-11-26T12:00:00Z","since":"2026-11-26T12:00:00Z","until":"2026-11-26T12:10:00Z"}`
+// passing is the controller's record of a pass that the Gate production granted.
+func (w *world) passing() string {
+	return fmt.Sprintf(`{"state":"Passing","gates":%q,"value":"2026-11-26T12:00:00Z","since":"2026-11-26T12:00:00Z","until":"2026-11-26T12:10:00Z"}`, w.gate("production"))
+}
 
 // pass is what the controller writes to let one reconciliation pass.
 func (w *world) pass(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	config := harness.Object(obj.GetAPIVersion(), obj.GetKind(), client.ObjectKeyFromObject(obj))
-	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: passing})
+	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: w.passing()})
 	w.Must(w.asController(config))
 	if w.read(obj); harness.Suspended(obj) {
 		w.Fatal("the controller cannot let it pass")
@@ -74,14 +77,14 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 	note := func(value string) string {
 		return `{"metadata":{"annotations":{"` + v1alpha1.PassAnnotation + `":` + value + `}},"spec":{"suspend":null}}`
 	}
-	quoted := `"` + strings.ReplaceAll(passing, `"`, `\"`) + `"`
+	quoted := func(record string) string { return `"` + strings.ReplaceAll(record, `"`, `\"`) + `"` }
 	t.Run("on what is held", func(t *testing.T) {
 		w := newWorld(t)
 		w.lock(w.locked())
 		app := w.apply(w.inGit("app"))
 		w.Must(w.controllerHolds(app))
 		for range 2 {
-			w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(note(quoted))), client.FieldOwner(v1alpha1.FieldManager)))
+			w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(note(quoted(w.passing())))), client.FieldOwner(v1alpha1.FieldManager)))
 			w.expectHeld(app, w.gate("production"))
 		}
 	})
@@ -89,7 +92,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 		w := newWorld(t)
 		w.lock(w.locked())
 		app := w.inGit("app")
-		app.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: passing})
+		app.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: w.passing()})
 		w.apply(app)
 		if w.read(app); !harness.Suspended(app) {
 			t.Error("it runs")
@@ -97,17 +100,19 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 	})
 	for name, prepare := range map[string]func(*world, *unstructured.Unstructured){
 		"written by somebody else before the gate closes": func(w *world, app *unstructured.Unstructured) {
-			w.Annotate(app.DeepCopy(), v1alpha1.PassAnnotation, passing, v1alpha1.HeldByAnnotation, w.gate("production"))
+			w.Annotate(app.DeepCopy(), v1alpha1.PassAnnotation, w.passing(), v1alpha1.HeldByAnnotation, w.gate("production"))
 		},
-		"for another gate": func(w *world, app *unstructured.Unstructured) {
+		"for another gate, with a forged held-by": func(w *world, app *unstructured.Unstructured) {
 			config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
-			config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("other"), v1alpha1.PassAnnotation: passing})
+			config.SetAnnotations(map[string]string{
+				v1alpha1.HeldByAnnotation: w.gate("other") + "," + w.gate("production"), v1alpha1.PassAnnotation: strings.Replace(w.passing(), "/production", "/other", 1),
+			})
 			w.Must(w.asController(config))
 		},
 		"that is over": func(w *world, app *unstructured.Unstructured) {
 			config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
 			config.SetAnnotations(map[string]string{
-				v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: strings.Replace(passing, "Passing", "Ended", 1),
+				v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: strings.Replace(w.passing(), "Passing", "Ended", 1),
 			})
 			w.Must(w.asController(config))
 		},
@@ -123,11 +128,15 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 			}
 		})
 	}
-	for name, patch := range map[string]string{"longer": strings.Replace(quoted, "12:10", "22:10", 1), "another one": `"{}"`, "none": "null"} {
+	for name, change := range map[string]func(string) string{
+		"longer":      func(record string) string { return quoted(strings.Replace(record, "12:10", "22:10", 1)) },
+		"another one": func(string) string { return `"{}"` },
+		"none":        func(string) string { return "null" },
+	} {
 		t.Run("changed during a pass: "+name, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.heldAndPassing("app")
-			w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(note(patch))), client.FieldOwner(v1alpha1.FieldManager)))
+			w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(note(change(w.passing())))), client.FieldOwner(v1alpha1.FieldManager)))
 			if w.read(app); !harness.Suspended(app) {
 				t.Errorf("it runs: %v", app.GetAnnotations())
 			}

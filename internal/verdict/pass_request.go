@@ -1,0 +1,141 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+// Ask is a request for a pass that was not handled yet.
+type Ask struct {
+	// Pass is what is noted if it is granted.
+	Pass Pass
+	// At is the time that the request says.
+	At time.Time
+	// Gates is the list of the Gates that were checked at admission.
+	Gates string
+	// Refused says why the target cannot have a pass even if its Gates allow it.
+	Refused string
+	// Unnoted means that a refusal cannot be noted: the value is no later than the one
+	// that is noted.
+	Unnoted bool
+	// Old means that nobody waits for an answer any more.
+	Old bool
+}
+
+// askedLately is how long a person waits to be told that nothing passes.
+const askedLately = 10 * time.Minute
+
+// askOf returns the request for a pass on a trimmed target, nil if there is none that is
+// new.
+func askOf(obj *target.Object, noted Pass, definition target.Definition, now time.Time) *Ask {
+	request, ok := gate.ReadPass(obj.GetAnnotations(), now)
+	if !ok || request.Value == noted.Value {
+		return nil
+	}
+	since := now.UTC().Truncate(time.Microsecond)
+	ask := &Ask{At: request.At, Gates: request.Gates, Old: request.Err == nil && request.At.Before(now.Add(-askedLately)), Pass: Pass{
+		State: PassGoesOn, Value: request.Value, By: request.By, Reason: request.Reason,
+		Since: since, Until: since.Add(target.PassTimeout(obj)), Before: target.Revision(obj), Handled: target.Handled(obj),
+	}}
+	notedAt, err := time.Parse(time.RFC3339Nano, noted.Value)
+	others := target.OtherOwners(&obj.Unstructured, Us)
+	switch {
+	case request.Err != nil:
+		ask.Refused, ask.Unnoted = request.Err.Error(), true
+	case err == nil && !request.At.After(notedAt):
+		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
+	case !canPass(obj):
+		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy guards who asks that of a %s", obj.GetKind()), true
+	case !definition.Handles:
+		ask.Refused = fmt.Sprintf("the status of a %s does not say which request for a reconciliation was handled last", obj.GetKind())
+	case len(others) > 0:
+		ask.Refused = fmt.Sprintf("%s has suspended it as well, so nothing would pass", others[0].Manager)
+	}
+	return ask
+}
+
+// asked grants a pass, refuses it, or defers the decision.
+func asked(o Observed, v Verdict, step Step) Step {
+	refusal, old, waits := o.Ask.Refused, o.Ask.Old, false
+	held := o.State == target.Held && step.Outcome == Held
+	switch {
+	case refusal != "":
+	case o.State == target.Foreign:
+		refusal = "somebody has suspended it, so nothing would pass"
+	case !held && !o.State.IsHeld():
+		refusal = "no gate holds it, so there is nothing to pass"
+	default:
+		refusal, waits = v.bars(o)
+		waits = waits || v.Waits // a Gate that has not decided may be about to close
+		old = old && refusal == closedLater
+	}
+	switch {
+	case waits, step.Write, refusal != "" && old: // an event follows, and triggers the next decision
+	case refusal == "":
+		step.Outcome, step.Hold, step.Write, step.Pass = Passing, false, true, o.Ask.Pass
+		step.Pass.Gates = target.FormatHeldBy(step.Names)
+	case !held || o.Ask.Unnoted || len(step.Names) == 0:
+		step.Refused = refusal
+	default:
+		step.Write, step.Pass = true, o.Ask.Pass
+		step.Pass.State, step.Pass.Since, step.Pass.Until = PassRefused, time.Time{}, time.Time{}
+		step.Pass.Before, step.Pass.Handled = "", ""
+		step.Pass.Ended, step.Pass.Message = o.Now.UTC().Truncate(time.Microsecond), refusal
+	}
+	return step
+}
+
+// closedLater refuses a request from before the target was held.
+const closedLater = "a gate has closed since the request, so request it again"
+
+// bars returns why one of the Gates that hold a target refuses it a pass, and whether one of
+// them has yet to decide.
+func (v Verdict) bars(o Observed) (refusal string, waits bool) {
+	if len(v.Holders) == 0 {
+		return "nobody knows which gates hold it", false
+	}
+	for _, g := range v.Holders {
+		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
+		switch {
+		case g.Stand == Undecided, g.Behind, g.Stand == Closed && !g.isPersisted():
+			return "", true
+		case g.Stand == Missing:
+			return is("does not exist"), false
+		case g.Stand == Denied:
+			return is("must not be named there"), false
+		case g.Stand == Elsewhere:
+			return is("belongs to another controller"), false
+		case g.Stand != Closed:
+			return is("is suspended or holds nothing more, so nobody has decided that it is closed"), false
+		case g.Barred != "":
+			return is("lets nothing pass: " + g.Barred), false
+		case o.Ask.Gates == "":
+			return "the annotation " + v1alpha1.PassGatesAnnotation + " is missing, which lists the gates that hold it", false
+		case !gate.PassCovers(o.Ask.Gates, g.Name):
+			return is("holds it as well, and is not in " + v1alpha1.PassGatesAnnotation + " of the request, so request it again"), false
+		}
+		switch last := g.Object.Status.LastTransition; {
+		case last == nil, o.Ask.At.Before(last.At.Time):
+			return closedLater, false
+		case gate.MayPrecede(o.Ask.At, last, o.Now):
+			return is("has closed less than a minute ago, and the time of the request is ahead, so request it again"), false
+		}
+	}
+	return "", false
+}
+
+// barred returns Gates with the reason why each refuses a pass, if it does.
+func barred(gates []Gate, now time.Time) []Gate {
+	gates = slices.Clone(gates)
+	for i := range gates {
+		if g := &gates[i]; g.Stand == Closed && g.Object != nil {
+			g.Barred = gate.PassBarred(g.Object, now)
+		}
+	}
+	return gates
+}
