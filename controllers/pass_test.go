@@ -82,11 +82,11 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 	again := w.reconcile(g).RequeueAfter
 	w.expectPassing(app, g)
 	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})
-	if again <= 0 || again > 61*time.Minute {
+	if again <= 0 || again > 11*time.Minute {
 		t.Errorf("looked at again after %s", again)
 	}
 	granted := "One reconciliation passes gate '" + key(g) + "' since 2026-11-23T12:01:00Z, requested by alice: hotfix 1234. " +
-		"The target is held again when that has ended, at 2026-11-23T13:01:00Z at the latest."
+		"The target is held again when that has ended, at 2026-11-23T12:11:00Z at the latest."
 	equal(t, w.events.take(""), []string{
 		"Normal Kustomization/apps PassGranted: " + granted, "Normal Gate/production PassGranted: " + target.KeyOf(app).String() + ": " + granted,
 	})
@@ -135,7 +135,7 @@ func TestWhatEndsAPass(t *testing.T) {
 		outcome string
 	}{
 		"Flux reports a failure": {func(w *world, _ *v1alpha1.Gate, app *target.Object) { w.fluxHandles(app, "False", "") }, verdict.PassFailed},
-		"its time is over":       {func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.in(62 * time.Minute) }, verdict.PassTimedOut},
+		"its time is over":       {func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.in(12 * time.Minute) }, verdict.PassTimedOut},
 		"another gate closes":    {func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.reconcile(w.ClosedGate("freeze", all())) }, verdict.PassClosed},
 		"a hard freeze begins": {func(w *world, g *v1alpha1.Gate, _ *target.Object) {
 			w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{hardFreeze(0, hours(48))} })

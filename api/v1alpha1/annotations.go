@@ -116,10 +116,11 @@ const (
 	// as namespace/name, sorted, separated by commas.
 	HeldByAnnotation = "gating.toolkit.fluxcd.io/held-by"
 
-	// PassRequestedAtAnnotation asks the Gates that hold an object to let one
+	// PassRequestedAtAnnotation requests that the Gates which hold an object let one
 	// reconciliation pass. The value is a time in RFC 3339, later than that of the
 	// pass before, later than when the Gates have closed, and at most a minute
-	// ahead. Each value counts once.
+	// ahead. A pass lasts at most 10 minutes, or a duration of at most an hour that
+	// follows after a slash. Each value counts once.
 	PassRequestedAtAnnotation = "pass.gate.fluxcd.io/requestedAt" //nolint:gosec // it is not a password
 
 	// PassGatesAnnotation lists the Gates that were checked for a pass: those in

@@ -87,7 +87,7 @@ func (s *session) pass(ctx context.Context, f *passFlags, kind, name string) err
 	}
 	what := explain.RefOf(obj).String()
 	s.say("%s: asking for one reconciliation to pass %s", what, strings.Join(verdict.HeldBy(obj), ", "))
-	value := now.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+	value := gate.FormatPass(now, target.ReconcileTimeout(&target.Object{Unstructured: *obj}))
 	if err := c.askPass(ctx, obj, f, value); err != nil {
 		return asked{"patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener"}.explain(err)
 	}

@@ -14,9 +14,10 @@ import (
 
 // PassRequest is a request for a pass.
 type PassRequest struct {
-	// Value of the annotation, and the time in it.
+	// Value of the annotation, the time in it, and how long the pass may last.
 	Value string
 	At    time.Time
+	Lasts time.Duration
 	// By is the requester, and Reason is why.
 	By, Reason string
 	// Gates is the list of the Gates that were checked at admission, see PassGates.
@@ -48,14 +49,44 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 		Value: value, By: OneLine(annotations[v1alpha1.PassRequestedByAnnotation], maxBy), Reason: OneLine(annotations[v1alpha1.PassReasonAnnotation], maxReason),
 		Gates: annotations[v1alpha1.PassGatesAnnotation],
 	}
-	at, err := time.Parse(time.RFC3339Nano, value)
-	switch r.At = at.UTC(); {
-	case err != nil || len(value) > maxValue:
-		r.Err = fmt.Errorf("the annotation %s must be a time in RFC 3339 such as %s", v1alpha1.PassRequestedAtAnnotation, rfc3339(now))
-	case at.After(now.Add(maxSkew)):
-		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", rfc3339(at), rfc3339(now))
+	var err error
+	switch r.At, r.Lasts, err = ParsePass(value); {
+	case err != nil:
+		r.Err = fmt.Errorf("the annotation %s must be a time in RFC 3339 such as %s, which a duration of at most %s may follow, as in /30m",
+			v1alpha1.PassRequestedAtAnnotation, rfc3339(now), MaxPass)
+	case r.At.After(now.Add(maxSkew)):
+		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", rfc3339(r.At), rfc3339(now))
 	}
 	return r, ok
+}
+
+const (
+	// DefaultPass is how long a pass lasts at most if the request does not say it.
+	DefaultPass = 10 * time.Minute
+	// MaxPass is the longest duration of a request for a pass.
+	MaxPass = time.Hour
+)
+
+// ParsePass returns the time of a request for a pass, and how long the pass may last.
+func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
+	instant, duration, limited := strings.Cut(value, windowSeparator)
+	at, err = time.Parse(time.RFC3339Nano, instant)
+	if lasts = DefaultPass; limited && err == nil {
+		lasts, err = time.ParseDuration(duration)
+	}
+	if err == nil && (lasts < minWindow || lasts > MaxPass || len(value) > maxValue) {
+		err = fmt.Errorf("it must last from %s to %s", minWindow, MaxPass)
+	}
+	return at.UTC(), lasts, err
+}
+
+// FormatPass returns the value of a request for a pass that needs some time.
+func FormatPass(at time.Time, needs time.Duration) string {
+	value := at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+	if needs > DefaultPass {
+		value += windowSeparator + min(needs, MaxPass).String()
+	}
+	return value
 }
 
 // MayPrecede returns whether a request for a pass may be older than the last transition of
@@ -86,7 +117,9 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	case opened.Reason != v1alpha1.CloseRequestedReason:
 		return ""
 	}
+	now = now.Truncate(time.Second) // a request opens at a whole second
 	asked := g.DeepCopy()
+	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // an open ends them
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, FormatRequest(now, &metav1.Duration{Duration: time.Minute}))
 	HandleRequests(asked, now)
 	d := Decide(asked, now)

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,11 +9,12 @@ import (
 )
 
 var (
-	handledPath  = []string{"status", "lastHandledReconcileAt"}
-	timeoutPath  = []string{"spec", "timeout"}
-	intervalPath = []string{"spec", "interval"}
+	handledPath   = []string{"status", "lastHandledReconcileAt"}
+	attemptedPath = []string{"status", "lastAttemptedRevision"}
+	timeoutPath   = []string{"spec", "timeout"}
+	intervalPath  = []string{"spec", "interval"}
 	// passPaths are what a pass needs to know of an object.
-	passPaths = [][]string{handledPath, timeoutPath, intervalPath}
+	passPaths = [][]string{handledPath, attemptedPath}
 )
 
 // ReconcileRequestAnnotation asks the controllers of Flux for a reconciliation, with a
@@ -24,9 +26,20 @@ func ReadyOf(obj *Object) *metav1.Condition { return obj.condition("Ready") }
 
 // Handled returns the request for a reconciliation that the controller of a trimmed
 // object of Flux has handled last, empty if there is none.
-func Handled(obj *Object) string {
-	value, _, _ := unstructured.NestedString(obj.Object, handledPath...)
-	return value
+func Handled(obj *Object) string { return text(obj, handledPath) }
+
+// Progress is what a controller of Flux reports of an object when it reconciles it: the
+// request for a reconciliation that it handled last, the revision that it attempted last,
+// and the generation that it observed last.
+type Progress [3]string
+
+// ProgressNames are the names of the parts of a Progress.
+var ProgressNames = [len(Progress{})]string{"request for a reconciliation", "revision", "generation"}
+
+// ProgressOf returns the Progress of a trimmed object.
+func ProgressOf(obj *Object) Progress {
+	generation, _, _ := unstructured.NestedInt64(obj.Object, observedGenerationPath...)
+	return Progress{Handled(obj), text(obj, attemptedPath), strconv.FormatInt(generation, 10)}
 }
 
 const (
@@ -38,13 +51,9 @@ const (
 	passGrace = 30 * time.Second
 )
 
-// MaxPass bounds how long a pass lasts. A reconciliation that runs then goes on.
-const MaxPass = time.Hour
-
-// PassTimeout returns how long one reconciliation of a trimmed object may take: its
-// spec.timeout, or what Flux takes in its place, and half a minute, but not more than
-// MaxPass.
-func PassTimeout(obj *Object) time.Duration {
+// ReconcileTimeout returns how long one reconciliation of an object may take: its
+// spec.timeout, or what Flux takes in its place, and half a minute.
+func ReconcileTimeout(obj *Object) time.Duration {
 	timeout, ok := duration(obj, timeoutPath)
 	if !ok {
 		timeout = defaultTimeout
@@ -58,11 +67,15 @@ func PassTimeout(obj *Object) time.Duration {
 			timeout = interval
 		}
 	}
-	return min(max(timeout, leastTimeout)+passGrace, MaxPass)
+	return max(timeout, leastTimeout) + passGrace
 }
 
 func duration(obj *Object, path []string) (time.Duration, bool) {
-	text, _, _ := unstructured.NestedString(obj.Object, path...)
-	d, err := time.ParseDuration(text)
+	d, err := time.ParseDuration(text(obj, path))
 	return d, err == nil
+}
+
+func text(obj *Object, path []string) string {
+	value, _, _ := unstructured.NestedString(obj.Object, path...)
+	return value
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -41,8 +42,10 @@ type Pass struct {
 	// Until is when it ends at the latest, Ended when it has ended.
 	Until time.Time `json:"until,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
-	// Handled is what Flux had handled last before it.
-	Handled string `json:"handled,omitempty"`
+	// Was is what Flux had reported before it, and Is differs from that in what Flux has
+	// reported since. The second change of any part ends the pass.
+	Was target.Progress `json:"was,omitzero"`
+	Is  target.Progress `json:"is,omitzero"`
 	// Before is the revision of the target before it, After the one after it.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
@@ -102,11 +105,11 @@ func (p Pass) token() string { return p.Since.UTC().Format(time.RFC3339Nano) }
 
 // RequestedAt is the time that the request says.
 func (p Pass) RequestedAt() *metav1.MicroTime {
-	at, err := time.Parse(time.RFC3339Nano, p.Value)
+	at, _, err := gate.ParsePass(p.Value)
 	if err != nil {
 		return nil
 	}
-	return &metav1.MicroTime{Time: at.UTC().Truncate(time.Microsecond)}
+	return &metav1.MicroTime{Time: at.Truncate(time.Microsecond)}
 }
 
 // Last returns when something last became of a pass.
@@ -117,17 +120,17 @@ func (p Pass) IsNew(before Pass) bool {
 	return p.State != "" && (p.State != before.State || p.Value != before.Value)
 }
 
-// reported returns how a pass has ended by what the target and the clock say, nothing
-// while it goes on. Flux writes the conditions first, and what it has handled last. Somebody
-// who asked it for another reconciliation meanwhile has got this one.
+// reported returns how a pass has ended according to the target and the clock, nothing
+// while it lasts. Flux writes the conditions before the request that it has handled. A
+// request for another reconciliation counts as ours if Flux has handled it: but anyone who
+// may patch the target can replace it again and again, so the second report ends the pass.
 func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
-	if p.Since.After(now.Add(askedLately)) || p.Until.Sub(p.Since) > target.MaxPass {
+	if p.Since.After(now.Add(askedLately)) || p.Until.Sub(p.Since) > gate.MaxPass {
 		return PassInterrupted, "what is noted of it is not what the controller notes"
 	}
-	handled := target.Handled(obj)
-	ready := target.ReadyOf(obj)
-	asked := handled == obj.GetAnnotations()[target.ReconcileRequestAnnotation] && handled != p.Handled
-	if (handled == p.token() || asked) && ready != nil {
+	handled, second := target.Handled(obj), p.second(target.ProgressOf(obj))
+	requested := handled == obj.GetAnnotations()[target.ReconcileRequestAnnotation] && handled != p.Was[0]
+	if ready := target.ReadyOf(obj); ready != nil && (handled == p.token() || requested || second != "") {
 		switch ready.Status {
 		case metav1.ConditionTrue:
 			return PassSucceeded, "Ready: " + ready.Reason
@@ -136,10 +139,24 @@ func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message stri
 		case metav1.ConditionUnknown:
 		}
 	}
-	if !now.Before(p.Until) {
+	switch {
+	case second != "":
+		return PassInterrupted, "Flux has reported a second " + second
+	case !now.Before(p.Until):
 		return PassTimedOut, "Flux had not reported the end by " + p.Until.UTC().Format(time.RFC3339)
 	}
 	return "", ""
+}
+
+// second returns the part of the progress that has changed for the second time since the
+// pass began, empty if none has.
+func (p Pass) second(now target.Progress) string {
+	for i, name := range target.ProgressNames {
+		if now[i] != p.Is[i] && p.Is[i] != p.Was[i] {
+			return name
+		}
+	}
+	return ""
 }
 
 // through lets a pass begin, go on or end in a step that was decided without it.
@@ -180,7 +197,7 @@ func goesOn(o Observed, v Verdict, step Step) Step {
 	case outcome != "":
 		step.Write, step.Pass = true, o.end(outcome, message)
 	default:
-		step.Outcome, step.Hold, step.Write = Passing, false, !slices.Equal(o.HeldBy, step.Names)
+		step.Outcome, step.Hold, step.Write = Passing, false, o.Advanced || !slices.Equal(o.HeldBy, step.Names)
 	}
 	return step
 }
@@ -217,6 +234,8 @@ func (o *Observed) pass(obj *target.Object, definition target.Definition, now ti
 	if o.State == target.Free && o.Pass.State == PassGoesOn && len(o.HeldBy) > 0 {
 		o.State = target.Passing
 		o.Outcome, o.Message = o.Pass.reported(obj, now)
+		is := target.ProgressOf(obj)
+		o.Advanced, o.Pass.Is = is != o.Pass.Is, is
 		return true
 	}
 	o.Ask = askOf(obj, o.Pass, definition, now)
@@ -272,5 +291,5 @@ func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 		}
 		return ""
 	}
-	return moves || target.Handled(before) != target.Handled(after) || ready(before) != ready(after), true
+	return moves || target.ProgressOf(before) != target.ProgressOf(after) || ready(before) != ready(after), true
 }

@@ -40,9 +40,9 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 	since := now.UTC().Truncate(time.Microsecond)
 	ask := &Ask{At: request.At, Gates: request.Gates, Old: request.Err == nil && request.At.Before(now.Add(-askedLately)), Pass: Pass{
 		State: PassGoesOn, Value: request.Value, By: request.By, Reason: request.Reason,
-		Since: since, Until: since.Add(target.PassTimeout(obj)), Before: target.Revision(obj), Handled: target.Handled(obj),
+		Since: since, Until: since.Add(request.Lasts), Before: target.Revision(obj), Was: target.ProgressOf(obj), Is: target.ProgressOf(obj),
 	}}
-	notedAt, err := time.Parse(time.RFC3339Nano, noted.Value)
+	notedAt, _, err := gate.ParsePass(noted.Value)
 	others := target.OtherOwners(&obj.Unstructured, Us)
 	switch {
 	case request.Err != nil:
@@ -84,7 +84,7 @@ func asked(o Observed, v Verdict, step Step) Step {
 	default:
 		step.Write, step.Pass = true, o.Ask.Pass
 		step.Pass.State, step.Pass.Since, step.Pass.Until = PassRefused, time.Time{}, time.Time{}
-		step.Pass.Before, step.Pass.Handled = "", ""
+		step.Pass.Before, step.Pass.Was, step.Pass.Is = "", target.Progress{}, target.Progress{}
 		step.Pass.Ended, step.Pass.Message = o.Now.UTC().Truncate(time.Microsecond), refusal
 	}
 	return step

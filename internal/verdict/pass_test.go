@@ -2,7 +2,9 @@ package verdict_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,10 +47,13 @@ func hardly(g *v1alpha1.Gate) {
 	g.Spec.Default, g.Spec.ClosePeriods = v1alpha1.StateClosed, []v1alpha1.ClosePeriod{period}
 }
 
-// byHand has somebody closed a Gate an hour ago.
-func byHand(g *v1alpha1.Gate) {
+// byHand closes a Gate by a request of an hour ago.
+func byHand(g *v1alpha1.Gate) { closedBy(g, noon.Add(-time.Hour)) }
+
+// closedBy closes a Gate by a request of an instant.
+func closedBy(g *v1alpha1.Gate, asked time.Time) {
 	because(v1alpha1.CloseRequestedReason, "")(g)
-	at := metav1.NewMicroTime(noon.Add(-time.Hour))
+	at := metav1.NewMicroTime(asked)
 	g.Spec.Default = v1alpha1.StateOpened
 	g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestClose, RequestedAt: at, AcceptedAt: at, Source: v1alpha1.SourceAnnotation}}
 }
@@ -84,6 +89,8 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 			asking(now, held, requesting(now, "")), governing(closed("a")), handles, "gates is missing"},
 		"a request that does not list a gate": {
 			asking(now, heldBy("shop/a,shop/b", suspension)), governing(closed("a"), closed("b")), handles, "gate 'shop/b' holds it as well"},
+		"a duration that is too long":  {asking("2026-11-24T12:00:00Z/61m", held), governing(closed("a")), handles, "a duration of at most 1h"},
+		"a duration that is too short": {asking("2026-11-24T12:00:00Z/0s", held), governing(closed("a")), handles, "a duration of at most 1h"},
 		"nothing, with a list for any gate": {
 			asking(now, heldBy("shop/a,shop/b", suspension), requesting(now, "*")), governing(closed("a"), closed("b")), handles, ""},
 		"a value from before the gate closed": {asking("2026-11-24T11:55:00Z", held), governing(closed("a", since(-time.Minute))), handles, "a gate has closed since"},
@@ -128,6 +135,21 @@ func alsoOwnedBy(manager string) edit {
 	}
 }
 
+// A request opens at whole seconds, and a pass begins at any time.
+func TestAPassAtAnyFractionOfASecond(t *testing.T) {
+	for _, ago := range []time.Duration{0, 100 * time.Millisecond, time.Second, time.Hour} {
+		for name, change := range map[string]gateOption{"closed manually": func(*v1alpha1.Gate) {}, "and in a hard freeze": hardly} {
+			now := noon.Add(320 * time.Millisecond)
+			g := closed("a", func(g *v1alpha1.Gate) { closedBy(g, now.Add(-ago)) }, change)
+			obj := kustomization("apps", requesting("2026-11-24T12:00:00.32Z", "*"), heldBy("shop/a", suspension))
+			step := verdict.Rule(obj, []verdict.Gate{verdict.Governing("shop/a", g, now)}, handles, now).Step
+			if granted := step.Outcome == verdict.Passing; granted != (name == "closed manually") {
+				t.Errorf("%s, %s ago: %+v", name, ago, step)
+			}
+		}
+	}
+}
+
 func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
 	obj := kustomization("apps", requesting("2026-11-24T12:00:00Z", "*"), heldBy("shop/a", suspension))
 	for name, gates := range map[string][]verdict.Gate{
@@ -140,34 +162,74 @@ func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Flux was asked for something else before it began, which is as good, or has long handled what Git says.
+// Flux was requested to reconcile before the pass began, or handles what Git says.
 func TestWhichReconciliationEndsAPass(t *testing.T) {
 	pass := before
-	pass.Gates, pass.Handled = "shop/a", "old"
+	token := pass.Since.Format(time.RFC3339Nano)
+	pass.Gates, pass.Was, pass.Is = "shop/a", target.Progress{"old", "v1", "7"}, target.Progress{"other", "v2", "8"}
+	fresh := pass
+	fresh.Is = fresh.Was
 	for name, tc := range map[string]struct {
-		asked, handled, ready string
-		ends                  bool
+		pass                                verdict.Pass
+		requested, handled, revision, ready string
+		generation                          int64
+		want                                string
 	}{
-		"the one that was asked for":   {pass.Since.Format(time.RFC3339Nano), pass.Since.Format(time.RFC3339Nano), "True", true},
-		"one that failed":              {pass.Since.Format(time.RFC3339Nano), pass.Since.Format(time.RFC3339Nano), "False", true},
-		"none that has not ended":      {pass.Since.Format(time.RFC3339Nano), pass.Since.Format(time.RFC3339Nano), "Unknown", false},
-		"none of before":               {pass.Since.Format(time.RFC3339Nano), "old", "True", false},
-		"none of before, put back":     {"old", "old", "True", false},
-		"one that somebody asked for":  {"later", "later", "True", true},
-		"none that Flux has not begun": {"later", "old", "True", false},
+		"the one that was requested":          {fresh, token, token, "v2", "True", 8, verdict.PassSucceeded},
+		"one that failed":                     {fresh, token, token, "v2", "False", 8, verdict.PassFailed},
+		"none that has not ended":             {fresh, token, token, "v2", "Unknown", 8, ""},
+		"none of before":                      {fresh, token, "old", "v1", "True", 7, ""},
+		"none of before, restored":            {fresh, "old", "old", "v1", "True", 7, ""},
+		"one that somebody requested":         {fresh, "later", "later", "v2", "True", 8, verdict.PassSucceeded},
+		"none that Flux has not begun":        {fresh, "later", "old", "v1", "True", 7, ""},
+		"none that was replaced":              {fresh, "later", "other", "v2", "True", 8, ""},
+		"the second one that was replaced":    {pass, "later", "another", "v2", "True", 8, verdict.PassSucceeded},
+		"none that is the first":              {pass, "later", "other", "v2", "True", 8, ""},
+		"one that begins a second revision":   {pass, token, "other", "v3", "Unknown", 8, verdict.PassInterrupted},
+		"one that begins a second generation": {pass, token, "other", "v2", "Unknown", 9, verdict.PassInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obj := kustomization("apps", passing(pass), heldBy("shop/a", map[string]any{"suspend": false}), annotated(target.ReconcileRequestAnnotation, tc.asked),
-				func(obj *target.Object) {
-					obj.Object["status"] = map[string]any{"lastHandledReconcileAt": tc.handled}
-					obj.SetConditions([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(tc.ready), Reason: "Test"}})
-				})
+			obj := kustomization("apps", passing(tc.pass), heldBy("shop/a", map[string]any{"suspend": false}), annotated(target.ReconcileRequestAnnotation, tc.requested), reports(tc.handled, tc.revision, tc.ready, tc.generation))
 			step := verdict.Rule(obj, governing(closed("a")), handles, noon).Step
-			if step.Hold != tc.ends || step.Hold != step.Write || (step.Outcome == verdict.Passing) == tc.ends {
+			if step.Hold != (tc.want != "") || step.Pass.Outcome != tc.want || (step.Outcome == verdict.Passing) != (tc.want == "") {
 				t.Errorf("%+v", step)
+			}
+			if is := (target.Progress{tc.handled, tc.revision, strconv.FormatInt(tc.generation, 10)}); tc.want == "" && (step.Pass.Is != is || step.Write != (is != tc.pass.Is)) {
+				t.Errorf("recorded %+v", step)
 			}
 		})
 	}
+}
+
+// reports has Flux report something in the status.
+func reports(handled, revision, ready string, generation int64) edit {
+	return func(obj *target.Object) {
+		obj.Object["status"] = map[string]any{"lastHandledReconcileAt": handled, "lastAttemptedRevision": revision, "observedGeneration": generation}
+		obj.SetConditions([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: "Test"}})
+	}
+}
+
+// The attacker may only patch, and replaces each request for a reconciliation before Flux has reported the one before as handled.
+func TestNoRequestForAReconciliationKeepsAPassGoing(t *testing.T) {
+	pass := verdict.Pass{
+		State: verdict.PassGoesOn, Gates: "shop/a", Value: "2026-11-24T12:00:00Z", Since: noon, Until: noon.Add(time.Hour),
+		Was: target.Progress{"old", "v1", "7"}, Is: target.Progress{"old", "v1", "7"},
+	}
+	for n := 1; n < 400; n++ {
+		obj := kustomization("apps", passing(pass), heldBy("shop/a", map[string]any{"suspend": false}),
+			annotated(target.ReconcileRequestAnnotation, fmt.Sprint("forged-", n+1)), reports(fmt.Sprint("forged-", n), "v2", "True", 8))
+		step := verdict.Rule(obj, governing(closed("a")), handles, noon.Add(time.Duration(n)*time.Second)).Step
+		if step.Hold {
+			if n > 2 {
+				t.Errorf("%d reconciliations passed: %+v", n, step)
+			}
+			return
+		}
+		if step.Write {
+			pass = step.Pass
+		}
+	}
+	t.Error("the pass never ends")
 }
 
 // A pass that cannot be noted could happen twice.

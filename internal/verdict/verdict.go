@@ -18,9 +18,11 @@ type Observed struct {
 	// Told is when the condition Approved was set, zero if it is missing. Without it
 	// nobody knows whether a free target was resumed, or was never held.
 	Told time.Time
-	// Pass is what is noted on the target of the last pass. Outcome and Message say how it
-	// has ended, if the target shows it.
+	// Pass is the record of the last pass on the target, with the progress that Flux
+	// reports. Advanced means that the record lacks some of it. Outcome and Message say
+	// how the pass has ended, if the target shows it.
 	Pass             Pass
+	Advanced         bool
 	Outcome, Message string
 	// Remembers means that the request for this pass is still on the target. The note
 	// stays as long, so that it does not count again.
