@@ -109,6 +109,26 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 	}
 }
 
+// "flux uninstall" deletes cluster-wide objects with the label part-of=flux.
+func TestEveryObjectOfTheChartIsPartOfGatingController(t *testing.T) {
+	m, c := charted(t)
+	names, err := m.addOns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	for _, name := range names {
+		values[name] = map[string]any{"enabled": true}
+	}
+	for key, content := range rendered(t, c, "gating-system", values) {
+		metadata, _ := content["metadata"].(map[string]any)
+		labels, _ := metadata["labels"].(map[string]any)
+		if labels["app.kubernetes.io/part-of"] != "gating-controller" {
+			t.Errorf("%s has the labels %v, want part-of=gating-controller", key, labels)
+		}
+	}
+}
+
 func compare(t *testing.T, name string, got, want map[string]map[string]any) {
 	t.Helper()
 	if len(want) < 10 {

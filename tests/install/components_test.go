@@ -162,6 +162,29 @@ func TestAddOnsComposeInAnyCombination(t *testing.T) {
 	}
 }
 
+// "flux uninstall" deletes each CustomResourceDefinition, ClusterRole and ClusterRoleBinding with the label part-of=flux.
+func TestEveryObjectIsPartOfGatingController(t *testing.T) {
+	all := slices.Collect(maps.Keys(addOns))
+	folders := map[string]string{
+		"all add-ons": kustomization(t, all...), "config/crd": filepath.Join(harness.Root(), "config", "crd"),
+		"config/policies-1.30": filepath.Join(harness.Root(), "config", "policies-1.30"),
+	}
+	for name, folder := range folders {
+		objects, err := rendered(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(objects) == 0 {
+			t.Errorf("%s: no objects", name)
+		}
+		for key, obj := range objects {
+			if part := obj.GetLabels()["app.kubernetes.io/part-of"]; part != "gating-controller" && !(name == "config/crd" && part == "") {
+				t.Errorf("%s: %s has the label part-of=%q, want gating-controller", name, key, part)
+			}
+		}
+	}
+}
+
 // same returns whether the same objects have the same content.
 func same(a, b objects) bool {
 	return maps.EqualFunc(a, b, func(a, b *unstructured.Unstructured) bool { return fmt.Sprint(a.Object) == fmt.Sprint(b.Object) })
