@@ -9,6 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -125,18 +130,54 @@ func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
 		g.Spec.Targets = []v1alpha1.TargetReference{named("late")}
 	})
 	w.open(g, start)
+	w.Read(g)
+	want := g.Status.DeepCopy()
+	want.ObservedGeneration = g.Generation
 	w.writes.take("")
 	if result := w.reconcile(g); result.RequeueAfter != 0 {
 		t.Errorf("requeue after %s", result.RequeueAfter)
 	}
+	if writes := w.writes.take(""); len(writes) != 1 {
+		t.Errorf("writes %q, want the status once", writes)
+	}
+	if w.Read(g); !equality.Semantic.DeepEqual(&g.Status, want) {
+		t.Errorf("status is %+v, want %+v", g.Status, *want)
+	}
+	w.reconcile(g)
 	if writes := w.writes.take(""); len(writes) > 0 {
-		t.Errorf("writes %q", writes)
+		t.Errorf("writes %q although the generation was observed", writes)
 	}
 	w.expectHeld(held, g)
 	w.expectUntouched(late)
 	w.Edit(g, func() { g.Spec.Suspend = false })
 	w.reconcile(g)
 	w.expectReleased(held, g)
+}
+
+// A Kustomization with wait: true waits for a Gate by its kstatus.
+func TestAGateCreatedSuspendedIsReadyAndUndecided(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Suspend: true, Targets: []v1alpha1.TargetReference{named("apps")}})
+	w.reconcile(g)
+	w.Read(g)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g)
+	w.Must(err)
+	result, err := status.Compute(&unstructured.Unstructured{Object: content})
+	w.Must(err)
+	if result.Status != status.CurrentStatus {
+		t.Errorf("kstatus is %s: %s, want Current", result.Status, result.Message)
+	}
+	if reason := conditions.GetReason(g, meta.ReadyCondition); !conditions.IsReady(g) || reason != meta.SuspendedReason {
+		t.Errorf("Ready has the reason %q, want True with Suspended", reason)
+	}
+	if conditions.Has(g, v1alpha1.OpenedCondition) {
+		t.Error("the suspended Gate has decided")
+	}
+	w.expectUntouched(app)
+	w.Edit(g, func() { g.Spec.Suspend = false })
+	w.reconcile(g)
+	w.expectHeld(app, g)
 }
 
 func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {

@@ -108,7 +108,7 @@ func (r *GateReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	case obj.Spec.Suspend:
 		ctrl.LoggerFrom(ctx).Info("Reconciliation is suspended for this object")
 		r.Tally.StopAwaiting(tallied(obj))
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, writer.suspended(ctx, obj)
 	}
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.GateFinalizer) {
 		if err := writer.finalize(ctx, true); err != nil {

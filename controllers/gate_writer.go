@@ -8,6 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -35,6 +38,18 @@ func (w *gateWriter) status(ctx context.Context, obj *v1alpha1.Gate) error {
 		obj.Status.DeepCopyInto(&written.Status)
 		return w.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager))
 	})
+}
+
+// suspended records that the controller has observed the generation of a suspended Gate. The decision of the last reconciliation stays
+// in the status. Ready is set only if it was never set, and Reconciling is removed, because clients that wait for a Gate, such as a
+// Kustomization with wait: true, take it as ready only then.
+func (w *gateWriter) suspended(ctx context.Context, obj *v1alpha1.Gate) error {
+	obj.Status.ObservedGeneration = obj.Generation
+	conditions.Delete(obj, meta.ReconcilingCondition)
+	if !conditions.Has(obj, meta.ReadyCondition) {
+		conditions.MarkTrue(obj, meta.ReadyCondition, meta.SuspendedReason, "Gate is suspended: it holds nothing until spec.suspend is removed")
+	}
+	return w.status(ctx, obj)
 }
 
 // finalize writes whether a Gate has our finalizer.
