@@ -220,11 +220,15 @@ func (r *Watcher) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]
 		return seen
 	}
 	seen := sighting{gate: obj.ResourceVersion, ref: *ref}
-	was := gate.Watched(obj, ref)
 	var content map[string]any
 	if dep != nil {
 		content, seen.version = dep.Object, versionOf(dep)
 	}
-	seen.ready, seen.message = gate.Readiness(ctx, content, self, ref.ReadyExpr, was != nil && was.Ready)
+	if dep == nil || ref.ReadyExpr != "" {
+		seen.ready, seen.message = gate.EvaluateReadyExpr(ctx, content, self, ref.ReadyExpr)
+		return seen
+	}
+	was := gate.Watched(obj, ref)
+	seen.ready, seen.message = target.IsReady(&target.Object{Unstructured: *dep}, was != nil && was.Ready)
 	return seen
 }

@@ -35,8 +35,9 @@ type WatchReference struct {
 	// ReadyExpr is a CEL expression of type bool that says whether the object is
 	// ready. As in spec.dependsOn of a Kustomization, it reads the object as dep
 	// and the Gate as self. If omitted, the object is ready while its condition
-	// Ready is True. While that is Unknown because the object is being reconciled,
-	// the object stays what it was.
+	// Ready is True for its current generation. An object that is suspended,
+	// stalled or being deleted is not ready. While Ready is Unknown because Flux
+	// reconciles the same generation again, the object keeps its last readiness.
 	//
 	// Example: dep.status.observedGeneration == dep.metadata.generation
 	// +kubebuilder:validation:MaxLength=4096

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -25,11 +24,6 @@ const (
 
 	// maxReadyExpr is the longest expression in bytes, as in the CRD.
 	maxReadyExpr = 4096
-
-	// readyCondition is a condition of all kinds of Flux, and progressing is its reason
-	// while they are being reconciled.
-	readyCondition = "Ready"
-	progressing    = "Progressing"
 )
 
 // readyExpr compiles an expression with the variables of dependsOn in a Kustomization. The
@@ -71,27 +65,13 @@ func (c *compiler) watches(g *v1alpha1.Gate) {
 	}
 }
 
-// Readiness returns whether an object lets a Gate that follows it be open, and why not.
-// Both are given by their content. The object is nil if it does not exist. An empty
-// expression asks for the condition Ready. While an object is being reconciled it stays as
-// it was, because Flux sets the condition to Unknown at each interval.
-func Readiness(ctx context.Context, dep, self map[string]any, readyIf string, was bool) (ready bool, message string) {
+// EvaluateReadyExpr returns whether the readyExpr of a dependency is true, and why not. dep and self are the content of the
+// dependency and of the Gate. A dependency that does not exist is nil, and is not ready.
+func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr string) (ready bool, message string) {
 	if dep == nil {
 		return false, "does not exist"
 	}
-	if readyIf == "" {
-		condition := readyOf(dep)
-		switch {
-		case condition == nil:
-			return false, "has no condition Ready"
-		case condition.Status == metav1.ConditionTrue:
-			return true, ""
-		case condition.Status == metav1.ConditionUnknown && condition.Reason == progressing && was:
-			return true, ""
-		}
-		return false, condition.Reason + ": " + condition.Message
-	}
-	compiled, err := readyExpr(readyIf)
+	compiled, err := readyExpr(expr)
 	if err != nil {
 		return false, "readyExpr: " + err.Error()
 	}
@@ -104,21 +84,6 @@ func Readiness(ctx context.Context, dep, self map[string]any, readyIf string, wa
 		return false, "readyExpr is false"
 	}
 	return true, ""
-}
-
-// readyOf returns the condition Ready of an object, nil if it has none.
-func readyOf(dep map[string]any) *metav1.Condition {
-	found, _, _ := unstructured.NestedFieldNoCopy(dep, "status", "conditions")
-	list, _ := found.([]any)
-	for _, item := range list {
-		if fields, _ := item.(map[string]any); fields["type"] == readyCondition {
-			status, _ := fields["status"].(string)
-			reason, _ := fields["reason"].(string)
-			text, _ := fields["message"].(string)
-			return &metav1.Condition{Status: metav1.ConditionStatus(status), Reason: reason, Message: text}
-		}
-	}
-	return nil
 }
 
 // RecordWatch returns what to note of an object that a Gate follows: whether it is ready,

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -66,6 +67,42 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 		return Rechecking, has.Message
 	}
 	return Progressing, has.Message
+}
+
+// IsReady returns whether an object is ready with its current spec, and why not. Conditions of an earlier generation don't count, and
+// an object that is suspended, stalled or being deleted is not ready. wasReady says that the object was ready at the last check: it
+// stays ready while Flux reconciles the same spec again, because Flux sets Ready to Unknown at each interval.
+func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
+	condition := obj.condition("Ready")
+	switch {
+	case obj.GetDeletionTimestamp() != nil:
+		return false, "is being deleted"
+	case isSuspended(obj):
+		return false, "is suspended"
+	case condition == nil:
+		return false, "has no condition Ready"
+	}
+	readiness, message := ReadinessOf(obj)
+	reconciles := condition.Status == metav1.ConditionTrue || condition.Status == metav1.ConditionUnknown && condition.Reason == "Progressing"
+	switch {
+	case readiness == Ready, readiness == Rechecking && wasReady && reconciles:
+		return true, ""
+	case readiness == Failed && condition.Status == metav1.ConditionTrue:
+		return false, "is stalled: " + message
+	case readiness == Progressing && condition.Status == metav1.ConditionTrue:
+		return false, fmt.Sprintf("has not reported on generation %d yet", obj.GetGeneration())
+	}
+	return false, condition.Reason + ": " + message
+}
+
+// isSuspended returns whether the field that suspends objects of the kind is set.
+func isSuspended(obj *Object) bool {
+	adapter, ok := Of(&obj.Unstructured).(suspendable)
+	if !ok {
+		return false
+	}
+	suspended, _, _ := unstructured.NestedBool(obj.Object, adapter.field...)
+	return suspended
 }
 
 // saysReady returns whether the objects of a kind have the condition Ready as soon as somebody has looked at them.

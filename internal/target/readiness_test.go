@@ -109,3 +109,52 @@ func TestWhatAnObjectNeeds(t *testing.T) {
 		}
 	}
 }
+
+func TestADependencyIsReadyWithItsCurrentSpecOnly(t *testing.T) {
+	const kustomize = "kustomize.toolkit.fluxcd.io/v1"
+	for name, tc := range map[string]struct {
+		apiVersion, kind, manifest string
+		was                        bool
+		// message is empty if the object is ready.
+		message string
+	}{
+		"ready": {kustomize, "Kustomization", "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Ready, status: 'True'}]}}", false, ""},
+		"ready with the previous spec": {
+			kustomize, "Kustomization", "{metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Ready, status: 'True'}]}}", true, "has not reported on generation 3 yet"},
+		"a certificate that was ready with the previous spec": {
+			"cert-manager.io/v1", "Certificate", "{metadata: {generation: 3}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}}", true, "has not reported on generation 3 yet"},
+		"suspended": {
+			kustomize, "Kustomization", "{metadata: {generation: 2}, spec: {suspend: true}, status: {observedGeneration: 2, conditions: [{type: Ready, status: 'True'}]}}", true, "is suspended"},
+		"suspended by the field of its kind": {
+			"argoproj.io/v1alpha1", "Rollout", "{metadata: {generation: 2}, spec: {paused: true}, status: {observedGeneration: 2, conditions: [{type: Ready, status: 'True'}]}}", true, "is suspended"},
+		"stalled": {
+			kustomize, "Kustomization", "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Stalled, status: 'True', message: bad}, {type: Ready, status: 'True', reason: Succeeded}]}}", true, "is stalled: bad"},
+		"being deleted": {
+			kustomize, "Kustomization", "{metadata: {generation: 2, deletionTimestamp: '2026-11-23T12:00:00Z'}, status: {observedGeneration: 2, conditions: [{type: Ready, status: 'True'}]}}", true, "is being deleted"},
+		"failed": {
+			kustomize, "Kustomization", "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Ready, status: 'False', reason: BuildFailed, message: no path}]}}", true, "BuildFailed: no path"},
+		"failed while its dependency is not ready": {
+			kustomize, "Kustomization", "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Ready, status: 'False', reason: DependencyNotReady, message: b}]}}", true, "DependencyNotReady: b"},
+		"reconciled again, ready before": {
+			kustomize, "Kustomization", "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Ready, status: Unknown, reason: Progressing}, {type: Reconciling, status: 'True'}]}}", true, ""},
+		"reconciled again, not ready before": {
+			kustomize, "Kustomization", "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Ready, status: Unknown, reason: Progressing, message: building}]}}", false, "Progressing: building"},
+		"unknown for another reason": {
+			kustomize, "Kustomization", "{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Ready, status: Unknown, reason: Stuck, message: no answer}]}}", true, "Stuck: no answer"},
+		"without a status":    {kustomize, "Kustomization", "{metadata: {generation: 1}}", true, "has no condition Ready"},
+		"with another schema": {kustomize, "Kustomization", "{metadata: {generation: 1}, status: {conditions: Ready}}", true, "has no condition Ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kinds, err := target.ParseKinds([]string{"argoproj.io/Rollout=spec.paused"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			target.SetKinds(kinds...)
+			t.Cleanup(func() { target.SetKinds() })
+			ready, message := target.IsReady(read(t, tc.apiVersion, tc.kind, tc.manifest), tc.was)
+			if ready != (tc.message == "") || message != tc.message {
+				t.Errorf("ready is %t: %q, want %q", ready, message, tc.message)
+			}
+		})
+	}
+}
