@@ -75,15 +75,17 @@ func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 // several goroutines.
 type Tally struct {
 	// Changed is called with a Gate whose sums or failures have changed, and whether
-	// nothing is pending any more. It must not call the Tally.
+	// nothing is pending any more. Concurrent changes may call it in any order.
 	Changed func(gate Gate, settled bool)
-	// Completed is called once all expected targets have been looked at. It must not call
-	// the Tally.
+	// Completed is called once all expected targets have been reconciled.
 	Completed func()
 
-	mu      sync.Mutex
-	targets map[target.Key][]Entry
-	gates   map[Gate]*counted
+	mu sync.Mutex
+	// changed and completed say what to call once mu is released.
+	changed   []Gate
+	completed bool
+	targets   map[target.Key][]Entry
+	gates     map[Gate]*counted
 	// unsettled is how many Gates are not settled.
 	unsettled int
 	// expected are the targets that nobody has looked at since the start.
@@ -110,7 +112,7 @@ func (t *Tally) Look(key target.Key) {
 // slice. A failure for the same reason as before keeps its time.
 func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	for _, was := range t.targets[key] {
 		if !was.woken {
 			continue
@@ -128,9 +130,7 @@ func (t *Tally) Put(key target.Key, entries []Entry, now time.Time) {
 func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 	if t.expected[key] {
 		delete(t.expected, key)
-		if len(t.expected) == 0 && t.Completed != nil {
-			t.Completed()
-		}
+		t.completed = len(t.expected) == 0
 	}
 	before := t.targets[key]
 	changed := map[Gate]bool{}
@@ -154,7 +154,7 @@ func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 	t.store(key, entries)
 	for gate, is := range changed {
 		if is {
-			t.tell(gate)
+			t.changed = append(t.changed, gate)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 // Add replaces the outcome of a target for one Gate. The others stay.
 func (t *Tally) Add(key target.Key, entry Entry, now time.Time) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	entries := slices.DeleteFunc(slices.Clone(t.targets[key]), func(e Entry) bool { return e.Gate == entry.Gate })
 	t.put(key, append(entries, entry), now)
 }
@@ -170,14 +170,14 @@ func (t *Tally) Add(key target.Key, entry Entry, now time.Time) {
 // Drop forgets the outcome of a target for one Gate. The others stay.
 func (t *Tally) Drop(key target.Key, gate Gate) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	t.put(key, slices.DeleteFunc(slices.Clone(t.targets[key]), func(e Entry) bool { return e.Gate == gate }), time.Time{})
 }
 
 // Forget forgets a target that is gone.
 func (t *Tally) Forget(key target.Key) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	t.put(key, nil, time.Time{})
 }
 
@@ -185,7 +185,7 @@ func (t *Tally) Forget(key target.Key) {
 // are pending.
 func (t *Tally) Wake(gate Gate, keys []target.Key) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	t.alter(gate, func(known *counted) { known.sums.Awaits = false })
 	for _, key := range keys {
 		entries := t.targets[key]
@@ -203,7 +203,7 @@ func (t *Tally) Wake(gate Gate, keys []target.Key) {
 			t.store(key, append(entries, e))
 		}
 	}
-	t.tell(gate)
+	t.changed = append(t.changed, gate)
 }
 
 // Await notes that a Gate is deciding. Wake or StopAwaiting follows.
@@ -223,7 +223,7 @@ func (t *Tally) StopAwaiting(gate Gate) {
 // ForgetKind forgets all targets of a kind that is gone.
 func (t *Tally) ForgetKind(kind schema.GroupKind) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.unlock()
 	for key := range t.targets {
 		if key.GroupKind == kind {
 			t.put(key, nil, time.Time{})
@@ -362,10 +362,23 @@ func (c *counted) count(e Entry, key target.Key, by int64) {
 	}
 }
 
-func (t *Tally) tell(gate Gate) {
-	if t.Changed != nil {
+// unlock releases mu, and then calls Changed and Completed for what was changed while it was held.
+func (t *Tally) unlock() {
+	changed, completed := t.changed, t.completed
+	t.changed, t.completed = nil, false
+	settled := make([]bool, len(changed))
+	for i, gate := range changed {
 		known := t.gates[gate]
-		t.Changed(gate, known == nil || known.sums.IsSettled())
+		settled[i] = known == nil || known.sums.IsSettled()
+	}
+	t.mu.Unlock()
+	if t.Changed != nil {
+		for i, gate := range changed {
+			t.Changed(gate, settled[i])
+		}
+	}
+	if completed && t.Completed != nil {
+		t.Completed()
 	}
 }
 

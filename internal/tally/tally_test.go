@@ -284,3 +284,16 @@ func TestAGateThatIsGoneHasNoSums(t *testing.T) {
 		t.Errorf("it has a target still, got %+v", got)
 	}
 }
+
+func TestCallbacksMayCallTheTally(t *testing.T) {
+	var all tally.Tally
+	var sums tally.Sums
+	complete := false
+	all.Changed = func(gate tally.Gate, _ bool) { sums = all.Sums(gate) }
+	all.Completed = func() { complete = all.IsComplete() }
+	all.Expect(key(1))
+	all.Put(key(1), []tally.Entry{{Gate: gate("a"), Outcome: tally.Held}}, noon)
+	if want := (tally.Sums{Total: 1, Held: 1}); sums != want || !complete {
+		t.Errorf("sums %+v, complete %t; want %+v and true", sums, complete, want)
+	}
+}
