@@ -40,6 +40,20 @@ func (m *memory[V]) put(key string, value V, now time.Time) {
 	m.answers[key] = answer[V]{value, now.Add(remembered)}
 }
 
+// touch returns the value of a key, or stores a new one, and keeps it for another while.
+func (m *memory[V]) touch(key string, created func() V, now time.Time) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, known := m.answers[key]
+	if !known {
+		if a.value = created(); len(m.answers) >= m.most {
+			m.shrink(now)
+		}
+	}
+	m.answers[key] = answer[V]{a.value, now.Add(remembered)}
+	return a.value
+}
+
 // shrink forgets what does not count any more, and then any until half is left, so that it is not called again soon.
 func (m *memory[V]) shrink(now time.Time) {
 	for key, a := range m.answers {

@@ -141,11 +141,7 @@ func (v *Reviews) May(ctx context.Context, who *person, a authorizationv1.Resour
 	if may, _, counts := v.decisions.get(key, now); counts {
 		return may, nil
 	}
-	limiter, known, _ := v.askers.get(who.key, now)
-	if !known {
-		limiter = rate.NewLimiter(accessPerSecond, accessAtOnce)
-	}
-	v.askers.put(who.key, limiter, now)
+	limiter := v.askers.touch(who.key, func() *rate.Limiter { return rate.NewLimiter(accessPerSecond, accessAtOnce) }, now)
 	if !limiter.AllowN(now, 1) {
 		return false, refuse(http.StatusTooManyRequests, "you ask for too much at once")
 	}
