@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,36 +18,49 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// appliersFor is how long what applies Gates is remembered: many Gates close at the same time, and one object applies them all.
+// appliersFor is how long a read applier is cached: many Gates close at the same time, and one object applies them all.
 const appliersFor = 10 * time.Second
 
-// appliers are objects that apply Gates, as they were read in full. The zero value is ready for use.
+// appliers caches the objects that apply Gates, as they were read in full. The zero value is ready for use.
 type appliers struct {
 	mu   sync.Mutex
 	at   time.Time
 	read map[origin.Reference]*unstructured.Unstructured
+	// reading shares one GET of an applier among all Gates that need it at the same time.
+	reading singleflight.Group
 }
 
 // get returns an applier, nil if it does not exist.
 func (a *appliers) get(ctx context.Context, targets TargetReader, ref origin.Reference, now time.Time) (*unstructured.Unstructured, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if age := now.Sub(a.at); age < 0 || age >= appliersFor {
-		a.at, a.read = now, map[origin.Reference]*unstructured.Unstructured{}
-	}
-	if obj, ok := a.read[ref]; ok {
+	if obj, ok := a.cached(ref, now); ok {
 		return obj, nil
 	}
 	adapter, err := target.For("", ref.Kind)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := targets.Read(ctx, adapter, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	result, err, _ := a.reading.Do(ref.String(), func() (any, error) {
+		return targets.Read(ctx, adapter, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	})
 	if err != nil && !errors.Is(err, ErrNotInstalled) {
 		return nil, fmt.Errorf("%s applies the gate, and cannot be read: %w", ref, err)
 	}
+	obj, _ := result.(*unstructured.Unstructured)
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.read[ref] = obj
 	return obj, nil
+}
+
+// cached returns an applier from the cache, and evicts all appliers that are too old.
+func (a *appliers) cached(ref origin.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if age := now.Sub(a.at); age < 0 || age >= appliersFor || a.read == nil {
+		a.at, a.read = now, map[origin.Reference]*unstructured.Unstructured{}
+	}
+	obj, ok = a.read[ref]
+	return obj, ok
 }
 
 // originOf says on what it depends whether a Gate governs what applies it.

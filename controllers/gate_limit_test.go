@@ -341,7 +341,7 @@ func (w *world) happens(before, after *unstructured.Unstructured, g *v1alpha1.Ga
 	w.Helper()
 	key := client.ObjectKeyFromObject(g)
 	w.woken.has(key)
-	w.on().events.target(before, after, false)
+	w.on().events.target(w.Context(), before, after, false)
 	w.Must(w.lookAtWoken())
 	if !w.woken.has(key) {
 		w.Errorf("nobody looks at gate %s", key)

@@ -93,6 +93,7 @@ func (p *promoter) settle(ctx context.Context, obj *target.Object) (settled, err
 		}
 		switch {
 		case !l.step.Acts():
+			p.leaveTurns(l)
 			return p.settled(l), nil
 		case live && l.step.Write != nil:
 			if err := p.writer.pin(ctx, l); err != nil && !raced(err) && !apierrors.IsAlreadyExists(err) {
@@ -206,18 +207,22 @@ func (p *promoter) source(ctx context.Context, l *looked, name string, live bool
 // sourceGroup is the API group of all sources.
 const sourceGroup = "source.toolkit.fluxcd.io"
 
-// settled returns what is to be counted of a look, and when the next one is.
-func (p *promoter) settled(l *looked) settled {
-	key := target.KeyOf(l.object)
-	released := l.step.Promoted != nil
-	if !l.waits {
-		for _, g := range l.gates {
-			if g.Object != nil && g.Object.Spec.Release != nil {
-				p.turns.Leave(tallied(g.Object), key, released)
-			}
+// leaveTurns gives up the slots of a GatedSource that does not wait for them. Call it only after all writes have succeeded: a
+// GatedSource whose write failed keeps its slots for the next try.
+func (p *promoter) leaveTurns(l *looked) {
+	if l.waits {
+		return
+	}
+	for _, g := range l.gates {
+		if g.Object != nil && g.Object.Spec.Release != nil {
+			p.turns.Leave(tallied(g.Object), target.KeyOf(l.object), l.step.Promoted != nil)
 		}
 	}
-	p.metrics.waits(key.NamespacedName, l.after.Status)
+}
+
+// settled returns what is to be counted of a look, and when the next one is.
+func (p *promoter) settled(l *looked) settled {
+	p.metrics.waits(target.KeyOf(l.object).NamespacedName, l.after.Status)
 	is := &target.Object{Unstructured: *l.object.DeepCopy()}
 	if status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&l.after.Status); err == nil {
 		is.Object["status"] = status
@@ -307,15 +312,13 @@ func byAge(a, b *v1alpha1.GatedSource) int {
 }
 
 // followers returns the GatedSources that follow a source, or have pinned it.
-func followers(targets TargetReader, source *unstructured.Unstructured) (keys []target.Key) {
+func followers(ctx context.Context, targets TargetReader, source *unstructured.Unstructured) (keys []target.Key) {
 	adapter, err := target.For("", v1alpha1.GatedSourceKind)
 	if err != nil || !target.IsPinnable(source.GroupVersionKind().GroupKind()) {
 		return nil
 	}
-	found, err := targets.Select(context.Background(), adapter, source.GetNamespace(), &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
-	if err != nil {
-		return nil // they are looked at when they are read
-	}
+	found, err := targets.Select(ctx, adapter, source.GetNamespace(), &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+	failed(unlessUnread(err))
 	for _, t := range found {
 		if follows(t, source) {
 			keys = append(keys, target.KeyOf(t))

@@ -134,14 +134,9 @@ func (c *kindTable) whenRead(kind schema.GroupKind, do func()) {
 	}()
 }
 
-// Failed is to be told of each kind that could not be listed or watched, described as
-// reflectors do it.
-func (c *kindTable) Failed(description string) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, kind := range c.kinds {
-		if kind.String() == description {
-			kind.failed()
-		}
+// Failed records that objects of a kind could not be listed or watched.
+func (c *kindTable) Failed(kind schema.GroupKind) {
+	if known, ok := c.kind(kind); ok {
+		known.failed()
 	}
 }

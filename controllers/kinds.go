@@ -53,7 +53,7 @@ func (r *kindReconciler) start(ctx context.Context) error {
 			return err
 		}
 		r.targets.whenRead(adapter.GroupKind(), func() {
-			r.wakeKind(context.Background(), adapter.GroupKind()) // what was looked at while it was read
+			r.wakeKind(ctx, adapter.GroupKind()) // what was looked at while it was read
 			r.tally.Forget(readOf(adapter))
 		})
 	}
@@ -112,7 +112,6 @@ func (r *kindReconciler) watchAllGates(ctx context.Context) error {
 		if err != nil {
 			return
 		}
-		ctx := context.Background()
 		selector := Selector{Targets: r.targets}
 		named, err := selector.Named(ctx, key.String())
 		failed(err)
@@ -171,7 +170,7 @@ func (r *kindReconciler) sync(ctx context.Context, definition string) (changed b
 			r.tally.ForgetKind(kind)
 		}
 		r.wakeKind(ctx, kind) // how they are held may depend on the definition
-		r.targets.whenRead(kind, func() { r.wakeKind(context.Background(), kind) })
+		r.targets.whenRead(kind, func() { r.wakeKind(context.WithoutCancel(ctx), kind) })
 	}
 	return changed, func(gate *v1alpha1.Gate) bool {
 		of := func(apiVersion, name string) bool {

@@ -15,18 +15,18 @@ import (
 )
 
 // namespaces handles the events of namespaces.
-func (e *Events) namespaces() toolscache.ResourceEventHandler {
+func (e *Events) namespaces(ctx context.Context) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
 			if namespace, ok := obj.(*metav1.PartialObjectMetadata); ok && !isInInitialList { // at the start all targets are looked at
-				e.namespace(nil, namespace)
+				e.namespace(ctx, nil, namespace)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			b, ok1 := before.(*metav1.PartialObjectMetadata)
 			a, ok2 := after.(*metav1.PartialObjectMetadata)
 			if ok1 && ok2 && !maps.Equal(b.Labels, a.Labels) {
-				e.namespace(b, a)
+				e.namespace(ctx, b, a)
 			}
 		},
 	}
@@ -34,11 +34,11 @@ func (e *Events) namespaces() toolscache.ResourceEventHandler {
 
 // namespace has the targets looked at which Gates begin to govern, or no longer do, because a namespace is new or has other labels, and the
 // GateLock of one that is new.
-func (e *Events) namespace(before, after *metav1.PartialObjectMetadata) {
-	if before == nil && len(e.indexed(targetField, after.Name)) > 0 {
+func (e *Events) namespace(ctx context.Context, before, after *metav1.PartialObjectMetadata) {
+	if before == nil && len(e.indexed(ctx, targetField, after.Name)) > 0 {
 		e.Wake.Locks(after.Name)
 	}
-	for _, g := range e.indexed(targetField, v1alpha1.AnyName) {
+	for _, g := range e.indexed(ctx, targetField, v1alpha1.AnyName) {
 		for i := range g.Spec.Targets {
 			ref := &g.Spec.Targets[i]
 			adapter, err := target.For(ref.APIVersion, ref.Kind)
@@ -49,10 +49,9 @@ func (e *Events) namespace(before, after *metav1.PartialObjectMetadata) {
 				e.Wake.Machines(client.ObjectKeyFromObject(g))
 				continue
 			}
-			found, err := e.Selector.Targets.Select(context.Background(), adapter, after.Name, ref)
-			if err == nil { // what is not read yet is looked at when it is
-				e.Wake.Targets(queue.Change, keysOfTargets(found)...)
-			}
+			found, err := e.Selector.Targets.Select(ctx, adapter, after.Name, ref)
+			failed(unlessUnread(err))
+			e.Wake.Targets(queue.Change, keysOfTargets(found)...)
 		}
 		if after.Name == e.Selector.Own { // who selects it is told
 			e.Wake.Gate(client.ObjectKeyFromObject(g))

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -174,10 +175,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 	}
 	targets, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: TrimTargets, DefaultNamespaces: c.Namespaces,
-		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
-			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-			kinds.targets.Failed(reflector.TypeDescription())
-		},
+		NewInformer: newInformer(func(kind schema.GroupKind) { kinds.targets.Failed(kind) }),
 	})
 	if err != nil {
 		return err
@@ -210,7 +208,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 	c.Targets, c.Locks = kinds.targets, kinds.locks
 	c.Backoff = opts.RateLimiter()
 	l := c.loops(m, queues)
-	kinds.targets.handler, kinds.locks.Handler = l.events.targets(), l.events.locks()
+	kinds.targets.handler, kinds.locks.Handler = l.events.targets(ctx), l.events.locks(ctx)
 	m.tally.Changed = func(g tally.Gate, settled bool) {
 		if settled {
 			queues.Gate(g.NamespacedName)
@@ -225,6 +223,20 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 		return err
 	}
 	return c.register(mgr, opts, l, queues, kinds)
+}
+
+// newInformer returns a constructor of informers that reports each kind which cannot be listed or watched.
+func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		informer, kind := toolscache.NewSharedIndexInformer(lw, obj, resync, indexers), obj.GetObjectKind().GroupVersionKind().GroupKind()
+		if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+			failed(kind)
+		}); err != nil {
+			panic(err) // only an informer that has started refuses a handler
+		}
+		return informer
+	}
 }
 
 // register registers the controllers of Gates, targets, GateLocks, Machines and kinds.
@@ -294,7 +306,7 @@ func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *loops
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(l.events.namespaces())
+	_, err = informer.AddEventHandler(l.events.namespaces(ctx))
 	return err
 }
 

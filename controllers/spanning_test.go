@@ -59,7 +59,7 @@ func (w *world) relabelNamespace(name string, labels map[string]string) {
 	after.Labels = map[string]string{fleetLabel: w.Namespace}
 	maps.Copy(after.Labels, labels)
 	w.Must(cluster.Client.Patch(w.Context(), after, client.MergeFrom(before)))
-	w.on().events.namespace(before, after)
+	w.on().events.namespace(w.Context(), before, after)
 }
 
 // bear creates a namespace with labels, and has the event handled.
@@ -70,7 +70,7 @@ func (w *world) bear(labels map[string]string) string {
 	_ = w.woken.take()
 	born := newNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, born))
-	w.on().events.namespace(nil, born)
+	w.on().events.namespace(w.Context(), nil, born)
 	return name
 }
 
@@ -211,7 +211,7 @@ func TestAnObjectThatIsSeenBeforeItsNamespaceIsHeldWhenThatIsSeen(t *testing.T) 
 	w.expectUntouched(app)
 	seen := newNamespace()
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: born}, seen))
-	w.on().events.namespace(nil, seen)
+	w.on().events.namespace(w.Context(), nil, seen)
 	w.settle()
 	w.expectHeld(app, g)
 }
@@ -424,7 +424,7 @@ func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
 	born := newNamespace()
 	born.Name = ref.Namespace
 	w.Must(cluster.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: born.Name}}))
-	w.on().events.namespace(nil, born)
+	w.on().events.namespace(w.Context(), nil, born)
 	w.settle()
 	equal(t, w.writes.take(""), []string{"create GateLock/" + born.Name})
 	w.expectLock(born.Name, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
@@ -441,11 +441,11 @@ func TestMachinesInAllNamespaces(t *testing.T) {
 	machine.SetGroupVersionKind(target.Machine.WithVersion("v1beta2"))
 	machine.SetNamespace(other)
 	machine.SetName("node-1")
-	w.on().events.machine(machine)
+	w.on().events.machine(w.Context(), machine)
 	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
 	w.relabelNamespace(other, nil)
 	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
-	w.on().events.machine(machine)
+	w.on().events.machine(w.Context(), machine)
 	expectNone(t, w.woken.take().machines)
 	w.Must(cluster.Client.Delete(w.Context(), g)) // the Machines of other tests are in its reach
 }

@@ -1,13 +1,18 @@
 package controllers
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -31,12 +36,12 @@ func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 				c := NewTargetCache(nil, nil, nil, nil)
 				c.kinds[gvk.GroupKind()] = newWatchedKind(gvk, target.Definition{}, synced)
 				if tc.fails >= 0 {
-					time.AfterFunc(tc.fails, func() { c.Failed(gvk.String()) })
+					time.AfterFunc(tc.fails, func() { c.Failed(gvk.GroupKind()) })
 				}
 				if tc.reads >= 0 {
 					time.AfterFunc(tc.reads, func() { close(synced) })
 				}
-				time.AfterFunc(0, func() { c.Failed("source.toolkit.fluxcd.io/v1, Kind=Bucket") })
+				time.AfterFunc(0, func() { c.Failed(schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "Bucket"}) })
 				began := time.Now()
 				read := make(chan struct{})
 				c.whenRead(gvk.GroupKind(), func() { close(read) })
@@ -80,5 +85,30 @@ func TestTheVersionToWatchIsOneThatIsServed(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAnInformerReportsTheKindThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
+	failed := make(chan schema.GroupKind, 1)
+	unreadable := &toolscache.ListWatch{
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errBroken },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, errBroken },
+	}
+	informer := newInformer(func(kind schema.GroupKind) {
+		select {
+		case failed <- kind:
+		default:
+		}
+	})(unreadable, newTarget(kind.WithVersion("v1")), 0, toolscache.Indexers{})
+	go informer.RunWithContext(t.Context())
+	select {
+	case got := <-failed:
+		if got != kind {
+			t.Errorf("%s has failed, want %s", got, kind)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no kind has failed")
 	}
 }

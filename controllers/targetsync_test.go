@@ -61,7 +61,7 @@ func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
 			whenRead(c, kustomization)
 			goesOn(t, "who reads another kind", func() {
 				_ = c.Definition(kustomization.GroupKind())
-				c.Failed("some other kind")
+				c.Failed(schema.GroupKind{Kind: "Other"})
 				_, err1 := c.Select(t.Context(), kustomization, "nobodys", ptr.To(all()))
 				_, err2 := c.HeldBy(t.Context(), "some/gate")
 				_, err3 := c.All(t.Context(), bucket.GroupKind())

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -52,6 +53,14 @@ func failed(err error) {
 	if err != nil {
 		ctrl.Log.WithName("events").Error(err, "unable to read what an event is about")
 	}
+}
+
+// unlessUnread returns nil for the error of a kind that is not installed or not read yet: all its objects are enqueued once it is read.
+func unlessUnread(err error) error {
+	if errors.Is(err, ErrNotInstalled) || errors.Is(err, errNotRead) {
+		return nil
+	}
+	return err
 }
 
 // gates handles the events of Gates.
@@ -166,11 +175,11 @@ func (e *Events) wakeAll(ctx context.Context, g *v1alpha1.Gate) error {
 }
 
 // targets handles the events of targets.
-func (e *Events) targets() toolscache.ResourceEventHandler {
+func (e *Events) targets(ctx context.Context) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
 			if u, ok := obj.(*unstructured.Unstructured); ok {
-				e.target(nil, u, isInInitialList)
+				e.target(ctx, nil, u, isInInitialList)
 			}
 		},
 		UpdateFunc: func(before, after any) {
@@ -179,10 +188,10 @@ func (e *Events) targets() toolscache.ResourceEventHandler {
 			switch {
 			case !ok1 || !ok2:
 			case matters(b, a):
-				e.target(b, a, false)
+				e.target(ctx, b, a, false)
 			default:
 				wakeReleased(e.Book, e.Wake, b, a)
-				e.watching(a)
+				e.watching(ctx, a)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -190,14 +199,14 @@ func (e *Events) targets() toolscache.ResourceEventHandler {
 				obj = tombstone.Obj
 			}
 			if u, ok := obj.(*unstructured.Unstructured); ok {
-				e.target(u, nil, false)
+				e.target(ctx, u, nil, false)
 			}
 		},
 	}
 }
 
 // target has a target looked at that is there, that has changed or that is gone, and what depends on it.
-func (e *Events) target(before, after *unstructured.Unstructured, isInInitialList bool) {
+func (e *Events) target(ctx context.Context, before, after *unstructured.Unstructured, isInInitialList bool) {
 	obj := after
 	if obj == nil {
 		obj = before
@@ -205,8 +214,8 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 	key := target.KeyOf(&target.Object{Unstructured: *obj})
 	switch {
 	case isMachine(obj):
-		e.machine(before)
-		e.machine(after)
+		e.machine(ctx, before)
+		e.machine(ctx, after)
 	case isInInitialList:
 		e.Tally.Expect(key)
 		class := queue.Resync
@@ -223,9 +232,9 @@ func (e *Events) target(before, after *unstructured.Unstructured, isInInitialLis
 		e.Wake.Locks(obj.GetNamespace())
 	}
 	if before != nil && after != nil && !apiequality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) {
-		e.relabeled(after)
+		e.relabeled(ctx, after)
 	}
-	e.watching(obj)
+	e.watching(ctx, obj)
 }
 
 // classOf returns how urgent it is to look at a target that somebody has changed: what passes may have to be held.
@@ -239,9 +248,9 @@ func classOf(before, after *unstructured.Unstructured) queue.Class {
 }
 
 // relabeled wakes the Gates that look for what one of their references names: it may be an object that they govern already.
-func (e *Events) relabeled(obj *unstructured.Unstructured) {
+func (e *Events) relabeled(ctx context.Context, obj *unstructured.Unstructured) {
 	for _, key := range keysIn(obj) {
-		for _, g := range e.indexed(targetField, key) {
+		for _, g := range e.indexed(ctx, targetField, key) {
 			if saysEmpty(g) {
 				e.Wake.Gate(client.ObjectKeyFromObject(g))
 			}
@@ -257,7 +266,7 @@ func namesIn(obj *unstructured.Unstructured) []string {
 }
 
 // machine wakes the Gates of a Machine.
-func (e *Events) machine(obj *unstructured.Unstructured) {
+func (e *Events) machine(ctx context.Context, obj *unstructured.Unstructured) {
 	if obj == nil {
 		return
 	}
@@ -265,42 +274,43 @@ func (e *Events) machine(obj *unstructured.Unstructured) {
 	for _, name := range append(holders(obj), verdict.NamedBy(obj)...) {
 		gates.addKeys(keyNamed(name))
 	}
-	scope, _ := e.Selector.scope(context.Background()) // who governs no Machine of it finds nothing to do
+	scope, unread := e.Selector.scope(ctx)
 	for _, key := range keysIn(obj) {
-		for _, g := range e.indexed(targetField, key) {
+		for _, g := range e.indexed(ctx, targetField, key) {
 			if scope.Governs(g, obj) {
 				gates.addKeys(client.ObjectKeyFromObject(g))
 			}
 		}
 	}
+	failed(unread())
 	for _, gate := range gates.keys {
 		e.Wake.Machines(gate)
 	}
 }
 
 // watching wakes the Gates that watch an object, and the GatedSources that depend on it.
-func (e *Events) watching(obj *unstructured.Unstructured) {
-	e.Wake.Targets(queue.Change, followers(e.Selector.Targets, obj)...)
-	for _, g := range e.indexed(watchField, keyOf(obj, obj.GetName())) {
+func (e *Events) watching(ctx context.Context, obj *unstructured.Unstructured) {
+	e.Wake.Targets(queue.Change, followers(ctx, e.Selector.Targets, obj)...)
+	for _, g := range e.indexed(ctx, watchField, keyOf(obj, obj.GetName())) {
 		e.Wake.Gate(client.ObjectKeyFromObject(g))
 	}
 }
 
 // indexed returns the Gates that an index has for a key.
-func (e *Events) indexed(field, key string) []*v1alpha1.Gate {
-	gates, err := listGates(context.Background(), e.Gates, client.MatchingFields{field: key})
+func (e *Events) indexed(ctx context.Context, field, key string) []*v1alpha1.Gate {
+	gates, err := listGates(ctx, e.Gates, client.MatchingFields{field: key})
 	failed(err)
 	return gates
 }
 
 // locks handles the events of GateLocks: what waited for one may be let go, and what somebody else has changed is put right.
-func (e *Events) locks() toolscache.ResourceEventHandler {
+func (e *Events) locks(ctx context.Context) toolscache.ResourceEventHandler {
 	changed := func(obj any) {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = tombstone.Obj
 		}
 		if l, ok := obj.(*v1alpha1.GateLock); ok {
-			e.lock(lockedBy(l))
+			e.lock(ctx, lockedBy(l))
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -310,7 +320,7 @@ func (e *Events) locks() toolscache.ResourceEventHandler {
 }
 
 // lock has the GateLock of a namespace looked at, or that of all, and what is held there.
-func (e *Events) lock(namespace string) {
+func (e *Events) lock(ctx context.Context, namespace string) {
 	e.Wake.Locks(namespace)
 	if namespace == v1alpha1.AnyName {
 		namespace = metav1.NamespaceAll
@@ -319,10 +329,8 @@ func (e *Events) lock(namespace string) {
 		if !target.Suspends(adapter) {
 			continue
 		}
-		found, err := e.Selector.Targets.Select(context.Background(), adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
-		if err != nil {
-			continue // a kind that is not installed has none
-		}
+		found, err := e.Selector.Targets.Select(ctx, adapter, namespace, &v1alpha1.TargetReference{Name: v1alpha1.AnyName})
+		failed(unlessUnread(err))
 		for _, t := range found {
 			if len(verdict.HeldBy(&t.Unstructured)) > 0 || heldByNobody(&t.Unstructured) {
 				e.Wake.Targets(queue.Release, target.KeyOf(t))
