@@ -213,7 +213,7 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 		return false, err
 	}
 	if wakes {
-		r.memory.with(obj, func(m *remembered) { m.decided = writer.base.ResourceVersion })
+		r.memory.with(obj, func(m *remembered) { m.decided = writer.base })
 	}
 	told := gateTeller{r.EventRecorder, r.Selector.Targets}
 	told.requests(ctx, obj, d.handled)

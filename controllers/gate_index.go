@@ -55,8 +55,8 @@ type GateIndex struct {
 	memory   *gateMemory
 }
 
-// Of returns the Gates that have to do with a target at an instant, each once: those that govern it and
-// those whose names it has. They are as the cache has them, and must not be changed.
+// Of returns the target's Gates at an instant, each once: those that govern it and those that its annotations name. Each is the
+// version in the cache, or that with the last decision of this process if the cache is behind. They must not be changed.
 func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	found := map[string]*v1alpha1.Gate{}
 	for _, key := range keysIn(&obj.Unstructured) {
@@ -90,11 +90,7 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 		if g == nil {
 			continue
 		}
-		if stand, ok := scope.About(g, &obj.Unstructured, now); ok {
-			stand.Behind = i.memory.behind(g)
-			if stand.Behind && stand.Stand == verdict.Open && g.DeletionTimestamp.IsZero() {
-				stand.Stand = verdict.Undecided // the cache gets what was decided in a moment
-			}
+		if stand, ok := scope.About(i.memory.newest(g), &obj.Unstructured, now); ok {
 			gates = append(gates, stand)
 		}
 	}

@@ -25,8 +25,8 @@ type remembered struct {
 	uid types.UID
 	// resync is when to look at all targets again although nothing has changed.
 	resync time.Time
-	// decided is the version with the last decision that matters to targets.
-	decided string
+	// decided is the Gate with the last decision that matters to targets, nil once the cache has it.
+	decided *v1alpha1.Gate
 	// written is when the status was last written while targets were pending.
 	written time.Time
 	// changed says that the Gate has another state, until all targets are as that wants them.
@@ -88,10 +88,20 @@ func (m *gateMemory) woke(g *v1alpha1.Gate, now time.Time) {
 	})
 }
 
-// behind returns whether a Gate of the cache is older than what was decided about it.
-func (m *gateMemory) behind(g *v1alpha1.Gate) (behind bool) {
-	m.with(g, func(r *remembered) { behind = r.uid == g.UID && r.decided != "" && older(g.ResourceVersion, r.decided) })
-	return behind
+// newest returns a Gate of the cache, or the version of it with the last decision of this process if the cache is behind: targets must
+// be ruled neither by a close nor by an open that has been replaced.
+func (m *gateMemory) newest(cached *v1alpha1.Gate) (newest *v1alpha1.Gate) {
+	newest = cached
+	m.with(cached, func(r *remembered) {
+		switch {
+		case r.uid != cached.UID || r.decided == nil:
+		case older(cached.ResourceVersion, r.decided.ResourceVersion):
+			newest = r.decided
+		default:
+			r.decided = nil
+		}
+	})
+	return newest
 }
 
 // isDue returns whether all targets of a Gate are to be looked at again. If they are, the next time is its interval

@@ -228,7 +228,7 @@ func (p *promoter) settled(l *looked) settled {
 		is.Object["status"] = status
 	}
 	s := settled{gates: l.gates, ruling: verdict.Rule(is, l.gates, target.Definition{}, l.now), waits: l.waits, inLine: l.waits}
-	if slices.ContainsFunc(l.gates, func(g verdict.Gate) bool { return g.Behind || g.Stand == verdict.Elsewhere }) {
+	if slices.ContainsFunc(l.gates, func(g verdict.Gate) bool { return g.Stand == verdict.Elsewhere }) {
 		s.again(l.now.Add(cacheDelay))
 	}
 	if l.after.Status.Pending != nil && p.gates.AllGates != nil || l.rival != "" { // the rival may go

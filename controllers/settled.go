@@ -37,7 +37,7 @@ func (s settled) entries() []tally.Entry {
 		}
 		held := slices.Contains(s.ruling.Observed.HeldBy, g.Name)
 		counts := g.Governs || g.Audits
-		decides := counts && (g.Stand == verdict.Undecided || g.Behind)
+		decides := counts && g.Stand == verdict.Undecided
 		e := tally.Entry{
 			Gate: tallied(g.Object), Failure: s.failure, Uncounted: !counts, Pending: s.wrote || decides || s.waits && held && !s.inLine,
 		}

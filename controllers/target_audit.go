@@ -40,7 +40,7 @@ func (s *settled) audit(g verdict.Gate, before tally.Outcome) tally.Outcome {
 	switch {
 	case g.Would == verdict.Open:
 		return tally.Other
-	case g.Would != verdict.Closed || g.Behind:
+	case g.Would != verdict.Closed:
 		return before
 	}
 	would := s.ruling.Would(g, s.gates)

@@ -118,9 +118,6 @@ func (r *TargetReconciler) settle(ctx context.Context, obj *target.Object, now t
 		}
 	}
 	s.again(s.ruling.Plan.Recheck)
-	if slices.ContainsFunc(gates, func(g verdict.Gate) bool { return g.Behind }) {
-		s.again(now.Add(cacheDelay)) // the event of the Gate tells earlier
-	}
 	if s.ruling.LetsGo() {
 		if s.waits, err = r.mustWait(ctx, &s); err != nil {
 			return s.failed(v1alpha1.ReadFailedReason, err)

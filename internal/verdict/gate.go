@@ -54,8 +54,6 @@ type Gate struct {
 	Object *v1alpha1.Gate
 	// Barred says why a closed Gate lets nothing pass. It is empty unless somebody asks for a pass.
 	Barred string
-	// Behind says that the Gate has decided since it was as it is here.
-	Behind bool
 }
 
 // Governing returns what a Gate says about a target that it governs, at an instant.

@@ -102,7 +102,7 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	for _, g := range v.Holders {
 		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
 		switch {
-		case g.Stand == Undecided, g.Behind, g.Stand == Closed && !g.isPersisted():
+		case g.Stand == Undecided, g.Stand == Closed && !g.isPersisted():
 			return "", true
 		case g.Stand == Missing:
 			return is("does not exist"), false
