@@ -92,6 +92,11 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 			finds(t, check.OwnSource([]v1alpha1.Gate{g}, tc.known, nil, verdict.Scope{}), tc.want...)
 		})
 	}
+	bootstrap := origin.Known{{Kind: "Kustomization", Namespace: "flux-system", Name: "flux-system"}: kustomization(t, "flux-system", ", labels: {freeze: exempt}}")}
+	all, exempted := gate("production", "*"), gate("production", "*")
+	exempted.Spec.Targets[0].MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "freeze", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"exempt"}}}
+	finds(t, check.OwnSource([]v1alpha1.Gate{all}, bootstrap, nil, verdict.Scope{}), "warning Gate flux-system/production: it holds Kustomization flux-system/flux-system, from which Flux applies this cluster")
+	finds(t, check.OwnSource([]v1alpha1.Gate{exempted}, bootstrap, nil, verdict.Scope{}))
 	finds(t, check.OwnSource([]v1alpha1.Gate{gate("production", "gates")}, known, origin.Appliers(labels), verdict.Scope{}),
 		"error Gate flux-system/production: it holds Kustomization flux-system/gates, which installs the controller")
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/origin"
@@ -16,15 +17,21 @@ func ControllerAppliers(controllers []Controller) (found []origin.Reference) {
 	return found
 }
 
-// OwnSource finds Gates that hold what brings them into the cluster, or what installs the controller.
+// OwnSource finds Gates that hold what brings them into the cluster, what installs the controller, or what "flux bootstrap" created.
 func OwnSource(gates []v1alpha1.Gate, known origin.Known, installs []origin.Reference, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
-		for _, r := range known.Governed(g, origin.Appliers(g.Labels), scope) {
+		own := known.Governed(g, origin.Appliers(g.Labels), scope)
+		for _, r := range own {
 			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds its own source %s: while it is closed, no change of it in Git arrives, not even one that opens it", r), "apply it from elsewhere, or take " + r.String() + " out of its targets"})
 		}
 		for _, r := range known.Governed(g, installs, scope) {
 			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds %s, which installs the controller: while it is closed, nobody can repair the controller from Git", r), "take " + r.String() + " out of its targets"})
+		}
+		for _, r := range known.Bootstrap() {
+			if !slices.Contains(own, r) && scope.Governs(g, known[r]) {
+				findings = append(findings, Finding{Warning, gateName(g), fmt.Sprintf("it holds %s, from which Flux applies this cluster: while it is closed, no commit arrives, not even one that opens a gate", r), "take " + r.String() + " out of its targets, for example by a label"})
+			}
 		}
 	}
 	return findings

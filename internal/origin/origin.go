@@ -4,10 +4,12 @@ package origin
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -60,6 +62,17 @@ func (k Known) Sources(applier Reference) (all []Reference) {
 			all = append(all, Reference{"HelmChart", namespace, applier.Namespace + "-" + applier.Name})
 		}
 	}
+	return all
+}
+
+// Bootstrap returns the objects that "flux bootstrap" creates: a source and a Kustomization with the name of their namespace.
+func (k Known) Bootstrap() (all []Reference) {
+	for r := range k {
+		if r.Name == r.Namespace && slices.Contains(gate.BootstrapKinds, r.Kind) {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b Reference) int { return cmp.Compare(a.String(), b.String()) })
 	return all
 }
 

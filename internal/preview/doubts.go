@@ -34,6 +34,11 @@ func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 		doubts = append(doubts, s.fault(g, "spec.watch",
 			fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
 	}
+	for _, i := range gate.HoldsBootstrap(g) {
+		doubts = append(doubts, s.fault(g, fmt.Sprintf("spec.targets[%d]", i), fmt.Sprintf(
+			"it holds the %s from which Flux applies the cluster: while the gate is closed, no commit arrives, not even one that opens it. Select by a label that object flux-system does not have",
+			g.Spec.Targets[i].Kind)))
+	}
 	if g.Audits() {
 		doubts = append(doubts, s.fault(g, "spec.mode", "the gate has mode Audit: it holds nothing while it is closed"))
 	}

@@ -12,8 +12,11 @@ import (
 func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0
-	w.Create(w.Kustomization("apps"))
-	w.Create(w.Kustomization("infra"))
+	for _, name := range []string{"apps", "infra"} {
+		obj := w.Kustomization(name)
+		obj.SetLabels(map[string]string{"team": "platform"})
+		w.Create(obj)
+	}
 	for _, b := range w.blocksOf("guides/try-a-gate.md") {
 		if b.language == "yaml" {
 			b.write(w, folder)

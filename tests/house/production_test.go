@@ -10,6 +10,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
@@ -36,6 +38,23 @@ func manifestsOf(page string) (manifests []string) {
 // Whoever goes from page to page finds one Gate of this name. A manifest without spec.default adds to the Gate that is there: the API server takes no
 // new Gate without it.
 func TestTheGateProductionIsTheSameOnAllPagesAndInTheSamples(t *testing.T) {
+	files := manifestsInDocs(t)
+	want, compared := production(t, "README.md", manifestsOf(markdown.Page(t, "README.md"))), 0
+	for path, manifests := range files {
+		for _, spec := range production(t, path, manifests) {
+			if compared++; len(want) != 1 || !reflect.DeepEqual(spec, want[0]) {
+				t.Errorf("%s has another Gate production than README.md: give it another name, or the same spec. It has\n%v\nand README.md has\n%v", path, spec, want)
+			}
+		}
+	}
+	if compared < 5 {
+		t.Errorf("only %d Gates production", compared)
+	}
+}
+
+// manifestsInDocs returns the manifests of all docs and samples by their files.
+func manifestsInDocs(t *testing.T) map[string][]string {
+	t.Helper()
 	files := map[string][]string{}
 	for _, page := range docsOf(t) {
 		path := filepath.Join("docs", page)
@@ -51,16 +70,31 @@ func TestTheGateProductionIsTheSameOnAllPagesAndInTheSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, compared := production(t, "README.md", manifestsOf(markdown.Page(t, "README.md"))), 0
-	for path, manifests := range files {
-		for _, spec := range production(t, path, manifests) {
-			if compared++; len(want) != 1 || !reflect.DeepEqual(spec, want[0]) {
-				t.Errorf("%s has another Gate production than README.md: give it another name, or the same spec. It has\n%v\nand README.md has\n%v", path, spec, want)
+	return files
+}
+
+// A Gate that holds the source of its own cluster cannot be opened by a commit.
+func TestNoGateInDocsAndSamplesHoldsTheBootstrapSource(t *testing.T) {
+	gates := 0
+	for path, manifests := range manifestsInDocs(t) {
+		for _, manifest := range manifests {
+			g := &v1alpha1.Gate{}
+			if !strings.Contains(manifest, "kind: Gate\n") {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(manifest), g); err != nil {
+				t.Fatalf("%s: %v in\n%s", path, err, manifest)
+			}
+			if g.Kind != v1alpha1.GateKind {
+				continue
+			}
+			if gates++; len(gate.HoldsBootstrap(g)) > 0 {
+				t.Errorf("%s: Gate %s holds the objects from which Flux applies the cluster", path, g.Name)
 			}
 		}
 	}
-	if compared < 5 {
-		t.Errorf("only %d Gates production", compared)
+	if gates < 20 {
+		t.Errorf("only %d Gates were read", gates)
 	}
 }
 

@@ -1,0 +1,29 @@
+package gate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// BootstrapKinds are the kinds of the objects that "flux bootstrap" and the Flux Operator create to apply a cluster from Git.
+var BootstrapKinds = []string{"GitRepository", "OCIRepository", "Bucket", "Kustomization"}
+
+// bootstrap is the default name and namespace of these objects.
+const bootstrap = "flux-system"
+
+// HoldsBootstrap returns the indices of the entries in spec.targets that hold the objects from which Flux applies the cluster, by their
+// default name. While such a Gate is closed, no commit arrives, not even one that opens a Gate. An entry that selects by labels or by
+// those of namespaces is not among them, because the labels are unknown here. The policy gate-bootstrap has the same rule.
+func HoldsBootstrap(g *v1alpha1.Gate) (entries []int) {
+	for i := range g.Spec.Targets {
+		ref := &g.Spec.Targets[i]
+		if slices.Contains(BootstrapKinds, ref.Kind) && slices.Contains([]string{bootstrap, v1alpha1.AnyName}, ref.Name) &&
+			slices.Contains([]string{bootstrap, v1alpha1.AnyName}, cmp.Or(ref.Namespace, g.Namespace)) &&
+			ref.NamespaceSelector == nil && len(ref.MatchLabels)+len(ref.MatchExpressions) == 0 {
+			entries = append(entries, i)
+		}
+	}
+	return entries
+}
