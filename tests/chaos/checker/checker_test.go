@@ -219,31 +219,40 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 	gate := func(version string, generation int64) *unstructured.Unstructured {
 		obj := &unstructured.Unstructured{Object: map[string]any{
 			"kind": "Gate", "metadata": map[string]any{"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": version, "generation": generation},
-			"spec":   map[string]any{"default": "closed", "resumePolicy": "Respect", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}},
-			"status": map[string]any{"observedGeneration": generation, "conditions": []any{map[string]any{"type": "Opened", "status": "False"}}},
+			"spec": map[string]any{"default": "closed", "resumePolicy": "Respect", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}},
+			"status": map[string]any{
+				"observedGeneration": generation, "conditions": []any{map[string]any{"type": "Opened", "status": "False"}},
+				"lastTransition": map[string]any{"state": "closed", "at": noon.UTC().Format(time.RFC3339)},
+			},
 		}}
 		return obj
 	}
-	target := func(version string, suspend any, manager ...string) *unstructured.Unstructured {
+	target := func(version string, held time.Duration, suspend any, manager ...string) *unstructured.Unstructured {
 		obj := kustomization(version, suspend, manager...)
 		obj.SetNamespace("ns")
+		_ = unstructured.SetNestedSlice(obj.Object, []any{map[string]any{
+			"type": "Approved", "status": "False", "lastTransitionTime": noon.Add(held).UTC().Format(time.RFC3339),
+		}}, "status", "conditions")
 		obj.SetAnnotations(map[string]string{heldByAnnotation: "ns/g"})
 		return obj
 	}
 	for name, c := range map[string]struct {
 		meanwhile *unstructured.Unstructured
-		want      string
+		// held is when the target says since when it is held, after the Gate has closed.
+		held time.Duration
+		want string
 	}{
-		"nothing happened meanwhile":   {want: "it is held again"},
-		"the spec changed meanwhile":   {meanwhile: gate("4", 2)},
-		"the status was written again": {meanwhile: gate("4", 1), want: "it is held again"},
+		"the target does not say yet that it is held": {held: -time.Second},
+		"nothing happened meanwhile":                  {want: "it is held again"},
+		"the spec changed meanwhile":                  {meanwhile: gate("4", 2)},
+		"the status was written again":                {meanwhile: gate("4", 1), want: "it is held again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()
 			h := NewHistory(log)
-			resumed := target("3", nil)
+			resumed := target("3", c.held, nil)
 			log.Wrote(resumed, noon)
-			for i, obj := range []*unstructured.Unstructured{gate("1", 1), target("2", true, controller), resumed, c.meanwhile, target("5", true, controller)} {
+			for i, obj := range []*unstructured.Unstructured{gate("1", 1), target("2", c.held, true, controller), resumed, c.meanwhile, target("5", c.held, true, controller)} {
 				if obj != nil {
 					h.Saw(obj, false, noon.Add(time.Duration(i-2)*time.Second))
 				}

@@ -46,7 +46,10 @@ func (h *History) heldAgain(t transition, resumed time.Time) []string {
 }
 
 // respects returns whether a Gate that respects resumes was closed at an instant, with
-// all that was asked of it handled, and until a transition nothing of that is different.
+// all of its requests handled, and until a transition nothing of that is different. The
+// target must have said by its condition Approved that it is held since the Gate closed:
+// the controller cannot tell an earlier resume from one before the Gate closed, and holds
+// the target again.
 func (h *History) respects(key string, since time.Time, t transition) bool {
 	var first *v1alpha1.Gate
 	for _, v := range h.gates[key] {
@@ -63,7 +66,14 @@ func (h *History) respects(key string, since time.Time, t transition) bool {
 			return false
 		}
 	}
-	return first != nil && !h.log.deletedBy(first.UID, t.at) && first.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && isSettled(first, t.at)
+	return first != nil && !h.log.deletedBy(first.UID, t.at) && first.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && isSettled(first, t.at) &&
+		saysHeldSince(t.before, first)
+}
+
+// saysHeldSince returns whether the condition Approved of a target is not older than the last transition of a Gate.
+func saysHeldSince(obj *unstructured.Unstructured, g *v1alpha1.Gate) bool {
+	approved, last := condition(obj, v1alpha1.ApprovedCondition), g.Status.LastTransition
+	return approved != nil && last != nil && !approved.LastTransitionTime.Before(&last.At)
 }
 
 // isSettled returns whether a Gate is closed until after an instant, and its status says
