@@ -82,7 +82,7 @@ func TestAWatchedObjectComesAndGoes(t *testing.T) {
 	w.flux(stage, `{"metadata":{"finalizers":["example.org/test"]}}`)
 	w.Must(cluster.Client.Delete(w.Context(), &stage.Unstructured))
 	w.reconcile(g)
-	w.expectOpened(g, app) // under deletion it is what its conditions say
+	w.expectWaiting(g, app, "is being deleted")
 	w.flux(stage, `{"metadata":{"finalizers":null}}`)
 	w.reconcile(g)
 	w.expectWaiting(g, app, "does not exist")

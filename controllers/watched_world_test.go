@@ -35,17 +35,16 @@ func hardFreeze(from, until time.Duration) v1alpha1.ClosePeriod {
 	return v1alpha1.ClosePeriod{Period: dated("freeze", from, until), ManualOpen: v1alpha1.ManualOpenDeny}
 }
 
-// reports writes the condition Ready of an object as its own controller does.
+// reports writes the condition Ready of an object for its current generation, as its own controller does.
 func (w *world) reports(obj client.Object, status, reason, message string) {
 	w.Helper()
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+	fresh := &unstructured.Unstructured{}
+	fresh.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), fresh))
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": fresh.GetGeneration(), "conditions": []any{map[string]any{
 		"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-11-23T12:00:00Z",
 	}}}})
 	w.Must(err)
-	fresh := &unstructured.Unstructured{}
-	fresh.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	fresh.SetNamespace(obj.GetNamespace())
-	fresh.SetName(obj.GetName())
 	w.Must(cluster.Client.Status().Patch(w.Context(), fresh, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kustomize-controller")))
 }
 

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -12,7 +11,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -46,21 +44,6 @@ type Events struct {
 	Wake Waker
 
 	versions *targetVersions
-}
-
-// failed logs what can only fail while a cache is shut down.
-func failed(err error) {
-	if err != nil {
-		ctrl.Log.WithName("events").Error(err, "unable to read what an event is about")
-	}
-}
-
-// unlessUnread returns nil for the error of a kind that is not installed or not read yet: all its objects are enqueued once it is read.
-func unlessUnread(err error) error {
-	if errors.Is(err, ErrNotInstalled) || errors.Is(err, errNotRead) {
-		return nil
-	}
-	return err
 }
 
 // gates handles the events of Gates.

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"internal/verdict":    {"api/v1alpha1", "internal/gate", "internal/target", "internal/tz"},
 	"internal/dryrun":     {},
 	"internal/explain":    {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict"},
-	"internal/origin":     {"api/v1alpha1", "internal/target", "internal/verdict"},
+	"internal/origin":     {"api/v1alpha1", "internal/gate", "internal/target", "internal/verdict"},
 	"internal/tally":      {"internal/target"},
 	"internal/queue":      {},
 	"internal/lock":       {"api/v1alpha1"},
