@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -40,6 +41,35 @@ func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
 	}
 	w.lock(w.unlocked())
 	w.remove(app)
+}
+
+// The annotations had no room for a name when the Gate closed. Anyone who may patch the object can make that so, and then forge the name.
+func TestWhatIsHeldWithoutANameCannotBeDeleted(t *testing.T) {
+	for name, attack := range map[string]func(*world, *unstructured.Unstructured){
+		"as it is": func(*world, *unstructured.Unstructured) {},
+		"with a forged name": func(w *world, app *unstructured.Unstructured) {
+			w.Annotate(app.DeepCopy(), v1alpha1.HeldByAnnotation, "x/y")
+		},
+		"without owners of its fields": func(w *world, app *unstructured.Unstructured) {
+			w.Must(w.Merge(app.DeepCopy(), `{"metadata":{"managedFields":[{}]}}`))
+		},
+		"and suspended by somebody too": func(w *world, app *unstructured.Unstructured) {
+			w.Must(w.Flux(app.DeepCopy(), `{"spec":{"suspend":true}}`))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			app := w.apply(w.inGit("app"))
+			config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
+			config.Object["spec"] = map[string]any{"suspend": true}
+			w.Must(w.asController(config))
+			attack(w, app)
+			if err := w.Client.Delete(w.Context(), app.DeepCopy()); !apierrors.IsForbidden(err) {
+				t.Errorf("got %v", err)
+			}
+			w.remove(app)
+		})
+	}
 }
 
 // Whoever restores a backup, or copies what was held, has a copy of the annotation.
