@@ -217,11 +217,34 @@ func TestAttacksOnARevision(t *testing.T) {
 	}
 }
 
+// During a freeze, what selects the Gates decides on the next revision.
+func TestWhoMayEditTakesNoGatedSourceOutOfItsGates(t *testing.T) {
+	w := newWorld(t)
+	edith, both := w.as("edith", sourceEditor, viewer), w.as("both", sourceEditor, sourceApprover)
+	w.allowed(edith, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps","labels":{"tier":"production"},`+
+		`"annotations":{"`+v1alpha1.GatesAnnotation+`":"production"}},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"}}}`))
+	for what, changes := range map[string][][]string{
+		"metadata.labels": {{"label", "gtsrc", "apps", "tier-"}, {"label", "--overwrite", "gtsrc", "apps", "tier=staging"}, {"label", "gtsrc", "apps", "team=shop"}},
+		"the annotation " + v1alpha1.GatesAnnotation: {
+			{"annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation + "-"}, {"annotate", "--overwrite", "gtsrc", "apps", v1alpha1.GatesAnnotation + "=other"},
+			{"patch", "gtsrc", "apps", "--type=merge", "-p", `{"metadata":{"annotations":null}}`},
+		},
+	} {
+		for _, args := range changes {
+			out, err := edith.kubectl(w.Context(), w.Namespace, args...)
+			if want := "may not choose a revision of gated source " + w.Namespace + "/apps by " + what + ": it needs the verb approve"; err == nil || !strings.Contains(out+err.Error(), want) {
+				t.Errorf("%q: want %q: %s, %v", args, want, out, err)
+			}
+			w.allowed(both, append(args, "--dry-run=server")...)
+		}
+	}
+}
+
 func TestWhoMayEditCreatesAndChangesWhatChoosesNoRevision(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", sourceEditor, viewer)
 	w.allowed(edith, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps"},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"}}}`))
 	w.allowed(edith, "patch", "gtsrc", "apps", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
-	w.allowed(edith, "annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation+"=production")
+	w.allowed(edith, "annotate", "gtsrc", "apps", "team=shop")
 	w.allowed(edith, "delete", "gtsrc", "apps")
 }
