@@ -287,6 +287,24 @@ func TestAWindowThatCertManagerIgnoresIsToldByOneShard(t *testing.T) {
 	}
 }
 
+// The cache lacks a Gate that the API server has, as with another shard.
+func TestAPassIsGrantedByTheGatesOfTheAPIServer(t *testing.T) {
+	w := newWorld(t)
+	app := w.kustomization("apps", nil)
+	g := w.ClosedGate("production", named("apps"))
+	w.reconcile(g)
+	freeze := w.ClosedGate("freeze", named("apps"))
+	_, err := w.decideOn(client.ObjectKeyFromObject(freeze))
+	w.Must(err)
+	w.Client = staleGates{w.Client, w.read(client.ObjectKeyFromObject(g))}
+	w.askPass(app, w.in(time.Minute))
+	w.woken.Targets(queue.Change, target.KeyOf(app))
+	w.Must(w.lookAtWoken())
+	if is := w.look(app); is.suspend != true || w.passOf(app).State != "" {
+		t.Errorf("%+v, recorded %+v", is, w.passOf(app))
+	}
+}
+
 // staleGates is a cache that has one Gate, as it was.
 type staleGates struct {
 	client.Client

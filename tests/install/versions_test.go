@@ -161,6 +161,37 @@ func reducedPolicies(w *harness.World) {
 	if w.Read(g); g.Status.LastRequest == nil || g.Status.LastRequest.By != "" {
 		w.Errorf("the request is %+v", g.Status.LastRequest)
 	}
+	reducedPass(w)
+}
+
+// reducedPass expects that a request for a pass lists the Gates that hold the object. The API server does not stamp the list.
+func reducedPass(w *harness.World) {
+	w.Helper()
+	app := w.Kustomization("passing")
+	w.Create(app)
+	w.ClosedGate("holding", v1alpha1.TargetReference{Kind: "Kustomization", Name: "passing"})
+	allSuspended(w, []*unstructured.Unstructured{app}, true)
+	_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "create", "role", "patches", "--verb=get,patch", "--resource=kustomizations.kustomize.toolkit.fluxcd.io")
+	w.Must(err)
+	_, err = w.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", "patches", "--role=patches", "--user=opener")
+	w.Must(err)
+	try := func(list string) error {
+		args := []string{"annotate", "kustomization", "passing", "--dry-run=server", v1alpha1.PassRequestedAtAnnotation + "=" + time.Now().UTC().Format(time.RFC3339Nano)}
+		if list != "" {
+			args = append(args, v1alpha1.PassGatesAnnotation+"="+list)
+		}
+		_, err := w.Person("opener").Kubectl(w.Context(), w.Namespace, args...)
+		return err
+	}
+	for _, list := range []string{"", "*", w.Namespace + "/guarded", w.Namespace + "/holding," + w.Namespace + "/guarded"} {
+		w.Eventually("the list "+list+" is refused", func() error {
+			if err := try(list); err == nil || !strings.Contains(err.Error(), "set pass.gate.fluxcd.io/gates to "+w.Namespace+"/holding") {
+				return fmt.Errorf("got %w", err)
+			}
+			return nil
+		})
+	}
+	w.Must(try(w.Namespace + "/holding"))
 }
 
 func TestTheReducedPoliciesAreTheOthersWithoutTheStamps(t *testing.T) {

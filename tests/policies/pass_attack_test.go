@@ -143,7 +143,7 @@ func TestAPassDoesNotPassAGateThatClosesAfterwards(t *testing.T) {
 	w.expectPassRefused(app, h)
 }
 
-// The attacker forges the name of a Gate that has been closed for long, so that it seems to have agreed.
+// The attacker writes as the field manager of the controller, and forges the name of a Gate that was closed before the pass began.
 func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	w := newWorld(t)
 	app, mallory := w.heldApp("production"), w.attacker()
@@ -159,11 +159,15 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	}
 	recorded("Passing")
 	start := w.stopController()
-	w.allowed(mallory, passArgs(heldBy+"="+w.Namespace+"/freeze,"+w.Namespace+"/production")...)
+	config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
+	config.SetAnnotations(map[string]string{heldBy: w.Namespace + "/freeze," + w.Namespace + "/production", v1alpha1.PassAnnotation: app.GetAnnotations()[v1alpha1.PassAnnotation]})
+	raw, err := config.MarshalJSON()
+	w.Must(err)
+	w.allowed(mallory, "apply", "--server-side", "--force-conflicts", "--field-manager="+v1alpha1.FieldManager, "-f", w.file(string(raw)))
 	w.EditGate(freeze, func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{onApp} })
 	start()
 	recorded("Ended")
-	if w.Read(app); !harness.Suspended(app) {
-		t.Error("it runs")
+	if note := app.GetAnnotations()[v1alpha1.PassAnnotation]; !harness.Suspended(app) || !strings.Contains(note, `"outcome":"Closed"`) {
+		t.Errorf("suspended %t, recorded %s", harness.Suspended(app), note)
 	}
 }
