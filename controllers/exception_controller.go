@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -229,19 +230,26 @@ func (r *ExceptionReconciler) gateOf(ctx context.Context, obj *v1alpha1.GateExce
 	return nil, !exists, err
 }
 
-// label gives an exception the label of its Gate, and returns whether that changed
-// it.
-func label(obj *v1alpha1.GateException) bool {
-	name, before := obj.Spec.GateRef.Name, obj.Labels[v1alpha1.GateLabel]
+// label sets the labels of an exception: the name of its Gate, and whether its present spec is over. It returns whether that
+// changed them.
+func label(obj *v1alpha1.GateException) (changed bool) {
+	name, expired := obj.Spec.GateRef.Name, ""
 	if len(validation.IsValidLabelValue(name)) > 0 {
-		delete(obj.Labels, v1alpha1.GateLabel)
-		return before != ""
+		name = ""
 	}
-	if obj.Labels == nil {
-		obj.Labels = map[string]string{}
+	if obj.Status.State == v1alpha1.ExceptionExpired && obj.Status.ObservedGeneration == obj.Generation {
+		expired = "true"
 	}
-	obj.Labels[v1alpha1.GateLabel] = name
-	return before != name
+	labels := map[string]string{}
+	maps.Copy(labels, obj.Labels)
+	for key, value := range map[string]string{v1alpha1.GateLabel: name, v1alpha1.ExpiredLabel: expired} {
+		if labels[key] = value; value == "" {
+			delete(labels, key)
+		}
+	}
+	changed = !maps.Equal(labels, obj.Labels)
+	obj.Labels = labels
+	return changed
 }
 
 // reportException writes a decision into the status of an exception.

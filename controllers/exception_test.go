@@ -57,6 +57,9 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	w.expectEvents("ExceptionExpired")
 	w.reportOn(e)
 	w.expectEvents()
+	if e.Labels[v1alpha1.ExpiredLabel] != "true" {
+		t.Errorf("labels %v", e.Labels)
+	}
 	from, until := at(hour), at(3*hour)
 	w.expectRecords(g, v1alpha1.ExceptionRecord{
 		Name: "hotfix", Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until,

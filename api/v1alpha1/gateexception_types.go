@@ -26,6 +26,11 @@ const (
 	// GateLabel is on a GateException and has the name of its Gate. It is missing if
 	// that name is longer than the 63 characters of a label.
 	GateLabel = "gating.toolkit.fluxcd.io/gate"
+
+	// ExpiredLabel is on a GateException whose present spec is over, with the value
+	// true. The policy gate-exception-overlap does not evaluate such exceptions.
+	// Only the controller sets it.
+	ExpiredLabel = "gating.toolkit.fluxcd.io/expired"
 )
 
 // ExceptionType says how the windows of a GateException change the schedule of

@@ -155,13 +155,43 @@ func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.born(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
 	w.Eventually("it is expired", func() error {
-		if s := w.exception("first").Status; s.State != v1alpha1.ExceptionExpired {
-			return fmt.Errorf("status %+v", s)
+		if e := w.exception("first"); e.Status.State != v1alpha1.ExceptionExpired || e.Labels[v1alpha1.ExpiredLabel] != "true" {
+			return fmt.Errorf("labels %v, status %+v", e.Labels, e.Status)
 		}
 		return nil
 	})
 	w.stopController()
+	w.allowed(ona, "label", "gtex", "first", "team=shop")
+	if labels := w.exception("first").Labels; labels[v1alpha1.ExpiredLabel] != "true" {
+		t.Errorf("after another label: %v", labels)
+	}
 	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"spec":`+lasting("10T00", "20T00")+`}`)
+	w.judged("first")
+	if labels := w.exception("first").Labels; labels[v1alpha1.ExpiredLabel] != "" {
+		t.Errorf("after an edit: %v", labels)
+	}
+}
+
+// Such an exception would not be in the way of another.
+func TestOnlyTheControllerLabelsAnExceptionAsExpired(t *testing.T) {
+	w := newWorld(t)
+	ona := w.as("ona", exceptionEditor, viewer)
+	expired := `"metadata":{"labels":{"` + v1alpha1.ExpiredLabel + `":"true"}}`
+	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.judged("first")
+	for _, patch := range []string{"{" + expired + "}", "{" + expired + `,"spec":` + lasting("11T00", "20T00") + "}"} {
+		w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", patch)
+		if labels := w.exception("first").Labels; labels[v1alpha1.ExpiredLabel] != "" {
+			t.Errorf("after %s: %v", patch, labels)
+		}
+	}
+	second := w.exception("first")
+	second.Name, second.ResourceVersion, second.Labels = "second", "", map[string]string{v1alpha1.ExpiredLabel: "true"}
+	second.Spec.GateRef.Name = "staging"
+	w.Create(second)
+	if w.Read(second); second.Labels[v1alpha1.ExpiredLabel] != "" {
+		t.Errorf("born with %v", second.Labels)
+	}
 	w.judged("first")
 }
 
