@@ -173,6 +173,8 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 	}{
 		"the status comes first":    {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), versionOfGate("3", "False"), held("4", "ns/g")}, ""},
 		"the hold comes first":      {[]*unstructured.Unstructured{versionOfGate("1", "True"), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, "before its status"},
+		"it has just opened":        {[]*unstructured.Unstructured{versionOfGate("1", "False"), free("2"), versionOfGate("3", "True"), held("4", "ns/g")}, ""},
+		"it opened a while ago":     {[]*unstructured.Unstructured{versionOfGate("1", "False"), free("2"), versionOfGate("3", "True"), held("later", "ns/g")}, "before its status"},
 		"it opens, then it lets go": {[]*unstructured.Unstructured{versionOfGate("1", "False"), held("2", "ns/g"), versionOfGate("3", "True"), free("4")}, ""},
 		"it is due to close":        {[]*unstructured.Unstructured{closesAt(versionOfGate("1", "True"), noon), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, ""},
 		"it closes later":           {[]*unstructured.Unstructured{closesAt(versionOfGate("1", "True"), noon.Add(time.Second)), free("2"), held("3", "ns/g"), versionOfGate("4", "False")}, "before its status"},
@@ -186,7 +188,12 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 				if obj.GetResourceVersion() == "9" { // somebody deletes the gate by force before that
 					log.Deleted(versionOfGate("1", "False"), noon)
 				}
-				h.Saw(obj, false, noon)
+				at := noon
+				if obj.GetResourceVersion() == "later" {
+					obj.SetResourceVersion("8")
+					at = noon.Add(settled)
+				}
+				h.Saw(obj, false, at)
 			}
 			if got := strings.Join(h.Review(noon), "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)

@@ -131,7 +131,8 @@ func (h *History) inOrder(t transition) []string {
 		}
 		opened := condition(g, v1alpha1.OpenedCondition)
 		switch {
-		case is && (opened == nil || opened.Status == metav1.ConditionTrue) && g.GetDeletionTimestamp() == nil && !isDueToClose(g, t.at):
+		case is && (opened == nil || opened.Status == metav1.ConditionTrue) && g.GetDeletionTimestamp() == nil && !isDueToClose(g, t.at) &&
+			!h.closedLately(key, t):
 			fail("gate %s holds it before its status says that it is closed, or is to be by now", key)
 		case !is && opened != nil && opened.Status == metav1.ConditionFalse && g.GetDeletionTimestamp() == nil &&
 			h.governedFor(g, t):
@@ -139,6 +140,23 @@ func (h *History) inOrder(t transition) []string {
 		}
 	}
 	return wrong
+}
+
+// closedLately returns whether the status of a Gate said less than settled before a transition that it is closed. A hold that was
+// decided by then may be under way: writes of targets are conditional on the target, not on its Gates.
+func (h *History) closedLately(key string, t transition) bool {
+	closed := false
+	for _, v := range h.gates[key] {
+		if versionOf(v.obj) > versionOf(t.after) {
+			break
+		}
+		if closed && v.at.After(t.at.Add(-settled)) {
+			return true
+		}
+		opened := condition(v.obj, v1alpha1.OpenedCondition)
+		closed = opened != nil && opened.Status == metav1.ConditionFalse
+	}
+	return closed
 }
 
 // isDueToClose returns whether the status of a Gate says that it closes, by an instant.
