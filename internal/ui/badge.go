@@ -41,7 +41,7 @@ func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int
 	if !isPicture {
 		return http.StatusNotFound, "gate", unknown
 	}
-	done, err := h.strangers.begin(ctx)
+	done, err := h.strangers.begin(ctx, "")
 	if err != nil {
 		return codeOf(err), "gate", unknown
 	}

@@ -20,7 +20,7 @@ const (
 // crowd has what viewers of one kind may use together: those that log in are one, all others another. None uses up what the other needs.
 type crowd struct {
 	budget  *budget.Budget
-	reading chan struct{}
+	reading *slots
 
 	mu sync.Mutex
 	// lent is how many large pages are sent.
@@ -29,7 +29,7 @@ type crowd struct {
 
 // newCrowd returns a crowd. One person alone is not bounded.
 func newCrowd(alone bool) *crowd {
-	c := &crowd{reading: make(chan struct{}, maxReading)}
+	c := &crowd{reading: newSlots(maxReading, alone)}
 	if !alone {
 		c.budget = budget.New(cpuShare, cpuBurst)
 	}
@@ -38,8 +38,8 @@ func newCrowd(alone bool) *crowd {
 
 // begin waits for a slot to read one more page, and then until the pages before it have taken no more than their share of the time. The slot
 // comes first, so that only as many pages as there are slots can exceed the share. The end makes room for the next.
-func (c *crowd) begin(ctx context.Context) (done func(), err error) {
-	if done, err = enter(ctx, c.reading); err != nil {
+func (c *crowd) begin(ctx context.Context, viewer string) (done func(), err error) {
+	if done, err = c.reading.enter(ctx, viewer); err != nil {
 		return nil, err
 	}
 	if err = c.budget.Wait(ctx); err == nil {

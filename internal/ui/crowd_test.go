@@ -113,14 +113,14 @@ func TestStrangersWhoListenKeepNoPersonFromNews(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)
 	for i := range maxLive {
-		if l.join(true) == nil {
+		if l.join(true, "") == nil {
 			t.Fatalf("stranger %d hears nothing", i)
 		}
 	}
-	if l.join(true) != nil {
+	if l.join(true, "") != nil {
 		t.Error("one stranger too many listens")
 	}
-	if l.join(false) == nil {
+	if l.join(false, "") == nil {
 		t.Error("a person hears nothing")
 	}
 }

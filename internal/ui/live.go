@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxLive is how many pages of a crowd are told of changes at once. The others reload by themselves.
+	// maxLive is how many pages of a crowd are notified of changes at once, divided among its viewers. The others reload by themselves.
 	maxLive = 64
 	// quiet is how long pages hear nothing before they are told that somebody is there, and the shortest time between two news.
 	quiet, burst = 15 * time.Second, time.Second
@@ -48,8 +48,11 @@ type live struct {
 
 // listener is a page that is told of changes.
 type listener struct {
-	bare bool
-	wake chan struct{}
+	bare   bool
+	viewer string
+	wake   chan struct{}
+	// evicted is closed when another viewer gets its place.
+	evicted chan struct{}
 	// where are the namespaces of changes since it was told last.
 	where map[string]bool
 }
@@ -58,20 +61,31 @@ func newLive(viewers Viewers, clock clock.PassiveClock) *live {
 	return &live{viewers: viewers, clock: clock, heard: map[*listener]bool{}}
 }
 
-// join returns what is told of changes, nil if too many of its crowd listen.
-func (l *live) join(bare bool) *listener {
+// join returns a listener, nil if its crowd is full. Then a viewer with fewer listeners takes the place of one of the viewer that has
+// the most, so that no viewer keeps the others out.
+func (l *live) join(bare bool, viewer string) *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	crowd := 0
+	crowd, by, most := 0, map[string]int{}, (*listener)(nil)
 	for other := range l.heard {
 		if other.bare == bare {
 			crowd++
+			by[other.viewer]++
 		}
 	}
 	if crowd >= maxLive {
-		return nil
+		for other := range l.heard {
+			if other.bare == bare && (most == nil || by[other.viewer] > by[most.viewer]) {
+				most = other
+			}
+		}
+		if by[most.viewer] <= by[viewer]+1 {
+			return nil
+		}
+		delete(l.heard, most)
+		close(most.evicted)
 	}
-	joins := &listener{bare: bare, wake: make(chan struct{}, 1), where: map[string]bool{}}
+	joins := &listener{bare: bare, viewer: viewer, wake: make(chan struct{}, 1), evicted: make(chan struct{}), where: map[string]bool{}}
 	l.heard[joins] = true
 	if l.stop == nil {
 		var ctx context.Context
@@ -85,7 +99,7 @@ func (l *live) leave(leaves *listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.heard, leaves)
-	if len(l.heard) == 0 {
+	if len(l.heard) == 0 && l.stop != nil {
 		l.stop()
 		l.stop = nil
 	}
@@ -160,12 +174,15 @@ func (l *live) take(page *listener) []string {
 // serve sends server-sent events: one after each change that the viewer may see, for as long as the viewer may see anything.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	viewer, err := l.viewers.Of(r)
+	if err == nil { // a viewer who may see no Gate takes no place
+		_, err = viewer.Gates(r.Context(), "", "")
+	}
 	if err != nil {
 		code := codeOf(err)
 		http.Error(w, http.StatusText(code), code)
 		return
 	}
-	page := l.join(viewer.Bare)
+	page := l.join(viewer.Bare, viewer.Key)
 	if page == nil {
 		http.Error(w, "too many pages are told of changes: this one reloads by itself", http.StatusServiceUnavailable)
 		return
@@ -181,6 +198,8 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	for alive := say("retry: 5000\n\n"); alive; {
 		select {
 		case <-r.Context().Done():
+			return
+		case <-page.evicted:
 			return
 		case <-time.After(quiet):
 			_, err := l.viewers.Of(r)

@@ -3,6 +3,7 @@ package ui
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // listen opens a page of changes, and returns its lines until the context ends.
@@ -154,7 +157,7 @@ func TestAThousandSlowReadersKeepNobodyFromAPage(t *testing.T) {
 func TestWhoHearsLateHearsOnceMoreOfWhatOthersHearThen(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, optionsOf(&fake{}, time.UTC).Clock)
-	page := l.join(false)
+	page := l.join(false, "")
 	defer l.leave(page)
 	hears := func(why string) {
 		t.Helper()
@@ -176,5 +179,55 @@ func TestWhoHearsLateHearsOnceMoreOfWhatOthersHearThen(t *testing.T) {
 	hears("once more")
 	if left := l.take(page); len(left) > 0 {
 		t.Errorf("it will be told of %q a third time", left)
+	}
+}
+
+func TestAViewerDoesNotTakeThePlacesOfOthers(t *testing.T) {
+	t.Parallel()
+	l := newLive(&fake{}, clocktesting.NewFakePassiveClock(noon))
+	var greedy []*listener
+	for range maxLive {
+		greedy = append(greedy, l.join(false, "greedy"))
+	}
+	if l.join(false, "greedy") != nil {
+		t.Error("there is no bound")
+	}
+	for range maxLive / 2 {
+		if l.join(false, "other") == nil {
+			t.Fatal("another viewer has no place")
+		}
+	}
+	if l.join(false, "other") != nil {
+		t.Error("a viewer has more than its share")
+	}
+	evicted := 0
+	for _, page := range greedy {
+		select {
+		case <-page.evicted:
+			evicted++
+		default:
+		}
+	}
+	if evicted != maxLive/2 || len(l.heard) != maxLive {
+		t.Errorf("%d are evicted, %d listen", evicted, len(l.heard))
+	}
+	for page := range l.heard {
+		l.leave(page)
+	}
+	if l.leave(greedy[0]); l.stop != nil {
+		t.Error("nobody listens, and the cluster is watched")
+	}
+}
+
+func TestAViewerWithoutRightsIsNotNotifiedOfChanges(t *testing.T) {
+	t.Parallel()
+	r := &fake{err: Refused{http.StatusForbidden, errors.New("you may not list gates")}}
+	server := httptest.NewServer(pages(t, r))
+	defer server.Close()
+	if code, _ := listen(t.Context(), t, server.URL); code != http.StatusForbidden {
+		t.Errorf("the code is %d", code)
+	}
+	if r.watched() != 0 {
+		t.Error("the cluster is watched for a viewer without rights")
 	}
 }

@@ -119,8 +119,9 @@ type handler struct {
 	Options
 	pages map[string]*template.Template
 	live  *live
-	// making has a value for each page that is made, turn for one that is kept, and forms for each form until its page is made.
-	making, turn, forms chan struct{}
+	// making is for pages that are made, and forms for forms until their pages are made. turn has a value while a page is made that is kept.
+	making, forms *slots
+	turn          chan struct{}
 	// people are those that log in, strangers all others.
 	people, strangers *crowd
 	// kept are pages and drawn are bars that may be asked for again, recent are pages as they were a moment ago.
@@ -142,12 +143,13 @@ const (
 // New returns what serves the pages. They link to each other by relative paths, so that they can be served below any path that ends
 // with a slash.
 func New(o Options) http.Handler {
-	slots := func(n int) chan struct{} { return make(chan struct{}, n) }
 	h := &handler{
-		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock), making: slots(maxMaking), turn: slots(1), forms: slots(maxForms),
+		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock),
+		making: newSlots(maxMaking, o.Alone), turn: make(chan struct{}, 1), forms: newSlots(maxForms, o.Alone),
 		people: newCrowd(o.Alone), strangers: newCrowd(o.Alone),
 		kept: newKeeper[*packed](maxKept), drawn: newKeeper[template.HTML](maxDrawn), recent: newRecent(),
 	}
+	h.strangers.reading = newSlots(maxReading, true) // nothing tells strangers apart
 	for _, name := range []string{"overview", "gate", "month", "target", "whatif", "error"} {
 		h.pages[name] = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}
