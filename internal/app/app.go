@@ -170,6 +170,10 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	metrics := metricsserver.Options{BindAddress: o.MetricsAddr}
+	if o.Pprof {
+		metrics.ExtraHandlers = pprof.GetHandlers()
+	}
 	mgr, err := ctrl.NewManager(runtimeclient.GetConfigOrDie(o.Client), ctrl.Options{
 		Scheme:                        scheme,
 		HealthProbeBindAddress:        o.HealthAddr,
@@ -183,7 +187,7 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions(o.Watch, shard),
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr, ExtraHandlers: pprof.GetHandlers()},
+		Metrics:                       metrics,
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.Concurrent, RecoverPanic: ptr.To(true),
 			UsePriorityQueue: ptr.To(false), // it can deadlock if something comes in while it is shut down

@@ -15,6 +15,7 @@ import (
 // flags are those of the controllers of Flux.
 type Options struct {
 	MetricsAddr  string
+	Pprof        bool
 	EventsAddr   string
 	HealthAddr   string
 	ReceiverAddr string
@@ -56,6 +57,7 @@ const (
 // limits of the client and references across namespaces.
 func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to.")
+	fs.BoolVar(&o.Pprof, "enable-pprof", false, "Serve profiles of the process at /debug/pprof/ of the metric endpoint.")
 	fs.StringVar(&o.EventsAddr, "events-addr", "", "The address of the events receiver.")
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")

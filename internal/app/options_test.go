@@ -17,7 +17,7 @@ func TestTheFlagsAreThoseOfFlux(t *testing.T) {
 	var o Options
 	o.BindFlags(fs)
 	for name, want := range map[string]string{
-		"metrics-addr": ":8080", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "calendar-addr": "", "ui-addr": "", "ui-anonymous": "false", "concurrent": "4", "suspend-kinds": "[]",
+		"metrics-addr": ":8080", "enable-pprof": "false", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "calendar-addr": "", "ui-addr": "", "ui-anonymous": "false", "concurrent": "4", "suspend-kinds": "[]",
 		"kube-api-qps": "500", "kube-api-burst": "1000", "log-level": "info", "log-encoding": "json",
 		"enable-leader-election": "false", "allow-cross-namespace-refs": "false", "min-retry-delay": "750ms",
 		"feature-gates": "", "watch-all-namespaces": "true", "watch-label-selector": "", "interval-jitter-percentage": "5",

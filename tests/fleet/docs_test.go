@@ -110,8 +110,15 @@ func (w *world) metricsOfThePage() {
 // metrics returns those of the controller of a cluster.
 func (w *world) metrics(m *member) string {
 	w.Helper()
-	response, err := http.Get("http://" + m.metrics + "/metrics") //nolint:noctx // it ends with the test
-	w.must(err)
-	defer response.Body.Close() //nolint:errcheck // it was read
-	return string(must(io.ReadAll(response.Body)))
+	get := func(path string) (code int, body string) {
+		response, err := http.Get("http://" + m.metrics + path) //nolint:noctx // it ends with the test
+		w.must(err)
+		defer response.Body.Close() //nolint:errcheck // it was read
+		return response.StatusCode, string(must(io.ReadAll(response.Body)))
+	}
+	if code, _ := get("/debug/pprof/"); code != http.StatusNotFound {
+		w.Errorf("profiles are served without --enable-pprof, with the code %d", code)
+	}
+	_, body := get("/metrics")
+	return body
 }

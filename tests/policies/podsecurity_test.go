@@ -88,7 +88,6 @@ func TestThePodIsSelectedByEveryNetworkPolicy(t *testing.T) {
 		t.Fatal("the Pod has no name to select it by")
 	}
 	want := "gating-controller-allow-egress " + app + ` ["Egress"]` + "\n" +
-		"gating-controller-allow-scraping " + app + ` ["Ingress"]` + "\n" +
 		"gating-controller-deny " + app + ` ["Ingress","Egress"]` + "\n"
 	if out != want {
 		t.Errorf("got\n%swant\n%s", out, want)
