@@ -136,7 +136,11 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if d.stamps == gate.StampsUnknown {
 		d.edges = append(d.edges, now.Add(stampsRetry))
 	}
-	switch woken, err := r.persist(ctx, before, obj, writer, d); {
+	woken, err := r.persist(ctx, before, obj, writer, d)
+	if err == nil {
+		err = writer.removeLines(ctx, before)
+	}
+	switch {
 	case err != nil: // a decision that was not written has not been told: it is made once more
 		return ctrl.Result{}, err
 	case woken:
@@ -191,7 +195,7 @@ func isCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.Observed
 func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate, writer *gateWriter, d decision) (bool, error) {
 	wakes := concerns(before, obj) || d.err == nil && !isCurrent(before)
 	changed := stateChanged(before, obj)
-	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 && !d.proceeds {
+	if !wakes && !changed && isCurrent(before) && len(d.handled) == 0 && !d.proceeds && before.Status.LastHandledLine == obj.Status.LastHandledLine {
 		return false, nil
 	}
 	if !conditions.IsStalled(obj) && (changed || !isCurrent(before)) { // Reconciling and Stalled exclude each other

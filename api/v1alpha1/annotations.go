@@ -106,6 +106,14 @@ const (
 	// total. Only the controller writes it.
 	DeliveriesAnnotation = "gating.toolkit.fluxcd.io/deliveries"
 
+	// UnhandledAnnotation is on a Gate and has the requests that somebody replaced,
+	// and the close requests that somebody removed, before the controller handled
+	// them. Each line has a number, the action, the source, the value, the
+	// requester and the reason, separated by tabs. With config/policies the API
+	// server adds lines and ignores what the caller sets, and only the controller
+	// removes them.
+	UnhandledAnnotation = "gating.toolkit.fluxcd.io/unhandled"
+
 	// GatesAnnotation is on an object that names its Gates itself: at most 32,
 	// separated by commas, each as name or namespace/name. The namespace defaults to
 	// that of the object. The object is held until all of them are open, and while

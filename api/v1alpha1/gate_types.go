@@ -405,6 +405,11 @@ type GateStatus struct {
 	// +optional
 	HandledRequests []RequestMemory `json:"handledRequests,omitempty"`
 
+	// LastHandledLine is the number of the last line of the annotation
+	// gating.toolkit.fluxcd.io/unhandled that was handled.
+	// +optional
+	LastHandledLine int64 `json:"lastHandledLine,omitempty"`
+
 	// LastTransition is when the Gate got its present state. Its reason and by are
 	// the present ones. If the Gate changed its state and changed it back while
 	// nobody looked, it is when somebody looked.

@@ -33,6 +33,8 @@ type cluster struct {
 	role string
 	// warn says on standard error what is left out.
 	warn func(format string, args ...any)
+	// poll calls a function until it is done, for as long as the controller is given to handle a request.
+	poll func(context.Context, func() (bool, error)) error
 }
 
 // begin connects to the cluster and reads the clock, as most commands do first.
@@ -64,7 +66,7 @@ func (s *session) cluster() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	return &cluster{WithWatch: c, namespace: namespace, config: config, role: "gate-viewer", warn: s.warn}, nil
+	return &cluster{WithWatch: c, namespace: namespace, config: config, role: "gate-viewer", warn: s.warn, poll: s.poll}, nil
 }
 
 func scheme() *runtime.Scheme {

@@ -11,10 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -316,37 +314,6 @@ func (c *cluster) askAll(ctx context.Context, f *requestFlags, results []result,
 	_ = group.Wait() // the results have the errors
 }
 
-// ask asks one Gate. It takes back what the Gate had when it was read: if somebody has written it since, it is read and judged again.
-func (c *cluster) ask(ctx context.Context, r *result, by string, ask asking, opts []client.PatchOption) error {
-	for {
-		err := c.patch(ctx, r, by, opts)
-		if isPolicy(err) && strings.Contains(err.Error(), "may not say who") { // config/policies-1.30: nobody could tell whether it is true
-			err = c.patch(ctx, r, "", opts)
-		}
-		if !apierrors.IsConflict(err) {
-			return r.refusedBy(err)
-		}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(r.gate), r.gate); err != nil {
-			return asked{"get", "gates", r.gate.Namespace, r.gate.Name, c.role}.explain(err)
-		}
-		again, err := ask(r.gate)
-		if err != nil {
-			return err
-		}
-		r.request = again.of(r.gate)
-	}
-}
-
-// patch writes the request of a result.
-func (c *cluster) patch(ctx context.Context, r *result, by string, opts []client.PatchOption) error {
-	written := r.gate.DeepCopy()
-	err := c.Patch(ctx, written, client.RawPatch(types.MergePatchType, r.request.patch(by, r.gate.ResourceVersion)), opts...)
-	if err == nil {
-		r.gate = written
-	}
-	return err
-}
-
 // refusedBy says why the API server has refused a request.
 func (r *result) refusedBy(err error) error {
 	a := asked{"patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener"}
@@ -372,7 +339,8 @@ func annotationOf(action v1alpha1.RequestAction) string {
 
 func nameOfGate(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// patch returns the patch that asks. A reason of the request before goes. A patch that takes back something needs the version of the Gate that has it.
+// patch returns the patch that requests. A reason of the request before is removed. It is conditional on the version of the Gate that was
+// judged: that may have a request to take back, or one that must not be replaced.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {
@@ -388,10 +356,7 @@ func (r *request) patch(by, version string) []byte {
 	if r.breaksGlass {
 		annotations[v1alpha1.BreakGlassAnnotation] = r.value()
 	}
-	metadata := map[string]any{"annotations": annotations}
-	if r.takesBack {
-		metadata["resourceVersion"] = version
-	}
+	metadata := map[string]any{"annotations": annotations, "resourceVersion": version}
 	raw, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		panic(err) // strings and nulls

@@ -58,6 +58,9 @@ type Request struct {
 	GlassBroken bool
 
 	source, approvers string
+	// line is the number of the line that holds it, zero for an annotation. breaksGlass says that the requester has marked it as an emergency.
+	line        int64
+	breaksGlass bool
 }
 
 // String says what is requested, when, by whom and why.
@@ -124,44 +127,17 @@ func (s Stamps) HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 	for _, r := range begun {
 		begins(memoryOf(g, r.Action), &r)
 	}
-	acceptedAt := c.acceptedAt(now)
-	var last, over *Request
-	for _, r := range unhandled(g, now) {
-		if s == StampsUnknown && c.asksApprovalOf(r) {
-			continue
-		}
-		memory := memoryOf(g, r.Action)
-		putBack := handles(memory, r)
-		if r.Err == nil {
-			if c.knows(memory, r) {
-				continue // Flux has put it back after another value that was refused
-			}
-			switch {
-			case putBack:
-				r.Err = errPutBack
-			case over != nil && !r.At.After(over.At.Add(slack(r.source, over.source))):
-				r.Err = fmt.Errorf("is refused, somebody has closed the gate since: %s", over)
-			default:
-				r.Err = c.accept(memory, r, c.note(g, s, r, acceptedAt), now)
-			}
-			if end := r.end(c.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !now.Before(end) {
-				over = r // accepted or not, it comes before an open that is no later
-				c.voidOlder(r)
-			}
-		}
-		handled = append(handled, *r)
-		if r.Err == nil && (last == nil || !r.At.Before(last.At)) {
-			last = r
-		}
-	}
-	if last != nil {
+	p := &intake{course: c, gate: g, stamps: s, now: now, handled: handled}
+	p.lines()
+	p.annotations()
+	if last := p.last; last != nil {
 		g.Status.LastRequest = &v1alpha1.LastRequest{
 			Action: last.Action, RequestedAt: metav1.NewTime(last.At), Window: last.Window, Unlimited: last.Unlimited,
 			By: last.By, Reason: last.Reason, Source: last.source,
 		}
 	}
-	handled = append(handled, c.approve(g, s, now)...)
-	if c.keepEnds(now) || len(begun) > 0 || last != nil || len(handled) > 0 {
+	handled = append(p.handled, c.approve(g, s, now)...)
+	if c.keepEnds(now) || len(begun) > 0 || p.last != nil || len(handled) > 0 {
 		g.Status.Requests = c.save(now)
 	}
 	return handled
@@ -209,11 +185,16 @@ func (a requestAnnotation) unhandled(g *v1alpha1.Gate) *Request {
 			r.By, r.Reason = "", "" // the last receiver left its name behind
 		}
 	}
-	memory := handledOf(g, a.action)
-	if memory != nil && memory.LastHandled == value && (a.action == v1alpha1.RequestOpen || memory.LastBy == r.By) {
+	r.breaksGlass = a.action == v1alpha1.RequestOpen && r.source != v1alpha1.SourceWebhook && g.Annotations[v1alpha1.BreakGlassAnnotation] == value
+	if r.isLastOf(handledOf(g, a.action)) {
 		return nil
 	}
 	return r
+}
+
+// isLastOf returns whether a request is the one that was handled last.
+func (r *Request) isLastOf(memory *v1alpha1.RequestMemory) bool {
+	return memory != nil && memory.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || memory.LastBy == r.By)
 }
 
 // knows returns whether a request is the one in force, or a planned one, that was handled

@@ -26,7 +26,7 @@ const (
 // NeedsStamps returns whether something new in the annotations of a Gate depends on who has stamped it.
 func NeedsStamps(g *v1alpha1.Gate) bool {
 	c := courseOf(g)
-	return c.required > 0 && (annotationsOf(v1alpha1.RequestOpen).unhandled(g) != nil || hasNewApprovals(g))
+	return c.required > 0 && (len(pending(g, v1alpha1.RequestOpen, time.Time{})) > 0 || hasNewApprovals(g))
 }
 
 // hasNewApprovals returns whether the annotations of a Gate have approvals that its status does not have.

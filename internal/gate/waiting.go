@@ -26,14 +26,14 @@ func (c *course) asksApprovalOf(r *Request) bool {
 }
 
 // note returns a new request as it is accepted at an instant, with what the API server has stamped.
-func (c *course) note(g *v1alpha1.Gate, s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
+func (c *course) note(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, Unlimited: r.Unlimited, AcceptedAt: at,
 		By: r.By, Reason: r.Reason, Source: r.source,
 	}
 	if c.asksApprovalOf(r) && s == Stamped {
 		accepted.Stamped = r.By != ""
-		accepted.GlassBroken = accepted.Stamped && r.source != v1alpha1.SourceWebhook && g.Annotations[v1alpha1.BreakGlassAnnotation] == r.Value
+		accepted.GlassBroken = accepted.Stamped && r.breaksGlass
 		r.GlassBroken = accepted.GlassBroken
 	}
 	r.Waits = c.lacks(&accepted)

@@ -60,12 +60,13 @@ func closedByPeople(g *v1alpha1.Gate, now time.Time) error {
 			return refused(requestOf(closed.AcceptedRequest))
 		}
 	}
-	asked := annotationsOf(v1alpha1.RequestClose).unhandled(g)
-	if asked == nil || asked.source == v1alpha1.SourceWebhook {
-		return nil
-	}
-	if end, planned, ok := asked.valid(g, now); ok && !planned && (end.IsZero() || now.Before(end)) {
-		return refused(*asked)
+	for _, asked := range pending(g, v1alpha1.RequestClose, now) {
+		if asked.source == v1alpha1.SourceWebhook {
+			continue
+		}
+		if end, planned, ok := asked.valid(g, now); ok && !planned && (end.IsZero() || now.Before(end)) {
+			return refused(*asked)
+		}
 	}
 	return nil
 }
@@ -111,11 +112,9 @@ func timeOfWebhook(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Tim
 			after(closed.RequestedAt.Time)
 		}
 	}
-	for _, a := range requestAnnotations {
-		if r := a.unhandled(g); r != nil && r.source == v1alpha1.SourceWebhook {
-			if last, ok := instantOf(r.Value); ok {
-				after(last)
-			}
+	for _, r := range append(pending(g, v1alpha1.RequestClose, now), pending(g, v1alpha1.RequestOpen, now)...) {
+		if last, ok := instantOf(r.Value); ok && r.source == v1alpha1.SourceWebhook {
+			after(last)
 		}
 	}
 	return at, nil
@@ -139,6 +138,11 @@ func covered(g *v1alpha1.Gate, before *Request, end, now time.Time) (bool, error
 		return true, nil
 	}
 	return false, ErrUnhandled
+}
+
+// IsUnhandled returns whether the annotation of a Gate for an action has a request that the controller has not handled.
+func IsUnhandled(g *v1alpha1.Gate, action v1alpha1.RequestAction) bool {
+	return annotationsOf(action).unhandled(g) != nil
 }
 
 // Requested returns the value of the annotation that requests an action.

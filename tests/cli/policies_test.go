@@ -76,6 +76,7 @@ func TestWithThePolicies(t *testing.T) {
 		"only who may write exceptions does":                                      exceptRights,
 		"only who may open and close does":                                        requestRights,
 		"two people freeze for the same reason, and one thaws":                    sameFreeze,
+		"a request that nobody has handled is kept when another one comes":        replacesUnhandled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOn(t, c)

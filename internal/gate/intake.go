@@ -1,0 +1,94 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+var errUnknownRequester = errors.New("is refused, the gate asks for approvals, and the API server does not say just now whether it stamps requesters: request it again")
+
+// intake handles the new requests of a Gate in one pass.
+type intake struct {
+	*course
+	gate   *v1alpha1.Gate
+	stamps Stamps
+	now    time.Time
+	// last is the accepted request with the latest time. over is the latest close that was over before it was seen.
+	last, over *Request
+	// closedBy are the closes in lines. An open in an annotation may be older.
+	closedBy []*Request
+	handled  []Request
+}
+
+// lines handles the requests in lines, in the order of admission.
+func (p *intake) lines() {
+	for _, r := range recorded(p.gate, p.now) {
+		p.gate.Status.LastHandledLine = max(p.gate.Status.LastHandledLine, r.line)
+		if r.isLastOf(handledOf(p.gate, r.Action)) {
+			continue // handled when it was still in its annotation, and replaced before the status was written
+		}
+		r.Err = r.parse(memoryOf(p.gate, r.Action), p.now)
+		if r.Err == nil && p.stamps == StampsUnknown && p.asksApprovalOf(r) {
+			r.Err = errUnknownRequester // to wait for that would keep later closes waiting
+		}
+		p.take(r, p.acceptedAt(p.now))
+		if r.Action == v1alpha1.RequestClose && r.Err == nil && !r.At.After(p.now.Add(maxSkew)) {
+			p.closedBy = append(p.closedBy, r)
+		}
+	}
+}
+
+// annotations handles the requests in the annotations.
+func (p *intake) annotations() {
+	at := p.acceptedAt(p.now)
+	for _, r := range unhandled(p.gate, p.now) {
+		if p.stamps == StampsUnknown && p.asksApprovalOf(r) {
+			continue
+		}
+		if r.Action == v1alpha1.RequestOpen && r.Err == nil {
+			r.Err = p.closedSince(r, p.closedBy...)
+		}
+		p.take(r, at)
+	}
+}
+
+// closedSince returns why an open is refused that may be older than one of some closes, nil if it certainly is not.
+func (p *intake) closedSince(r *Request, closes ...*Request) error {
+	for _, closed := range closes {
+		if closed != nil && r.Action == v1alpha1.RequestOpen && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
+			return fmt.Errorf("is refused, somebody has closed the gate since: %s", closed)
+		}
+	}
+	return nil
+}
+
+// take accepts a new request, or refuses it, and records that it is handled.
+func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
+	memory := memoryOf(p.gate, r.Action)
+	restored := handles(memory, r)
+	if r.Err == nil {
+		if p.knows(memory, r) {
+			return // Flux has restored it after another value that was refused
+		}
+		if restored {
+			r.Err = errPutBack
+		} else if r.Err = p.closedSince(r, p.over); r.Err == nil {
+			r.Err = p.accept(memory, r, p.note(p.stamps, r, acceptedAt), p.now)
+		}
+		if end := r.end(p.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !p.now.Before(end) {
+			if p.over == nil || r.At.After(p.over.At) {
+				p.over = r // accepted or not, it comes before an open that is no later
+			}
+			p.voidOlder(r)
+		}
+	}
+	p.handled = append(p.handled, *r)
+	if r.Err == nil && (p.last == nil || !r.At.Before(p.last.At)) {
+		p.last = r
+	}
+}

@@ -1,0 +1,86 @@
+package gate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// breakGlassSource is the source in the line of an open request that needs no approvals.
+const breakGlassSource = "break-glass"
+
+// lineForm is the form of a line, as the policy gate-request-stamp writes it: number, action, source, value, requester and reason.
+var lineForm = regexp.MustCompile(`^([1-9][0-9]{0,17})\t(open|close)\t(` + v1alpha1.SourceAnnotation + `|` + v1alpha1.SourceWebhook + `|` + breakGlassSource + `)\t([^\t]*)\t([^\t]*)\t([^\t]*)$`)
+
+// linesOf returns the lines of the annotation v1alpha1.UnhandledAnnotation.
+func linesOf(g *v1alpha1.Gate) []string {
+	return slices.DeleteFunc(strings.Split(g.Annotations[v1alpha1.UnhandledAnnotation], "\n"), func(l string) bool { return l == "" })
+}
+
+// recorded returns the requests that were replaced or removed before the controller handled them, in the order of admission. A line that
+// cannot be read may have been a close, so it counts as a close without end.
+func recorded(g *v1alpha1.Gate, now time.Time) (all []*Request) {
+	for _, line := range linesOf(g) {
+		r, ok := parseLine(line)
+		if !ok {
+			r = &Request{
+				Action: v1alpha1.RequestClose, Annotation: v1alpha1.UnhandledAnnotation, Value: FormatUnlimited(now.Truncate(time.Microsecond)),
+				source: v1alpha1.SourceAnnotation, Reason: "a line of " + v1alpha1.UnhandledAnnotation + " cannot be read",
+			}
+		}
+		if !ok || r.line > g.Status.LastHandledLine {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// parseLine returns the request in a line, and whether it can be read.
+func parseLine(line string) (*Request, bool) {
+	fields := lineForm.FindStringSubmatch(line)
+	if fields == nil {
+		return nil, false
+	}
+	number, err := strconv.ParseInt(fields[1], 10, 64)
+	r := &Request{
+		Action: v1alpha1.RequestAction(fields[2]), Annotation: v1alpha1.UnhandledAnnotation, Value: fields[4],
+		By: OneLine(fields[5], maxBy), Reason: OneLine(fields[6], maxReason), source: fields[3], line: number,
+	}
+	if r.source == breakGlassSource {
+		r.source, r.breaksGlass = v1alpha1.SourceAnnotation, true
+	}
+	byReceiver := strings.HasPrefix(r.By, v1alpha1.ReceiverRequester)
+	if byReceiver && r.source != v1alpha1.SourceWebhook {
+		r.By, r.Reason = "", "" // as in an annotation
+	}
+	return r, err == nil && (byReceiver || r.source != v1alpha1.SourceWebhook)
+}
+
+// pending returns the new requests for an action: those in lines, and then that in its annotation.
+func pending(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) []*Request {
+	all := slices.DeleteFunc(recorded(g, now), func(r *Request) bool { return r.Action != action })
+	if r := annotationsOf(action).unhandled(g); r != nil {
+		all = append(all, r)
+	}
+	return all
+}
+
+// RemoveLines removes the lines that a Gate had when it was decided: all of them are handled. Lines that were added since stay. It
+// returns whether there is anything to remove.
+func RemoveLines(g, decided *v1alpha1.Gate) bool {
+	handled, before := linesOf(decided), linesOf(g)
+	rest := slices.DeleteFunc(slices.Clone(before), func(l string) bool { return slices.Contains(handled, l) })
+	if len(rest) == len(before) {
+		return false
+	}
+	if len(rest) == 0 {
+		delete(g.Annotations, v1alpha1.UnhandledAnnotation)
+	} else {
+		g.Annotations[v1alpha1.UnhandledAnnotation] = strings.Join(rest, "\n")
+	}
+	return true
+}
