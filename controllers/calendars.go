@@ -92,6 +92,21 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 	return calendars, nil
 }
 
+// atHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
+func (r *CalendarReader) atHand(obj *v1alpha1.Gate) bool {
+	for _, f := range r.follow(client.ObjectKeyFromObject(obj), gate.CalendarsOf(obj)) {
+		if !f.mu.TryLock() {
+			return false
+		}
+		_, ok := f.watched()
+		f.mu.Unlock()
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // calendarsOfLead returns the calendars that an exception of a Gate depends on: only its lead time does. It follows none.
 func calendarsOfLead(ctx context.Context, reader client.Reader, e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (gate.Calendars, error) {
 	if g == nil || e.Spec.LeadTime == nil {

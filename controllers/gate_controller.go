@@ -127,11 +127,13 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	calendars, err := r.Calendars.of(ctx, obj, now)
-	if err != nil { // what the status says stays in force
+	with := besides{exceptions: exceptions}
+	if closed, err := r.closeFirst(ctx, obj, writer, with, now); closed || err != nil {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, err
+	}
+	if with.calendars, err = r.Calendars.of(ctx, obj, now); err != nil { // what the status says stays in force
 		return ctrl.Result{}, err
 	}
-	with := besides{calendars, exceptions}
 	d := r.decide(ctx, obj, with, now)
 	if d.stamps == gate.StampsUnknown {
 		d.edges = append(d.edges, now.Add(stampsRetry))
@@ -153,6 +155,25 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 		return ctrl.Result{}, err
 	}
 	return r.report(ctx, before, obj, writer, d)
+}
+
+// closeFirst closes a Gate on request without its calendars if these are not at hand: to read them takes as long as the API server does.
+// It returns whether the Gate is closed, and must be decided again with its calendars.
+func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, with besides, now time.Time) (bool, error) {
+	if !gate.ClosesByRequest(obj, now) || r.Calendars.atHand(obj) {
+		return false, nil
+	}
+	before := obj.DeepCopy()
+	d := r.decide(ctx, obj, with, now)
+	if d.State != v1alpha1.StateClosed {
+		before.DeepCopyInto(obj)
+		return false, nil
+	}
+	_, err := r.persist(ctx, before, obj, writer, d)
+	if err == nil {
+		err = writer.removeLines(ctx, before)
+	}
+	return true, err
 }
 
 // wakeDelay is how long the targets of a Gate that has changed are given to be woken by that change.
@@ -259,7 +280,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 	}
 	for _, t := range held {
 		if !isMachine(&t.Unstructured) && !namedOn(&t.Unstructured, key.String()) && t.GetDeletionTimestamp().IsZero() {
-			return r.waitFor(tallied(obj))
+			return waitFor(r.Tally, tallied(obj))
 		}
 	}
 	locked, err := r.Locks.Naming(ctx, key.String())
@@ -267,7 +288,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 		return ctrl.Result{}, err
 	}
 	if len(locked) > 0 {
-		return r.waitFor(tallied(obj))
+		return waitFor(r.Tally, tallied(obj))
 	}
 	if err := writer.finalize(ctx, false); err != nil {
 		return ctrl.Result{}, err
@@ -277,9 +298,9 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 }
 
 // waitFor returns an error if a failure keeps a Gate from going, and when to look again if that is only a matter of time.
-func (r *GateReconciler) waitFor(g tally.Gate) (ctrl.Result, error) {
+func waitFor(t *tally.Tally, g tally.Gate) (ctrl.Result, error) {
 	var all []error
-	for _, f := range r.Tally.Failures(g) {
+	for _, f := range t.Failures(g) {
 		all = append(all, errors.New(f.Key.String()+": "+f.Message))
 	}
 	if len(all) > 0 {

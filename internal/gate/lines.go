@@ -69,6 +69,20 @@ func pending(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) []*
 	return all
 }
 
+// ClosesByRequest returns whether a close request that is new, or planned until now, is in force at an instant: then the Gate is closed,
+// whatever its calendars say.
+func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
+	due := func(r v1alpha1.AcceptedRequest) bool {
+		return r.Planned && r.Action == v1alpha1.RequestClose && !r.RequestedAt.After(now)
+	}
+	if len(pending(g, v1alpha1.RequestClose, now)) == 0 && !slices.ContainsFunc(g.Status.Requests, due) {
+		return false
+	}
+	g = g.DeepCopy()
+	StampsUnknown.HandleRequests(g, now)
+	return courseAt(g, now).isClosed(now)
+}
+
 // RemoveLines removes the lines that a Gate had when it was decided: all of them are handled. Lines that were added since stay. It
 // returns whether there is anything to remove.
 func RemoveLines(g, decided *v1alpha1.Gate) bool {
