@@ -45,11 +45,13 @@ type Decider struct {
 	// ServerTime asks the API server for the time, cut off to the second. A Gate opens
 	// only if it is open at that time, too. Nil means that Clock alone counts.
 	ServerTime func(context.Context) (time.Time, error)
+	// ServerClock says by how much Clock is behind that of the API server: a Gate closes by the later of the two. Nil means that it is not.
+	ServerClock *ServerClock
 	// Watcher looks at the objects that Gates watch.
 	Watcher *Watcher
 	// Stamped returns whether the API server stamps who opens Gates and who approves that. Nil means that it does not.
 	Stamped func(context.Context) (bool, error)
-	// Skew is by how much Clock was ahead of that of the API server.
+	// Skew is by how much Clock was ahead of that of the API server, negative if it was behind.
 	Skew *prometheus.GaugeVec
 }
 
@@ -126,6 +128,7 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, 
 	if r.ServerTime != nil && opens(before, v.State, v.handled, now) {
 		r.witness(ctx, before, obj, with, &v)
 	}
+	r.closeByServer(before, obj, with, &v)
 	return v
 }
 

@@ -58,7 +58,7 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 			Help:    "Time from the scheduled instant of a transition to the last target written.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"state"}),
-		skew:     gauge("gating_clock_ahead_seconds", "By how much at least the clock of the controller was ahead of that of the API server when a gate was last about to open, negative if it was behind."),
+		skew:     gauge("gating_clock_ahead_seconds", "Lower bound of how far the controller's clock is ahead of the API server's, measured when a gate is about to open; negative while it is behind."),
 		deferred: counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
 		bypassed: counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
 		glass:    counter("gating_gate_glass_broken_total", "Number of times that somebody broke the glass of a gate: an open request counted without the approvals that spec.approvals asks for.", labels...),

@@ -53,8 +53,9 @@ type Gating struct {
 	Locks   LockReader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime asks the API server for the time, see Decider.
-	ServerTime func(context.Context) (time.Time, error)
+	// ServerTime asks the API server for the time, and ServerClock says by how much Clock is behind it, see Decider.
+	ServerTime  func(context.Context) (time.Time, error)
+	ServerClock *ServerClock
 	// Sharded says that the cache has the Gates of one shard only.
 	Sharded bool
 	// AllGates reads the metadata of the Gates of all shards from a cache, nil unless
@@ -127,7 +128,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	}}
 	l.gates = &GateReconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, APIReader: c.APIReader, Clock: c.Clock,
-		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, Stamped: c.Stamped, Watcher: m.watcher, Skew: c.GateMetrics.skew},
+		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Watcher: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted, Passes: m.passes,

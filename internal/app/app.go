@@ -72,12 +72,13 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("unable to configure the watch label selector: %w", err)
 	}
-	mgr, err := newManager(o, shard)
+	serverClock := &controllers.ServerClock{Clock: clock.RealClock{}}
+	mgr, err := newManager(o, shard, serverClock)
 	if err != nil {
 		return err
 	}
 	probes.SetupChecks(mgr, log)
-	if err := addControllers(ctx, mgr, o, shard); err != nil {
+	if err := addControllers(ctx, mgr, o, shard, serverClock); err != nil {
 		return err
 	}
 	server, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -94,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 	return mgr.Start(ctx)
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector, serverClock *controllers.ServerClock) error {
 	recorder, err := newEventRecorder(ctx, mgr, o.EventsAddr)
 	if err != nil {
 		return err
@@ -119,6 +120,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		APIReader:     mgr.GetAPIReader(),
 		Clock:         clock.RealClock{},
 		ServerTime:    askTime,
+		ServerClock:   serverClock,
 		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.ApprovalPolicy),
 		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
@@ -165,7 +167,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
-func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
+func newManager(o Options, shard labels.Selector, serverClock *controllers.ServerClock) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -174,7 +176,9 @@ func newManager(o Options, shard labels.Selector) (ctrl.Manager, error) {
 	if o.Pprof {
 		metrics.ExtraHandlers = pprof.GetHandlers()
 	}
-	mgr, err := ctrl.NewManager(runtimeclient.GetConfigOrDie(o.Client), ctrl.Options{
+	server := runtimeclient.GetConfigOrDie(o.Client)
+	server.Wrap(serverClock.Wrap)
+	mgr, err := ctrl.NewManager(server, ctrl.Options{
 		Scheme:                        scheme,
 		HealthProbeBindAddress:        o.HealthAddr,
 		LeaderElection:                o.LeaderElection.Enable,

@@ -46,7 +46,7 @@ func Clocks(asked Asked, gates []v1alpha1.Gate) (findings []Finding) {
 		case opened != nil && opened.Reason == v1alpha1.TimeUnknownReason || ready != nil && ready.Reason == v1alpha1.TimeUnknownReason:
 			findings = append(findings, Finding{Error, gateName(&gates[i]), "it stays closed, because the API server does not tell the controller what time it is", "let the answers of the API server have the header Date: a proxy may take it out"})
 		case opened != nil && strings.HasSuffix(opened.Message, gate.ClocksDiffer):
-			findings = append(findings, Finding{Warning, gateName(&gates[i]), "it stays closed for longer, because " + gate.ClocksDiffer, "set the clocks of the nodes, as by NTP"})
+			findings = append(findings, Finding{Warning, gateName(&gates[i]), gate.ClocksDiffer + ": it opens only when both say so, and closes when either does", "set the clocks of the nodes, as by NTP"})
 		}
 	}
 	return findings

@@ -1,0 +1,113 @@
+package controllers
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// behindFor is how long the API server's responses count at least, and at most twice as long: the header Date is cut off to the second,
+// so that a single response says little, and somebody may set the clock.
+const behindFor = time.Minute
+
+// ServerClock keeps by how much the controller's clock is behind that of the API server, from the header Date of responses that are read
+// anyway.
+type ServerClock struct {
+	Clock clock.PassiveClock
+
+	mu sync.Mutex
+	// began is when latest began to collect. Before that, previous did.
+	began            time.Time
+	latest, previous time.Duration
+	reported         atomic.Bool
+}
+
+// Wrap returns a transport that reads the header Date of each response.
+func (c *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper { return datedTripper{next, c} }
+
+type datedTripper struct {
+	http.RoundTripper
+	clock *ServerClock
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t datedTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err == nil && resp.StatusCode < http.StatusInternalServerError { // a proxy may have another clock
+		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			t.clock.saw(date)
+		}
+	}
+	return resp, err
+}
+
+// saw records the time of a response.
+func (c *ServerClock) saw(date time.Time) {
+	now := c.Clock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rotate(now)
+	c.latest = max(c.latest, date.Sub(now))
+}
+
+// rotate drops what is too old. It also does so if the clock was set back.
+func (c *ServerClock) rotate(now time.Time) {
+	switch age := now.Sub(c.began); {
+	case age < 0, age >= 2*behindFor:
+		c.began, c.previous, c.latest = now, 0, 0
+	case age >= behindFor:
+		c.began, c.previous, c.latest = now, c.latest, 0
+	}
+}
+
+// Behind returns by how much the controller's clock is behind at least, zero if it is not.
+func (c *ServerClock) Behind() time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rotate(c.Clock.Now())
+	return max(c.latest, c.previous)
+}
+
+// report sets a metric of how far the controller's clock is ahead while it is behind, and resets it once afterwards.
+func (c *ServerClock) report(skew *prometheus.GaugeVec, behind time.Duration) {
+	if c != nil && (c.reported.Swap(behind > 0) || behind > 0) {
+		skew.WithLabelValues().Set(-behind.Seconds())
+	}
+}
+
+// closeByServer closes a Gate that is due to close by the API server's clock if the controller's clock is behind, and has the condition
+// say that it is. It never opens a Gate.
+func (r *Decider) closeByServer(before, obj *v1alpha1.Gate, with besides, v *decision) {
+	behind := r.ServerClock.Behind()
+	r.ServerClock.report(r.Skew, behind)
+	if behind <= 0 || v.err != nil {
+		return
+	}
+	if v.State == v1alpha1.StateOpened {
+		then := obj.DeepCopy()
+		before.Status.DeepCopyInto(&then.Status)
+		then.Status.Watch = obj.Status.Watch
+		at := v.at.Add(behind)
+		handled := v.stamps.HandleRequests(then, at)
+		if d := with.decide(then, at); d.State == v1alpha1.StateClosed {
+			obj.Status = then.Status
+			v.decide(d)
+			v.at, v.handled = at, handled
+		} else if v.Next != nil && v.Next.At.After(at) { // sooner than by the controller's clock
+			v.edges = append(v.edges, v.Next.At.Add(-behind))
+		}
+	}
+	if behind >= apart && !strings.HasSuffix(v.Message, clocksDiffer) {
+		v.Message += clocksDiffer
+	}
+}
