@@ -147,7 +147,7 @@ func reducedPolicies(w *harness.World) {
 	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", open+now(), v1alpha1.OpenRequestedByAnnotation+"=alice")
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, now()) // by an administrator
 	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", v1alpha1.CloseRequestedByAnnotation+"=alice")
-	refused("editor", "may not change which webhooks gate "+w.Namespace+"/guarded has taken", "annotate", "gate", "guarded", v1alpha1.OpenReceivedAnnotation+"="+now())
+	refused("editor", "may not change which webhooks and requests gate "+w.Namespace+"/guarded has taken", "annotate", "gate", "guarded", v1alpha1.OpenReceivedAnnotation+"="+now())
 	refused("opener", "may not", "patch", "gate", "guarded", "--type=merge", `-p={"spec":{"default":"opened"}}`)
 	refused("editor", "user editor may not hold Kustomizations in namespace shop by gate "+w.Namespace+"/guarded: that needs the verb patch on kustomizations.kustomize.toolkit.fluxcd.io",
 		"patch", "gate", "guarded", "--type=merge", `-p={"spec":{"targets":[{"kind":"Kustomization","name":"*","namespace":"shop"}]}}`)
@@ -162,6 +162,7 @@ func reducedPolicies(w *harness.World) {
 		w.Errorf("the request is %+v", g.Status.LastRequest)
 	}
 	reducedPass(w)
+	keepsUnhandledClose(w, refused)
 }
 
 // reducedPass expects that a request for a pass lists the Gates that hold the object. The API server does not stamp the list.
@@ -192,6 +193,38 @@ func reducedPass(w *harness.World) {
 		})
 	}
 	w.Must(try(w.Namespace + "/holding"))
+}
+
+// keepsUnhandledClose expects that a close which the controller has not handled stays, because nothing records it when it is replaced. The
+// controller handles nothing of a Gate that is being deleted.
+func keepsUnhandledClose(w *harness.World, refused func(user, cause string, args ...string)) {
+	w.Helper()
+	g := w.ClosedGate("leaving")
+	w.Decided(g)
+	admin := func(args ...string) {
+		w.Helper()
+		_, err := w.Kubectl(context.WithoutCancel(w.Context()), append([]string{"-n", w.Namespace}, args...)...)
+		w.Must(err)
+	}
+	admin("patch", "gate", "leaving", "--type=json", `-p=[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/keep"}]`)
+	w.Cleanup(func() { admin("patch", "gate", "leaving", "--type=merge", `-p={"metadata":{"finalizers":null}}`) })
+	admin("delete", "gate", "leaving", "--wait=false")
+	admin("create", "role", "closer", "--verb=get,patch,close", "--resource=gates.gating.toolkit.fluxcd.io")
+	admin("create", "rolebinding", "closer", "--role=closer", "--user=closer")
+	at := func() string {
+		return v1alpha1.CloseRequestedAtAnnotation + "=" + time.Now().UTC().Format(time.RFC3339Nano)
+	}
+	admin("annotate", "gate", "leaving", at()+"/2h")
+	cause := "user closer must wait: the gating-controller has not handled the close request for gate " + w.Namespace + "/leaving yet"
+	refused("closer", cause, "annotate", "--overwrite", "gate", "leaving", at()+"/1s")
+	refused("closer", cause, "annotate", "gate", "leaving", v1alpha1.CloseRequestedAtAnnotation+"-")
+	for user, args := range map[string][]string{
+		"editor": {"annotate", "gate", "leaving", v1alpha1.CloseRequestedAtAnnotation + "-", "--dry-run=server"}, // as Flux does
+		"opener": {"annotate", "--overwrite", "gate", "leaving", at() + "/1s", "--dry-run=server"},
+	} {
+		_, err := w.Person(user).Kubectl(w.Context(), w.Namespace, args...)
+		w.Must(err)
+	}
 }
 
 func TestTheReducedPoliciesAreTheOthersWithoutTheStamps(t *testing.T) {
