@@ -142,3 +142,33 @@ func TestAGatedSourceDoesNotTakeThePlaceOfAnOlderOne(t *testing.T) {
 	takes.looks()
 	takes.isAt("a", "Approved True")
 }
+
+// A conflict must not cost a second slot.
+func TestAGatedSourceKeepsItsSlotWhenAWriteFails(t *testing.T) {
+	t.Parallel()
+	for _, written := range []string{"status", "pinned source"} {
+		t.Run(written, func(t *testing.T) {
+			t.Parallel()
+			f := follow(t, v1alpha1.GatedSourceSpec{})
+			g := f.Gate("paced", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1}})
+			fails := 1
+			f.writes.before = func(write string) error {
+				if isPin := strings.Contains(write, "GitRepository/apps-gated"); fails > 0 && isPin == (written == "pinned source") && (isPin || f.g.Status.Promoting == nil && strings.Contains(write, "GatedSource/apps")) {
+					fails--
+					return errBroken
+				}
+				return nil
+			}
+			for range 3 { // the first write fails
+				_, err := f.on().gates.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
+				f.Must(err)
+				_, _ = f.on().targets.Reconcile(f.Context(), f.key())
+				f.Read(f.g)
+			}
+			if fails > 0 {
+				t.Fatal("no write has failed")
+			}
+			f.isAt("a")
+		})
+	}
+}

@@ -41,7 +41,7 @@ func (l *layer) find(t int64, exact bool, b *Budget) finding {
 	if t >= l.within.until {
 		return finding{cursor: cursor{edge: never}}
 	}
-	if f := &l.latest; !f.holds(t, exact && !(f.exact && f.from == t)) {
+	if f := &l.latest; !f.holds(t, exact && (!f.exact || f.from != t)) {
 		*f = l.lookUp(t, exact, b)
 	}
 	return l.latest
@@ -49,7 +49,7 @@ func (l *layer) find(t int64, exact bool, b *Budget) finding {
 
 // holds returns whether a cursor says what there is at t. If it must be exact, one that covers t has to be from t.
 func (c *cursor) holds(t int64, exact bool) bool {
-	return t >= c.from && t < c.valid && !(exact && c.covered)
+	return t >= c.from && t < c.valid && (!exact || !c.covered)
 }
 
 // rest is for how long a cursor without an edge is used.

@@ -13,7 +13,7 @@ func TestTheAPIServerWarnsAboutAGateThatHoldsTheBootstrapSource(t *testing.T) {
 	if _, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", kustomization(t)); err != nil {
 		t.Fatal(err)
 	}
-	const warning = "Warning: Validation failed for ValidatingAdmissionPolicy 'gate-bootstrap'"
+	const warning = "Warning: Validation failed for ValidatingAdmissionPolicy 'gating-bootstrap'"
 	apply := func(target string) string {
 		t.Helper()
 		out, err := bash(t.Context(), t.TempDir(), fmt.Sprintf("kubectl apply --dry-run=server -n %s -f - 2>&1 <<'EOF'\n"+

@@ -63,7 +63,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 		SourceRef: v1alpha1.PinnableReference{Kind: "HelmChart", Name: "evil"}, Name: "apps-gated", // of another kind
 	}))
 	w.allowed(alice, append(takes, "--dry-run=server")...)
-	w.allowed(mallory, "annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation+"=nights") // what pins it may be edited
+	w.allowed(mallory, "annotate", "gtsrc", "apps", "example.org/note=reviewed") // what pins it may be edited
 }
 
 func TestWhoDeletesAGatedSourceThatDecidesNeedsTheVerbApprove(t *testing.T) {
