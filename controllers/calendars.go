@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +39,15 @@ type CalendarReader struct {
 
 	mu       sync.Mutex
 	followed map[types.NamespacedName]*followedConfigMap
+	shares   *calendarShares
+	// read are the calendars of each Gate.
+	read map[types.NamespacedName]readCalendars
+}
+
+// readCalendars are the calendars of a Gate, and of which versions of ConfigMaps they are.
+type readCalendars struct {
+	of        string
+	calendars gate.Calendars
 }
 
 // configMapWatch is a watch of one ConfigMap.
@@ -50,13 +61,13 @@ type configMapWatch interface {
 // followedConfigMap is a ConfigMap that Gates refer to.
 type followedConfigMap struct {
 	watch configMapWatch
-	// gates refer to it.
-	gates map[types.NamespacedName]bool
+	// gates refer to it, each with some calendars.
+	gates map[types.NamespacedName][]gate.CalendarKey
 
 	mu sync.Mutex
 	// latest is the newest version that was seen, nil if it was never there.
 	latest *corev1.ConfigMap
-	// read are the calendars in that version, on a day.
+	// read are the calendars in that version, on a day. Those are left out that are over a budget.
 	read map[gate.CalendarKey]gate.Calendar
 	day  time.Time
 }
@@ -80,16 +91,74 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 		}
 		states[name] = err
 	}
-	calendars := gate.Calendars{}
+	return r.collect(obj, keys, followed, states), nil
+}
+
+// collect returns the calendars of a Gate in ConfigMaps, some of which are broken. It reads those that it has not read yet.
+func (r *CalendarReader) collect(obj *v1alpha1.Gate, keys []gate.CalendarKey, followed map[types.NamespacedName]*followedConfigMap, states map[types.NamespacedName]error) gate.Calendars {
+	by, of := client.ObjectKeyFromObject(obj), ""
 	for _, key := range keys {
-		name := configMapOf(key)
+		of += fmt.Sprintf("%q %s %v\n", key, followed[configMapOf(key)].version(), states[configMapOf(key)])
+	}
+	r.mu.Lock()
+	before, ok := r.read[by]
+	r.mu.Unlock()
+	if ok && before.of == of {
+		return before.calendars
+	}
+	calendars := gate.CollectCalendars(obj, func(file gate.CalendarFile, categories []string) []gate.Calendar {
+		name := types.NamespacedName{Namespace: file.Namespace, Name: file.Name}
 		if err := states[name]; err != nil {
-			calendars[key] = gate.Calendar{Err: err}
+			return gate.BrokenCalendars(categories, err)
+		}
+		return followed[name].calendars(file, categories)
+	})
+	r.divide(by, of, calendars, followed)
+	return calendars
+}
+
+// divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It wakes other Gates that this concerns.
+func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars gate.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shares == nil {
+		r.shares, r.read = newCalendarShares(mostOccurrences), map[types.NamespacedName]readCalendars{}
+	}
+	for key, c := range calendars {
+		if c.Err == nil {
+			r.shares.take(key, c.Cost.Occurrences)
+		} else if !errors.Is(c.Err, gate.ErrOverBudget) {
+			r.shares.drop(key)
+		}
+	}
+	changed := r.shares.divide()
+	for key, c := range calendars {
+		if c.Err == nil && r.shares.over[key] {
+			calendars[key] = gate.Calendar{Err: errOverShare, Cost: c.Cost}
+			followed[configMapOf(key)].evict(key)
+		}
+	}
+	r.reread(changed, by)
+	r.read[by] = readCalendars{of, calendars}
+}
+
+// reread has Gates decided on again whose calendars are over their share from now on, or no longer. It is called with mu held.
+func (r *CalendarReader) reread(changed []gate.CalendarKey, except types.NamespacedName) {
+	for _, key := range changed {
+		f := r.followed[configMapOf(key)]
+		if f == nil {
 			continue
 		}
-		calendars[key] = followed[name].calendar(key)
+		if r.shares.over[key] {
+			f.evict(key)
+		}
+		for gateKey, keys := range f.gates {
+			if gateKey != except && slices.Contains(keys, key) {
+				delete(r.read, gateKey)
+				r.Wake.Gate(gateKey)
+			}
+		}
 	}
-	return calendars, nil
 }
 
 // atHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
@@ -124,12 +193,13 @@ func configMapOf(key gate.CalendarKey) types.NamespacedName {
 func (r *CalendarReader) follow(by types.NamespacedName, keys []gate.CalendarKey) map[types.NamespacedName]*followedConfigMap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := map[types.NamespacedName]*followedConfigMap{}
+	own, of := map[types.NamespacedName]*followedConfigMap{}, map[types.NamespacedName][]gate.CalendarKey{}
 	for _, key := range keys {
 		name := configMapOf(key)
+		of[name] = append(of[name], key)
 		f := r.followed[name]
 		if f == nil {
-			f = &followedConfigMap{gates: map[types.NamespacedName]bool{}}
+			f = &followedConfigMap{gates: map[types.NamespacedName][]gate.CalendarKey{}}
 			if r.followed == nil {
 				r.followed = map[types.NamespacedName]*followedConfigMap{}
 			}
@@ -138,19 +208,44 @@ func (r *CalendarReader) follow(by types.NamespacedName, keys []gate.CalendarKey
 				f.watch = r.Watches(name, func() { r.changed(name) })
 			}
 		}
-		f.gates[by] = true
 		own[name] = f
 	}
+	var unused []gate.CalendarKey
 	for name, f := range r.followed {
-		if own[name] == nil && f.gates[by] {
-			delete(f.gates, by)
-			if len(f.gates) == 0 {
-				delete(r.followed, name)
-				f.stop()
-			}
+		unused = append(unused, f.use(by, of[name])...)
+		if len(f.gates) == 0 {
+			delete(r.followed, name)
+			f.stop()
 		}
 	}
+	if len(unused) > 0 && r.shares != nil {
+		for _, key := range unused {
+			r.shares.drop(key)
+		}
+		r.reread(r.shares.divide(), by)
+	}
+	if len(keys) == 0 {
+		delete(r.read, by)
+	}
 	return own
+}
+
+// use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the CalendarReader held.
+func (f *followedConfigMap) use(by types.NamespacedName, keys []gate.CalendarKey) (unused []gate.CalendarKey) {
+	before := f.gates[by]
+	if slices.Equal(before, keys) {
+		return nil
+	}
+	if f.gates[by] = keys; len(keys) == 0 {
+		delete(f.gates, by)
+	}
+	for _, key := range before {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(f.gates)), func(keys []gate.CalendarKey) bool { return slices.Contains(keys, key) }) {
+			unused = append(unused, key)
+			f.evict(key)
+		}
+	}
+	return unused
 }
 
 // forget ends the watches that only a Gate needs that is gone.
@@ -229,19 +324,51 @@ func (f *followedConfigMap) watched() (*corev1.ConfigMap, bool) {
 	return found, true
 }
 
-// calendar returns a calendar of the ConfigMap, read once for each version and day.
-func (f *followedConfigMap) calendar(key gate.CalendarKey) gate.Calendar {
+// version says what calendars are read of.
+func (f *followedConfigMap) version() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.latest == nil {
+		return ""
+	}
+	return fmt.Sprint(f.latest.UID, f.latest.ResourceVersion, f.day.Unix())
+}
+
+// evict drops a calendar from memory.
+func (f *followedConfigMap) evict(key gate.CalendarKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.read, key)
+}
+
+// calendars returns calendars of the ConfigMap, each read once for each version and day. The file is parsed once for all.
+func (f *followedConfigMap) calendars(file gate.CalendarFile, categories []string) []gate.Calendar {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.latest == nil { // it has gone in between
-		return gate.Calendar{Err: &brokenConfigMap{"does not exist"}}
+		return gate.BrokenCalendars(categories, &brokenConfigMap{"does not exist"})
 	}
-	read, ok := f.read[key]
-	if !ok {
-		read = key.Read(&gate.Files{Data: f.latest.Data, BinaryData: f.latest.BinaryData}, f.day, f.day)
-		f.read[key] = read
+	found := make([]gate.Calendar, len(categories))
+	var missing []string
+	for i, list := range categories {
+		c, ok := f.read[gate.CalendarKey{CalendarFile: file, Categories: list}]
+		if found[i] = c; !ok {
+			missing = append(missing, list)
+		}
 	}
-	return read
+	if len(missing) == 0 {
+		return found
+	}
+	read := file.Read(&gate.Files{Data: f.latest.Data, BinaryData: f.latest.BinaryData}, missing, f.day, f.day)
+	for i, list := range categories {
+		key := gate.CalendarKey{CalendarFile: file, Categories: list}
+		if j := slices.Index(missing, list); j >= 0 {
+			if found[i] = read[j]; !errors.Is(read[j].Err, gate.ErrOverBudget) {
+				f.read[key] = read[j]
+			}
+		}
+	}
+	return found
 }
 
 // calendarFaults returns what is wrong with the calendars of a decision, each once.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"runtime/debug"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +50,7 @@ const shutdownTimeout = 11 * time.Second
 // Run starts the controller and blocks until the context is done.
 func Run(ctx context.Context, o Options) error {
 	logger.SetLogger(logger.NewLogger(o.Log))
+	leaveRoom()
 	log := ctrl.Log.WithName("setup")
 
 	// No feature has a gate yet, but an unknown one is refused.
@@ -93,6 +96,14 @@ func Run(ctx context.Context, o Options) error {
 	}
 	log.Info("starting manager", "version", version.Release(), "timeZoneData", tz.Version())
 	return mgr.Start(ctx)
+}
+
+// leaveRoom lowers the memory limit in GOMEMLIMIT by a tenth. config/manager sets it to the limit of the Pod, and the Go runtime does not
+// manage all of that memory.
+func leaveRoom() {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		debug.SetMemoryLimit(limit / 10 * 9)
+	}
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labels.Selector, serverClock *controllers.ServerClock) error {

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +133,66 @@ func TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced(t *testing.T) {
 		if strings.Contains(got, "not closed") || strings.Contains(got, "next never") || len(g.Status.Announced) != 2 {
 			t.Errorf("%s; %v", got, g.Status.Announced)
 		}
+	}
+}
+
+// ofCategories returns a Gate whose hundred periods are events of the same file, each with a category of its own and one that all events have.
+func ofCategories() *v1alpha1.Gate {
+	var all []v1alpha1.ClosePeriod
+	for i := range v1alpha1.MaxPeriods {
+		all = append(all, closing(file(fmt.Sprintf("c%d", i), fmt.Sprint(i), "all"), ""))
+	}
+	return production(opened(closePeriods(all...)))
+}
+
+// everyHour is a small text with an event for each hour.
+func everyHour() string {
+	return ics("UID:1 DTSTART:20260101T000000Z DURATION:PT30M CATEGORIES:all SUMMARY:" + strings.Repeat("x", 80) + " RRULE:FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23")
+}
+
+func TestTheCalendarsOfAGateShareOneBudget(t *testing.T) {
+	g, text := ofCategories(), everyHour()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	calendars := reading(g, text)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if retained := int64(after.HeapAlloc) - int64(before.HeapAlloc); retained > 8<<20 {
+		t.Errorf("%d bytes are retained", retained)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256<<20 {
+		t.Errorf("%d bytes were allocated", allocated)
+	}
+	broken := calendars.Broken(g)
+	if n := len(broken); n < 90 || n == v1alpha1.MaxPeriods || broken[0].Cause != gate.ErrOverBudget.Error() || broken[n-1].Period != "c99" {
+		t.Errorf("%d are broken, the first is %v", n, broken[:1])
+	}
+	at := utc("2026-11-23T12:45:00Z") // no event
+	if d := calendars.Decide(g, at); d.State != isClosed || !strings.Contains(d.Message, "is over the budget of the calendars of a Gate") {
+		t.Errorf("%+v", d)
+	}
+	g.Spec.ClosePeriods = g.Spec.ClosePeriods[:1]
+	if d := reading(g, text).Decide(g, at); d.State != isOpened || len(d.Broken) > 0 {
+		t.Errorf("one period is within the budget: %+v", d)
+	}
+	runtime.KeepAlive(calendars)
+}
+
+func TestTheTextsOfAGateShareOneBudget(t *testing.T) {
+	var all []v1alpha1.ClosePeriod
+	for i := range 3 {
+		p := file(fmt.Sprintf("c%d", i))
+		p.Calendar.ConfigMapRef.Key = fmt.Sprint(i)
+		all = append(all, closing(p, ""))
+	}
+	g, reads := opened(closePeriods(all...)), 0
+	text := ics("UID:1 DTSTART:20261101T000000Z DURATION:PT1H X-A:" + strings.Repeat("x", 600_000))
+	calendars := gate.ReadCalendars(g, noon, noon, func(string, string) (*gate.Files, error) {
+		reads++
+		return &gate.Files{Data: map[string]string{"0": text, "1": text, "2": text}}, nil
+	})
+	if broken := calendars.Broken(g); len(broken) != 2 || reads != 2 {
+		t.Errorf("%d are broken after %d reads", len(broken), reads)
 	}
 }

@@ -31,12 +31,17 @@ const (
 	maxBroken = 512
 )
 
-// CalendarKey names a file, and says which of its events are a period.
-type CalendarKey struct {
+// CalendarFile names a file in a time zone. It is parsed once for all CalendarKeys of a Gate.
+type CalendarFile struct {
 	// Namespace and Name are those of the ConfigMap, Key is that of its entry.
 	Namespace, Name, Key string
 	// Zone is that of dates and times without a zone.
 	Zone string
+}
+
+// CalendarKey names a file, and says which of its events are a period.
+type CalendarKey struct {
+	CalendarFile
 	// Categories are a list in JSON, empty for all events.
 	Categories string
 }
@@ -49,6 +54,26 @@ type Calendar struct {
 	Err error
 	// NotCounted says which events do not count that could leave a hole in a freeze, empty if there are none.
 	NotCounted string
+	// Cost is that of the period, and of parsing its file. Also of a period that is broken.
+	Cost CalendarCost
+}
+
+// CalendarCost is what calendars take: occurrences in memory, days that rules have looked at, and bytes of text.
+type CalendarCost struct {
+	Occurrences, Effort, Bytes int
+}
+
+// mostPerGate is what the calendars of one Gate may take together. They retain at most 3 MiB.
+var mostPerGate = CalendarCost{Occurrences: ical.MaxOccurrences, Effort: 10_000_000, Bytes: ical.MaxText}
+
+// ErrOverBudget is why a calendar is broken that other calendars of its Gate leave no room for.
+var ErrOverBudget = fmt.Errorf("is over the budget of the calendars of a Gate, which is %d occurrences in all periods, and %d bytes in all texts: "+
+	"use fewer periods, or smaller calendars", mostPerGate.Occurrences, mostPerGate.Bytes)
+
+// add returns the sum of two costs, and whether it is within the budget of a Gate.
+func (c CalendarCost) add(other CalendarCost) (sum CalendarCost, ok bool) {
+	sum = CalendarCost{c.Occurrences + other.Occurrences, c.Effort + other.Effort, c.Bytes + other.Bytes}
+	return sum, sum.Occurrences <= mostPerGate.Occurrences && sum.Effort <= mostPerGate.Effort && sum.Bytes <= mostPerGate.Bytes
 }
 
 // Calendars are all that a Gate may need. One that is missing is taken for broken: a close period of it closes all the
@@ -107,7 +132,7 @@ func CalendarsOf(g *v1alpha1.Gate) []CalendarKey {
 }
 
 func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period) CalendarKey {
-	key := CalendarKey{Namespace: namespace, Name: p.Calendar.ConfigMapRef.Name, Key: p.Calendar.ConfigMapRef.Key, Zone: string(spec.TimeZone)}
+	key := CalendarKey{CalendarFile: CalendarFile{Namespace: namespace, Name: p.Calendar.ConfigMapRef.Name, Key: p.Calendar.ConfigMapRef.Key, Zone: string(spec.TimeZone)}}
 	if p.TimeZone != "" {
 		key.Zone = string(p.TimeZone)
 	}
@@ -121,47 +146,102 @@ func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period) 
 // ReadCalendars reads the calendars of a Gate as far as decisions between two instants need them: two years ahead of the
 // first at least. It asks for the ConfigMaps, an error says what is wrong with one.
 func ReadCalendars(g *v1alpha1.Gate, from, until time.Time, configMap func(namespace, name string) (*Files, error)) Calendars {
-	calendars := Calendars{}
-	for _, key := range CalendarsOf(g) {
-		files, err := configMap(key.Namespace, key.Name)
+	return CollectCalendars(g, func(file CalendarFile, categories []string) []Calendar {
+		files, err := configMap(file.Namespace, file.Name)
 		if err != nil {
-			calendars[key] = Calendar{Err: err}
+			return BrokenCalendars(categories, err)
+		}
+		return file.Read(files, categories, from, until)
+	})
+}
+
+// CollectCalendars returns the calendars of a Gate, as read returns them for the categories of each file. In the order of the periods,
+// those are broken that are over the budget of a Gate. Files after them are not read.
+func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, categories []string) []Calendar) Calendars {
+	calendars, cost, ok := Calendars{}, CalendarCost{}, true
+	keys := CalendarsOf(g)
+	for i, key := range keys {
+		if _, done := calendars[key]; done {
 			continue
 		}
-		calendars[key] = key.Read(files, from, until)
+		var categories []string
+		for _, other := range keys[i:] {
+			if other.CalendarFile == key.CalendarFile {
+				categories = append(categories, other.Categories)
+			}
+		}
+		found := BrokenCalendars(categories, ErrOverBudget)
+		if ok {
+			found = read(key.CalendarFile, categories)
+		}
+		for j, c := range found {
+			if j > 0 { // the file is parsed once
+				c.Cost.Effort, c.Cost.Bytes = 0, 0
+			}
+			sum, within := cost.add(c.Cost)
+			if within {
+				cost = sum
+			} else if ok = false; c.Err == nil {
+				c = Calendar{Err: ErrOverBudget, Cost: c.Cost}
+			}
+			calendars[CalendarKey{key.CalendarFile, categories[j]}] = c
+		}
 	}
 	return calendars
 }
 
-// Read reads a calendar from its ConfigMap as far as decisions between two instants need it, as ReadCalendars does.
-func (k CalendarKey) Read(files *Files, from, until time.Time) Calendar {
-	text, err := files.text(k.Key)
+// BrokenCalendars returns as many calendars that cannot be read.
+func BrokenCalendars(categories []string, err error) []Calendar {
+	return slices.Repeat([]Calendar{{Err: err}}, len(categories))
+}
+
+// Read reads the calendars of some categories from a ConfigMap, as far as decisions between two instants need them.
+func (f CalendarFile) Read(files *Files, categories []string, from, until time.Time) []Calendar {
+	text, err := files.text(f.Key)
 	if err != nil {
-		return Calendar{Err: err}
+		return BrokenCalendars(categories, err)
 	}
-	zone, err := schedule.LoadZone(k.Zone)
+	zone, err := schedule.LoadZone(f.Zone)
 	if err != nil {
-		return Calendar{Err: err}
+		return BrokenCalendars(categories, err)
 	}
 	ahead := from.Add(calendarAhead)
 	if until.After(ahead) {
 		ahead = until
 	}
-	options := ical.Options{Zone: zone, From: from.Add(-calendarPast), Until: ahead}
-	if k.Categories != "" {
-		if err := json.Unmarshal([]byte(k.Categories), &options.Categories); err != nil {
+	parsed, err := ical.Parse(text, ical.Options{
+		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return OneLine(summary, maxEvent) },
+	})
+	if err != nil {
+		return BrokenCalendars(categories, err)
+	}
+	var all []Calendar
+	occurrences := 0
+	for _, list := range categories {
+		c := Calendar{Err: ErrOverBudget}
+		if occurrences <= mostPerGate.Occurrences {
+			c = calendarOf(parsed, list)
+		}
+		occurrences += c.Cost.Occurrences
+		c.Cost.Effort, c.Cost.Bytes = parsed.Effort, len(text)
+		all = append(all, c)
+	}
+	return all
+}
+
+// calendarOf returns the calendar of a list of categories.
+func calendarOf(parsed *ical.Text, list string) Calendar {
+	var categories []string
+	if list != "" {
+		if err := json.Unmarshal([]byte(list), &categories); err != nil {
 			return Calendar{Err: err}
 		}
 	}
-	calendar, err := ical.Read(text, options)
+	found, err := parsed.Select(categories)
 	if err != nil {
 		return Calendar{Err: err}
 	}
-	for i := range calendar.Occurrences {
-		o := &calendar.Occurrences[i]
-		o.Summary = OneLine(o.Summary, maxEvent)
-	}
-	return Calendar{Period: calendar.Period(""), NotCounted: notCounted(calendar)}
+	return Calendar{Period: found.Period(""), NotCounted: notCounted(found), Cost: CalendarCost{Occurrences: len(found.Occurrences)}}
 }
 
 // Broken returns which calendars of a Gate cannot be read.

@@ -6,7 +6,7 @@ Nothing is skipped in silence. Either an event is understood, or it is listed as
 does not count, or the whole text is refused with an [Error] that names the line.
 
 These events do not count: those with STATUS:CANCELLED or TRANSP:TRANSPARENT, those
-without one of the categories that are asked for, and older versions of an event that the
+without one of the selected categories, and older versions of an event that the
 text has in a later one. Of one that does not count, only what identifies it is read. VTODO, VJOURNAL and
 VFREEBUSY are not events. METHOD, alarms and unknown properties change no time.
 

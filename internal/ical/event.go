@@ -20,7 +20,15 @@ type event struct {
 	stamp string
 	// discounted says why it does not count, empty if it does.
 	discounted string
+	// categories are the numbers of its categories in the text.
+	categories []int
+	// occurrences are empty if err says what is wrong with them.
+	occurrences []interval
+	err         error
 }
+
+// interval is [from, until).
+type interval struct{ from, until int64 }
 
 // identify reads what identifies an event.
 func (r *reader) identify(c *component) (*event, error) {
@@ -42,7 +50,9 @@ func (r *reader) read(e *event, p *property) (err error) {
 	case "UID":
 		e.uid = strings.TrimSpace(p.text())
 	case "SUMMARY":
-		e.summary = strings.TrimSpace(p.text())
+		if e.summary = strings.TrimSpace(p.text()); r.name != nil {
+			e.summary = strings.Clone(r.name(e.summary)) // it may be a part of a long one
+		}
 	case "RECURRENCE-ID":
 		return r.readInstance(e, p)
 	case "SEQUENCE":
@@ -86,8 +96,6 @@ func (r *reader) weigh(e *event) error {
 		e.discounted = Cancelled
 	case transparency == "TRANSPARENT":
 		e.discounted = Transparent
-	case len(r.categories) > 0 && !e.isOf(r.categories):
-		e.discounted = OtherCategories
 	}
 	return nil
 }
@@ -102,18 +110,6 @@ func (e *event) word(name string, words ...string) (string, error) {
 		return word, nil
 	}
 	return "", p.errorf("%s is none of %s", quote(p.value), strings.Join(words, ", "))
-}
-
-// isOf returns whether an event has one of the categories.
-func (e *event) isOf(categories []string) bool {
-	for _, p := range e.component.all("CATEGORIES") {
-		for _, category := range p.texts() {
-			if slices.ContainsFunc(categories, func(c string) bool { return strings.EqualFold(c, strings.TrimSpace(category)) }) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // length returns how long an event lasts that starts at a moment.

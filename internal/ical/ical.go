@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
@@ -30,6 +32,8 @@ type Options struct {
 	// Categories that count: an event must have one of them. Their case does not matter. If
 	// there are none, events of all categories count, and those without.
 	Categories []string
+	// Name returns what is kept of the SUMMARY of an event, all of it if nil. It is called once per event.
+	Name func(summary string) string
 }
 
 // Calendar is what a text means.
@@ -83,15 +87,33 @@ type reader struct {
 	// zone is that of floating times.
 	zone, utc   *schedule.Zone
 	from, until int64
-	categories  []string
 	left        *left
+	name        func(string) string
 	// zones are those of the VCALENDAR that is read.
 	zones *zones
-	found Calendar
+}
+
+// Text is an iCalendar text that has been parsed.
+type Text struct {
+	// Effort is how many days its rules have looked at.
+	Effort int
+
+	events []*event
+	// categories are those of all events, each with a number.
+	categories map[string]int
 }
 
 // Read reads an iCalendar text. An error in it is an [*Error].
 func Read(text string, o Options) (*Calendar, error) {
+	t, err := Parse(text, o)
+	if err != nil {
+		return nil, err
+	}
+	return t.Select(o.Categories)
+}
+
+// Parse reads what does not depend on categories. An error in an event that does not count is none.
+func Parse(text string, o Options) (*Text, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), MaxText)
 	}
@@ -103,8 +125,8 @@ func Read(text string, o Options) (*Calendar, error) {
 		return nil, err
 	}
 	r := &reader{
-		zone: cmp.Or(o.Zone, utc), utc: utc, from: o.From.Unix(), until: o.Until.Unix(), categories: o.Categories,
-		left: &left{effort, maxOnsets},
+		zone: cmp.Or(o.Zone, utc), utc: utc, from: o.From.Unix(), until: o.Until.Unix(),
+		left: &left{effort, maxOnsets, MaxOccurrences}, name: o.Name,
 	}
 	calendars, err := parse(text)
 	if err != nil {
@@ -114,7 +136,6 @@ func Read(text string, o Options) (*Calendar, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.found.Events = len(events)
 	changed := map[string]*exclusions{}
 	for _, e := range events {
 		if e.instance == nil || e.uid == "" {
@@ -125,26 +146,82 @@ func Read(text string, o Options) (*Calendar, error) {
 		}
 		changed[e.uid].add(*e.instance)
 	}
+	t := &Text{events: events, categories: map[string]int{}}
 	for _, e := range events {
-		if e.discounted != "" {
-			r.found.NotCounted = append(r.found.NotCounted, NotCounted{Line: e.line, Summary: e.summary, UID: e.uid, Cause: e.discounted})
+		t.categorize(e)
+		if e.discounted != "" || e.err != nil {
 			continue
 		}
 		except := changed[e.uid]
 		if except == nil || e.instance != nil {
 			except = newExclusions()
 		}
-		if err := r.occur(e, except); err != nil {
-			return nil, err
+		e.err = r.occur(e, except)
+	}
+	t.Effort = effort - r.left.days
+	return t, nil
+}
+
+// categorize numbers the categories of an event.
+func (t *Text) categorize(e *event) {
+	for _, p := range e.component.all("CATEGORIES") {
+		for _, category := range p.texts() {
+			category = fold(strings.TrimSpace(category))
+			n, ok := t.categories[category]
+			if !ok {
+				n = len(t.categories)
+				t.categories[category] = n
+			}
+			e.categories = append(e.categories, n)
 		}
 	}
-	slices.SortStableFunc(r.found.Occurrences, func(a, b Occurrence) int {
+}
+
+// fold returns the same text for all texts that differ in case only.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
+}
+
+// Select returns the events of some categories, all if there are none. An error in one of them is an [*Error].
+func (t *Text) Select(categories []string) (*Calendar, error) {
+	counts := make([]bool, len(t.categories))
+	for _, category := range categories {
+		if n, ok := t.categories[fold(category)]; ok {
+			counts[n] = true
+		}
+	}
+	found := &Calendar{Events: len(t.events)}
+	for _, e := range t.events {
+		cause := e.discounted
+		if cause == "" && len(categories) > 0 && !slices.ContainsFunc(e.categories, func(n int) bool { return counts[n] }) {
+			cause = OtherCategories
+		}
+		if cause != "" {
+			found.NotCounted = append(found.NotCounted, NotCounted{Line: e.line, Summary: e.summary, UID: e.uid, Cause: cause})
+			continue
+		}
+		if e.err != nil {
+			return nil, e.err
+		}
+		for _, s := range e.occurrences {
+			found.Occurrences = append(found.Occurrences, Occurrence{
+				Start: instant(s.from), End: instant(s.until), Summary: e.summary, UID: e.uid, Line: e.line,
+			})
+		}
+	}
+	slices.SortStableFunc(found.Occurrences, func(a, b Occurrence) int {
 		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), cmp.Compare(a.Line, b.Line))
 	})
 	// A date may be in a rule and in RDATE too.
-	r.found.Occurrences = slices.Compact(r.found.Occurrences)
-	slices.SortStableFunc(r.found.NotCounted, func(a, b NotCounted) int { return cmp.Compare(a.Line, b.Line) })
-	return &r.found, nil
+	found.Occurrences = slices.Compact(found.Occurrences)
+	slices.SortStableFunc(found.NotCounted, func(a, b NotCounted) int { return cmp.Compare(a.Line, b.Line) })
+	return found, nil
 }
 
 // version is what the versions of an event have in common.

@@ -11,7 +11,7 @@ const (
 )
 
 // left is what a text may still cost.
-type left struct{ days, onsets int }
+type left struct{ days, onsets, occurrences int }
 
 // start returns DTSTART.
 func (r *reader) start(c *component) (moment, error) {
@@ -153,8 +153,11 @@ func (x *exclusions) has(m moment, event moment) bool {
 	return x.days[midnight(wall)]
 }
 
-// occur adds the occurrences of an event to the calendar.
+// occur finds the occurrences of an event.
 func (r *reader) occur(e *event, except *exclusions) error {
+	if r.left.occurrences < 0 || r.left.days < 0 || r.left.onsets < 0 {
+		return e.component.errorf("was not read: the events up to here take too long, or make more than %d occurrences", MaxOccurrences)
+	}
 	r.zones = e.zones
 	c := e.component
 	start, err := r.start(c)
@@ -184,12 +187,11 @@ func (r *reader) occur(e *event, except *exclusions) error {
 		if from >= until || until <= r.from || from >= r.until || except.has(m, start) {
 			return nil
 		}
-		if len(r.found.Occurrences) >= MaxOccurrences {
+		if r.left.occurrences--; r.left.occurrences < 0 {
+			e.occurrences = nil
 			return p.errorf("makes more than %d occurrences up to %s", MaxOccurrences, instant(r.until).Format("2006-01-02"))
 		}
-		r.found.Occurrences = append(r.found.Occurrences, Occurrence{
-			Start: instant(from), End: instant(until), Summary: e.summary, UID: e.uid, Line: e.line,
-		})
+		e.occurrences = append(e.occurrences, interval{from, until})
 		return nil
 	})
 }

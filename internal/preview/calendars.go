@@ -28,6 +28,8 @@ type configMap struct {
 type calendarIn struct {
 	gate.CalendarKey
 	Range
+	// of is the Gate whose other calendars leave no room for it, empty if it is the same for all Gates.
+	of string
 }
 
 // ConfigMap names a ConfigMap.
@@ -83,28 +85,48 @@ func (s *Set) applyConfigMaps(before, manifests *Set) {
 
 // Calendars returns the calendars of a Gate in a range. They are read once.
 func (s *Set) Calendars(g *v1alpha1.Gate, r Range) gate.Calendars {
-	all := gate.Calendars{}
-	for _, key := range gate.CalendarsOf(g) {
-		in := calendarIn{key, r}
-		if _, ok := s.read[in]; !ok {
-			s.read[in] = s.calendar(key, r)
+	return gate.CollectCalendars(g, func(file gate.CalendarFile, categories []string) []gate.Calendar {
+		all := make([]gate.Calendar, len(categories))
+		var missing []string
+		for i, list := range categories {
+			key := gate.CalendarKey{CalendarFile: file, Categories: list}
+			c, ok := s.read[calendarIn{key, r, ""}]
+			if !ok {
+				c, ok = s.read[calendarIn{key, r, nameOf(g)}]
+			}
+			if all[i] = c; !ok {
+				missing = append(missing, list)
+			}
 		}
-		all[key] = s.read[in]
-	}
-	return all
+		if len(missing) == 0 {
+			return all
+		}
+		read := s.calendars(file, missing, r)
+		for i, list := range categories {
+			j, by := slices.Index(missing, list), ""
+			if j < 0 {
+				continue
+			}
+			if all[i] = read[j]; errors.Is(read[j].Err, gate.ErrOverBudget) {
+				by = nameOf(g)
+			}
+			s.read[calendarIn{gate.CalendarKey{CalendarFile: file, Categories: list}, r, by}] = read[j]
+		}
+		return all
+	})
 }
 
-func (s *Set) calendar(key gate.CalendarKey, r Range) gate.Calendar {
-	found := s.configMaps[ConfigMap{key.Namespace, key.Name}]
+func (s *Set) calendars(file gate.CalendarFile, categories []string, r Range) []gate.Calendar {
+	found := s.configMaps[ConfigMap{file.Namespace, file.Name}]
 	switch {
 	case found == nil && s.ofCluster:
-		return gate.Calendar{Err: errors.New("has not been read")}
+		return gate.BrokenCalendars(categories, errors.New("has not been read"))
 	case found == nil:
-		return gate.Calendar{Err: errors.New("is not in the manifests")}
+		return gate.BrokenCalendars(categories, errors.New("is not in the manifests"))
 	case found.err != nil:
-		return gate.Calendar{Err: found.err}
+		return gate.BrokenCalendars(categories, found.err)
 	}
-	return key.Read(&found.files, r.From, r.Until)
+	return file.Read(&found.files, categories, r.From, r.Until)
 }
 
 // broken returns the calendars of a Gate that cannot be read: those in manifests are faults, the others doubts.

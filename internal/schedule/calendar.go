@@ -26,6 +26,7 @@ func Calendar(name string, spans []Span) Period {
 	for _, s := range spans {
 		p.cover(span{s.Start.Unix(), s.End.Unix()}, s.Name)
 	}
+	p.spans, p.events = slices.Clone(p.spans), slices.Clone(p.events) // without room for more: calendars are kept
 	return p
 }
 
