@@ -66,6 +66,8 @@ type GateReconciler struct {
 	Events *Events
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *GateMetrics
+	// Wake puts a Gate whose close is due before others.
+	Wake Waker
 	// Backoff says when to try again what failed, see backoffOf.
 	Backoff workqueue.TypedRateLimiter[ctrl.Request]
 
@@ -255,10 +257,14 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 	return wakes, nil
 }
 
-// requeueAfter is exact at the next change: jitter is for the interval alone. The decision took a while, so that the
-// delay is counted from the time it is now.
+// requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The
+// decision took a while, so the delay is counted from the current time. Transitions come before the work of other Gates.
 func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
-	return until(r.Clock.Now(), append(edges, r.memory.resyncOf(obj)))
+	now, resync := r.Clock.Now(), r.memory.resyncOf(obj)
+	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && until(now, due) < until(now, []time.Time{resync}) {
+		r.Wake.UrgeGate(client.ObjectKeyFromObject(obj))
+	}
+	return until(now, append(edges, resync))
 }
 
 // until returns how long it is to the first of some instants that are not zero, at least a millisecond.

@@ -15,6 +15,8 @@ import (
 type Waker interface {
 	// Gate has a Gate looked at.
 	Gate(key types.NamespacedName)
+	// UrgeGate has a Gate evaluated before others, when something wakes it next: a close is requested or due.
+	UrgeGate(key types.NamespacedName)
 	// GateSoon has a Gate looked at within a second: its status is to tell how far its targets are.
 	GateSoon(key types.NamespacedName)
 	// Targets has targets looked at, in this order among those of the same class.
@@ -39,8 +41,21 @@ const (
 type Queues struct {
 	gates, locks, machines workqueue.TypedRateLimitingInterface[reconcile.Request]
 	targets                workqueue.TypedRateLimitingInterface[target.Key]
-	// order is that of targets.
-	order *queue.Queue[target.Key]
+	// order is that of targets, and gateOrder that of Gates.
+	order     *queue.Queue[target.Key]
+	gateOrder *queue.Queue[reconcile.Request]
+}
+
+// gateQueue puts the Gates that an event wakes before those whose interval is over. Namespaces take turns.
+type gateQueue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	order *queue.Queue[reconcile.Request]
+}
+
+// Add implements workqueue.TypedInterface. The delays of AddAfter and AddRateLimited do not end here.
+func (q *gateQueue) Add(gate reconcile.Request) {
+	q.order.Urge(gate, queue.Urgency{Class: queue.Change})
+	q.TypedRateLimitingInterface.Add(gate)
 }
 
 // newQueues returns queues whose retries are limited.
@@ -49,7 +64,17 @@ func newQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Qu
 		return workqueue.NewTypedRateLimitingQueueWithConfig(within{limiter(), failureInterval},
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name})
 	}
-	q := &Queues{gates: named("gate"), locks: named("gatelock"), machines: named("machine"), order: queue.New[target.Key]()}
+	q := &Queues{
+		locks: named("gatelock"), machines: named("machine"), order: queue.New[target.Key](),
+		gateOrder: queue.NewFair(func(gate reconcile.Request) string { return gate.Namespace }),
+	}
+	q.gates = &gateQueue{workqueue.NewTypedRateLimitingQueueWithConfig[reconcile.Request](within{limiter(), failureInterval}, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
+		Name: "gate",
+		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
+			Name:  "gate",
+			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: "gate", Queue: q.gateOrder}),
+		}),
+	}), q.gateOrder}
 	q.targets = workqueue.NewTypedRateLimitingQueueWithConfig[target.Key](ofKeys{limiter()}, workqueue.TypedRateLimitingQueueConfig[target.Key]{
 		Name: "target",
 		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[target.Key]{
@@ -62,6 +87,11 @@ func newQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Qu
 
 // Gate implements Waker.
 func (q *Queues) Gate(key types.NamespacedName) { q.gates.Add(reconcile.Request{NamespacedName: key}) }
+
+// UrgeGate implements Waker.
+func (q *Queues) UrgeGate(key types.NamespacedName) {
+	q.gateOrder.Urge(reconcile.Request{NamespacedName: key}, queue.Urgency{Class: queue.Hold})
+}
 
 // GateSoon implements Waker. Of several the first counts.
 func (q *Queues) GateSoon(key types.NamespacedName) {

@@ -58,6 +58,9 @@ func (e *Events) gates() handler.EventHandler {
 			failed(e.gate(ctx, nil, typed(ev.Object)))
 		},
 		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, _ requests) {
+			if closes(ev.ObjectOld, ev.ObjectNew) {
+				e.Wake.UrgeGate(client.ObjectKeyFromObject(ev.ObjectNew))
+			}
 			failed(e.gate(ctx, typed(ev.ObjectOld), typed(ev.ObjectNew)))
 		},
 		DeleteFunc: func(ctx context.Context, ev event.DeleteEvent, _ requests) {
@@ -65,6 +68,14 @@ func (e *Events) gates() handler.EventHandler {
 		},
 		GenericFunc: nil,
 	}
+}
+
+// closes returns whether a close has been newly requested.
+func closes(before, after client.Object) bool {
+	old, new := before.GetAnnotations(), after.GetAnnotations()
+	return slices.ContainsFunc([]string{
+		v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
+	}, func(name string) bool { return new[name] != "" && old[name] != new[name] })
 }
 
 // concerns returns whether what a Gate says about its targets may have changed.

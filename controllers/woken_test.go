@@ -32,6 +32,8 @@ func (w *woken) Gate(key types.NamespacedName) {
 	w.gates.addKeys(key)
 }
 
+func (w *woken) UrgeGate(types.NamespacedName) {}
+
 func (w *woken) GateSoon(key types.NamespacedName) { w.Gate(key) }
 
 func (w *woken) Targets(_ queue.Class, keys ...target.Key) {

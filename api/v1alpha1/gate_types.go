@@ -70,11 +70,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.windows) || !has(self.closePeriods) || [self.windows.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="a window and a close period must not have the same name"
 type GateSpec struct {
 	// Interval is how often the controller checks that every target is as the Gate
-	// wants it, even if nothing has changed. At least 1s, such as 5m. Defaults to
+	// wants it, even if nothing has changed. At least 10s, such as 5m. Defaults to
 	// 1m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 1m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('10s')",message="interval must be a duration of at least 10s, such as 1m"
 	// +kubebuilder:default="1m"
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`

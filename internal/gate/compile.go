@@ -18,7 +18,7 @@ import (
 const (
 	minWindow   = time.Second
 	maxWindow   = 366 * 24 * time.Hour
-	minInterval = time.Second
+	minInterval = 10 * time.Second
 	minWithin   = time.Minute
 	maxWithin   = 87600 * time.Hour
 	minTimeout  = time.Second
@@ -33,7 +33,7 @@ const (
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	_, errs := compile(g)
 	if d := g.Spec.Interval.Duration; d != 0 && d < minInterval {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "interval"), d.String(), "must be at least 1s"))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "interval"), d.String(), "must be at least 10s"))
 	}
 	switch g.Spec.ResumePolicy {
 	case "", v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect:

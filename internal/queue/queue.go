@@ -1,5 +1,5 @@
-// Package queue says in which order targets are looked at: the urgent ones first. Among
-// equally urgent ones each Gate gets its share.
+// Package queue orders targets and Gates: the urgent ones come first. Among
+// equally urgent ones, each Gate or each namespace gets its share.
 package queue
 
 import (
@@ -49,11 +49,57 @@ type Queue[T comparable] struct {
 	waiting map[T]*item[T]
 	order   order[T]
 	came    uint64
+	// group says which items share a turn, nil for a queue whose items have places of their own. turns has the turns of each class.
+	group func(T) string
+	turns map[Class]*turns
 }
 
 // New returns a queue without items.
 func New[T comparable]() *Queue[T] {
 	return &Queue[T]{urgent: map[T]Urgency{}, waiting: map[T]*item[T]{}}
+}
+
+// NewFair returns a queue without items, in which groups take turns: however many items of a class one group has, each other group
+// waits for one of them at most before its own next item. Places are not used.
+func NewFair[T comparable](group func(T) string) *Queue[T] {
+	q := New[T]()
+	q.group, q.turns = group, map[Class]*turns{}
+	return q
+}
+
+// turns are those of the groups of a class. An item has a turn, and leaves before those with a later one.
+type turns struct {
+	// now is the turn of the item that left last, and last that of the latest item of each group, unless it is over.
+	now  int
+	last map[string]int
+}
+
+// place returns the urgency of an item with its turn in a fair queue. It is called with mu held.
+func (q *Queue[T]) place(key T, urgency Urgency) Urgency {
+	if q.group == nil {
+		return urgency
+	}
+	of := q.turns[urgency.Class]
+	if of == nil {
+		of = &turns{last: map[string]int{}}
+		q.turns[urgency.Class] = of
+	}
+	group := q.group(key)
+	of.last[group] = max(of.now, of.last[group]) + 1
+	urgency.Place = of.last[group]
+	return urgency
+}
+
+// left records that an item has left a fair queue. It is called with mu held.
+func (q *Queue[T]) left(i *item[T]) {
+	if q.group == nil {
+		return
+	}
+	of := q.turns[i.urgency.Class]
+	of.now = max(of.now, i.urgency.Place)
+	if group := q.group(i.key); of.last[group] <= of.now {
+		delete(of.last, group)
+	}
 }
 
 // Urge makes an item at least so urgent until it leaves. That begins at once if it waits,
@@ -75,7 +121,7 @@ func (q *Queue[T]) Push(key T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.came++
-	i := &item[T]{key: key, urgency: q.urgent[key], came: q.came}
+	i := &item[T]{key: key, urgency: q.place(key, q.urgent[key]), came: q.came}
 	q.waiting[key] = i
 	heap.Push(&q.order, i)
 }
@@ -94,6 +140,7 @@ func (q *Queue[T]) Pop() T {
 	i, _ := heap.Pop(&q.order).(*item[T])
 	delete(q.waiting, i.key)
 	delete(q.urgent, i.key)
+	q.left(i)
 	return i.key
 }
 
@@ -101,7 +148,7 @@ func (q *Queue[T]) Pop() T {
 func (q *Queue[T]) move(key T) {
 	if i := q.waiting[key]; i != nil {
 		q.came++
-		i.urgency, i.came = q.urgent[key], q.came
+		i.urgency, i.came = q.place(key, q.urgent[key]), q.came
 		heap.Fix(&q.order, i.index)
 	}
 }

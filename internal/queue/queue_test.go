@@ -161,3 +161,67 @@ func TestItemsLeaveInTheOrderOfAModel(t *testing.T) {
 		t.Errorf("only %d have left", left)
 	}
 }
+
+// namespaceOf returns the group of an item of a fair queue.
+func namespaceOf(item string) string {
+	namespace, _, _ := strings.Cut(item, "/")
+	return namespace
+}
+
+// drained returns all items of a queue in the order in which they leave.
+func drained(q *queue.Queue[string]) (all []string) {
+	for q.Len() > 0 {
+		all = append(all, q.Pop())
+	}
+	return all
+}
+
+func TestGroupsTakeTurns(t *testing.T) {
+	q := queue.NewFair(namespaceOf)
+	for i := range 12 {
+		q.Push(fmt.Sprintf("busy/%02d", i))
+	}
+	q.Push("calm/1")
+	q.Push("calm/2")
+	if got, want := drained(q)[:5], []string{"busy/00", "calm/1", "busy/01", "calm/2", "busy/02"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestAGroupThatKeepsComingDelaysOthersByOneItem has one group add two items for each that leaves.
+func TestAGroupThatKeepsComingDelaysOthersByOneItem(t *testing.T) {
+	q, n := queue.NewFair(namespaceOf), 0
+	more := func() {
+		for range 2 {
+			q.Push(fmt.Sprintf("busy/%d", n))
+			n++
+		}
+	}
+	more()
+	for range 50 {
+		q.Pop()
+		more()
+	}
+	for round := range 3 {
+		q.Push("calm/1")
+		first, second := q.Pop(), q.Pop()
+		if first != "calm/1" && second != "calm/1" {
+			t.Errorf("round %d: %s and %s come first", round, first, second)
+		}
+		more()
+	}
+}
+
+func TestAClassComesBeforeTurns(t *testing.T) {
+	q := queue.NewFair(namespaceOf)
+	q.Push("calm/interval")
+	for i := range 3 {
+		q.Urge(fmt.Sprintf("busy/%d", i), queue.Urgency{Class: queue.Change})
+		q.Push(fmt.Sprintf("busy/%d", i))
+	}
+	q.Push("busy/close")
+	q.Urge("busy/close", queue.Urgency{Class: queue.Hold})
+	if got, want := drained(q), []string{"busy/close", "busy/0", "busy/1", "busy/2", "calm/interval"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -57,7 +57,7 @@ const (
 	causeEnd      = "end must be a time of day from 00:00 to 24:00"
 	causeDuration = "duration must be from 1m to 8784h (366 days), such as 24h"
 	causeWindow   = "window must be a duration from 1s to 8784h (366 days), such as 1h"
-	causeInterval = "interval must be a duration of at least 1s, such as 1m"
+	causeInterval = "interval must be a duration of at least 10s, such as 1m"
 	causeNotice   = "must be a duration from 1m to 720h (30 days), such as 24h"
 	causeCount    = "a gate can have at most 100 windows and close periods together"
 	causeTwice    = `Duplicate value: {"name":"a"}`
@@ -106,7 +106,7 @@ var badSpecs = []badSpec{
 	{"a window of -1h", `{default: closed, window: -1h}`, "spec.window", causeWindow},
 	{"a window of 367 days", `{default: closed, window: 8808h}`, "spec.window", causeWindow},
 	{"a window that is not a duration", `{default: closed, window: long}`, "spec.window", causeWindow},
-	{"an interval of 10ms", `{default: closed, interval: 10ms}`, "spec.interval", causeInterval},
+	{"an interval of 9.9s", `{default: closed, interval: 9.9s}`, "spec.interval", causeInterval},
 	{"an interval of -1m", `{default: closed, interval: -1m}`, "spec.interval", causeInterval},
 
 	{"windows of a gate opened by default", `{default: opened, windows: [{name: a, start: "08:00", end: "09:00"}]}`, "spec", "windows say when a gate that is closed by default is open: they need default: closed; use closePeriods with default: opened"},
@@ -257,7 +257,7 @@ suspend: false`,
 	"24:00 as end":                         `{default: closed, windows: [{name: a, start: "00:00", end: "24:00"}]}`,
 	"start equal to end":                   `{default: closed, windows: [{name: a, start: "08:00", end: "08:00"}]}`,
 	"bounds of a duration":                 `{default: closed, windows: [{name: a, schedule: "* * * * *", duration: 1m}, {name: b, schedule: "0 0 29 2 *", duration: 8784h}]}`,
-	"bounds of a window":                   `{default: closed, window: 8784h, interval: 1s}`,
+	"bounds of a window":                   `{default: closed, window: 8784h, interval: 10s}`,
 	"a duration of several units":          `{default: closed, window: 1h30m}`,
 	"zones of all kinds":                   `{default: closed, timeZone: UTC, windows: [{name: a, start: "08:00", end: "09:00", timeZone: America/Argentina/Buenos_Aires}, {name: b, start: "08:00", end: "09:00", timeZone: Etc/GMT+5}]}`,
 	"close periods with default opened":    `{default: opened, closePeriods: [{name: a, start: "08:00", end: "09:00", manualOpen: Deny}]}`,

@@ -30,7 +30,7 @@ func TestThePageOfTheAPIHasWhatIsNestedWithTypesDefaultsAndBounds(t *testing.T) 
 	for _, want := range []string{
 		"\n| [Gate](#gate) | `gt` | [gates.md](gates.md) |\n",
 		"\n| `default` | `closed`, `opened` | required |  | Default is the state",
-		"\n| `interval` | duration | `1m` | at most 32 characters; interval must be a duration of at least 1s, such as 1m | ",
+		"\n| `interval` | duration | `1m` | at most 32 characters; interval must be a duration of at least 10s, such as 1m | ",
 		"\n| `windows` | list of [object](#gate-specwindows) |  | at most 100 items | Windows are the periods",
 		"\n### Gate spec.windows\n",
 		"\n### Gate spec.closePeriods.calendar.configMapRef\n",

@@ -34,7 +34,7 @@ func (w *world) app(name string, annotations ...string) *unstructured.Unstructur
 func (w *world) gate(s *shard, name string, state v1alpha1.State, targets ...string) *v1alpha1.Gate {
 	w.Helper()
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: s.labels()}}
-	g.Spec.Default, g.Spec.Interval.Duration = state, 1e9
+	g.Spec.Default, g.Spec.Interval.Duration = state, 10e9
 	for _, target := range targets {
 		g.Spec.Targets = append(g.Spec.Targets, v1alpha1.TargetReference{Kind: kustomizations.Kind, Name: target})
 	}
