@@ -60,7 +60,7 @@ func TestCalendarsAreDividedByNamespace(t *testing.T) {
 
 // TestTheDivisionDependsOnTheCalendarsAlone adds calendars in any order, some of them with another size before.
 func TestTheDivisionDependsOnTheCalendarsAlone(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible
+	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		sizes := map[gate.CalendarKey]int{}
 		for range 1 + r.IntN(20) {

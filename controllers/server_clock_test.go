@@ -47,7 +47,7 @@ func TestTheServerClockIsReadFromResponses(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(start)
 			c := &ServerClock{Clock: clock}
 			for _, r := range tc.responses {
-				resp, err := c.Wrap(r).RoundTrip(&http.Request{})
+				resp, err := c.Wrap(r).RoundTrip(&http.Request{}) //nolint:bodyclose // it has none
 				if err == nil && resp.StatusCode != r.status || !errors.Is(err, r.err) {
 					t.Errorf("the response is changed: %+v, %v", resp, err)
 				}

@@ -196,3 +196,22 @@ func TestTheTextsOfAGateShareOneBudget(t *testing.T) {
 		t.Errorf("%d are broken after %d reads", len(broken), reads)
 	}
 }
+
+// BenchmarkDecide decides on a Gate with a window for each night, as the yardstick, and on the largest Gate with as many exceptions as can
+// take effect, whose periods begin and end all the time.
+func BenchmarkDecide(b *testing.B) {
+	for _, bc := range []struct {
+		name       string
+		gate       *v1alpha1.Gate
+		exceptions []*v1alpha1.GateException
+	}{
+		{"nights", production(closed(windows(weekly("nights", "22:00", "05:00")))), nil},
+		{"largest", restless(), restlessExceptions(v1alpha1.MaxEffectiveExceptions)},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			for b.Loop() {
+				gate.Decide(bc.gate, noon, bc.exceptions...)
+			}
+		})
+	}
+}

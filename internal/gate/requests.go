@@ -136,7 +136,7 @@ func (s Stamps) HandleRequests(g *v1alpha1.Gate, now time.Time) []Request {
 			By: last.By, Reason: last.Reason, Source: last.source,
 		}
 	}
-	handled = append(p.handled, c.approve(g, s, now)...)
+	handled = slices.Concat(p.handled, c.approve(g, s, now))
 	if c.keepEnds(now) || len(begun) > 0 || p.last != nil || len(handled) > 0 {
 		g.Status.Requests = c.save(now)
 	}

@@ -41,28 +41,37 @@ var suites = []suite{
 func runOthers(ctx context.Context, b *bench) (*result, error) {
 	r := &result{}
 	for _, s := range suites {
-		args := append([]string{"test", "-run", "^$", "-timeout", "30m"}, s.args...)
-		if b.quick {
-			if slices.Contains([]string{"./tests/lock", "./tests/webhooks"}, s.folder) {
-				continue
-			}
-			args = append(args, "-benchtime", "10x")
+		if b.quick && slices.Contains([]string{"./tests/lock", "./tests/webhooks"}, s.folder) {
+			continue
 		}
-		b.say("go test %s %s", strings.Join(s.args, " "), s.folder)
-		cmd := exec.CommandContext(ctx, "go", append(args, s.folder)...) //nolint:gosec // a list of ours
-		cmd.Dir, cmd.WaitDelay = harness.Root(), time.Minute
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		out, err := cmd.CombinedOutput()
+		t, err := b.runSuite(ctx, s)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w: %s", s.folder, err, out)
-		}
-		t, err := benchmarks(s.title, out)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.folder, err)
+			return nil, err
 		}
 		r.tables = append(r.tables, t)
 	}
 	return r, nil
+}
+
+// runSuite runs the benchmarks of a package, and returns a table of them.
+func (b *bench) runSuite(ctx context.Context, s suite) (table, error) {
+	args := append([]string{"test", "-run", "^$", "-timeout", "30m"}, s.args...)
+	if b.quick {
+		args = append(args, "-benchtime", "10x")
+	}
+	b.say("go test %s %s", strings.Join(s.args, " "), s.folder)
+	cmd := exec.CommandContext(ctx, "go", append(args, s.folder)...) //nolint:gosec // a list of ours
+	cmd.Dir, cmd.WaitDelay = harness.Root(), time.Minute
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return table{}, fmt.Errorf("%s: %w: %s", s.folder, err, out)
+	}
+	t, err := benchmarks(s.title, out)
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", s.folder, err)
+	}
+	return t, nil
 }
 
 // benchmarks reads what "go test -bench" prints into a table: a row for each benchmark

@@ -19,7 +19,7 @@ type scenario struct {
 
 // scenarios are all of them, in the order of the page and of the run.
 // The last ones make the cluster larger.
-var scenarios = []scenario{throughput, repeated, fairness, overlap, precision, idle, startup, memoryGrowth, growth, spanning, plugin, pages, others}
+var scenarios = []scenario{throughput, repeated, fairness, restless, overlap, precision, idle, startup, memoryGrowth, growth, spanning, plugin, pages, others}
 
 func names(of []scenario) string {
 	var all []string
