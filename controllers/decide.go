@@ -128,7 +128,7 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, 
 	if r.ServerTime != nil && opens(before, v.State, v.handled, now) {
 		r.witness(ctx, before, obj, with, &v)
 	}
-	r.closeByServer(before, obj, with, &v)
+	r.closeByServer(obj, with, &v)
 	return v
 }
 

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,18 +88,16 @@ func (c *ServerClock) report(skew *prometheus.GaugeVec, behind time.Duration) {
 
 // closeByServer closes a Gate that is due to close by the API server's clock if the controller's clock is behind, and has the condition
 // say that it is. It never opens a Gate.
-func (r *Decider) closeByServer(before, obj *v1alpha1.Gate, with besides, v *decision) {
+func (r *Decider) closeByServer(obj *v1alpha1.Gate, with besides, v *decision) {
 	behind := r.ServerClock.Behind()
 	r.ServerClock.report(r.Skew, behind)
 	if behind <= 0 || v.err != nil {
 		return
 	}
 	if v.State == v1alpha1.StateOpened {
-		then := obj.DeepCopy()
-		before.Status.DeepCopyInto(&then.Status)
-		then.Status.Watch = obj.Status.Watch
+		then := obj.DeepCopy() // its new requests are handled by the controller's clock: by a wrong Date they could be over
 		at := v.at.Add(behind)
-		handled := v.stamps.HandleRequests(then, at)
+		handled := append(slices.Clone(v.handled), v.stamps.HandleRequests(then, at)...)
 		if d := with.decide(then, at); d.State == v1alpha1.StateClosed {
 			obj.Status = then.Status
 			v.decide(d)

@@ -120,3 +120,23 @@ func TestAControllerWhoseClockIsBehindClosesOnTimeAndOpensNothingEarly(t *testin
 		})
 	}
 }
+
+func TestAWrongDateLosesNoNewPlannedClose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ServerClock = &ServerClock{Clock: w.clock}
+	app := w.kustomization("apps", nil)
+	freeze := v1alpha1.ClosePeriod{Period: dated("freeze", hours(1), hours(2))}
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{freeze}, Targets: []v1alpha1.TargetReference{named("apps")},
+	})
+	w.in(0)
+	w.reconcile(g)
+	w.expectOpened(g, app)
+	w.ServerClock.saw(start.Add(90 * time.Minute)) // one server of several has a wrong clock
+	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, start.Add(30*time.Minute).UTC().Format(time.RFC3339)+"/10m")
+	w.reconcile(g)
+	w.in(35 * time.Minute) // that Date is forgotten
+	w.reconcile(g)
+	w.expectHeld(app, g)
+}
