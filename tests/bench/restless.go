@@ -103,7 +103,7 @@ func (b *bench) restlessFleet(ctx context.Context) (gates []client.ObjectKey, er
 		}
 		return all
 	}
-	spec := v1alpha1.GateSpec{Windows: periods("*/2 * * * *", v1alpha1.MaxPeriods/2)}
+	spec := v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: periods("*/2 * * * *", v1alpha1.MaxPeriods/2)}
 	for _, p := range periods("*/2 * * * *", v1alpha1.MaxPeriods/2) {
 		p.Name = "c" + p.Name
 		spec.ClosePeriods = append(spec.ClosePeriods, v1alpha1.ClosePeriod{Period: p})
@@ -120,7 +120,9 @@ func (b *bench) restlessFleet(ctx context.Context) (gates []client.ObjectKey, er
 				return err
 			}
 		}
-		if err := b.newGate(ctx, key, spec); err != nil {
+		gate := gateNamed(key)
+		gate.Spec = spec
+		if err := b.client.Create(ctx, gate); err != nil {
 			return err
 		}
 		return b.observer.every(ctx, []client.ObjectKey{key}, "decided", func(gate *v1alpha1.Gate) bool { return gate.Status.ObservedGeneration == gate.Generation })
