@@ -61,6 +61,7 @@ func TestANewCloseIsUrgent(t *testing.T) {
 		"another close":      {with(requested, "1"), with(requested, "2"), true},
 		"the same close":     {with(requested, "1"), with(requested, "1"), false},
 		"a close is removed": {with(requested, "1"), with("x", "y"), false},
+		"a close in a line":  {with("x", "y"), with(v1alpha1.UnhandledAnnotation, "1"), true},
 		"an open":            {with("x", "y"), with(v1alpha1.OpenRequestedAtAnnotation, "1"), false},
 	} {
 		if got := closes(tc.before, tc.after); got != tc.want {

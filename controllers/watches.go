@@ -55,6 +55,9 @@ func (e *Events) gates() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, ev event.CreateEvent, _ requests) {
+			if g := typed(ev.Object); gate.CloseRequested(g) {
+				e.Wake.UrgeGate(client.ObjectKeyFromObject(g))
+			}
 			failed(e.gate(ctx, nil, typed(ev.Object)))
 		},
 		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, _ requests) {
@@ -74,7 +77,7 @@ func (e *Events) gates() handler.EventHandler {
 func closes(before, after client.Object) bool {
 	old, new := before.GetAnnotations(), after.GetAnnotations()
 	return slices.ContainsFunc([]string{
-		v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation,
+		v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReceivedAnnotation, v1alpha1.UnhandledAnnotation,
 	}, func(name string) bool { return new[name] != "" && old[name] != new[name] })
 }
 

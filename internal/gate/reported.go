@@ -32,9 +32,10 @@ func ReportedOpen(g *v1alpha1.Gate, now time.Time) bool {
 	return !CloseRequested(g)
 }
 
-// CloseRequested returns whether a Gate has a close request that nobody has looked at yet.
+// CloseRequested returns whether a Gate has a close request that the controller has not handled, in its annotation or in a line of
+// v1alpha1.UnhandledAnnotation.
 func CloseRequested(g *v1alpha1.Gate) bool {
-	return annotationsOf(v1alpha1.RequestClose).unhandled(g) != nil
+	return len(pending(g, v1alpha1.RequestClose, time.Time{})) > 0
 }
 
 // DecidedBy returns the request behind what the status of a Gate says at an instant, nil

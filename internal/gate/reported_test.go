@@ -45,23 +45,30 @@ func TestWhetherAGateIsReportedOpen(t *testing.T) {
 		change            func(*v1alpha1.Gate)
 		open, beyondDoubt bool
 	}{
-		"open":                       {func(*v1alpha1.Gate) {}, true, true},
-		"closed":                     {opened(metav1.ConditionFalse, v1alpha1.DefaultReason), false, false},
-		"not known":                  {opened(metav1.ConditionUnknown, v1alpha1.DefaultReason), false, false},
-		"never reconciled":           {func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }, false, false},
-		"opens now":                  {next(0, v1alpha1.StateOpened), true, true},
-		"closes later":               {next(time.Second, v1alpha1.StateClosed), true, true},
-		"closes now":                 {next(0, v1alpha1.StateClosed), false, false},
-		"should have closed":         {next(-time.Hour, v1alpha1.StateClosed), false, false},
-		"its spec has changed":       {func(g *v1alpha1.Gate) { g.Generation++ }, false, false},
-		"suspended":                  {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, true, false},
-		"suspended and changed":      {func(g *v1alpha1.Gate) { g.Generation++; g.Spec.Suspend = true }, true, false},
-		"its spec is invalid":        {opened(metav1.ConditionTrue, v1alpha1.InvalidSpecReason), true, false},
-		"being deleted":              {func(g *v1alpha1.Gate) { g.DeletionTimestamp = instant(stamp(noon)) }, true, false},
-		"asked to open":              {requested(v1alpha1.RequestOpen, stamp(noon)), true, true},
-		"asked to close":             {requested(v1alpha1.RequestClose, stamp(noon)), true, false},
-		"asked to close once more":   {requested(v1alpha1.RequestClose, stamp(noon), stamp(noon.Add(-time.Hour))), true, false},
-		"asked to close, and heard":  {requested(v1alpha1.RequestClose, stamp(noon), stamp(noon)), true, true},
+		"open":                      {func(*v1alpha1.Gate) {}, true, true},
+		"closed":                    {opened(metav1.ConditionFalse, v1alpha1.DefaultReason), false, false},
+		"not known":                 {opened(metav1.ConditionUnknown, v1alpha1.DefaultReason), false, false},
+		"never reconciled":          {func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }, false, false},
+		"opens now":                 {next(0, v1alpha1.StateOpened), true, true},
+		"closes later":              {next(time.Second, v1alpha1.StateClosed), true, true},
+		"closes now":                {next(0, v1alpha1.StateClosed), false, false},
+		"should have closed":        {next(-time.Hour, v1alpha1.StateClosed), false, false},
+		"its spec has changed":      {func(g *v1alpha1.Gate) { g.Generation++ }, false, false},
+		"suspended":                 {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, true, false},
+		"suspended and changed":     {func(g *v1alpha1.Gate) { g.Generation++; g.Spec.Suspend = true }, true, false},
+		"its spec is invalid":       {opened(metav1.ConditionTrue, v1alpha1.InvalidSpecReason), true, false},
+		"being deleted":             {func(g *v1alpha1.Gate) { g.DeletionTimestamp = instant(stamp(noon)) }, true, false},
+		"asked to open":             {requested(v1alpha1.RequestOpen, stamp(noon)), true, true},
+		"asked to close":            {requested(v1alpha1.RequestClose, stamp(noon)), true, false},
+		"asked to close once more":  {requested(v1alpha1.RequestClose, stamp(noon), stamp(noon.Add(-time.Hour))), true, false},
+		"asked to close, and heard": {requested(v1alpha1.RequestClose, stamp(noon), stamp(noon)), true, true},
+		"a close in a line": {func(g *v1alpha1.Gate) {
+			g.Annotations = map[string]string{v1alpha1.UnhandledAnnotation: "1\tclose\tannotation\t" + stamp(noon) + "\tjane\t"}
+		}, true, false},
+		"a close in a line, and heard": {func(g *v1alpha1.Gate) {
+			g.Annotations = map[string]string{v1alpha1.UnhandledAnnotation: "1\tclose\tannotation\t" + stamp(noon) + "\tjane\t"}
+			g.Status.LastHandledLine = 1
+		}, true, true},
 		"asked to close in bad form": {requested(v1alpha1.RequestClose, "noon"), true, false},
 	} {
 		g := reconciled()
