@@ -117,7 +117,7 @@ func (r *CalendarReader) collect(obj *v1alpha1.Gate, keys []gate.CalendarKey, fo
 	return calendars
 }
 
-// divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It wakes other Gates that this concerns.
+// divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It enqueues the other Gates that this affects.
 func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars gate.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

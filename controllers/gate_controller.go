@@ -66,7 +66,7 @@ type GateReconciler struct {
 	Events *Events
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *GateMetrics
-	// Wake puts a Gate whose close is due before others.
+	// Wake enqueues a Gate whose close is due before others.
 	Wake Waker
 	// Backoff says when to try again what failed, see backoffOf.
 	Backoff workqueue.TypedRateLimiter[ctrl.Request]

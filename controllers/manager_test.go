@@ -393,7 +393,7 @@ func TestWatches(t *testing.T) {
 			return len(cached.GetConditions()) > 0 && adapter.Observe(cached, verdict.Us) == target.Held
 		})
 		equal(t, keysOf(cached.Object), []string{"apiVersion", "kind", "metadata", "spec", "status"})
-		equal(t, keysOf(cached.Object["spec"]), []string{"interval", "suspend"})
+		equal(t, keysOf(cached.Object["spec"]), []string{"suspend"})
 		equal(t, keysOf(cached.Object["status"]), []string{"conditions", "observedGeneration"})
 		if fields := cached.GetManagedFields(); len(fields) != 1 || fields[0].Manager != v1alpha1.FieldManager || fields[0].Subresource != "" {
 			t.Errorf("managed fields %v", fields)

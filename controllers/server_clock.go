@@ -15,7 +15,7 @@ import (
 )
 
 // behindFor is how long the API server's responses count at least, and at most twice as long: the header Date is cut off to the second,
-// so that a single response says little, and somebody may set the clock.
+// so that a single response proves little, and the clock may be set.
 const behindFor = time.Minute
 
 // ServerClock keeps by how much the controller's clock is behind that of the API server, from the header Date of responses that are read

@@ -15,7 +15,7 @@ import (
 type Waker interface {
 	// Gate has a Gate looked at.
 	Gate(key types.NamespacedName)
-	// UrgeGate has a Gate evaluated before others, when something wakes it next: a close is requested or due.
+	// UrgeGate gives a Gate priority when it is next enqueued, because a close is requested or due.
 	UrgeGate(key types.NamespacedName)
 	// GateSoon has a Gate looked at within a second: its status is to tell how far its targets are.
 	GateSoon(key types.NamespacedName)
@@ -46,7 +46,7 @@ type Queues struct {
 	gateOrder *queue.Queue[reconcile.Request]
 }
 
-// gateQueue puts the Gates that an event wakes before those whose interval is over. Namespaces take turns.
+// gateQueue puts Gates with an event before Gates whose resync interval is over. Namespaces take turns.
 type gateQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	order *queue.Queue[reconcile.Request]

@@ -106,8 +106,8 @@ const (
 	// total. Only the controller writes it.
 	DeliveriesAnnotation = "gating.toolkit.fluxcd.io/deliveries"
 
-	// UnhandledAnnotation is on a Gate and has the requests that somebody replaced,
-	// and the close requests that somebody removed, before the controller handled
+	// UnhandledAnnotation is on a Gate and has the requests that were replaced, and
+	// the close requests that were removed, before the controller handled
 	// them. Each line has a number, the action, the source, the value, the
 	// requester and the reason, separated by tabs. With config/policies the API
 	// server adds lines and ignores what the caller sets, and only the controller

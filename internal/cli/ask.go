@@ -45,7 +45,7 @@ func (c *cluster) ask(ctx context.Context, r *result, by string, ask asking, opt
 		if err == nil && !again {
 			err = c.patch(ctx, r, by, opts)
 		}
-		if isPolicy(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // config/policies-1.30: nobody could tell whether it is true
+		if isPolicy(err) && strings.Contains(err.Error(), "may not say who") && by != "" { // config/policies-1.30: the API server cannot verify it
 			by = ""
 			continue
 		}

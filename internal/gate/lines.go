@@ -74,7 +74,7 @@ func pending(g *v1alpha1.Gate, action v1alpha1.RequestAction, now time.Time) []*
 }
 
 // ClosesByRequest returns whether a close request that is new, or planned until now, is in force at an instant: then the Gate is closed,
-// whatever its calendars say.
+// regardless of its calendars.
 func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	due := func(r v1alpha1.AcceptedRequest) bool {
 		return r.Planned && r.Action == v1alpha1.RequestClose && !r.RequestedAt.After(now)

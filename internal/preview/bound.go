@@ -16,7 +16,7 @@ const (
 	// fewestLookups is what each of many Gates has: enough for three months of ten periods that begin every hour.
 	fewestLookups = 40_000
 
-	// anyLookups is for a preview that nobody bounds: a minute of the user's own processor.
+	// anyLookups is for a preview without a bound of its own: a minute of the user's own processor.
 	anyLookups = 200_000_000
 )
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -70,7 +71,8 @@ func TestThePictureOfATerminalIsWhatOneShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()
-	today, night, morning := metav1.Now(), "22:00", "05:00"
+	today := metav1.Now()
+	night, morning := today.UTC().Add(6*time.Hour).Format("15:00"), today.UTC().Add(13*time.Hour).Format("15:00") // closed now, at any time of day
 	from, until := metav1.NewTime(today.AddDate(0, 0, 3)), metav1.NewTime(today.AddDate(0, 0, 5))
 	w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "nights", Start: &night, End: &morning}}})
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "audit", From: &from, Until: &until}}}})
