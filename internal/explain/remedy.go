@@ -29,7 +29,7 @@ func OpenFlags(g *v1alpha1.Gate) (flags, lasts string) {
 	case strings.HasSuffix(d.String(), "m0s"):
 		text += "m"
 	}
-	if g.Spec.Window != nil && d == g.Spec.Window.Duration {
+	if d < maxOpenFor {
 		return "--for " + text, text + ", its spec.window"
 	}
 	return "--for " + text, "an hour"

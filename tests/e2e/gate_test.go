@@ -133,7 +133,9 @@ func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 		w.Must(err)
 		if folder == "config/samples" {
 			w.sound(rendered)
-			rendered = strings.ReplaceAll(rendered, "namespace: flux-system", "namespace: "+w.Namespace)
+			for _, namespace := range []string{"flux-system", "apps"} {
+				rendered = strings.ReplaceAll(rendered, "namespace: "+namespace+"\n", "namespace: "+w.Namespace+"\n")
+			}
 		}
 		file := filepath.Join(t.TempDir(), "manifests.yaml")
 		w.Must(os.WriteFile(file, []byte(rendered), 0o600))
