@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -93,5 +94,6 @@ func (s *calendarShares) share() int {
 }
 
 func compareCalendars(a, b gate.CalendarKey) int {
-	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key), strings.Compare(a.Zone, b.Zone), strings.Compare(a.Categories, b.Categories))
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key), strings.Compare(a.Zone, b.Zone), strings.Compare(a.Categories, b.Categories),
+		strings.Compare(fmt.Sprint(a.Opens), fmt.Sprint(b.Opens)))
 }

@@ -98,7 +98,7 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 func (r *CalendarReader) collect(obj *v1alpha1.Gate, keys []gate.CalendarKey, followed map[types.NamespacedName]*followedConfigMap, states map[types.NamespacedName]error) gate.Calendars {
 	by, of := client.ObjectKeyFromObject(obj), ""
 	for _, key := range keys {
-		of += fmt.Sprintf("%q %s %v\n", key, followed[configMapOf(key)].version(), states[configMapOf(key)])
+		of += fmt.Sprintf("%+v %s %v\n", key, followed[configMapOf(key)].version(), states[configMapOf(key)])
 	}
 	r.mu.Lock()
 	before, ok := r.read[by]
@@ -106,12 +106,12 @@ func (r *CalendarReader) collect(obj *v1alpha1.Gate, keys []gate.CalendarKey, fo
 	if ok && before.of == of {
 		return before.calendars
 	}
-	calendars := gate.CollectCalendars(obj, func(file gate.CalendarFile, categories []string) []gate.Calendar {
+	calendars := gate.CollectCalendars(obj, func(file gate.CalendarFile, selections []gate.Selection) []gate.Calendar {
 		name := types.NamespacedName{Namespace: file.Namespace, Name: file.Name}
 		if err := states[name]; err != nil {
-			return gate.BrokenCalendars(categories, err)
+			return gate.BrokenCalendars(selections, err)
 		}
-		return followed[name].calendars(file, categories)
+		return followed[name].calendars(file, selections)
 	})
 	r.divide(by, of, calendars, followed)
 	return calendars
@@ -342,27 +342,27 @@ func (f *followedConfigMap) evict(key gate.CalendarKey) {
 }
 
 // calendars returns calendars of the ConfigMap, each read once for each version and day. The file is parsed once for all.
-func (f *followedConfigMap) calendars(file gate.CalendarFile, categories []string) []gate.Calendar {
+func (f *followedConfigMap) calendars(file gate.CalendarFile, selections []gate.Selection) []gate.Calendar {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.latest == nil { // it has gone in between
-		return gate.BrokenCalendars(categories, &brokenConfigMap{"does not exist"})
+		return gate.BrokenCalendars(selections, &brokenConfigMap{"does not exist"})
 	}
-	found := make([]gate.Calendar, len(categories))
-	var missing []string
-	for i, list := range categories {
-		c, ok := f.read[gate.CalendarKey{CalendarFile: file, Categories: list}]
+	found := make([]gate.Calendar, len(selections))
+	var missing []gate.Selection
+	for i, selection := range selections {
+		c, ok := f.read[gate.CalendarKey{CalendarFile: file, Selection: selection}]
 		if found[i] = c; !ok {
-			missing = append(missing, list)
+			missing = append(missing, selection)
 		}
 	}
 	if len(missing) == 0 {
 		return found
 	}
 	read := file.Read(&gate.Files{Data: f.latest.Data, BinaryData: f.latest.BinaryData}, missing, f.day, f.day)
-	for i, list := range categories {
-		key := gate.CalendarKey{CalendarFile: file, Categories: list}
-		if j := slices.Index(missing, list); j >= 0 {
+	for i, selection := range selections {
+		key := gate.CalendarKey{CalendarFile: file, Selection: selection}
+		if j := slices.Index(missing, selection); j >= 0 {
 			if found[i] = read[j]; !errors.Is(read[j].Err, gate.ErrOverBudget) {
 				f.read[key] = read[j]
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 // Ambiguity is a valid schedule that often means something else than its author thinks: a cron expression
-// that restricts both the day of month and the day of week.
+// that restricts both the day of month and the day of week, or one with a step that does not divide its field evenly.
 type Ambiguity struct {
 	// Field is the path of the schedule, such as spec.windows[0].schedule.
 	Field string
@@ -49,14 +49,27 @@ func IsAmbiguous(p *v1alpha1.Period) bool {
 }
 
 func appendAmbiguity(found []Ambiguity, path *field.Path, noun string, p *v1alpha1.Period) []Ambiguity {
-	if !IsAmbiguous(p) {
+	if p.Schedule == nil {
+		return found
+	}
+	expression, err := schedule.ParseCron(*p.Schedule)
+	if err != nil {
 		return found
 	}
 	fields := strings.Fields(*p.Schedule)
-	return append(found, Ambiguity{path.Child("schedule").String(), fmt.Sprintf(
-		"%s '%s': '%s' starts on each day whose day of month is %s OR whose day of week is %s, as always in cron. "+
-			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth",
-		noun, p.Name, strings.Join(fields, " "), fields[2], fields[4])})
+	written := strings.Join(fields, " ")
+	if expression.EitherDay() {
+		found = append(found, Ambiguity{path.Child("schedule").String(), fmt.Sprintf(
+			"%s '%s': '%s' starts on each day whose day of month is %s OR whose day of week is %s, as always in cron. "+
+				"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth",
+			noun, p.Name, written, fields[2], fields[4])})
+	}
+	for _, step := range expression.UnevenSteps() {
+		found = append(found, Ambiguity{path.Child("schedule").String(), fmt.Sprintf(
+			"%s '%s': '%s' has the step %d for the %s, which has %d values: the interval from the last of them to the first is shorter. Use a step that divides %d, or list the values",
+			noun, p.Name, written, step.Step, step.Field, step.Values, step.Values)})
+	}
+	return found
 }
 
 // SumUp returns one message for all ambiguities of an object, empty if there are none.

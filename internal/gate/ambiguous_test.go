@@ -12,22 +12,42 @@ import (
 
 func TestAScheduleThatRestrictsDaysOfMonthAndOfWeekIsAmbiguous(t *testing.T) {
 	for schedule, ambiguous := range map[string]bool{
-		"0 0 1-7 * SUN":     true,
-		"0 0 13 * FRI":      true,
-		"0 0 */2 * MON-FRI": true,
-		"0 0 1 * */2":       true,
-		"0 0 1-7 * 0-6":     true,
-		"0 0 1-7 * *":       false,
-		"0 0 1-7 * ?":       false,
-		"0 0 * * SUN":       false,
-		"0 0 */1 * SUN":     false,
-		"0 0 ? 12 SUN":      false,
-		"* * * * *":         false,
-		"0 0 1-7 * FUN":     false, // that is an error already
+		"0 0 1-7 * SUN":      true,
+		"0 0 13 * FRI":       true,
+		"0 0 */31 * MON-FRI": true,
+		"0 0 1 * */7":        true,
+		"0 0 1-7 * 0-6":      true,
+		"0 0 1-7 * *":        false,
+		"0 0 1-7 * ?":        false,
+		"0 0 * * SUN":        false,
+		"0 0 */1 * SUN":      false,
+		"0 0 ? 12 SUN":       false,
+		"* * * * *":          false,
+		"0 0 1-7 * FUN":      false, // that is an error already
 	} {
 		found := gate.Ambiguities(closed(windows(cron("a", schedule, time.Hour))))
 		if got := len(found) == 1; got != ambiguous || len(found) > 1 {
 			t.Errorf("%s: %+v", schedule, found)
+		}
+	}
+}
+
+func TestAStepThatDoesNotDivideItsFieldIsAmbiguous(t *testing.T) {
+	for schedule, want := range map[string][]string{
+		"*/15 */6 * * *": nil, "0/15 0 * * *": nil, "0-50/7 0 * * *": nil, "*/60 */24 */31 */12 *": nil,
+		"*/7 * * * *":         {"has the step 7 for the minute, which has 60 values"},
+		"3/40,*/30 */5 * * *": {"has the step 40 for the minute", "has the step 5 for the hour, which has 24 values"},
+		"0 0 */2 * *":         {"has the step 2 for the day of month, which has 31 values"},
+	} {
+		found := gate.Ambiguities(closed(windows(cron("a", schedule, time.Minute))))
+		if len(found) != len(want) {
+			t.Errorf("%s: %+v, want %v", schedule, found, want)
+			continue
+		}
+		for i, w := range want {
+			if !strings.Contains(found[i].Message, w) {
+				t.Errorf("%s: %+v, want %v", schedule, found, want)
+			}
 		}
 	}
 }

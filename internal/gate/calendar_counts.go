@@ -8,8 +8,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// NotCounted returns the calendars of a Gate with events that do not count although they look as if they did, in the order of its periods.
-func (c Calendars) NotCounted(g *v1alpha1.Gate) []Ambiguity {
+// Warnings returns what is doubtful about the calendars of a Gate, in the order of its periods: also events that do not count although they look
+// as if they did.
+func (c Calendars) Warnings(g *v1alpha1.Gate) []Ambiguity {
 	compiler := &compiler{gate: g, calendars: c}
 	compiler.config(&g.Spec)
 	return compiler.doubtful

@@ -42,8 +42,15 @@ type CalendarFile struct {
 // CalendarKey names a file, and says which of its events are a period.
 type CalendarKey struct {
 	CalendarFile
+	Selection
+}
+
+// Selection says which events of a file are a period.
+type Selection struct {
 	// Categories are a list in JSON, empty for all events.
 	Categories string
+	// Opens is whether the period opens the Gate. An event that may be superseded is in periods that close only.
+	Opens bool
 }
 
 // Calendar is what a CalendarKey names.
@@ -54,6 +61,8 @@ type Calendar struct {
 	Err error
 	// NotCounted says which events do not count that could leave a hole in a freeze, empty if there are none.
 	NotCounted string
+	// Warnings are about parts of the file that are doubtful.
+	Warnings []*ical.Error
 	// Cost is that of the period, and of parsing its file. Also of a period that is broken.
 	Cost CalendarCost
 }
@@ -85,8 +94,9 @@ type BrokenCalendar struct {
 	CalendarKey
 	// Path is that of the period, Period its name.
 	Path, Period string
-	// Cause says what is wrong, in one line.
-	Cause string
+	// Cause says what is wrong, in one line, and Causes has the same as a list.
+	Cause  string
+	Causes []string
 }
 
 // String names the file and says what is wrong with it.
@@ -114,25 +124,25 @@ func (f *Files) text(key string) (string, error) {
 // CalendarsOf returns which calendars a Gate refers to.
 func CalendarsOf(g *v1alpha1.Gate) []CalendarKey {
 	var keys []CalendarKey
-	add := func(p *v1alpha1.Period) {
+	add := func(p *v1alpha1.Period, opens bool) {
 		if p.Calendar == nil {
 			return
 		}
-		if key := calendarKey(g.Namespace, &g.Spec, p); !slices.Contains(keys, key) {
+		if key := calendarKey(g.Namespace, &g.Spec, p, opens); !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
 	for i := range g.Spec.Windows {
-		add(&g.Spec.Windows[i])
+		add(&g.Spec.Windows[i], true)
 	}
 	for i := range g.Spec.ClosePeriods {
-		add(&g.Spec.ClosePeriods[i].Period)
+		add(&g.Spec.ClosePeriods[i].Period, false)
 	}
 	return keys
 }
 
-func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period) CalendarKey {
-	key := CalendarKey{CalendarFile: CalendarFile{Namespace: namespace, Name: p.Calendar.ConfigMapRef.Name, Key: p.Calendar.ConfigMapRef.Key, Zone: string(spec.TimeZone)}}
+func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period, opens bool) CalendarKey {
+	key := CalendarKey{Selection: Selection{Opens: opens}, CalendarFile: CalendarFile{Namespace: namespace, Name: p.Calendar.ConfigMapRef.Name, Key: p.Calendar.ConfigMapRef.Key, Zone: string(spec.TimeZone)}}
 	if p.TimeZone != "" {
 		key.Zone = string(p.TimeZone)
 	}
@@ -146,33 +156,33 @@ func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period) 
 // ReadCalendars reads the calendars of a Gate as far as decisions between two instants need them: two years ahead of the
 // first at least. It asks for the ConfigMaps, an error says what is wrong with one.
 func ReadCalendars(g *v1alpha1.Gate, from, until time.Time, configMap func(namespace, name string) (*Files, error)) Calendars {
-	return CollectCalendars(g, func(file CalendarFile, categories []string) []Calendar {
+	return CollectCalendars(g, func(file CalendarFile, selections []Selection) []Calendar {
 		files, err := configMap(file.Namespace, file.Name)
 		if err != nil {
-			return BrokenCalendars(categories, err)
+			return BrokenCalendars(selections, err)
 		}
-		return file.Read(files, categories, from, until)
+		return file.Read(files, selections, from, until)
 	})
 }
 
-// CollectCalendars returns the calendars of a Gate, as read returns them for the categories of each file. In the order of the periods,
+// CollectCalendars returns the calendars of a Gate, as read returns them for the selections of each file. In the order of the periods,
 // those are broken that are over the budget of a Gate. Files after them are not read.
-func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, categories []string) []Calendar) Calendars {
+func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, selections []Selection) []Calendar) Calendars {
 	calendars, cost, ok := Calendars{}, CalendarCost{}, true
 	keys := CalendarsOf(g)
 	for i, key := range keys {
 		if _, done := calendars[key]; done {
 			continue
 		}
-		var categories []string
+		var selections []Selection
 		for _, other := range keys[i:] {
 			if other.CalendarFile == key.CalendarFile {
-				categories = append(categories, other.Categories)
+				selections = append(selections, other.Selection)
 			}
 		}
-		found := BrokenCalendars(categories, ErrOverBudget)
+		found := BrokenCalendars(selections, ErrOverBudget)
 		if ok {
-			found = read(key.CalendarFile, categories)
+			found = read(key.CalendarFile, selections)
 		}
 		for j, c := range found {
 			if j > 0 { // the file is parsed once
@@ -184,26 +194,26 @@ func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, categories 
 			} else if ok = false; c.Err == nil {
 				c = Calendar{Err: ErrOverBudget, Cost: c.Cost}
 			}
-			calendars[CalendarKey{key.CalendarFile, categories[j]}] = c
+			calendars[CalendarKey{key.CalendarFile, selections[j]}] = c
 		}
 	}
 	return calendars
 }
 
 // BrokenCalendars returns as many calendars that cannot be read.
-func BrokenCalendars(categories []string, err error) []Calendar {
-	return slices.Repeat([]Calendar{{Err: err}}, len(categories))
+func BrokenCalendars(selections []Selection, err error) []Calendar {
+	return slices.Repeat([]Calendar{{Err: err}}, len(selections))
 }
 
-// Read reads the calendars of some categories from a ConfigMap, as far as decisions between two instants need them.
-func (f CalendarFile) Read(files *Files, categories []string, from, until time.Time) []Calendar {
+// Read reads some calendars from a ConfigMap, as far as decisions between two instants need them.
+func (f CalendarFile) Read(files *Files, selections []Selection, from, until time.Time) []Calendar {
 	text, err := files.text(f.Key)
 	if err != nil {
-		return BrokenCalendars(categories, err)
+		return BrokenCalendars(selections, err)
 	}
 	zone, err := schedule.LoadZone(f.Zone)
 	if err != nil {
-		return BrokenCalendars(categories, err)
+		return BrokenCalendars(selections, err)
 	}
 	ahead := from.Add(calendarAhead)
 	if until.After(ahead) {
@@ -213,14 +223,14 @@ func (f CalendarFile) Read(files *Files, categories []string, from, until time.T
 		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return OneLine(summary, maxEvent) },
 	})
 	if err != nil {
-		return BrokenCalendars(categories, err)
+		return BrokenCalendars(selections, err)
 	}
 	var all []Calendar
 	occurrences := 0
-	for _, list := range categories {
+	for _, selection := range selections {
 		c := Calendar{Err: ErrOverBudget}
 		if occurrences <= mostPerGate.Occurrences {
-			c = calendarOf(parsed, list)
+			c = calendarOf(parsed, selection)
 		}
 		occurrences += c.Cost.Occurrences
 		c.Cost.Effort, c.Cost.Bytes = parsed.Effort, len(text)
@@ -229,19 +239,19 @@ func (f CalendarFile) Read(files *Files, categories []string, from, until time.T
 	return all
 }
 
-// calendarOf returns the calendar of a list of categories.
-func calendarOf(parsed *ical.Text, list string) Calendar {
+// calendarOf returns the calendar of a selection.
+func calendarOf(parsed *ical.Text, selection Selection) Calendar {
 	var categories []string
-	if list != "" {
-		if err := json.Unmarshal([]byte(list), &categories); err != nil {
+	if selection.Categories != "" {
+		if err := json.Unmarshal([]byte(selection.Categories), &categories); err != nil {
 			return Calendar{Err: err}
 		}
 	}
-	found, err := parsed.Select(categories)
+	found, err := parsed.Select(categories, selection.Opens)
 	if err != nil {
 		return Calendar{Err: err}
 	}
-	return Calendar{Period: found.Period(""), NotCounted: notCounted(found), Cost: CalendarCost{Occurrences: len(found.Occurrences)}}
+	return Calendar{Period: found.Period(""), NotCounted: notCounted(found), Warnings: found.Warnings, Cost: CalendarCost{Occurrences: len(found.Occurrences)}}
 }
 
 // Broken returns which calendars of a Gate cannot be read.
@@ -258,23 +268,42 @@ func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) sc
 		return schedule.Period{}
 	}
 	c.calendarReference(path, p.Calendar)
-	key := calendarKey(c.gate.Namespace, &c.gate.Spec, p)
+	key := calendarKey(c.gate.Namespace, &c.gate.Spec, p, opens)
 	found, known := c.calendars[key]
 	if known && found.Err == nil {
+		warn := func(text string) {
+			c.doubtful = append(c.doubtful, Ambiguity{path.String(), fmt.Sprintf("ConfigMap %s/%s, key %s: %s", key.Namespace, key.Name, key.Key, text)})
+		}
 		if found.NotCounted != "" {
-			c.doubtful = append(c.doubtful, Ambiguity{path.String(), fmt.Sprintf("ConfigMap %s/%s, key %s: %s", key.Namespace, key.Name, key.Key, found.NotCounted)})
+			warn(found.NotCounted)
+		}
+		for _, w := range found.Warnings {
+			warn(w.Error())
 		}
 		return found.Period.Named(p.Name)
 	}
 	broken := BrokenCalendar{CalendarKey: key, Path: path.String(), Period: p.Name, Cause: "has not been read"}
+	broken.Causes = []string{broken.Cause}
 	if known {
-		broken.Cause = OneLine(found.Err.Error(), maxBroken)
+		broken.Cause, broken.Causes = OneLine(found.Err.Error(), maxBroken), causes(found.Err)
 	}
 	c.broken = append(c.broken, broken)
 	if opens {
 		return schedule.Period{}
 	}
 	return span(p.Name, time.Time{}, time.Time{})
+}
+
+// causes returns each error of a file.
+func causes(err error) (all []string) {
+	several := ical.Errors(nil)
+	if !errors.As(err, &several) {
+		return []string{OneLine(err.Error(), maxBroken)}
+	}
+	for _, one := range several {
+		all = append(all, OneLine(one.Error(), maxBroken))
+	}
+	return all
 }
 
 // calendarReference checks what the CRD's schema does.

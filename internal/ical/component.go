@@ -68,15 +68,23 @@ const (
 	vcalendar = "VCALENDAR"
 	vevent    = "VEVENT"
 	vtimezone = "VTIMEZONE"
+	vfreebusy = "VFREEBUSY"
 )
 
-// parse returns the VCALENDARs of a text. There is at least one, and each has its end.
-func parse(text string) ([]*component, error) {
-	lines, err := unfold(strings.TrimPrefix(text, bom))
-	if err != nil {
-		return nil, err
+// parse returns the VCALENDARs of a text. There is at least one, and each has its end. Lines with an error are left out, and the errors are returned with
+// them. After an error in the structure, no line is read.
+func parse(text string) (calendars []*component, wrong Errors, err error) {
+	lines, wrong := unfold(strings.TrimPrefix(text, bom))
+	calendars, more, err := assemble(lines)
+	if wrong = append(wrong, more...); len(calendars) == 0 && len(wrong) > 0 {
+		err = nil // they say what is wrong
 	}
-	var calendars, open []*component
+	return calendars, wrong, err
+}
+
+// assemble returns the components of lines.
+func assemble(lines []line) (calendars []*component, wrong Errors, err error) {
+	var open []*component
 	events := 0
 	for _, l := range lines {
 		if len(open) == 0 {
@@ -85,20 +93,21 @@ func parse(text string) ([]*component, error) {
 		}
 		p, err := parseProperty(l)
 		if err != nil {
-			return nil, err
+			wrong.add(err)
+			continue
 		}
 		name := strings.ToUpper(strings.TrimSpace(p.value))
 		switch {
 		case p.name == "BEGIN":
 			c := &component{line: l.number, name: name}
 			if err := c.mayBeIn(open); err != nil {
-				return nil, err
+				return nil, wrong, err
 			}
-			if c.name == vevent {
+			if c.isEvent() {
 				events++
 			}
 			if events > MaxEvents {
-				return nil, c.errorf("is one of more than %d", MaxEvents)
+				return nil, wrong, c.errorf("is one of more than %d", MaxEvents)
 			}
 			if len(open) == 0 {
 				calendars = append(calendars, c)
@@ -107,24 +116,27 @@ func parse(text string) ([]*component, error) {
 			}
 			open = append(open, c)
 		case len(open) == 0:
-			return nil, p.errorf("is outside of a VCALENDAR")
+			return nil, wrong, p.errorf("is outside of a VCALENDAR")
 		case p.name != "END":
 			open[len(open)-1].properties = append(open[len(open)-1].properties, p)
 		case open[len(open)-1].name != name:
 			last := open[len(open)-1]
-			return nil, p.errorf("has %s, but %s of line %d comes first", quote(name), quote(last.name), last.line)
+			return nil, wrong, p.errorf("has %s, but %s of line %d comes first", quote(name), quote(last.name), last.line)
 		default:
 			open = open[:len(open)-1]
 		}
 	}
 	switch {
 	case len(open) > 0:
-		return nil, open[len(open)-1].errorf("has no END: the text is cut off")
+		return nil, wrong, open[len(open)-1].errorf("has no END: the text is cut off")
 	case len(calendars) == 0:
-		return nil, &Error{1, vcalendar, "is missing: this is not an iCalendar text"}
+		return nil, wrong, &Error{1, vcalendar, "is missing: this is not an iCalendar text"}
 	}
-	return calendars, nil
+	return calendars, wrong, nil
 }
+
+// isEvent returns whether a component is a VEVENT, or a VFREEBUSY, whose busy times count as an event.
+func (c *component) isEvent() bool { return c.name == vevent || c.name == vfreebusy }
 
 // mayBeIn returns an error if the component is where it would be overlooked.
 func (c *component) mayBeIn(open []*component) error {
@@ -133,7 +145,7 @@ func (c *component) mayBeIn(open []*component) error {
 		if c.name != vcalendar {
 			return &Error{c.line, "BEGIN", fmt.Sprintf("has %s outside of a VCALENDAR", quote(c.name))}
 		}
-	case c.name == vcalendar, (c.name == vevent || c.name == vtimezone) && len(open) > 1:
+	case c.name == vcalendar, (c.isEvent() || c.name == vtimezone) && len(open) > 1:
 		outer := open[len(open)-1]
 		return c.errorf("is within %s of line %d", quote(outer.name), outer.line)
 	}

@@ -1,30 +1,44 @@
 package ical
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// event is a VEVENT, as far as it says which it is and whether it counts.
+// event is a VEVENT or a VFREEBUSY, as far as it says which it is and whether it counts.
 type event struct {
 	component *component
 	zones     *zones
 	line      int
 	uid       string
 	summary   string
-	// instance is the RECURRENCE-ID.
+	// start is DTSTART, nil if it is missing or wrong, as startErr says.
+	start    *moment
+	startErr error
+	// instance is the RECURRENCE-ID, and matched whether a series has such an occurrence.
 	instance *moment
+	matched  bool
 	sequence uint64
 	// stamp is DTSTAMP, or empty.
 	stamp string
-	// discounted says why it does not count, empty if it does.
+	// discounted says why it does not count, empty if it does. If superseded is set, a later version is the reason.
 	discounted string
+	superseded bool
+	// closesOnly says why it does not count in a period that opens, empty if it does.
+	closesOnly string
+	// ambiguous is why no period that opens can have the event.
+	ambiguous error
 	// categories are the numbers of its categories in the text.
 	categories []int
 	// occurrences are empty if err says what is wrong with them.
 	occurrences []interval
 	err         error
+	// unread is whether err is that there was no effort left for the event.
+	unread bool
+	// warnings do not keep the event from being read.
+	warnings Errors
 }
 
 // interval is [from, until).
@@ -33,16 +47,25 @@ type interval struct{ from, until int64 }
 // identify reads what identifies an event.
 func (r *reader) identify(c *component) (*event, error) {
 	e := &event{component: c, zones: r.zones, line: c.line}
+	in := *r
+	r, in.warnings = &in, &e.warnings
+	var wrong Errors
+	start, err := r.start(c)
+	if e.startErr = err; err == nil {
+		e.start = &start
+	}
 	for _, name := range []string{"UID", "SUMMARY", "RECURRENCE-ID", "SEQUENCE", "DTSTAMP"} {
 		p, err := c.one(name)
 		if err == nil && p != nil {
 			err = r.read(e, p)
 		}
-		if err != nil {
-			return nil, err
-		}
+		wrong.add(err)
 	}
-	return e, r.weigh(e)
+	if c.name == vfreebusy {
+		e.summary = cmp.Or(e.summary, "busy")
+	}
+	wrong.add(r.weigh(e))
+	return e, wrong.err()
 }
 
 func (r *reader) read(e *event, p *property) (err error) {
@@ -76,9 +99,19 @@ func (r *reader) readInstance(e *event, p *property) error {
 	if scope != "" {
 		return p.errorf("has RANGE=%s: a change of more than one occurrence is not understood", quote(scope))
 	}
-	m, err := r.moment(p)
+	m, err := r.at(e.start).moment(p)
 	e.instance = &m
 	return err
+}
+
+// at returns a reader of the other values of an event, which are in the time zone of its DTSTART if they have none.
+func (r *reader) at(start *moment) *reader {
+	if start == nil || start.floating {
+		return r
+	}
+	in := *r
+	in.zone = start.zone
+	return &in
 }
 
 // weigh finds whether an event counts.
@@ -149,6 +182,9 @@ func (r *reader) lengthUntil(p *property, start moment, value string) (length, e
 	switch {
 	case end.date != start.date:
 		return l, p.errorf("and the start of the event must both be dates or both be times")
+	case end.date && end.wall == start.wall:
+		r.warn(p, "is the day of DTSTART: the event lasts that day")
+		l.wall = day
 	case end.date:
 		l.wall = end.wall - start.wall
 	case end.zone == start.zone && end.at() > start.at():

@@ -16,7 +16,7 @@ import (
 const (
 	// MaxText is in bytes.
 	MaxText = 1 << 20
-	// MaxEvents counts each VEVENT, also those that do not count.
+	// MaxEvents counts each VEVENT and VFREEBUSY, also those that do not count.
 	MaxEvents = 5_000
 	// MaxOccurrences counts those that are returned.
 	MaxOccurrences = 50_000
@@ -32,6 +32,8 @@ type Options struct {
 	// Categories that count: an event must have one of them. Their case does not matter. If
 	// there are none, events of all categories count, and those without.
 	Categories []string
+	// Opens is whether the events open something, so that an event counts only if there is no doubt about it.
+	Opens bool
 	// Name returns what is kept of the SUMMARY of an event, all of it if nil. It is called once per event.
 	Name func(summary string) string
 }
@@ -42,7 +44,9 @@ type Calendar struct {
 	Occurrences []Occurrence
 	// NotCounted are the other events, sorted by line.
 	NotCounted []NotCounted
-	// Events is how many events there are, each VEVENT for itself.
+	// Warnings are doubtful parts of the text that do not keep it from being read, at most 20, sorted by line.
+	Warnings []*Error
+	// Events is how many events there are, each VEVENT and VFREEBUSY for itself.
 	Events int
 }
 
@@ -91,6 +95,15 @@ type reader struct {
 	name        func(string) string
 	// zones are those of the VCALENDAR that is read.
 	zones *zones
+	// warnings are those of the event that is read.
+	warnings *Errors
+}
+
+// warn adds a warning about a property.
+func (r *reader) warn(p *property, format string, args ...any) {
+	if r.warnings != nil {
+		r.warnings.add(p.errorf(format, args...))
+	}
 }
 
 // Text is an iCalendar text that has been parsed.
@@ -103,16 +116,16 @@ type Text struct {
 	categories map[string]int
 }
 
-// Read reads an iCalendar text. An error in it is an [*Error].
+// Read reads an iCalendar text. Errors in it are [Errors].
 func Read(text string, o Options) (*Calendar, error) {
 	t, err := Parse(text, o)
 	if err != nil {
 		return nil, err
 	}
-	return t.Select(o.Categories)
+	return t.Select(o.Categories, o.Opens)
 }
 
-// Parse reads what does not depend on categories. An error in an event that does not count is none.
+// Parse reads what does not depend on categories. An error in an event that does not count is none. Errors in the text are [Errors].
 func Parse(text string, o Options) (*Text, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), MaxText)
@@ -128,38 +141,53 @@ func Parse(text string, o Options) (*Text, error) {
 		zone: cmp.Or(o.Zone, utc), utc: utc, from: o.From.Unix(), until: o.Until.Unix(),
 		left: &left{effort, maxOnsets, MaxOccurrences}, name: o.Name,
 	}
-	calendars, err := parse(text)
-	if err != nil {
-		return nil, err
-	}
-	events, err := r.events(calendars)
-	if err != nil {
-		return nil, err
-	}
-	changed := map[string]*exclusions{}
-	for _, e := range events {
-		if e.instance == nil || e.uid == "" {
-			continue
+	calendars, wrong, err := parse(text)
+	wrong.add(err)
+	events := r.events(calendars, &wrong)
+	r.expand(events)
+	if len(wrong) > 0 {
+		for _, e := range events {
+			if e.discounted == "" && !e.unread {
+				wrong.add(e.err)
+			}
 		}
-		if changed[e.uid] == nil {
-			changed[e.uid] = newExclusions()
-		}
-		changed[e.uid].add(*e.instance)
+		return nil, wrong.err()
 	}
-	t := &Text{events: events, categories: map[string]int{}}
+	t := &Text{Effort: effort - r.left.days, events: events, categories: map[string]int{}}
 	for _, e := range events {
 		t.categorize(e)
-		if e.discounted != "" || e.err != nil {
+	}
+	return t, nil
+}
+
+// expand finds the occurrences of all events that count.
+func (r *reader) expand(events []*event) {
+	instances, followed := map[string][]*event{}, map[string]bool{}
+	for _, e := range events {
+		if e.instance != nil && e.uid != "" {
+			instances[e.uid] = append(instances[e.uid], e)
+		}
+	}
+	for _, e := range events {
+		if e.discounted != "" {
 			continue
 		}
-		except := changed[e.uid]
-		if except == nil || e.instance != nil {
-			except = newExclusions()
+		var own []*event
+		if e.instance == nil {
+			own, followed[e.uid] = instances[e.uid], true
 		}
-		e.err = r.occur(e, except)
+		in := *r
+		in.zones, in.warnings = e.zones, &e.warnings
+		e.err = in.occur(e, own)
 	}
-	t.Effort = effort - r.left.days
-	return t, nil
+	for _, e := range events {
+		if e.instance == nil || e.matched || e.superseded || !followed[e.uid] {
+			continue
+		}
+		if at := e.instance.at(); at >= r.from && at < r.until {
+			e.warnings.add(e.component.errorf("has a RECURRENCE-ID that is no occurrence of the event with its UID"))
+		}
+	}
 }
 
 // categorize numbers the categories of an event.
@@ -188,8 +216,8 @@ func fold(s string) string {
 	}, s)
 }
 
-// Select returns the events of some categories, all if there are none. An error in one of them is an [*Error].
-func (t *Text) Select(categories []string) (*Calendar, error) {
+// Select returns the events of some categories, all if there are none, for periods that open or for those that close. Errors in them are [Errors].
+func (t *Text) Select(categories []string, opens bool) (*Calendar, error) {
 	counts := make([]bool, len(t.categories))
 	for _, category := range categories {
 		if n, ok := t.categories[fold(category)]; ok {
@@ -197,23 +225,45 @@ func (t *Text) Select(categories []string) (*Calendar, error) {
 		}
 	}
 	found := &Calendar{Events: len(t.events)}
+	var wrong, unread, warnings Errors
+	if len(t.events) == 0 {
+		warnings.add(&Error{1, vcalendar, "has no events"})
+	}
 	for _, e := range t.events {
 		cause := e.discounted
 		if cause == "" && len(categories) > 0 && !slices.ContainsFunc(e.categories, func(n int) bool { return counts[n] }) {
 			cause = OtherCategories
 		}
+		if cause != OtherCategories {
+			warnings.add(e.warnings.err())
+		}
+		if cause == "" && opens {
+			wrong.add(e.ambiguous)
+			cause = e.closesOnly
+		}
 		if cause != "" {
 			found.NotCounted = append(found.NotCounted, NotCounted{Line: e.line, Summary: e.summary, UID: e.uid, Cause: cause})
 			continue
 		}
-		if e.err != nil {
-			return nil, e.err
+		if e.unread {
+			unread.add(e.err)
+		} else {
+			wrong.add(e.err)
 		}
 		for _, s := range e.occurrences {
 			found.Occurrences = append(found.Occurrences, Occurrence{
 				Start: instant(s.from), End: instant(s.until), Summary: e.summary, UID: e.uid, Line: e.line,
 			})
 		}
+	}
+	if len(wrong) == 0 && len(unread) > 0 {
+		wrong = unread[:1]
+	}
+	if err := wrong.err(); err != nil {
+		return nil, err
+	}
+	if sorted, ok := warnings.err().(Errors); ok { //nolint:errorlint // it is no other type
+		found.Warnings = sorted
 	}
 	slices.SortStableFunc(found.Occurrences, func(a, b Occurrence) int {
 		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), cmp.Compare(a.Line, b.Line))
@@ -222,63 +272,6 @@ func (t *Text) Select(categories []string) (*Calendar, error) {
 	found.Occurrences = slices.Compact(found.Occurrences)
 	slices.SortStableFunc(found.NotCounted, func(a, b NotCounted) int { return cmp.Compare(a.Line, b.Line) })
 	return found, nil
-}
-
-// version is what the versions of an event have in common.
-type version struct {
-	uid           string
-	changed, date bool
-	at            int64
-}
-
-// events returns all events, each in its latest version. The others do not count.
-func (r *reader) events(calendars []*component) ([]*event, error) {
-	var events []*event
-	latest := map[version]*event{}
-	for _, calendar := range calendars {
-		r.zones = newZones(calendar)
-		for _, c := range calendar.children {
-			if c.name != vevent {
-				continue
-			}
-			e, err := r.identify(c)
-			if err != nil {
-				return nil, err
-			}
-			events = append(events, e)
-			if e.uid == "" {
-				continue
-			}
-			v := version{uid: e.uid}
-			if e.instance != nil {
-				v.changed, v.date, v.at = true, e.instance.date, e.instance.at()
-			}
-			if latest[v], err = later(latest[v], e); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return events, nil
-}
-
-// later returns the later of two versions of an event. The other does not count.
-func later(a, b *event) (*event, error) {
-	if a == nil {
-		return b, nil
-	}
-	order := cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.stamp, b.stamp))
-	switch {
-	case order > 0:
-		b.discounted = fmt.Sprintf("the event in line %d is a later version of it", a.line)
-		return a, nil
-	case order < 0:
-		a.discounted = fmt.Sprintf("the event in line %d is a later version of it", b.line)
-		return b, nil
-	case a.component.same(b.component):
-		b.discounted = fmt.Sprintf("the event in line %d is the same", a.line)
-		return a, nil
-	}
-	return nil, b.component.errorf("has the UID %s, as the event in line %d has, but differs from it, and neither SEQUENCE nor DTSTAMP says which is later", quote(b.uid), a.line)
 }
 
 func instant(t int64) time.Time { return time.Unix(t, 0).UTC() }

@@ -27,9 +27,18 @@ func (r *reader) start(c *component) (moment, error) {
 
 // starts calls add for DTSTART, for all of RRULE that may lie between two instants, and
 // for RDATE. It names the property, and the length of an occurrence that has its own.
-func (r *reader) starts(c *component, start moment, from, until int64, add func(*property, moment, *length) error) error {
+func (r *reader) starts(e *event, start moment, from, until int64, add func(*property, moment, *length) error) error {
+	c := e.component
 	if err := add(c.all("DTSTART")[0], start, nil); err != nil {
 		return err
+	}
+	if e.instance != nil {
+		for _, name := range []string{"RRULE", "RDATE"} {
+			for _, p := range c.all(name) {
+				r.warn(p, "is ignored, because the event has a RECURRENCE-ID: it is one occurrence")
+			}
+		}
+		return nil
 	}
 	for _, p := range c.all("EXRULE") {
 		return p.errorf("is not understood: RFC 5545 has no such property any more")
@@ -127,71 +136,168 @@ func (r *reader) lengthOfPeriod(p *property, start moment, end string) (length, 
 
 // exclusions are the occurrences that an event does not have.
 type exclusions struct {
-	instants, days map[int64]bool
+	instants, days map[int64]*exclusion
+	all            []*exclusion
 }
 
-func newExclusions() *exclusions { return &exclusions{map[int64]bool{}, map[int64]bool{}} }
+// exclusion is a value of EXDATE or a RECURRENCE-ID.
+type exclusion struct {
+	at int64
+	// by is the EXDATE and value its value, instance the event with the RECURRENCE-ID.
+	by       *property
+	value    string
+	instance *event
+	matched  bool
+}
 
-func (x *exclusions) add(m moment) {
-	if m.date {
-		x.days[m.wall] = true
-		return
+func newExclusions() *exclusions {
+	return &exclusions{instants: map[int64]*exclusion{}, days: map[int64]*exclusion{}}
+}
+
+// add excludes a moment from a series.
+func (x *exclusions) add(m, start moment, e *exclusion) {
+	m = m.of(start)
+	in, key := x.instants, m.at()
+	if e.at = key; m.date {
+		in, key = x.days, m.wall
 	}
-	x.instants[m.at()] = true
+	if in[key] == nil {
+		in[key] = e
+		x.all = append(x.all, e)
+	}
 }
 
 // has returns whether the occurrence m of an event is excluded. Its day is the one on the
 // clock of the event.
-func (x *exclusions) has(m moment, event moment) bool {
-	if x.instants[m.at()] {
-		return true
+func (x *exclusions) has(m, event moment) bool {
+	if len(x.all) == 0 {
+		return false
 	}
 	wall := m.wall
 	if m.zone != event.zone {
 		wall = event.zone.Wall(m.at())
 	}
-	return x.days[midnight(wall)]
+	found := false
+	for _, e := range []*exclusion{x.instants[m.at()], x.days[midnight(wall)]} {
+		if e == nil {
+			continue
+		}
+		if found, e.matched = true, true; e.instance != nil {
+			e.instance.matched = true
+		}
+	}
+	return found
 }
 
-// occur finds the occurrences of an event.
-func (r *reader) occur(e *event, except *exclusions) error {
+// warnOfUnmatched warns of each EXDATE that excludes nothing in the time that is read.
+func (r *reader) warnOfUnmatched(x *exclusions) {
+	for _, e := range x.all {
+		if e.by != nil && !e.matched && e.at >= r.from && e.at < r.until {
+			r.warn(e.by, "%s is no occurrence of the event", quote(e.value))
+		}
+	}
+}
+
+// occur finds the occurrences of an event. Instances are other events that stand for some of them.
+func (r *reader) occur(e *event, instances []*event) error {
+	if e.startErr != nil && e.component.name != vfreebusy {
+		return e.startErr
+	}
 	if r.left.occurrences < 0 || r.left.days < 0 || r.left.onsets < 0 {
+		e.unread = true
 		return e.component.errorf("was not read: the events up to here take too long, or make more than %d occurrences", MaxOccurrences)
 	}
-	r.zones = e.zones
-	c := e.component
-	start, err := r.start(c)
+	if e.component.name == vfreebusy {
+		return r.busy(e)
+	}
+	start := *e.start
+	r = r.at(&start)
+	usual, err := r.length(e.component, start)
 	if err != nil {
 		return err
 	}
-	usual, err := r.length(c, start)
-	if err != nil {
+	except := newExclusions()
+	for _, instance := range instances {
+		except.add(*instance.instance, start, &exclusion{instance: instance})
+	}
+	if err := r.exclude(e, start, except); err != nil {
 		return err
 	}
-	for _, p := range c.all("EXDATE") {
+	err = r.starts(e, start, r.from-usual.total(), r.until, func(p *property, m moment, own *length) error {
+		l := usual
+		if own != nil {
+			l = *own
+		}
+		if except.has(m, start) {
+			return nil
+		}
+		return r.add(e, p, m.at(), l.end(m))
+	})
+	if err == nil {
+		r.warnOfUnmatched(except)
+	}
+	return err
+}
+
+// exclude reads the EXDATEs of an event.
+func (r *reader) exclude(e *event, start moment, except *exclusions) error {
+	for _, p := range e.component.all("EXDATE") {
+		if e.instance != nil {
+			r.warn(p, "is ignored, because the event has a RECURRENCE-ID: it is one occurrence")
+			continue
+		}
 		for value := range strings.SplitSeq(strings.TrimSpace(p.value), ",") {
 			m, err := r.parseMoment(p, value)
 			if err != nil {
 				return err
 			}
-			except.add(m)
+			except.add(m, start, &exclusion{by: p, value: value})
 		}
 	}
-	return r.starts(c, start, r.from-usual.total(), r.until, func(p *property, m moment, own *length) error {
-		l := usual
-		if own != nil {
-			l = *own
-		}
-		from, until := m.at(), l.end(m)
-		// One on a day that a zone has left out lasts no time.
-		if from >= until || until <= r.from || from >= r.until || except.has(m, start) {
-			return nil
-		}
-		if r.left.occurrences--; r.left.occurrences < 0 {
-			e.occurrences = nil
-			return p.errorf("makes more than %d occurrences up to %s", MaxOccurrences, instant(r.until).Format("2006-01-02"))
-		}
-		e.occurrences = append(e.occurrences, interval{from, until})
+	return nil
+}
+
+// add adds an occurrence, unless it is not in the time that is read.
+func (r *reader) add(e *event, p *property, from, until int64) error {
+	// One on a day that a zone has left out lasts no time.
+	if from >= until || until <= r.from || from >= r.until {
 		return nil
-	})
+	}
+	if r.left.occurrences--; r.left.occurrences < 0 {
+		e.occurrences = nil
+		return p.errorf("makes more than %d occurrences up to %s", MaxOccurrences, instant(r.until).Format("2006-01-02"))
+	}
+	e.occurrences = append(e.occurrences, interval{from, until})
+	return nil
+}
+
+// busy finds the busy times of a VFREEBUSY.
+func (r *reader) busy(e *event) error {
+	for _, p := range e.component.all("FREEBUSY") {
+		kind, err := p.param("FBTYPE")
+		if err != nil {
+			return err
+		}
+		if strings.EqualFold(kind, "FREE") {
+			continue
+		}
+		for value := range strings.SplitSeq(strings.TrimSpace(p.value), ",") {
+			value, end, ok := strings.Cut(value, "/")
+			if !ok {
+				return p.errorf("%s must be a start and an end with a slash between", quote(p.value))
+			}
+			m, err := r.parseMoment(p, value)
+			if err != nil {
+				return err
+			}
+			l, err := r.lengthOfPeriod(p, m, strings.TrimSpace(end))
+			if err != nil {
+				return err
+			}
+			if err := r.add(e, p, m.at(), l.end(m)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

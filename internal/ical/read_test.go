@@ -102,7 +102,7 @@ func TestWhatEventsMean(t *testing.T) {
 			[]string{"2026-06-02T02:00Z/2026-06-02T03:00Z A", "2026-06-03T02:00Z/2026-06-03T03:00Z A"},
 		},
 		{
-			"UNTIL of an event of dates is a time: the midnight of the day", event("DTSTART;VALUE=DATE:20260601", "RRULE:FREQ=DAILY;UNTIL=20260601T220000Z"),
+			"UNTIL of an event of dates is a time: its date in UTC counts", event("DTSTART;VALUE=DATE:20260601", "RRULE:FREQ=DAILY;UNTIL=20260602T000000Z"),
 			[]string{"2026-05-31T22:00Z/2026-06-01T22:00Z A", "2026-06-01T22:00Z/2026-06-02T22:00Z A"},
 		},
 		{
@@ -125,9 +125,9 @@ func TestWhatEventsMean(t *testing.T) {
 		},
 		{"all occurrences are left out", event("DTSTART:20260601T100000Z", "DURATION:PT1H", "EXDATE:20260601T100000Z"), nil},
 		{
-			"an EXDATE of an event of dates is a time: its midnight",
-			event("DTSTART;VALUE=DATE:20260601", "RRULE:FREQ=DAILY;COUNT=2", "EXDATE:20260531T220000Z"),
-			[]string{"2026-06-01T22:00Z/2026-06-02T22:00Z A"},
+			"an EXDATE of an event of dates is a time: its date in its own zone counts",
+			event("DTSTART;VALUE=DATE:20260601", "RRULE:FREQ=DAILY;COUNT=3", "EXDATE;TZID=Asia/Tokyo:20260601T000000", "EXDATE:20260602T233000Z"),
+			[]string{"2026-06-02T22:00Z/2026-06-03T22:00Z A"},
 		},
 		{
 			"a date that is in a rule and in RDATE too", event("DTSTART:20260601T100000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=2", "RDATE:20260602T100000Z"),
@@ -148,7 +148,7 @@ func TestWhatEventsMean(t *testing.T) {
 		{
 			"other components are not events",
 			"BEGIN:VTODO\nUID:t\nDTSTART:20260601T100000Z\nDUE:20260602T100000Z\nEND:VTODO\nBEGIN:VJOURNAL\nDTSTART:20260601T100000Z\nEND:VJOURNAL\n" +
-				"BEGIN:VFREEBUSY\nFREEBUSY:20260601T100000Z/PT1H\nEND:VFREEBUSY\nBEGIN:X-OTHER\nDTSTART:nonsense\nEND:X-OTHER", nil,
+				"BEGIN:X-OTHER\nDTSTART:nonsense\nEND:X-OTHER", nil,
 		},
 		{"a day that the zone has left out", event("DTSTART;TZID=Pacific/Apia:20111230T100000", "DURATION:PT1H"), nil},
 		{"BYSETPOS without a first", event("DTSTART:20260605T100000Z", "DURATION:PT1H", "RRULE:FREQ=MONTHLY;BYDAY=FR;BYSETPOS=5;COUNT=2"), []string{

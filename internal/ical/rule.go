@@ -67,7 +67,12 @@ var weekdayNames = []string{"SU", "MO", "TU", "WE", "TH", "FR", "SA"}
 func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 	u := &rule{interval: 1, wkst: time.Monday}
 	seen := map[string]bool{}
-	for part := range strings.SplitSeq(strings.ToUpper(strings.TrimSpace(p.value)), ";") {
+	text := strings.ToUpper(p.value)
+	if clean := strings.TrimSuffix(strings.Join(strings.Fields(text), ""), ";"); clean != strings.TrimSpace(text) {
+		r.warn(p, "has blanks or a semicolon at its end, which are ignored")
+		text = clean
+	}
+	for part := range strings.SplitSeq(strings.TrimSpace(text), ";") {
 		key, value, _ := strings.Cut(part, "=")
 		if seen[key] {
 			return nil, p.errorf("has %s twice", quote(key))
@@ -88,8 +93,10 @@ func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 	if problem := u.check(seen, start); problem != "" {
 		return nil, p.errorf("%s", problem)
 	}
-	if u.until != nil && u.until.date {
-		u.until.wall += day - 1
+	if u.until != nil {
+		if *u.until = u.until.of(start); u.until.date {
+			u.until.wall += day - 1
+		}
 	}
 	u.derive(start)
 	if len(u.hours)*len(u.minutes)*len(u.seconds) > 1440 {

@@ -2,23 +2,11 @@ package ical
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
-
-// Error says what is wrong with an iCalendar text.
-type Error struct {
-	// Line counts from 1.
-	Line int
-	// Property or component that is wrong, such as DTSTART.
-	Property string
-	// Cause is the rest of the sentence.
-	Cause string
-}
-
-// Error returns one sentence without a full stop.
-func (e *Error) Error() string { return fmt.Sprintf("line %d: %s %s", e.Line, e.Property, e.Cause) }
 
 // line is a line of content, its folds removed.
 type line struct {
@@ -29,8 +17,7 @@ type line struct {
 const bom = "\uFEFF"
 
 // unfold cuts a text into lines of content. It leaves out empty lines.
-func unfold(text string) ([]line, error) {
-	var lines []line
+func unfold(text string) (lines []line, wrong Errors) {
 	// parts are those of the last line. Joined at its end, a line of many folds takes no longer.
 	var parts []string
 	end := func() {
@@ -50,20 +37,23 @@ func unfold(text string) ([]line, error) {
 		case len(lines) > 0:
 			parts = append(parts, physical[1:])
 		case strings.TrimSpace(physical) != "":
-			return nil, &Error{number, "TEXT", "begins with a blank, but there is no line that it could continue"}
+			wrong.add(&Error{number, "TEXT", "begins with a blank, but there is no line that it could continue"})
 		}
 	}
 	end()
-	for _, l := range lines {
+	lines = slices.DeleteFunc(lines, func(l line) bool {
 		// A fold may lie within a character.
 		if !utf8.ValidString(l.text) {
-			return nil, &Error{l.number, "TEXT", "is not UTF-8"}
+			wrong.add(&Error{l.number, "TEXT", "is not UTF-8"})
+			return true
 		}
 		if strings.ContainsRune(l.text, 0) {
-			return nil, &Error{l.number, "TEXT", "has a NUL byte"}
+			wrong.add(&Error{l.number, "TEXT", "has a NUL byte"})
+			return true
 		}
-	}
-	return lines, nil
+		return false
+	})
+	return lines, wrong
 }
 
 // property is a line of content, its parameters not yet read: only those of a property

@@ -33,6 +33,14 @@ type moment struct {
 // at returns the instant.
 func (m moment) at() int64 { return m.zone.Resolve(m.wall) }
 
+// of returns the moment as a series that starts at another one has it. In a series of dates, a time stands for its date in its own time zone.
+func (m moment) of(start moment) moment {
+	if start.date && !m.date {
+		m = moment{wall: midnight(m.wall), zone: start.zone, date: true, floating: true}
+	}
+	return m
+}
+
 // moment returns the one value of a property, and its parameters if it has others.
 func (r *reader) moment(p *property) (moment, error) {
 	return r.parseMoment(p, strings.TrimSpace(p.value))
@@ -44,6 +52,7 @@ func (r *reader) parseMoment(p *property, value string) (moment, error) {
 	if err != nil {
 		return moment{}, err
 	}
+	value = strings.TrimSpace(value)
 	wall, date, utc, ok := parseStamp(value)
 	m := moment{wall: wall, date: date, zone: r.zone, floating: true}
 	switch {

@@ -2,6 +2,7 @@ package ical
 
 import (
 	"cmp"
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -47,6 +48,9 @@ func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
 			zone, err = schedule.LoadZone(name)
 		}
 	}
+	if err != nil && len(r.zones.defined[tzid]) == 0 {
+		zone, err = r.prefixed(p, tzid)
+	}
 	if err != nil {
 		zone, err = r.build(p, tzid)
 	}
@@ -56,9 +60,23 @@ func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
 	return zone, err
 }
 
+// prefixed returns the IANA zone whose name is behind a prefix, as in /Europe/Vienna or /example.com/20260101/Europe/Vienna.
+func (r *reader) prefixed(p *property, tzid string) (*schedule.Zone, error) {
+	name, more := strings.CutPrefix(tzid, "/")
+	for more && name != "" {
+		if zone, err := schedule.LoadZone(name); err == nil {
+			r.warn(p, "has the TZID %s, which is read as %s", quote(tzid), quote(name))
+			return zone, nil
+		}
+		_, name, more = strings.Cut(name, "/")
+	}
+	return nil, errors.New("no zone is known by this name")
+}
+
 // onset is when an observance begins.
 type onset struct {
 	at, before, after int64
+	daylight          bool
 }
 
 // tableStart is when the tables of zones start, in 1970.
@@ -89,7 +107,7 @@ func (r *reader) build(p *property, tzid string) (*schedule.Zone, error) {
 	if len(onsets) == 0 {
 		return nil, defined[0].errorf("has neither STANDARD nor DAYLIGHT")
 	}
-	slices.SortFunc(onsets, func(a, b onset) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.after, b.after)) })
+	onsets = sorted(onsets)
 	offsets := make([]schedule.Offset, len(onsets))
 	for i, o := range onsets {
 		offsets[i] = schedule.Offset{From: o.at, Seconds: o.after}
@@ -99,6 +117,16 @@ func (r *reader) build(p *property, tzid string) (*schedule.Zone, error) {
 		return nil, defined[0].errorf("%v", err)
 	}
 	return zone, nil
+}
+
+// sorted returns onsets in their order. Exchange has STANDARD and DAYLIGHT begin at the same instant in 1601: of such a pair before 1970,
+// the standard time remains.
+func sorted(onsets []onset) []onset {
+	rank := map[bool]int{true: 1}
+	slices.SortFunc(onsets, func(a, b onset) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(rank[a.daylight], rank[b.daylight]), cmp.Compare(a.after, b.after))
+	})
+	return slices.CompactFunc(onsets, func(a, b onset) bool { return a.at == b.at && a.at < tableStart && a.daylight != b.daylight })
 }
 
 // observance returns the onsets of STANDARD or DAYLIGHT.
@@ -123,14 +151,14 @@ func (r *reader) observance(c *component) ([]onset, error) {
 		return nil, err
 	}
 	var onsets []onset
-	err = inner.starts(c, start, tableStart, r.until+2*366*day, func(p *property, m moment, own *length) error {
+	err = inner.starts(&event{component: c}, start, tableStart, r.until+2*366*day, func(p *property, m moment, own *length) error {
 		if m.date || !m.floating || own != nil {
 			return p.errorf("is not a time on the clock of the VTIMEZONE")
 		}
 		if r.left.onsets--; r.left.onsets < 0 {
 			return p.errorf("has too many dates: the VTIMEZONEs up to here have more than %d", maxOnsets)
 		}
-		onsets = append(onsets, onset{m.at(), before, after})
+		onsets = append(onsets, onset{m.at(), before, after, c.name == "DAYLIGHT"})
 		return nil
 	})
 	for _, p := range c.all("EXDATE") {

@@ -85,48 +85,48 @@ func (s *Set) applyConfigMaps(before, manifests *Set) {
 
 // Calendars returns the calendars of a Gate in a range. They are read once.
 func (s *Set) Calendars(g *v1alpha1.Gate, r Range) gate.Calendars {
-	return gate.CollectCalendars(g, func(file gate.CalendarFile, categories []string) []gate.Calendar {
-		all := make([]gate.Calendar, len(categories))
-		var missing []string
-		for i, list := range categories {
-			key := gate.CalendarKey{CalendarFile: file, Categories: list}
+	return gate.CollectCalendars(g, func(file gate.CalendarFile, selections []gate.Selection) []gate.Calendar {
+		all := make([]gate.Calendar, len(selections))
+		var missing []gate.Selection
+		for i, selection := range selections {
+			key := gate.CalendarKey{CalendarFile: file, Selection: selection}
 			c, ok := s.read[calendarIn{key, r, ""}]
 			if !ok {
 				c, ok = s.read[calendarIn{key, r, nameOf(g)}]
 			}
 			if all[i] = c; !ok {
-				missing = append(missing, list)
+				missing = append(missing, selection)
 			}
 		}
 		if len(missing) == 0 {
 			return all
 		}
 		read := s.calendars(file, missing, r)
-		for i, list := range categories {
-			j, by := slices.Index(missing, list), ""
+		for i, selection := range selections {
+			j, by := slices.Index(missing, selection), ""
 			if j < 0 {
 				continue
 			}
 			if all[i] = read[j]; errors.Is(read[j].Err, gate.ErrOverBudget) {
 				by = nameOf(g)
 			}
-			s.read[calendarIn{gate.CalendarKey{CalendarFile: file, Categories: list}, r, by}] = read[j]
+			s.read[calendarIn{gate.CalendarKey{CalendarFile: file, Selection: selection}, r, by}] = read[j]
 		}
 		return all
 	})
 }
 
-func (s *Set) calendars(file gate.CalendarFile, categories []string, r Range) []gate.Calendar {
+func (s *Set) calendars(file gate.CalendarFile, selections []gate.Selection, r Range) []gate.Calendar {
 	found := s.configMaps[ConfigMap{file.Namespace, file.Name}]
 	switch {
 	case found == nil && s.ofCluster:
-		return gate.BrokenCalendars(categories, errors.New("has not been read"))
+		return gate.BrokenCalendars(selections, errors.New("has not been read"))
 	case found == nil:
-		return gate.BrokenCalendars(categories, errors.New("is not in the manifests"))
+		return gate.BrokenCalendars(selections, errors.New("is not in the manifests"))
 	case found.err != nil:
-		return gate.BrokenCalendars(categories, found.err)
+		return gate.BrokenCalendars(selections, found.err)
 	}
-	return file.Read(&found.files, categories, r.From, r.Until)
+	return file.Read(&found.files, selections, r.From, r.Until)
 }
 
 // broken returns the calendars of a Gate that cannot be read: those in manifests are faults, the others doubts.
@@ -134,7 +134,9 @@ func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, doubts []Fault) {
 	for _, b := range s.Calendars(g, r).Broken(g) {
 		found := s.configMaps[ConfigMap{b.Namespace, b.Name}]
 		if found != nil && found.file != "" {
-			faults = append(faults, Fault{File: found.file, Object: b.Namespace + "/" + b.Name, Field: fmt.Sprintf("data[%s]", b.Key), Cause: b.Cause})
+			for _, cause := range b.Causes {
+				faults = append(faults, Fault{File: found.file, Object: b.Namespace + "/" + b.Name, Field: fmt.Sprintf("data[%s]", b.Key), Cause: cause})
+			}
 			continue
 		}
 		doubts = append(doubts, s.fault(g, b.Path, b.String()+": the preview takes it as closed"))

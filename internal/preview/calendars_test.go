@@ -54,7 +54,7 @@ func TestPreviewReadsCalendars(t *testing.T) {
 		"in the manifests":       {manifests(t, frozen("no.ics"), holidays("Day")), "apps/shop 10:00-11:00 window day\napps/shop 12:00-14:00 window day", ""},
 		"before its Gate":        {manifests(t, holidays("Day"), frozen("no.ics")), "apps/shop 10:00-11:00 window day\napps/shop 12:00-14:00 window day", ""},
 		"not in the manifests":   {manifests(t, frozen("no.ics")), "", notThere},
-		"in the cluster":         {cluster(&apigate.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 window day", ""},
+		"in the cluster":         {cluster(&apigate.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 window day", ofCluster + "line 1: VCALENDAR has no events"},
 		"not in the cluster":     {cluster(nil, errors.New("does not exist")), "", ofCluster + "does not exist: the preview takes it as closed"},
 		"without the key":        {cluster(&apigate.Files{}, nil), "", ofCluster + "does not exist in the ConfigMap: the preview takes it as closed"},
 		"applied to the cluster": {cluster(nil, errors.New("does not exist")).Applied(manifests(t, holidays("Day"))), "apps/shop 10:00-11:00 window day", ""},
@@ -75,7 +75,7 @@ func TestPreviewSaysWhichEventsDoNotCount(t *testing.T) {
 		want       string
 	}{
 		"all count":                {[]string{"", "TRANSP:OPAQUE;"}, nil, ""},
-		"there are none":           {nil, nil, ""},
+		"there are none":           {nil, nil, "line 1: VCALENDAR has no events"},
 		"one is shown as free":     {[]string{"", "TRANSP:TRANSPARENT;"}, nil, "1 of 2 events does not count: 1 TRANSPARENT"},
 		"some of each":             {[]string{"", "STATUS:CANCELLED;", "TRANSP:TRANSPARENT;", "TRANSP:TRANSPARENT;"}, nil, "3 of 4 events do not count: 2 TRANSPARENT, 1 CANCELLED"},
 		"others are meant":         {[]string{"CATEGORIES:a;", "CATEGORIES:b;", "CATEGORIES:b;"}, []string{"a"}, ""},

@@ -29,7 +29,7 @@ func (s *Set) doubts(r Range) (doubts []Fault) {
 // doubtsOfGate returns those of a Gate.
 func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 	doubts = append(doubts, s.ambiguous(g, gate.Ambiguities(g))...)
-	doubts = append(doubts, s.ambiguous(g, s.Calendars(g, r).NotCounted(g))...)
+	doubts = append(doubts, s.ambiguous(g, s.Calendars(g, r).Warnings(g))...)
 	if n := len(g.Spec.Watch); n > 0 {
 		doubts = append(doubts, s.fault(g, "spec.watch",
 			fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))

@@ -41,8 +41,8 @@ func (s *Set) Read(file string, in io.Reader) error {
 }
 
 func (s *Set) document(file string, document []byte) {
-	var decoded any
-	if err := sigsyaml.UnmarshalStrict(document, &decoded); err != nil {
+	decoded, err := decode(document)
+	if err != nil {
 		s.faults = append(s.faults, Fault{File: file, Cause: strings.ReplaceAll(err.Error(), "\n", " ")})
 		return
 	}
@@ -60,6 +60,17 @@ func (s *Set) document(file string, document []byte) {
 		return
 	}
 	s.object(file, obj)
+}
+
+// decode reads a document as the API server does: JSON if it is that, because YAML has no surrogate pairs, and otherwise YAML.
+func decode(document []byte) (decoded any, err error) {
+	if yaml.IsJSONBuffer(document) {
+		if twice, err := kjson.UnmarshalStrict(document, &decoded); err == nil {
+			return decoded, errors.Join(twice...)
+		}
+	}
+	decoded = nil
+	return decoded, sigsyaml.UnmarshalStrict(document, &decoded)
 }
 
 func (s *Set) object(file string, obj *unstructured.Unstructured) {

@@ -88,8 +88,9 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 			faults = append(faults, found...)
 		}
 		broken, doubts := s.broken(g, r)
-		faults, refused = append(faults, broken...), append(refused, doubts...)
 		t.broken = t.broken || len(doubts) > 0
+		doubts = append(doubts, s.gaps(g, t.Intervals)...)
+		faults, refused = append(faults, broken...), append(refused, doubts...)
 		t.doubts = append(t.doubts, causesOf(slices.Concat(found, doubts, s.doubtsOfGate(g, r)))...)
 		timelines = append(timelines, t)
 		refused = append(refused, s.waiting(g, r)...)
@@ -105,6 +106,30 @@ func (s *Set) timelines(r Range) (timelines []Timeline, doubts []Fault, err erro
 		return nil, nil, &InvalidError{Faults: faults}
 	}
 	return timelines, append(refused, s.doubts(r)...), nil
+}
+
+// last returns the last of the causes that follow each other in an interval.
+func (i *Interval) last() Cause {
+	if n := len(i.also); n > 0 {
+		return i.also[n-1]
+	}
+	return i.Cause
+}
+
+// shortGap is the longest time between close periods that is probably meant to be part of them: a period cannot end at 24:00.
+const shortGap = time.Minute
+
+// gaps returns a warning about the first short time between close periods of a Gate in which it is open.
+func (s *Set) gaps(g *v1alpha1.Gate, intervals []Interval) []Fault {
+	for i := 1; i+1 < len(intervals); i++ {
+		before, gap, after := intervals[i-1].last(), &intervals[i], intervals[i+1].Cause
+		if gap.State != string(v1alpha1.StateOpened) || gap.Until.Sub(gap.From.Time) > shortGap || before.Reason != v1alpha1.ClosePeriodReason || after.Reason != v1alpha1.ClosePeriodReason {
+			continue
+		}
+		return []Fault{s.fault(g, "spec.closePeriods", fmt.Sprintf("the gate is open for %s between close periods %s and %s, from %s: let the first end when the other starts, such as at 00:00",
+			gap.Until.Sub(gap.From.Time), before.By, after.By, gap.From.UTC().Format(time.RFC3339)))}
+	}
+	return nil
 }
 
 // timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused, and

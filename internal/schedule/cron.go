@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/robfig/cron/v3"
@@ -17,6 +19,7 @@ const horizon = 9 * 366 * day
 // CronExpression is a parsed cron expression of five fields.
 type CronExpression struct {
 	ticks ticks
+	steps []Step
 }
 
 // ticks has the fields of a cron expression as bit sets, as robfig/cron parses
@@ -62,6 +65,10 @@ func ParseCron(expression string) (CronExpression, error) {
 	if !ok {
 		return CronExpression{}, errors.New("is not a cron expression of five fields")
 	}
+	steps := stepsOf(expression)
+	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Step > s.Values }); i >= 0 {
+		return CronExpression{}, fmt.Errorf("has the step %d for the %s, which has only %d values: it would fire at the first of them alone", steps[i].Step, steps[i].Field, steps[i].Values)
+	}
 	t := ticks{
 		minutes:     spec.Minute &^ starBit,
 		hours:       spec.Hour &^ starBit,
@@ -79,7 +86,44 @@ func ParseCron(expression string) (CronExpression, error) {
 		return CronExpression{}, errors.New("never fires")
 	}
 	t.gap = t.longestGap()
-	return CronExpression{ticks: t}, nil
+	return CronExpression{ticks: t, steps: steps}, nil
+}
+
+// Step is a step of a field of a cron expression, such as 7 in */7.
+type Step struct {
+	// Field is the name of the field, Values is how many values it has.
+	Field  string
+	Values int
+	Step   int
+}
+
+var cronFields = []Step{{Field: "minute", Values: 60}, {Field: "hour", Values: 24}, {Field: "day of month", Values: 31}, {Field: "month", Values: 12}, {Field: "day of week", Values: 7}}
+
+// stepsOf returns the steps of a cron expression that go to the end of their field.
+func stepsOf(expression string) (steps []Step) {
+	for i, text := range strings.Fields(expression) {
+		for part := range strings.SplitSeq(text, ",") {
+			values, step, ok := strings.Cut(part, "/")
+			n, err := strconv.Atoi(step)
+			if !ok || err != nil || strings.Contains(values, "-") && n <= cronFields[i].Values {
+				continue
+			}
+			of := cronFields[i]
+			of.Step = n
+			steps = append(steps, of)
+		}
+	}
+	return steps
+}
+
+// UnevenSteps returns the steps that do not divide their field evenly, so that the last interval is shorter.
+func (c CronExpression) UnevenSteps() (uneven []Step) {
+	for _, s := range c.steps {
+		if s.Values%s.Step != 0 {
+			uneven = append(uneven, s)
+		}
+	}
+	return uneven
 }
 
 // EitherDay returns whether the expression restricts both the day of month and the day of

@@ -1,0 +1,71 @@
+package ical
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxProblems is how many errors and how many warnings of a text are kept.
+const maxProblems = 20
+
+// Error says what is wrong with an iCalendar text.
+type Error struct {
+	// Line counts from 1.
+	Line int
+	// Property or component that is wrong, such as DTSTART.
+	Property string
+	// Cause is the rest of the sentence.
+	Cause string
+}
+
+// Error returns one sentence without a full stop.
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s %s", e.Line, e.Property, e.Cause) }
+
+// Errors are the errors of a text, sorted by line: at least one, and at most 20.
+type Errors []*Error
+
+// Error returns all errors, separated by semicolons.
+func (e Errors) Error() string {
+	all := make([]string, len(e))
+	for i := range e {
+		all[i] = e[i].Error()
+	}
+	return strings.Join(all, "; ")
+}
+
+// Unwrap returns the errors one by one, for the package errors.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i := range e {
+		all[i] = e[i]
+	}
+	return all
+}
+
+// add adds an error, which is an Error or Errors, unless there are enough.
+func (e *Errors) add(err error) {
+	if len(*e) >= maxProblems {
+		return
+	}
+	if several := (Errors)(nil); errors.As(err, &several) {
+		*e = append(*e, several...)
+	} else if one := (*Error)(nil); errors.As(err, &one) {
+		*e = append(*e, one)
+	}
+}
+
+// err returns nil if there are no errors, and otherwise the first ones, each once.
+func (e Errors) err() error {
+	if len(e) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(e)
+	slices.SortStableFunc(sorted, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Property, b.Property))
+	})
+	sorted = slices.CompactFunc(sorted, func(a, b *Error) bool { return *a == *b })
+	return sorted[:min(len(sorted), maxProblems)]
+}

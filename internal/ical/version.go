@@ -1,0 +1,155 @@
+package ical
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// version is what the versions of an event have in common.
+type version struct {
+	uid, component string
+	changed, date  bool
+	at             int64
+}
+
+// events returns all events. Those that a later version supersedes do not count.
+func (r *reader) events(calendars []*component, wrong *Errors) []*event {
+	var events []*event
+	for _, calendar := range calendars {
+		r.zones = newZones(calendar)
+		for _, c := range calendar.children {
+			if !c.isEvent() {
+				continue
+			}
+			e, err := r.identify(c)
+			if err != nil {
+				wrong.add(err)
+				continue
+			}
+			events = append(events, e)
+		}
+	}
+	for _, versions := range byVersion(events) {
+		wrong.add(supersede(versions))
+	}
+	return events
+}
+
+// byVersion returns events that are versions of the same one, in the order of the text.
+func byVersion(events []*event) [][]*event {
+	series := map[string]moment{}
+	for _, e := range events {
+		if _, ok := series[e.uid]; !ok && e.instance == nil && e.start != nil {
+			series[e.uid] = *e.start
+		}
+	}
+	var all [][]*event
+	index := map[version]int{}
+	for _, e := range events {
+		if e.uid == "" {
+			continue
+		}
+		v := version{uid: e.uid, component: e.component.name}
+		if e.instance != nil {
+			if start, ok := series[e.uid]; ok {
+				e.place(start)
+			}
+			v.changed, v.date, v.at = true, e.instance.date, e.instance.at()
+		}
+		i, ok := index[v]
+		if !ok {
+			i, index[v] = len(all), len(all)
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], e)
+	}
+	return all
+}
+
+// place reads a RECURRENCE-ID as the series has it that starts at a moment: a time without a zone is in that of the series.
+func (e *event) place(start moment) {
+	if e.instance.floating && !e.instance.date && !start.floating {
+		e.instance.zone = start.zone
+	}
+	*e.instance = e.instance.of(start)
+}
+
+// supersede has only the latest version count. If versions with the same SEQUENCE start at different times, it is not certain that they are
+// versions at all: they may be events of a program that gives all the same UID. Then all of them close, and only the one with the latest DTSTAMP opens.
+func supersede(versions []*event) error {
+	latest := versions[0]
+	for _, e := range versions {
+		if e.sequence > latest.sequence {
+			latest = e
+		}
+	}
+	var starts []*event // the latest version of each start
+	index := map[int64]int{}
+	known := !slices.ContainsFunc(versions, func(e *event) bool { return e.instance != nil || e.start == nil })
+	for _, e := range versions {
+		if e.sequence < latest.sequence {
+			e.supersededBy(latest)
+			continue
+		}
+		var at int64
+		if known {
+			at = e.start.at()
+		}
+		i, ok := index[at]
+		if !ok {
+			index[at] = len(starts)
+			starts = append(starts, e)
+			continue
+		}
+		var err error
+		if starts[i], err = later(starts[i], e); err != nil {
+			return err
+		}
+	}
+	choose(starts)
+	return nil
+}
+
+// choose has all events close, and only the one with the latest DTSTAMP open.
+func choose(starts []*event) {
+	latest := starts[0]
+	for _, e := range starts[1:] {
+		if e.stamp > latest.stamp {
+			latest = e
+		}
+	}
+	for _, e := range starts {
+		if e == latest || e.discounted != "" {
+			continue
+		}
+		if e.stamp == latest.stamp {
+			e.ambiguous = e.component.errorf("has the UID %s and the SEQUENCE of the event in line %d, but starts at another time, "+
+				"and DTSTAMP does not say which is later", quote(e.uid), latest.line)
+		}
+		e.closesOnly = fmt.Sprintf("the event in line %d has the same UID and SEQUENCE, and a later DTSTAMP", latest.line)
+		e.warnings.add(e.component.errorf("has the UID %s and the SEQUENCE of the event in line %d, but starts at another time: "+
+			"in close periods both count, in periods that open only the one with the latest DTSTAMP", quote(e.uid), latest.line))
+	}
+}
+
+// supersededBy has an event not count.
+func (e *event) supersededBy(other *event) {
+	e.superseded, e.discounted = true, fmt.Sprintf("the event in line %d is a later version of it", other.line)
+}
+
+// later returns the later of two versions of an event with the same SEQUENCE. The other does not count.
+func later(a, b *event) (*event, error) {
+	switch order := cmp.Compare(a.stamp, b.stamp); {
+	case order > 0:
+		b.supersededBy(a)
+		return a, nil
+	case order < 0:
+		a.supersededBy(b)
+		return b, nil
+	case a.component.same(b.component):
+		b.superseded, b.discounted = true, fmt.Sprintf("the event in line %d is the same", a.line)
+		return a, nil
+	}
+	return nil, b.component.errorf("has the UID %s, as the event in line %d has, but differs from it, and neither SEQUENCE nor DTSTAMP says which is later", quote(b.uid), a.line)
+}
