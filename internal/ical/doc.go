@@ -7,23 +7,30 @@ does not count, or the whole text is refused with an [Error] that names the line
 
 These events do not count: those with STATUS:CANCELLED or TRANSP:TRANSPARENT, those
 without one of the selected categories, and older versions of an event that the
-text has in a later one. Of one that does not count, only what identifies it is read. VTODO, VJOURNAL and
-VFREEBUSY are not events. METHOD, alarms and unknown properties change no time.
+text has in a later one. Of one that does not count, only what identifies it is read. VTODO and VJOURNAL are not events.
+A VFREEBUSY is an event that lasts for its busy times. METHOD, alarms and unknown properties change no time.
 
 Where RFC 5545 leaves a choice:
 
   - A TZID is a name of the IANA database, else one of Windows, else that of a VTIMEZONE
-    of the same VCALENDAR. Dates and floating times are in the zone of the reader. A
-    wall-clock time means what it means in package schedule.
+    of the same VCALENDAR, else a name of the IANA database behind a prefix. Dates and
+    floating times are in the zone of the reader, but in an event whose DTSTART has a zone,
+    floating times are in that zone. A wall-clock time means what it means in package schedule.
   - DTSTART always is an occurrence and counts for COUNT, also where the rule does not meet it.
   - In DURATION, weeks and days are those of the calendar.
   - An event that lasts no time is an error: it would close nothing.
   - An EXDATE that is a date removes what starts on that day, on the clock of the event.
-    One that meets nothing removes nothing.
-  - An event with RECURRENCE-ID counts at its own time, even if there is no such occurrence.
+    One that meets nothing removes nothing, with a warning.
+  - In a series of dates, an EXDATE, RECURRENCE-ID or UNTIL with a time stands for its date
+    in its own time zone.
+  - An event with RECURRENCE-ID is one occurrence and counts at its own time, even if there
+    is no such occurrence. Its RRULE, RDATE and EXDATE are ignored, with a warning.
   - An UNTIL that is a date includes that day. One without a zone is on the clock of the event.
   - Of events with one UID and RECURRENCE-ID, the one with the highest SEQUENCE counts, then
     the one with the latest DTSTAMP, as in RFC 5546. If both are equal, the events must be too.
+    If events without RECURRENCE-ID have the same SEQUENCE and start at different times, some
+    programs have given the same UID to different events: all of them close, and the one with
+    the latest DTSTAMP opens.
   - Categories are the same if only their case differs.
 
 One rule differs. By RFC 5545, DTEND gives all occurrences the same elapsed time: a freeze
