@@ -45,6 +45,12 @@ func (s *calendarShares) drop(key gate.CalendarKey) {
 	}
 }
 
+// has returns whether a calendar takes anything.
+func (s *calendarShares) has(key gate.CalendarKey) bool {
+	_, ok := s.taken[key.Namespace][key]
+	return ok
+}
+
 // divide finds which calendars are over the share of their namespace, and returns those of which this is new or no longer so.
 func (s *calendarShares) divide() (changed []gate.CalendarKey) {
 	share, over := s.share(), map[gate.CalendarKey]bool{}

@@ -8,13 +8,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/configmap"
 )
 
-// configMapWatches returns what watches one ConfigMap each.
+// configMapWatches returns a function that watches one ConfigMap, without its texts.
 func configMapWatches(mgr ctrl.Manager) (func(types.NamespacedName, func()) configMapWatch, error) {
 	c, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
 	return func(key types.NamespacedName, changed func()) configMapWatch {
-		return configmap.NewWatch(c, key, changed)
+		return configmap.NewWatch(c, key, configmap.Metadata, changed)
 	}, nil
 }

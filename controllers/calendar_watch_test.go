@@ -3,9 +3,12 @@ package controllers
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -37,7 +40,7 @@ func TestAWatchIsNotTrustedUntilItWorks(t *testing.T) {
 	c, err := corev1client.NewForConfig(config)
 	w.Must(err)
 	var woken atomic.Int64
-	watch := configmap.NewWatch(c, types.NamespacedName{Namespace: days.Namespace, Name: days.Name}, func() { woken.Add(1) })
+	watch := configmap.NewWatch(c, types.NamespacedName{Namespace: days.Namespace, Name: days.Name}, nil, func() { woken.Add(1) })
 	t.Cleanup(watch.Stop)
 	soon(t, "the failure is noticed", func() bool { return woken.Load() > 0 })
 	if found, ok := watch.Get(); ok {
@@ -56,4 +59,17 @@ func TestAWatchIsNotTrustedUntilItWorks(t *testing.T) {
 		_, ok := watch.Get()
 		return !ok
 	})
+}
+
+func TestTheWatchOfTheControllerKeepsNoTexts(t *testing.T) {
+	found := configmap.Metadata(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "days", UID: "1", ResourceVersion: "2",
+			Annotations: map[string]string{"note": "long"}, Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		},
+		Data: map[string]string{"no.ics": "text"}, BinaryData: map[string][]byte{"no.ics": []byte("text")},
+	})
+	if want := (&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "days", UID: "1", ResourceVersion: "2"}}); !reflect.DeepEqual(found, want) {
+		t.Errorf("got %+v", found)
+	}
 }

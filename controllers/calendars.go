@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -50,30 +47,16 @@ type readCalendars struct {
 	calendars gate.Calendars
 }
 
-// configMapWatch is a watch of one ConfigMap.
+// configMapWatch is a watch of one ConfigMap, without its texts.
 type configMapWatch interface {
-	// Get returns the ConfigMap, and false if it has to be read from the API server.
+	// Get returns the ConfigMap, and false if it must be read from the API server.
 	Get() (*corev1.ConfigMap, bool)
 	// Stop ends the watch.
 	Stop()
 }
 
-// followedConfigMap is a ConfigMap that Gates refer to.
-type followedConfigMap struct {
-	watch configMapWatch
-	// gates refer to it, each with some calendars.
-	gates map[types.NamespacedName][]gate.CalendarKey
-
-	mu sync.Mutex
-	// latest is the newest version that was seen, nil if it was never there.
-	latest *corev1.ConfigMap
-	// read are the calendars in that version, on a day. Those are left out that are over a budget.
-	read map[gate.CalendarKey]gate.Calendar
-	day  time.Time
-}
-
-// of returns the calendars of a Gate at an instant. One that does not exist, may not be read or is wrong is broken. The error
-// is that nobody knows what one is, because the API server does not say.
+// of returns the calendars of a Gate at an instant. A calendar that does not exist, is invalid, or that the controller may not read is broken.
+// The error is that the API server did not return it.
 func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (gate.Calendars, error) {
 	keys := gate.CalendarsOf(obj)
 	followed := r.follow(client.ObjectKeyFromObject(obj), keys)
@@ -82,21 +65,15 @@ func (r *CalendarReader) of(ctx context.Context, obj *v1alpha1.Gate, now time.Ti
 	}
 	ctx, cancel := context.WithTimeout(ctx, calendarTimeout)
 	defer cancel()
-	states := map[types.NamespacedName]error{}
+	texts, states := map[types.NamespacedName]*gate.Files{}, map[types.NamespacedName]error{}
 	for name, f := range followed {
-		err := f.refresh(ctx, r.APIReader, name, now)
-		var broken *brokenConfigMap
-		if err != nil && !errors.As(err, &broken) {
-			return nil, fmt.Errorf("the ConfigMap %s of a calendar cannot be read: %w", name, err)
+		var err error
+		if texts[name], err = f.refresh(ctx, r.APIReader, name, now); err != nil && !isBroken(err) {
+			return nil, unreadConfigMap(name, err)
 		}
 		states[name] = err
 	}
-	return r.collect(obj, keys, followed, states), nil
-}
-
-// collect returns the calendars of a Gate in ConfigMaps, some of which are broken. It reads those that it has not read yet.
-func (r *CalendarReader) collect(obj *v1alpha1.Gate, keys []gate.CalendarKey, followed map[types.NamespacedName]*followedConfigMap, states map[types.NamespacedName]error) gate.Calendars {
-	by, of := client.ObjectKeyFromObject(obj), ""
+	by, of := client.ObjectKeyFromObject(obj), fmt.Sprintln(obj.Generation)
 	for _, key := range keys {
 		of += fmt.Sprintf("%+v %s %v\n", key, followed[configMapOf(key)].version(), states[configMapOf(key)])
 	}
@@ -104,17 +81,32 @@ func (r *CalendarReader) collect(obj *v1alpha1.Gate, keys []gate.CalendarKey, fo
 	before, ok := r.read[by]
 	r.mu.Unlock()
 	if ok && before.of == of {
-		return before.calendars
+		return before.calendars, nil
 	}
+	var failed error
 	calendars := gate.CollectCalendars(obj, func(file gate.CalendarFile, selections []gate.Selection) []gate.Calendar {
 		name := types.NamespacedName{Namespace: file.Namespace, Name: file.Name}
-		if err := states[name]; err != nil {
-			return gate.BrokenCalendars(selections, err)
+		err := states[name]
+		if err == nil {
+			var found []gate.Calendar
+			if found, err = followed[name].calendars(ctx, r.APIReader, file, selections, texts[name]); err == nil {
+				return found
+			}
+			if !isBroken(err) && failed == nil {
+				failed = unreadConfigMap(name, err)
+			}
 		}
-		return followed[name].calendars(file, selections)
+		return gate.BrokenCalendars(selections, err)
 	})
+	if failed != nil {
+		return nil, failed
+	}
 	r.divide(by, of, calendars, followed)
-	return calendars
+	return calendars, nil
+}
+
+func unreadConfigMap(name types.NamespacedName, err error) error {
+	return fmt.Errorf("the ConfigMap %s of a calendar cannot be read: %w", name, err)
 }
 
 // divide breaks the calendars of a Gate that are over the share of their namespace, and stores the others. It enqueues the other Gates that this affects.
@@ -129,6 +121,8 @@ func (r *CalendarReader) divide(by types.NamespacedName, of string, calendars ga
 			r.shares.take(key, c.Cost.Occurrences)
 		} else if !errors.Is(c.Err, gate.ErrOverBudget) {
 			r.shares.drop(key)
+		} else if f := followed[configMapOf(key)]; f != nil && !r.shares.has(key) {
+			f.evict(key) // no Gate has room for it, so it must not stay in memory
 		}
 	}
 	changed := r.shares.divide()
@@ -162,12 +156,12 @@ func (r *CalendarReader) reread(changed []gate.CalendarKey, except types.Namespa
 }
 
 // atHand returns whether the calendars of a Gate can be read without a request to the API server, and without waiting for one.
-func (r *CalendarReader) atHand(obj *v1alpha1.Gate) bool {
+func (r *CalendarReader) atHand(obj *v1alpha1.Gate, now time.Time) bool {
 	for _, f := range r.follow(client.ObjectKeyFromObject(obj), gate.CalendarsOf(obj)) {
 		if !f.mu.TryLock() {
 			return false
 		}
-		_, ok := f.watched()
+		ok := f.isCurrent(now)
 		f.mu.Unlock()
 		if !ok {
 			return false
@@ -176,12 +170,24 @@ func (r *CalendarReader) atHand(obj *v1alpha1.Gate) bool {
 	return true
 }
 
-// calendarsOfLead returns the calendars that an exception of a Gate depends on: only its lead time does. It follows none.
-func calendarsOfLead(ctx context.Context, reader client.Reader, e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (gate.Calendars, error) {
-	if g == nil || e.Spec.LeadTime == nil {
-		return nil, nil
+// errCalendarsPending means that the GateReconciler has not read the calendars of a Gate yet.
+var errCalendarsPending = errors.New("the calendars of the gate have not been read yet")
+
+// forLead returns the calendars that an exception of a Gate depends on, which only its lead time does. They are those that the GateReconciler
+// has read.
+func (r *CalendarReader) forLead(e *v1alpha1.GateException, g *v1alpha1.Gate) (gate.Calendars, error) {
+	if g == nil || e.Spec.LeadTime == nil || g.Spec.Suspend || !g.DeletionTimestamp.IsZero() {
+		return nil, nil //nolint:nilnil // such an exception needs none
 	}
-	return (&CalendarReader{APIReader: reader}).of(ctx, g, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	read := r.read[client.ObjectKeyFromObject(g)].calendars
+	for _, key := range gate.CalendarsOf(g) {
+		if _, ok := read[key]; !ok {
+			return nil, errCalendarsPending
+		}
+	}
+	return read, nil
 }
 
 // configMapOf returns the key of the ConfigMap of a calendar.
@@ -230,24 +236,6 @@ func (r *CalendarReader) follow(by types.NamespacedName, keys []gate.CalendarKey
 	return own
 }
 
-// use records which calendars a Gate uses, and returns those that no Gate uses anymore. It is called with the mutex of the CalendarReader held.
-func (f *followedConfigMap) use(by types.NamespacedName, keys []gate.CalendarKey) (unused []gate.CalendarKey) {
-	before := f.gates[by]
-	if slices.Equal(before, keys) {
-		return nil
-	}
-	if f.gates[by] = keys; len(keys) == 0 {
-		delete(f.gates, by)
-	}
-	for _, key := range before {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(f.gates)), func(keys []gate.CalendarKey) bool { return slices.Contains(keys, key) }) {
-			unused = append(unused, key)
-			f.evict(key)
-		}
-	}
-	return unused
-}
-
 // forget ends the watches that only a Gate needs that is gone.
 func (r *CalendarReader) forget(by types.NamespacedName) { r.follow(by, nil) }
 
@@ -272,103 +260,6 @@ func (r *CalendarReader) Start(ctx context.Context) error {
 	}
 	r.followed = nil
 	return nil
-}
-
-func (f *followedConfigMap) stop() {
-	if f.watch != nil {
-		f.watch.Stop()
-	}
-}
-
-// brokenConfigMap says why a calendar is broken, and not only unknown for the time being.
-type brokenConfigMap struct{ cause string }
-
-func (b *brokenConfigMap) Error() string { return b.cause }
-
-// refresh looks at the ConfigMap. While it cannot be read, the version counts that was seen last.
-func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	found, ok := f.watched()
-	if !ok {
-		found = &corev1.ConfigMap{}
-		switch err := reader.Get(ctx, name, found); {
-		case apierrors.IsNotFound(err):
-			f.latest = nil
-			return &brokenConfigMap{"does not exist"}
-		case apierrors.IsForbidden(err):
-			f.latest = nil
-			return &brokenConfigMap{"the controller may not read it, install config/calendars or give it a Role"}
-		case err != nil && f.latest == nil:
-			return err
-		case err != nil:
-			ctrl.LoggerFrom(ctx).Error(err, "unable to read a calendar, its last version counts", "configMap", name.String())
-			found = f.latest
-		}
-	}
-	if day := now.Truncate(calendarAge); f.latest == nil || f.latest.ResourceVersion != found.ResourceVersion || !f.day.Equal(day) {
-		f.latest, f.day, f.read = found, day, map[gate.CalendarKey]gate.Calendar{}
-	}
-	return nil
-}
-
-// watched returns what the watch has, unless that is older than what was seen.
-func (f *followedConfigMap) watched() (*corev1.ConfigMap, bool) {
-	if f.watch == nil {
-		return nil, false
-	}
-	found, ok := f.watch.Get()
-	if !ok || f.latest != nil && older(found.ResourceVersion, f.latest.ResourceVersion) {
-		return nil, false
-	}
-	return found, true
-}
-
-// version says what calendars are read of.
-func (f *followedConfigMap) version() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.latest == nil {
-		return ""
-	}
-	return fmt.Sprint(f.latest.UID, f.latest.ResourceVersion, f.day.Unix())
-}
-
-// evict drops a calendar from memory.
-func (f *followedConfigMap) evict(key gate.CalendarKey) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.read, key)
-}
-
-// calendars returns calendars of the ConfigMap, each read once for each version and day. The file is parsed once for all.
-func (f *followedConfigMap) calendars(file gate.CalendarFile, selections []gate.Selection) []gate.Calendar {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.latest == nil { // it has gone in between
-		return gate.BrokenCalendars(selections, &brokenConfigMap{"does not exist"})
-	}
-	found := make([]gate.Calendar, len(selections))
-	var missing []gate.Selection
-	for i, selection := range selections {
-		c, ok := f.read[gate.CalendarKey{CalendarFile: file, Selection: selection}]
-		if found[i] = c; !ok {
-			missing = append(missing, selection)
-		}
-	}
-	if len(missing) == 0 {
-		return found
-	}
-	read := file.Read(&gate.Files{Data: f.latest.Data, BinaryData: f.latest.BinaryData}, missing, f.day, f.day)
-	for i, selection := range selections {
-		key := gate.CalendarKey{CalendarFile: file, Selection: selection}
-		if j := slices.Index(missing, selection); j >= 0 {
-			if found[i] = read[j]; !errors.Is(read[j].Err, gate.ErrOverBudget) {
-				f.read[key] = read[j]
-			}
-		}
-	}
-	return found
 }
 
 // calendarFaults returns what is wrong with the calendars of a decision, each once.

@@ -263,9 +263,15 @@ func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.days(holiday("20261123", "Labour Day"))
-	w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{Default: "closed", Windows: []v1alpha1.Period{calendar("holidays")}})
+	g := w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{Default: "closed", Windows: []v1alpha1.Period{calendar("holidays")}})
 	e := w.exception("hotfix", v1alpha1.ExceptionSuspend, 0, hours(2), func(e *v1alpha1.GateException) { e.Spec.LeadTime = duration(hours(1)) })
-	_, err := w.tryException(e)
+	result, err := w.tryException(e)
+	w.Must(err)
+	if active := conditions.Get(e, v1alpha1.ActiveCondition); active != nil || result.RequeueAfter != calendarRetry {
+		t.Errorf("before the Gate has read its calendars: %+v, %v", active, result)
+	}
+	w.reconcile(g)
+	_, err = w.tryException(e)
 	w.Must(err)
 	if active := conditions.Get(e, v1alpha1.ActiveCondition); active == nil || active.Reason != v1alpha1.InForceReason {
 		t.Errorf("active %+v", active)

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,8 @@ type ExceptionReconciler struct {
 
 	// APIReader reads from the API server.
 	APIReader client.Reader
+	// Calendars are those that the GateReconciler reads.
+	Calendars *CalendarReader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
 	// ServerTime asks the API server for the time, cut off to the second: an exception
@@ -80,8 +83,14 @@ func (r *ExceptionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 		// The cache is behind, which is usual right after a write of ours.
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
+	if errors.Is(err, errCalendarsPending) {
+		return ctrl.Result{RequeueAfter: calendarRetry}, nil
+	}
 	return result, err
 }
+
+// calendarRetry is how long an exception waits for the calendars of its Gate.
+const calendarRetry = time.Second
 
 // staleRetry is how long to wait for a cache that is behind.
 const staleRetry = 100 * time.Millisecond
@@ -152,7 +161,7 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	if err != nil {
 		return time.Time{}, err
 	}
-	calendars, err := calendarsOfLead(ctx, r.APIReader, obj, g, now)
+	calendars, err := r.Calendars.forLead(obj, g)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -23,7 +23,7 @@ import (
 // of the world.
 func (w *world) reporter() *ExceptionReconciler {
 	return &ExceptionReconciler{
-		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Clock: w.clock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
+		Client: w.Client, EventRecorder: w.events, APIReader: cluster.Client, Calendars: w.memory.calendar, Clock: w.clock, ServerTime: w.ServerTime, Metrics: runtimectrl.Metrics{},
 		Stamped: func(context.Context) (bool, error) { return !w.unstamped, nil },
 	}
 }

@@ -162,7 +162,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 // closeFirst closes a Gate on request without its calendars if these are not at hand: to read them takes as long as the API server does.
 // It returns whether the Gate is closed, and must be decided again with its calendars.
 func (r *GateReconciler) closeFirst(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, with besides, now time.Time) (bool, error) {
-	if !gate.ClosesByRequest(obj, now) || r.Calendars.atHand(obj) {
+	if !gate.ClosesByRequest(obj, now) || r.Calendars.atHand(obj, now) {
 		return false, nil
 	}
 	before := obj.DeepCopy()

@@ -50,7 +50,7 @@ func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Client, r.APIReader = mgr.GetClient(), mgr.GetAPIReader()
+	r.Client, r.APIReader, r.Calendars = mgr.GetClient(), mgr.GetAPIReader(), &CalendarReader{}
 	began := time.Now()
 	opts := Options{RateLimiter: runtimectrl.GetDefaultRateLimiter, ClockWatch: &ClockWatch{Clock: clock.RealClock{}, Read: func() ClockReading {
 		return ClockReading{Wall: r.Clock.Now().Round(0), Monotonic: time.Since(began)}
@@ -62,7 +62,7 @@ func startManager(t testing.TB, on *harness.ControlPlane, change ...func(*Gating
 		t.Fatal(err)
 	}
 	if err := (&ExceptionReconciler{
-		Client: r.Client, EventRecorder: r.EventRecorder, APIReader: r.APIReader, Clock: r.Clock, Metrics: r.Metrics,
+		Client: r.Client, EventRecorder: r.EventRecorder, APIReader: r.APIReader, Calendars: r.Calendars, Clock: r.Clock, Metrics: r.Metrics,
 		Stamped: func(context.Context) (bool, error) { return true, nil },
 	}).SetupWithManager(mgr, opts); err != nil {
 		t.Fatal(err)

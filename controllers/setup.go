@@ -72,6 +72,8 @@ type Gating struct {
 	Backoff workqueue.TypedRateLimiter[reconcile.Request]
 	// Stamped returns whether the API server stamps who opens Gates and who approves that, nil for never.
 	Stamped func(context.Context) (bool, error)
+	// Calendars are shared with the ExceptionReconciler, nil for a reader of its own.
+	Calendars *CalendarReader
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *GateMetrics
 }
@@ -185,6 +187,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Op
 		return err
 	}
 	m := newMemory()
+	m.calendar = cmp.Or(c.Calendars, m.calendar)
 	if m.calendar.Watches, err = configMapWatches(mgr); err != nil {
 		return err
 	}

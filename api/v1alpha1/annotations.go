@@ -32,8 +32,8 @@ const (
 
 	// CloseRequestedAtAnnotation asks a Gate to close at a time in RFC 3339, at
 	// most 366 days away. With a slash and a duration after the time, the request
-	// lasts that long, and with /unlimited until an open request ends it, whatever
-	// spec.window is. Without them it lasts for spec.window. With 0s it closes
+	// lasts that long, and with /unlimited until an open request ends it: spec.window
+	// does not limit it. Without them it lasts for spec.window. With 0s it closes
 	// nothing: it takes back the open requests.
 	CloseRequestedAtAnnotation = "close.gate.fluxcd.io/requestedAt"
 

@@ -112,7 +112,7 @@ type AcceptedRequest struct {
 	Window *metav1.Duration `json:"window,omitempty"`
 
 	// Unlimited is true for a close request that lasts until an open request ends
-	// it, whatever spec.window is.
+	// it: spec.window does not limit it.
 	// +optional
 	Unlimited bool `json:"unlimited,omitempty"`
 

@@ -124,7 +124,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 	if err != nil {
 		return err
 	}
+	calendars := &controllers.CalendarReader{}
 	if err := (&controllers.Gating{
+		Calendars:     calendars,
 		Client:        mgr.GetClient(),
 		EventRecorder: recorder,
 		Metrics:       common,
@@ -143,6 +145,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		return fmt.Errorf("unable to create the controllers of gates and targets: %w", err)
 	}
 	if err := (&controllers.ExceptionReconciler{
+		Calendars:     calendars,
 		Client:        mgr.GetClient(),
 		EventRecorder: recorder,
 		Metrics:       common,

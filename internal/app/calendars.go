@@ -29,7 +29,7 @@ func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metric
 		return fmt.Errorf("unable to create the client of calendars: %w", err)
 	}
 	source := &feed.Source{Cache: gates, Watch: func(key types.NamespacedName) feed.ConfigMapWatch {
-		return configmap.NewWatch(configMaps, key, func() {})
+		return configmap.NewWatch(configMaps, key, nil, func() {})
 	}}
 	table := feed.NewTable(mgr.GetAPIReader(), source)
 	if err := (&controllers.CalendarReconciler{Client: mgr.GetClient(), Metrics: common, Table: table}).SetupWithManager(mgr, opts); err != nil {

@@ -36,7 +36,7 @@ func addPages(mgr ctrl.Manager, gates cache.Cache, o Options) error {
 	}
 	log, metrics := ctrl.Log.WithName("ui"), wall.MustMakeMetrics(ctrlmetrics.Registry)
 	source := &wall.Source{Cache: gates, Watch: func(key types.NamespacedName, changed func()) wall.ConfigMapWatch {
-		return configmap.NewWatch(configMaps, key, changed)
+		return configmap.NewWatch(configMaps, key, nil, changed)
 	}}
 	options := wall.Options{
 		Source: source, Reviews: wall.NewReviews(direct, clock.RealClock{}, log, metrics), Live: direct, Mapper: mgr.GetRESTMapper(), Clock: clock.RealClock{},

@@ -28,7 +28,7 @@ func (s *session) freezeCommand() *cobra.Command {
 		Long: `Close many Gates in an emergency, and list what is not stopped.
 
 Without names and --selector it closes all Gates of the namespace, with -A those of all namespaces. Without --until and --for the freeze
-lasts until thaw takes it back, whatever spec.window is. At the end it lists what it has not stopped: objects that no Gate governs, and
+lasts until thaw withdraws it: spec.window does not limit it. At the end it lists what it has not stopped: objects that no Gate governs, and
 those of other Gates or of Gates with mode Audit.`,
 		Example: `  # Everything, until thaw
   kubectl gate freeze -A --reason "incident 77"

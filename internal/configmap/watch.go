@@ -24,8 +24,14 @@ type Watch struct {
 	failed atomic.Pointer[error]
 }
 
-// NewWatch begins to watch a ConfigMap. It calls a function when the ConfigMap has changed, or when the watch has failed.
-func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, changed func()) *Watch {
+// Metadata is a trim for NewWatch that keeps only what identifies a version of a ConfigMap.
+func Metadata(c *corev1.ConfigMap) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}}
+}
+
+// NewWatch begins to watch a ConfigMap, and keeps what trim returns of it, or all of it if trim is nil. It calls changed when the
+// ConfigMap has changed, or when the watch has failed.
+func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, trim func(*corev1.ConfigMap) *corev1.ConfigMap, changed func()) *Watch {
 	named := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String()
 		return o
@@ -49,13 +55,21 @@ func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, changed
 			changed()
 		}
 	})
+	if err == nil && trim != nil {
+		err = w.informer.SetTransform(func(obj any) (any, error) {
+			if configMap, ok := obj.(*corev1.ConfigMap); ok {
+				return trim(configMap), nil
+			}
+			return obj, nil
+		})
+	}
 	if err == nil {
 		_, err = w.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
 		})
 	}
 	if err != nil {
-		panic(err) // neither fails before the informer runs
+		panic(err) // none of them fails before the informer runs
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel

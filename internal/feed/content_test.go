@@ -26,7 +26,7 @@ func onlyClosed(c *v1alpha1.GateCalendar) { c.Spec.State = v1alpha1.StateClosed 
 func onlyOpened(c *v1alpha1.GateCalendar) { c.Spec.State = v1alpha1.StateOpened }
 
 // serving returns a replica with a calendar of all Gates, and its path.
-func serving(t *testing.T, change func(*v1alpha1.GateCalendar), all ...client.Object) (*replica, string) {
+func serving(t testing.TB, change func(*v1alpha1.GateCalendar), all ...client.Object) (*replica, string) {
 	t.Helper()
 	c := calendarOf("production")
 	if change != nil {

@@ -41,7 +41,7 @@ type objects struct {
 	secretErr      error
 }
 
-func newObjects(t *testing.T, all ...client.Object) *objects {
+func newObjects(t testing.TB, all ...client.Object) *objects {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -75,7 +75,7 @@ func (o *objects) count(n *int) {
 
 // replica is a process that serves the calendars of objects.
 type replica struct {
-	*testing.T
+	testing.TB
 	*Handler
 	objects  *objects
 	clock    *clocktesting.FakePassiveClock
@@ -84,9 +84,9 @@ type replica struct {
 	logged   *strings.Builder
 }
 
-func newReplica(t *testing.T, o *objects) *replica {
+func newReplica(t testing.TB, o *objects) *replica {
 	t.Helper()
-	r := &replica{T: t, objects: o, clock: clocktesting.NewFakePassiveClock(testNow), watches: &watches{}, registry: prometheus.NewRegistry(), logged: &strings.Builder{}}
+	r := &replica{TB: t, objects: o, clock: clocktesting.NewFakePassiveClock(testNow), watches: &watches{}, registry: prometheus.NewRegistry(), logged: &strings.Builder{}}
 	source := &Source{Cache: o, Watch: r.watches.watch}
 	var mu sync.Mutex
 	log := funcr.New(func(_, line string) {

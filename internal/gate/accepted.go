@@ -42,10 +42,6 @@ type inForce struct {
 
 func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(r.end) }
 
-func (r *inForce) outlasts(other *inForce) bool {
-	return compareEnds(r.end, other.end) > 0
-}
-
 // requestOf returns an accepted request as it was made.
 func requestOf(r v1alpha1.AcceptedRequest) Request {
 	return Request{
@@ -340,11 +336,11 @@ func (c *course) endedEarly(r *inForce) bool {
 }
 
 // last returns the request that is in force or was last, nil if there was none. Of several
-// closes it returns the one that lasts longest.
+// closes it returns the one that lasts longest, and of those that end together the latest.
 func (c *course) last() *inForce {
 	last := c.open
 	for _, s := range c.closes {
-		if last == nil || s.outlasts(last) {
+		if last == nil || compareEnds(s.end, last.end) >= 0 {
 			last = s
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -75,9 +76,12 @@ type CalendarCost struct {
 // mostPerGate is what the calendars of one Gate may take together. They retain at most 3 MiB.
 var mostPerGate = CalendarCost{Occurrences: ical.MaxOccurrences, Effort: 10_000_000, Bytes: ical.MaxText}
 
+// maxConfigMaps bounds how many ConfigMaps the calendars of one Gate are read from.
+const maxConfigMaps = 16
+
 // ErrOverBudget is why a calendar is broken that other calendars of its Gate leave no room for.
-var ErrOverBudget = fmt.Errorf("is over the budget of the calendars of a Gate, which is %d occurrences in all periods, and %d bytes in all texts: "+
-	"use fewer periods, or smaller calendars", mostPerGate.Occurrences, mostPerGate.Bytes)
+var ErrOverBudget = fmt.Errorf("is over the budget of the calendars of a Gate, which is %d ConfigMaps, %d occurrences in all periods, and %d bytes in all texts: "+
+	"use fewer periods, or smaller calendars", maxConfigMaps, mostPerGate.Occurrences, mostPerGate.Bytes)
 
 // add returns the sum of two costs, and whether it is within the budget of a Gate.
 func (c CalendarCost) add(other CalendarCost) (sum CalendarCost, ok bool) {
@@ -121,15 +125,29 @@ func (f *Files) text(key string) (string, error) {
 	return "", errors.New("does not exist in the ConfigMap")
 }
 
-// CalendarsOf returns which calendars a Gate refers to.
+// CalendarsOf returns the calendars of a Gate, without those in ConfigMaps over its budget.
 func CalendarsOf(g *v1alpha1.Gate) []CalendarKey {
-	var keys []CalendarKey
+	within, _ := referredCalendars(g)
+	return within
+}
+
+// referredCalendars returns the calendars in the first ConfigMaps that a Gate refers to, and those in ConfigMaps over its budget.
+func referredCalendars(g *v1alpha1.Gate) (within, over []CalendarKey) {
+	names := map[string]bool{}
 	add := func(p *v1alpha1.Period, opens bool) {
 		if p.Calendar == nil {
 			return
 		}
-		if key := calendarKey(g.Namespace, &g.Spec, p, opens); !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		key := calendarKey(g.Namespace, &g.Spec, p, opens)
+		if len(names) < maxConfigMaps {
+			names[key.Name] = true
+		}
+		keys := &within
+		if !names[key.Name] {
+			keys = &over
+		}
+		if !slices.Contains(*keys, key) {
+			*keys = append(*keys, key)
 		}
 	}
 	for i := range g.Spec.Windows {
@@ -138,7 +156,7 @@ func CalendarsOf(g *v1alpha1.Gate) []CalendarKey {
 	for i := range g.Spec.ClosePeriods {
 		add(&g.Spec.ClosePeriods[i].Period, false)
 	}
-	return keys
+	return within, over
 }
 
 func calendarKey(namespace string, spec *v1alpha1.GateSpec, p *v1alpha1.Period, opens bool) CalendarKey {
@@ -169,7 +187,10 @@ func ReadCalendars(g *v1alpha1.Gate, from, until time.Time, configMap func(names
 // those are broken that are over the budget of a Gate. Files after them are not read.
 func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, selections []Selection) []Calendar) Calendars {
 	calendars, cost, ok := Calendars{}, CalendarCost{}, true
-	keys := CalendarsOf(g)
+	keys, over := referredCalendars(g)
+	for _, key := range over {
+		calendars[key] = Calendar{Err: ErrOverBudget}
+	}
 	for i, key := range keys {
 		if _, done := calendars[key]; done {
 			continue
@@ -220,7 +241,7 @@ func (f CalendarFile) Read(files *Files, selections []Selection, from, until tim
 		ahead = until
 	}
 	parsed, err := ical.Parse(text, ical.Options{
-		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return OneLine(summary, maxEvent) },
+		Zone: zone, From: from.Add(-calendarPast), Until: ahead, Name: func(summary string) string { return strings.Clone(OneLine(summary, maxEvent)) }, // does not keep the text in memory
 	})
 	if err != nil {
 		return BrokenCalendars(selections, err)

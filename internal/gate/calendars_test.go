@@ -2,6 +2,8 @@ package gate_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,5 +188,39 @@ func BenchmarkDecideWithACalendar(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		calendars.Decide(g, noon)
+	}
+}
+
+func TestCalendarsInFurtherConfigMapsAreOverTheBudget(t *testing.T) {
+	var open []v1alpha1.Period
+	var shut []v1alpha1.ClosePeriod
+	for i := range 10 {
+		in := func(prefix string) v1alpha1.Period {
+			p := file(fmt.Sprint(prefix, i))
+			p.Calendar.ConfigMapRef.Name = p.Name
+			return p
+		}
+		open, shut = append(open, in("w")), append(shut, closing(in("c"), ""))
+	}
+	shut = append(shut, closing(open[0], "")) // of a ConfigMap within the budget
+	shut[10].Name = "again"
+	g := production(closed(windows(open...), closePeriods(shut...)))
+	read := map[string]bool{}
+	calendars := gate.ReadCalendars(g, noon, noon, func(_, name string) (*gate.Files, error) {
+		read[name] = true
+		return &gate.Files{Data: map[string]string{"no.ics": ics("UID:1 DTSTART;VALUE=DATE:20271225")}}, nil
+	})
+	var broken []string
+	for _, b := range calendars.Broken(g) {
+		if b.Cause != gate.ErrOverBudget.Error() {
+			t.Errorf("%s: %s", b.Name, b.Cause)
+		}
+		broken = append(broken, b.Name)
+	}
+	if want := []string{"c6", "c7", "c8", "c9"}; !slices.Equal(broken, want) || len(read) != 16 || len(gate.CalendarsOf(g)) != 16 {
+		t.Errorf("broken: %v, read: %v", broken, read)
+	}
+	if d := calendars.Decide(g, noon); d.State != isClosed || d.Reason != "ClosePeriod" {
+		t.Errorf("%s %s", d.State, d.Message)
 	}
 }

@@ -389,3 +389,19 @@ func TestACloseOfAWebhookIsNotPutBehindAPlannedOpen(t *testing.T) {
 		}
 	}
 }
+
+// TestOfClosesThatEndTogetherTheLatestIsReported has a close with a duration end when one that spec.window limits ends.
+func TestOfClosesThatEndTogetherTheLatestIsReported(t *testing.T) {
+	g := opened()
+	g.Spec.Window = duration(20 * time.Second)
+	for _, refused := range []string{asked(t, g, shut("2026-11-23T12:00:00Z/42s"), "alice"), asked(t, g, shut("2026-11-23T12:00:22Z"), "alice")} {
+		if refused != "" {
+			t.Fatal(refused)
+		}
+	}
+	for _, at := range []string{"2026-11-23T12:00:30Z", "2026-11-23T12:01:00Z"} {
+		if d := gate.Decide(g, utc(at)); d.RequestedAt == nil || stamp(d.RequestedAt.Time) != "2026-11-23T12:00:22Z" || stamp(d.ResetToDefaultAt.Time) != "2026-11-23T12:00:42Z" {
+			t.Errorf("at %s: %v until %v", at, d.RequestedAt, d.ResetToDefaultAt)
+		}
+	}
+}

@@ -143,9 +143,6 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 	if ours, _ := us.owners(obj, us.refreshPath()); !ours {
 		delete(annotations, us.Refresh) // unlike the other, no admission policy writes it
 	}
-	if ours, others := us.owners(obj, us.passPath()); others && !ours {
-		delete(annotations, us.Pass)
-	}
 	obj.SetAnnotations(annotations)
 }
 
@@ -169,6 +166,12 @@ func (us Identity) heldByPath() []string { return []string{"metadata", "annotati
 func (us Identity) refreshPath() []string { return []string{"metadata", "annotations", us.Refresh} }
 
 func (us Identity) passPath() []string { return []string{"metadata", "annotations", us.Pass} }
+
+// IsPassForeign returns whether another manager owns the record of passes of an object, and we do not.
+func (us Identity) IsPassForeign(obj *unstructured.Unstructured) bool {
+	ours, others := us.owners(obj, us.passPath())
+	return others && !ours
+}
 
 // owners returns whether we own a field of a trimmed object, and whether somebody else
 // does. Nobody owns what an admission policy has written.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -13,8 +14,9 @@ var (
 	attemptedPath = []string{"status", "lastAttemptedRevision"}
 	timeoutPath   = []string{"spec", "timeout"}
 	intervalPath  = []string{"spec", "interval"}
+	digestPath    = []string{"status", "lastAttemptedConfigDigest"}
 	// passPaths are what a pass needs to know of an object.
-	passPaths = [][]string{handledPath, attemptedPath}
+	passPaths = [][]string{handledPath, attemptedPath, digestPath}
 )
 
 // ReconcileRequestAnnotation asks the controllers of Flux for a reconciliation, with a
@@ -29,7 +31,8 @@ func ReadyOf(obj *Object) *metav1.Condition { return obj.condition("Ready") }
 func Handled(obj *Object) string { return text(obj, handledPath) }
 
 // Progress is what a controller of Flux reports of an object when it reconciles it: the
-// request for a reconciliation that it handled last, the revision that it attempted last,
+// request for a reconciliation that it handled last, the revision that it attempted last
+// (of a HelmRelease with the digest of its values, of a source the revision of its artifact),
 // and the generation that it observed last.
 type Progress [3]string
 
@@ -39,7 +42,11 @@ var ProgressNames = [len(Progress{})]string{"request for a reconciliation", "rev
 // ProgressOf returns the Progress of a trimmed object.
 func ProgressOf(obj *Object) Progress {
 	generation, _, _ := unstructured.NestedInt64(obj.Object, observedGenerationPath...)
-	return Progress{Handled(obj), text(obj, attemptedPath), strconv.FormatInt(generation, 10)}
+	revision := cmp.Or(text(obj, attemptedPath), Revision(obj))
+	if digest := text(obj, digestPath); digest != "" {
+		revision += " " + digest
+	}
+	return Progress{Handled(obj), revision, strconv.FormatInt(generation, 10)}
 }
 
 const (

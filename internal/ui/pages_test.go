@@ -235,7 +235,7 @@ func TestTimesAreInTheZoneThatIsAskedFor(t *testing.T) {
 }
 
 // form is an upload of manifests, as a browser sends it.
-func form(t *testing.T, fields map[string]string) *http.Request {
+func form(t testing.TB, fields map[string]string) *http.Request {
 	t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)

@@ -71,7 +71,8 @@ func canPass(obj *target.Object) bool {
 	return !isAdded && target.Suspends(target.Of(&obj.Unstructured))
 }
 
-// PassOf returns what is noted on a trimmed target of the last pass.
+// PassOf returns what is noted on a trimmed target of the last pass. A record that only another manager owns
+// still says which request was handled, and nothing else: nothing passes by it.
 func PassOf(obj *target.Object) Pass {
 	var p Pass
 	if !canPass(obj) {
@@ -80,7 +81,21 @@ func PassOf(obj *target.Object) Pass {
 	if text, ok := obj.GetAnnotations()[v1alpha1.PassAnnotation]; !ok || json.Unmarshal([]byte(text), &p) != nil {
 		return Pass{}
 	}
+	if Us.IsPassForeign(&obj.Unstructured) {
+		return p.brief()
+	}
 	return p
+}
+
+// brief returns a record that says only which request was handled.
+func (p Pass) brief() Pass {
+	switch p.State {
+	case PassGoesOn, PassEnded:
+		return Pass{State: PassEnded, Value: p.Value}
+	case PassRefused:
+		return Pass{State: PassRefused, Value: p.Value, Ended: p.Ended}
+	}
+	return Pass{}
 }
 
 // note returns the annotations that note a pass. While it goes on, one of them asks Flux
@@ -129,7 +144,8 @@ func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message stri
 		return PassInterrupted, "what is noted of it is not what the controller notes"
 	}
 	handled, second := target.Handled(obj), p.second(target.ProgressOf(obj))
-	requested := handled == obj.GetAnnotations()[target.ReconcileRequestAnnotation] && handled != p.Was[0]
+	request := obj.GetAnnotations()[target.ReconcileRequestAnnotation]
+	requested := handled == request && handled != p.Was[0]
 	if ready := target.ReadyOf(obj); ready != nil && (handled == p.token() || requested || second != "") {
 		switch ready.Status {
 		case metav1.ConditionTrue:
@@ -142,6 +158,8 @@ func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message stri
 	switch {
 	case second != "":
 		return PassInterrupted, "Flux has reported a second " + second
+	case handled != p.token() && (request == "" || request == p.Was[0]):
+		return PassInterrupted, "the request for its reconciliation was removed" // so no report would end it
 	case !now.Before(p.Until):
 		return PassTimedOut, "Flux had not reported the end by " + p.Until.UTC().Format(time.RFC3339)
 	}

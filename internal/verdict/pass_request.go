@@ -43,11 +43,15 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 		Since: since, Until: since.Add(request.Lasts), Before: target.Revision(obj), Was: target.ProgressOf(obj), Is: target.ProgressOf(obj),
 	}}
 	notedAt, _, err := gate.ParsePass(noted.Value)
+	wasAhead := noted.State == PassRefused && gate.IsAhead(notedAt, noted.Ended)
 	others := target.OtherOwners(&obj.Unstructured, Us)
 	switch {
 	case request.Err != nil:
-		ask.Refused, ask.Unnoted = request.Err.Error(), true
-	case err == nil && !request.At.After(notedAt):
+		// A time that is still to come is recorded, so that the request is not granted when it has come.
+		ask.Refused, ask.Unnoted = request.Err.Error(), !request.IsAhead
+	case request.At.Before(now.Add(-gate.MaxPass)):
+		ask.Refused, ask.Unnoted = fmt.Sprintf("it was requested more than %s ago, request it again", gate.MaxPass), true
+	case err == nil && !request.At.After(notedAt) && !wasAhead:
 		ask.Refused, ask.Unnoted = "a later request was handled before, ask again", true
 	case !canPass(obj):
 		ask.Refused, ask.Unnoted = fmt.Sprintf("no policy guards who asks that of a %s", obj.GetKind()), true

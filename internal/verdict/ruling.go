@@ -76,7 +76,10 @@ func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	if step.Outcome == Passing {
 		step.Outcome, step.Hold = Held, true // no pass goes on that is not noted
 	}
-	step.Pass, step.Ends = Pass{}, Pass{} // a hold matters more
+	step.Pass = o.Pass.brief() // it is no longer than what is there, and the request must not count again
+	if step.Ends.State != PassEnded {
+		step.Ends = step.Pass
+	}
 	if o.Ask != nil {
 		step.Refused = "the annotations have no room to note it"
 	}

@@ -24,8 +24,8 @@ var restless = scenario{
 	about: `
 Twelve Gates of one namespace are the largest that validation accepts: 100 cron periods each, all of which begin and end every two minutes, and 20 exceptions
 with 100 such periods each. Gates of another namespace, with one target each, are closed one after the other, without and with the twelve. Measured is
-from before the request is sent until a watch has seen the target held. The yardstick is as above. The table has one decision on such a Gate, beside one on a
-Gate with a window for each night.`,
+from before the request is sent until a watch has seen the target held. The yardstick is as above. The tables have one decision on such a Gate, its pages of
+92 days and its calendar of 365 days, each beside a Gate with a window for each night. No page may take more than 2 s.`,
 }
 
 func runRestless(ctx context.Context, b *bench) (*result, error) {
@@ -60,11 +60,16 @@ func runRestless(ctx context.Context, b *bench) (*result, error) {
 	if used.resident > maxResident*mebi {
 		r.miss(false, "Resident memory: %s MiB, the limit is %d MiB.", beyond(used.resident/mebi, maxResident), maxResident)
 	}
-	decisions, err := b.runSuite(ctx, suite{"Decisions", "./internal/gate", []string{"-bench", "Decide$", "-benchmem"}})
-	if err != nil {
-		return nil, err
+	for _, s := range []suite{
+		{"Decisions", "./internal/gate", []string{"-bench", "Decide$", "-benchmem"}}, {"Pages", "./internal/ui", []string{"-bench", "Largest"}},
+		{"Calendars", "./internal/feed", []string{"-bench", "Largest"}},
+	} {
+		t, err := b.runSuite(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		r.tables = append(r.tables, t)
 	}
-	r.tables = append(r.tables, decisions)
 	if err := b.removeGates(ctx, append(large, urgent.gates...)); err != nil {
 		return nil, err
 	}

@@ -3,9 +3,11 @@ package cli
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,25 +80,28 @@ func TestTheLogKeepsTheHistory(t *testing.T) {
 	if !ok {
 		t.Fatal("the page has no command")
 	}
-	cmd := exec.CommandContext(w.Context(), "bash", "-o", "pipefail", "-c", filter)
-	log, err := os.Open(gating.Log)
-	w.Must(err)
-	defer log.Close() //nolint:errcheck // it is only read
-	cmd.Stdin = log
-	lines, err := cmd.Output()
-	w.Must(err)
-	var kept []string
-	for line := range strings.Lines(string(lines)) {
-		var entry struct{ Namespace, Name, State, Action, Reason, By, RequestReason string }
-		w.Must(json.Unmarshal([]byte(line), &entry))
-		if entry.Namespace == w.Namespace && entry.Name == "staging" {
-			kept = append(kept, strings.Join([]string{entry.State + entry.Action, entry.Reason, entry.By, entry.RequestReason}, "|"))
-		}
-	}
 	want := []string{
 		"closed|Default||", "open|RequestAccepted|admin|hotfix, 1234", "opened|OpenRequested|admin|hotfix, 1234", "close|RequestAccepted|admin|", "closed|Default||",
 	}
-	if strings.Join(kept, "\n") != strings.Join(want, "\n") {
-		t.Errorf("the log has\n%s\nwant\n%s", strings.Join(kept, "\n"), strings.Join(want, "\n"))
-	}
+	w.Eventually("the log has all entries, which are written after the status", func() error {
+		cmd := exec.CommandContext(w.Context(), "bash", "-o", "pipefail", "-c", filter)
+		log, err := os.Open(gating.Log)
+		w.Must(err)
+		defer log.Close() //nolint:errcheck // it is only read
+		cmd.Stdin = log
+		lines, err := cmd.Output()
+		w.Must(err)
+		var kept []string
+		for line := range strings.Lines(string(lines)) {
+			var entry struct{ Namespace, Name, State, Action, Reason, By, RequestReason string }
+			w.Must(json.Unmarshal([]byte(line), &entry))
+			if entry.Namespace == w.Namespace && entry.Name == "staging" {
+				kept = append(kept, strings.Join([]string{entry.State + entry.Action, entry.Reason, entry.By, entry.RequestReason}, "|"))
+			}
+		}
+		if !slices.Equal(kept, want) {
+			return fmt.Errorf("the log has\n%s\nwant\n%s", strings.Join(kept, "\n"), strings.Join(want, "\n"))
+		}
+		return nil
+	})
 }

@@ -160,7 +160,11 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	recorded("Passing")
 	start := w.stopController()
 	config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
-	config.SetAnnotations(map[string]string{heldBy: w.Namespace + "/freeze," + w.Namespace + "/production", v1alpha1.PassAnnotation: app.GetAnnotations()[v1alpha1.PassAnnotation]})
+	annotations := map[string]string{heldBy: w.Namespace + "/freeze," + w.Namespace + "/production"}
+	for _, name := range []string{v1alpha1.PassAnnotation, "reconcile.fluxcd.io/requestedAt"} {
+		annotations[name] = app.GetAnnotations()[name]
+	}
+	config.SetAnnotations(annotations)
 	raw, err := config.MarshalJSON()
 	w.Must(err)
 	w.allowed(mallory, "apply", "--server-side", "--force-conflicts", "--field-manager="+v1alpha1.FieldManager, "-f", w.file(string(raw)))
@@ -170,4 +174,47 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	if note := app.GetAnnotations()[v1alpha1.PassAnnotation]; !harness.Suspended(app) || !strings.Contains(note, `"outcome":"Closed"`) {
 		t.Errorf("suspended %t, recorded %s", harness.Suspended(app), note)
 	}
+}
+
+// TestARequestForAPassCountsOnce has a user who may only patch apply the record of a pass that has ended, and then what the controller holds.
+func TestARequestForAPassCountsOnce(t *testing.T) {
+	w := newWorld(t)
+	app, olga := w.heldApp("production"), w.attacker() // may open production
+	mallory := w.as("malice", "gate-viewer")           // may patch alone
+	w.mayOn("malice", "patch", apps)
+	w.mayOn("malice", "get", apps)
+	recorded := func(state, value string) (record string) {
+		w.Eventually("the pass is "+state, func() error {
+			record = w.annotationOf(app, v1alpha1.PassAnnotation)
+			if !strings.HasPrefix(record, `{"state":"`+state+`"`) || !strings.Contains(record, `"value":"`+value+`"`) {
+				return fmt.Errorf("recorded %q", record)
+			}
+			return nil
+		})
+		return record
+	}
+	first := nowNano()
+	w.allowed(olga, passArgs(passAt+"="+first)...)
+	recorded("Passing", first)
+	w.Read(app)
+	before := app.DeepCopy()
+	app.Object["status"] = map[string]any{"lastHandledReconcileAt": app.GetAnnotations()["reconcile.fluxcd.io/requestedAt"], "conditions": []any{map[string]any{
+		"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "done", "lastTransitionTime": "2026-11-23T12:00:00Z"}}}
+	w.Must(w.Client.Status().Patch(w.Context(), app, client.MergeFrom(before)))
+	ended := recorded("Ended", first)
+	apply := func(manager string, annotations map[string]string, spec map[string]any) {
+		config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
+		config.SetAnnotations(annotations)
+		if spec != nil {
+			config.Object["spec"] = spec
+		}
+		raw, err := json.Marshal(config.Object)
+		w.Must(err)
+		w.allowed(mallory, "apply", "--server-side", "--force-conflicts", "--field-manager="+manager, "-f", w.file(string(raw)))
+	}
+	apply("malice", map[string]string{v1alpha1.PassAnnotation: ended}, nil)
+	apply(v1alpha1.FieldManager, map[string]string{v1alpha1.HeldByAnnotation: w.Namespace + "/production"}, map[string]any{"suspend": true})
+	second := nowNano()
+	w.allowed(olga, passArgs(passAt+"="+second)...)
+	recorded("Passing", second) // a second pass for the first request would still be in progress
 }

@@ -93,7 +93,7 @@ func TestEachGateHasOneShard(t *testing.T) {
 // Nothing but what they are allowed to reach reaches the Pods of shards, webhooks reach
 // all, and no Deployment has Pods of another one.
 func TestThePodsOfShardsAreUnderThePoliciesOfAll(t *testing.T) {
-	documents, err := rendered(t.Context(), "config/sharding", "config/flagger")
+	documents, err := rendered(t.Context(), "config/sharding", "config/flagger", "config/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
