@@ -2,7 +2,6 @@ package receivers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -111,10 +110,11 @@ type canary struct {
 // canaryOf reads each field once, by its exact name, so that expressions of receivers see
 // what is acted on.
 func canaryOf(body []byte) (*canary, error) {
-	c := &canary{metadata: map[string]string{}}
-	if err := json.Unmarshal(body, &c.fields); err != nil {
+	fields, err := parseObject(body)
+	if err != nil {
 		return nil, err
 	}
+	c := &canary{metadata: map[string]string{}, fields: fields}
 	for name, field := range map[string]*string{"name": &c.name, "namespace": &c.namespace} {
 		value, ok := c.fields[name].(string)
 		if !ok && c.fields[name] != nil {

@@ -1,7 +1,6 @@
 package receivers
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -28,8 +27,8 @@ func bearer(header http.Header) string {
 
 // mustObject returns the JSON object in a body whose sender sends nothing else.
 func mustObject(body []byte) (map[string]any, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+	fields, err := parseObject(body)
+	if err != nil || fields == nil {
 		return nil, fmt.Errorf("%w: the body is not a JSON object", errMalformed)
 	}
 	return fields, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -111,11 +110,10 @@ func equalToAny(value string, secrets []string) bool {
 	return found
 }
 
-// object returns the JSON object in a body, empty if there is none: not every sender has
-// something to say.
+// object returns the JSON object in a body, or an empty object if the body is something else.
 func object(body []byte) map[string]any {
-	fields := map[string]any{}
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+	fields, err := parseObject(body)
+	if err != nil || fields == nil {
 		return map[string]any{}
 	}
 	return fields
