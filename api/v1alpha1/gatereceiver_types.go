@@ -27,9 +27,29 @@ const (
 	// that also works: the previous one, until the sender has the new one.
 	ReceiverPreviousTokenKey = "previousToken"
 
+	// ReceiverSigningTokenKey is the key of the token that signs webhooks, in the
+	// Secret of a GateReceiver. Without it, the key token also signs.
+	ReceiverSigningTokenKey = "signingToken"
+
+	// ReceiverPreviousSigningTokenKey is the key of a second signing token in the same
+	// Secret that also works: the previous one, until the sender has the new one.
+	ReceiverPreviousSigningTokenKey = "previousSigningToken"
+
 	// DefaultReceiverInterval applies if a GateReceiver or a GateCalendar has no
 	// spec.interval.
 	DefaultReceiverInterval = 10 * time.Minute
+
+	// DefaultSignatureHeader is the header that has the signature for type generic-hmac
+	// if spec.signature names none.
+	DefaultSignatureHeader = "X-Signature"
+
+	// DefaultSignaturePayload is what a sender with a timestampHeader signs if
+	// spec.signature says nothing else.
+	DefaultSignaturePayload = "{timestamp}:{body}"
+
+	// SignatureHex and SignatureBase64 are the encodings of a signature.
+	SignatureHex    = "hex"
+	SignatureBase64 = "base64"
 
 	// DefaultOIDCAudience is the audience that a token must be for, if its provider
 	// names none.
@@ -41,19 +61,25 @@ const (
 const (
 	// GenericReceiver takes any request to its path, which nobody else knows.
 	GenericReceiver = "generic"
-	// GenericHMACReceiver takes a request with the header X-Signature: the HMAC of the
-	// body with the token, as sha256=<hex>, sha512=<hex> or sha1=<hex>.
+	// GenericHMACReceiver takes a request with the HMAC of the body in a header, as
+	// spec.signature says. By default, it is X-Signature with sha256=<hex>,
+	// sha512=<hex> or sha1=<hex>.
 	GenericHMACReceiver = "generic-hmac"
 	// GenericOIDCReceiver takes a request with an OpenID Connect token of one of
 	// spec.oidcProviders as Authorization: Bearer.
 	GenericOIDCReceiver = "generic-oidc"
 	// GitHubReceiver takes a webhook of GitHub with its X-Hub-Signature-256.
 	GitHubReceiver = "github"
-	// GitLabReceiver takes a webhook of GitLab with the token as X-Gitlab-Token.
+	// GitLabReceiver takes a webhook of GitLab with the token as X-Gitlab-Token, a
+	// signature by the signing token as in Standard Webhooks, or both.
 	GitLabReceiver = "gitlab"
 	// FluxEventReceiver takes what the Providers generic and generic-hmac of
-	// notification-controller send. If there is a signature, it must be right.
+	// notification-controller send. If there is a signature, it must be right. With a
+	// signing token, there must be one.
 	FluxEventReceiver = "flux-event"
+	// StandardWebhooksReceiver takes a webhook that is signed as Standard Webhooks
+	// specifies, with webhook-id, webhook-timestamp and webhook-signature.
+	StandardWebhooksReceiver = "standard-webhooks"
 	// AlertmanagerReceiver takes a webhook of Alertmanager with the token as
 	// Authorization: Bearer.
 	AlertmanagerReceiver = "alertmanager"
@@ -64,12 +90,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || !has(self.oidcProviders) || size(self.oidcProviders) == 0",message="oidcProviders can only be set when type is generic-oidc"
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || !has(self.secretRef)",message="secretRef cannot be set when type is generic-oidc"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || has(self.secretRef)",message="secretRef is required when type is not generic-oidc"
-// +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, flux-event and alertmanager only: use filter"
+// +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'standard-webhooks', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, standard-webhooks, flux-event and alertmanager only: use filter"
+// +kubebuilder:validation:XValidation:rule="self.type == 'generic-hmac' || !has(self.signature)",message="signature can only be set when type is generic-hmac"
 // +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
 type GateReceiverSpec struct {
 	// Type of the sender. It decides how webhooks are verified: generic,
-	// generic-hmac, generic-oidc, github, gitlab, flux-event or alertmanager.
-	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;flux-event;alertmanager
+	// generic-hmac, generic-oidc, github, gitlab, standard-webhooks, flux-event or
+	// alertmanager.
+	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;standard-webhooks;flux-event;alertmanager
 	// +required
 	Type string `json:"type"`
 
@@ -84,10 +112,18 @@ type GateReceiverSpec struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// SecretRef names the Secret of the sender, in the same namespace. Its key
-	// token has the token. A second token in the key previousToken also works.
-	// Required for all types except generic-oidc, which must not have it.
+	// token has the token, and its key signingToken has the key of signatures if
+	// that is another one. If both are there, a webhook needs both. White space
+	// around them is ignored. The tokens in previousToken and previousSigningToken
+	// also work. Required for all types except generic-oidc, which must not have
+	// it.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// Signature says how the sender signs, for type generic-hmac only. If omitted,
+	// X-Signature has sha256=, sha512= or sha1=, and the HMAC of the body in hex.
+	// +optional
+	Signature *ReceiverSignature `json:"signature,omitempty"`
 
 	// OIDCProviders are the issuers whose OpenID Connect tokens are accepted. A
 	// token is verified by the provider whose issuerURL equals its claim iss. At
@@ -100,9 +136,10 @@ type GateReceiverSpec struct {
 
 	// Events are the events to accept; a webhook with another one is refused. If
 	// omitted, all are accepted. They are compared, ignoring case, with
-	// X-GitHub-Event (github), X-Gitlab-Event (gitlab), the reason of the event
-	// (flux-event), or the status firing or resolved (alertmanager). At most 100.
-	// Other types must not have them: use filter.
+	// X-GitHub-Event (github), X-Gitlab-Event (gitlab), type in the body
+	// (standard-webhooks), the reason of the event (flux-event), or the status
+	// firing or resolved (alertmanager). At most 100. Other types must not have
+	// them: use filter.
 	//
 	// Example: [ping, workflow_run]
 	// +kubebuilder:validation:MaxItems=100
@@ -161,6 +198,85 @@ type GateReceiverSpec struct {
 	// Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+}
+
+// ReceiverSignature says where a signature is, how it is written, and what it
+// signs.
+// +kubebuilder:validation:XValidation:rule="has(self.algorithm) || !has(self.prefix)",message="prefix can only be set with algorithm: without it, a signature begins with the name of its algorithm, such as sha256="
+// +kubebuilder:validation:XValidation:rule="has(self.timestampHeader) || !has(self.payload)",message="payload can only be set with timestampHeader: without it, the body alone is signed"
+// +kubebuilder:validation:XValidation:rule="!has(self.timestampHeader) || self.timestampHeader.lowerAscii() != (has(self.header) ? self.header.lowerAscii() : 'x-signature')",message="timestampHeader must be another header than header"
+type ReceiverSignature struct {
+	// Header that has the signature, such as X-Slack-Signature. It must be there
+	// once. Expressions do not see its value. Defaults to X-Signature.
+	// +kubebuilder:validation:Pattern="^[A-Za-z0-9-]+$"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Header string `json:"header,omitempty"`
+
+	// Encoding of the HMAC: hex, or base64 with padding. Defaults to hex.
+	// +kubebuilder:validation:Enum=hex;base64
+	// +optional
+	Encoding string `json:"encoding,omitempty"`
+
+	// Algorithm of the HMAC: sha256, sha512 or sha1. If omitted, a signature
+	// begins with the name of its algorithm, such as sha256=.
+	// +kubebuilder:validation:Enum=sha256;sha512;sha1
+	// +optional
+	Algorithm string `json:"algorithm,omitempty"`
+
+	// Prefix that a signature begins with, such as v1=. Then the header may have
+	// up to 8 signatures, separated by commas without blanks. One of them must be
+	// right. At most 16 characters. Needs algorithm.
+	// +kubebuilder:validation:Pattern="^[ -+./0-~-]+$"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// TimestampHeader is the header that has the time of the signature, as Unix
+	// time in seconds. The time is signed and must be less than 5m from the
+	// controller's time, and a webhook is accepted only once. If omitted, the body
+	// alone is signed.
+	// +kubebuilder:validation:Pattern="^[A-Za-z0-9-]+$"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TimestampHeader string `json:"timestampHeader,omitempty"`
+
+	// Payload is the text that is signed: {timestamp}, something that is not a
+	// digit, and {body} at the end. Other text may precede {timestamp}. At most 64
+	// characters. Needs timestampHeader. Defaults to {timestamp}:{body}.
+	//
+	// Example: v0:{timestamp}:{body}
+	// +kubebuilder:validation:Pattern="^[ -z|~]*[{]timestamp[}][ -/:-z|~]+[{]body[}]$"
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Payload string `json:"payload,omitempty"`
+}
+
+// GetHeader returns the header that has the signature, also of a nil signature.
+func (in *ReceiverSignature) GetHeader() string {
+	if in == nil || in.Header == "" {
+		return DefaultSignatureHeader
+	}
+	return in.Header
+}
+
+// GetEncoding returns the encoding of the signature.
+func (in *ReceiverSignature) GetEncoding() string {
+	if in.Encoding == "" {
+		return SignatureHex
+	}
+	return in.Encoding
+}
+
+// GetPayload returns the text that is signed if there is a timestampHeader.
+func (in *ReceiverSignature) GetPayload() string {
+	if in.Payload == "" {
+		return DefaultSignaturePayload
+	}
+	return in.Payload
 }
 
 // +structType=atomic

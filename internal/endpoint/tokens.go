@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,26 +30,89 @@ func (r *Refused) Reason() string { return r.reason }
 // Unwrap returns what is wrong.
 func (r *Refused) Unwrap() error { return r.error }
 
-// Tokens returns those that a Secret has now, the current one first. The error is a Refused if a retry would not help. The component is the folder
-// of config that lets the controller read Secrets.
+// Credentials are what a Secret has for the senders of webhooks, or for the readers of a calendar. The current one comes first.
+type Credentials struct {
+	// Tokens are in the keys token and previousToken.
+	Tokens []string
+	// SigningTokens are in the keys signingToken and previousSigningToken.
+	SigningTokens []string
+}
+
+// PathTokens returns the tokens that paths are made of: the signing tokens if there is no other token.
+func (c Credentials) PathTokens() []string {
+	if len(c.Tokens) > 0 {
+		return c.Tokens
+	}
+	return c.SigningTokens
+}
+
+// SigningKeys returns the tokens that signatures are made with: the other tokens if there is no signing token.
+func (c Credentials) SigningKeys() []string {
+	if len(c.SigningTokens) > 0 {
+		return c.SigningTokens
+	}
+	return c.Tokens
+}
+
+// Equal returns whether two Credentials have the same tokens in the same order.
+func (c Credentials) Equal(other Credentials) bool {
+	return slices.Equal(c.Tokens, other.Tokens) && slices.Equal(c.SigningTokens, other.SigningTokens)
+}
+
+// Tokens returns the tokens in a Secret that must have the key token. Errors are as those of ReadCredentials.
 func Tokens(ctx context.Context, secrets client.Reader, name types.NamespacedName, component string) ([]string, error) {
+	c, err := ReadCredentials(ctx, secrets, name, component)
+	if err == nil && len(c.Tokens) == 0 {
+		err = Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("invalid '%s' secret data: required field '%s'", name, v1alpha1.ReceiverTokenKey))
+	}
+	return c.Tokens, err
+}
+
+// ReadCredentials returns the tokens in a Secret, of which there is at least one. The error is a Refused if a retry would not help. The component
+// is the folder of config that lets the controller read Secrets.
+func ReadCredentials(ctx context.Context, secrets client.Reader, name types.NamespacedName, component string) (c Credentials, err error) {
 	secret := &corev1.Secret{}
 	if wrong := validation.NameIsDNSSubdomain(name.Name, false); len(wrong) > 0 {
 		// A retry would not fix it, and all unknown paths would be answered with 503.
-		return nil, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot exist: %s", name, wrong[0]))
+		return c, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot exist: %s", name, wrong[0]))
 	}
-	err := secrets.Get(ctx, name, secret)
+	err = secrets.Get(ctx, name, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' does not exist", name))
+		return c, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' does not exist", name))
 	case apierrors.IsForbidden(err):
-		return nil, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot be read, is %s installed? %w", name, component, err))
+		return c, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("secret '%s' cannot be read, is %s installed? %w", name, component, err))
 	case err != nil:
-		return nil, fmt.Errorf("secret '%s' cannot be read: %w", name, err)
+		return c, fmt.Errorf("secret '%s' cannot be read: %w", name, err)
 	}
-	tokens := []string{string(secret.Data[v1alpha1.ReceiverTokenKey]), string(secret.Data[v1alpha1.ReceiverPreviousTokenKey])}
-	if tokens[0] == "" {
-		return nil, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("invalid '%s' secret data: required field 'token'", name))
+	c.Tokens, err = tokensIn(secret, v1alpha1.ReceiverTokenKey, v1alpha1.ReceiverPreviousTokenKey)
+	if err == nil {
+		c.SigningTokens, err = tokensIn(secret, v1alpha1.ReceiverSigningTokenKey, v1alpha1.ReceiverPreviousSigningTokenKey)
 	}
-	return slices.DeleteFunc(slices.Compact(tokens), func(token string) bool { return token == "" }), nil
+	if err == nil && len(c.PathTokens()) == 0 {
+		err = fmt.Errorf("required field '%s'", v1alpha1.ReceiverTokenKey)
+	}
+	if err != nil {
+		return Credentials{}, Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("invalid '%s' secret data: %w", name, err))
+	}
+	return c, nil
+}
+
+// tokensIn returns the tokens in two keys of a Secret, the current one first. White space around a token is removed: editors and echo add a newline,
+// which no header can carry.
+func tokensIn(secret *corev1.Secret, current, previous string) (tokens []string, err error) {
+	for _, key := range []string{current, previous} {
+		value := string(secret.Data[key])
+		token := strings.TrimSpace(value)
+		switch {
+		case value == "":
+			continue
+		case token == "":
+			return nil, fmt.Errorf("field '%s' has only white space", key)
+		case key == previous && len(tokens) == 0:
+			return nil, fmt.Errorf("field '%s' needs field '%s'", previous, current)
+		}
+		tokens = append(tokens, token)
+	}
+	return slices.Compact(tokens), nil
 }
