@@ -9,15 +9,15 @@ import (
 // version in the payload is ignored.
 type alertmanager struct{}
 
-func (alertmanager) prove(_ context.Context, in *incoming) error {
+func (alertmanager) prove(_ context.Context, in *incoming) (bool, error) {
 	if !equalToAny(bearer(in.header), in.tokens) {
-		return fmt.Errorf("%w: Authorization is not Bearer and the token", errUnverified)
+		return false, fmt.Errorf("%w: Authorization is not Bearer and the token", errUnverified)
 	}
-	return nil
+	return true, nil
 }
 
 func (a alertmanager) verify(ctx context.Context, in *incoming) (*webhook, error) {
-	if err := a.prove(ctx, in); err != nil {
+	if _, err := a.prove(ctx, in); err != nil {
 		return nil, err
 	}
 	body, err := mustObject(in.body)

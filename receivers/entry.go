@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/endpoint"
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
@@ -35,12 +36,13 @@ var secretHeaders = []string{
 
 // entry is a GateReceiver that is ready to take webhooks.
 type entry struct {
-	key      types.NamespacedName
-	created  time.Time
-	spec     *v1alpha1.GateReceiverSpec
-	tokens   []string
-	verifier verifier
-	filter   *expression.Bool
+	key     types.NamespacedName
+	created time.Time
+	spec    *v1alpha1.GateReceiverSpec
+	// credentials of the sender, none for generic-oidc.
+	credentials endpoint.Credentials
+	verifier    verifier
+	filter      *expression.Bool
 	// action is spec.actionExpr, nil if there is spec.action instead.
 	action  *expression.String
 	limiter *rate.Limiter
@@ -48,7 +50,7 @@ type entry struct {
 	broken error
 }
 
-// compile returns an entry without tokens, nil if it cannot verify anybody.
+// compile returns an entry without credentials, nil if it cannot verify anybody.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
 		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,
@@ -69,7 +71,7 @@ func (e *entry) Key() types.NamespacedName { return e.key }
 func (e *entry) Created() time.Time { return e.created }
 
 // Paths implements endpoint.Entry.
-func (e *entry) Paths() []string { return pathsOf(e.key, e.tokens) }
+func (e *entry) Paths() []string { return pathsOf(e.key, e.credentials.PathTokens()) }
 
 // Inherit implements endpoint.Entry: a change of the receiver gives no new burst.
 func (e *entry) Inherit(before *entry) { e.limiter = before.limiter }
@@ -80,7 +82,7 @@ func (e *entry) bearerTokens() [][sha256.Size]byte {
 	if e.spec.Type != v1alpha1.GenericReceiver {
 		return nil
 	}
-	return digestsOf(e.tokens)
+	return digestsOf(e.credentials.Tokens)
 }
 
 // digestsOf leaves out what is empty, which is not a secret.
@@ -123,7 +125,7 @@ func (e *entry) takes(event string) bool {
 
 // decide returns what a webhook asks for, empty for nothing.
 func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (v1alpha1.RequestAction, error) {
-	data := map[string]any{bodyVariable: hook.body, headersVariable: readable(header), claimsVariable: hook.claims}
+	data := map[string]any{bodyVariable: hook.body, headersVariable: e.readable(header), claimsVariable: hook.claims}
 	if hook.claims == nil {
 		data[claimsVariable] = map[string]any{}
 	}
@@ -156,10 +158,10 @@ func wrapped(what string, err error) error {
 
 // readable returns the headers that expressions read. If a header occurs several times,
 // its values are joined as in HTTP.
-func readable(header http.Header) map[string]any {
+func (e *entry) readable(header http.Header) map[string]any {
 	values := map[string]any{}
 	for name, all := range maps.All(header) {
-		if name = strings.ToLower(name); slices.Contains(secretHeaders, name) {
+		if name = strings.ToLower(name); slices.Contains(secretHeaders, name) || strings.EqualFold(name, e.spec.Signature.GetHeader()) {
 			all = nil
 		}
 		values[name] = strings.Join(all, ", ")

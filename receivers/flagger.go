@@ -211,7 +211,7 @@ func (f *Flagger) ask(ctx context.Context, r *http.Request, c *canary, key types
 	}
 	result := &answer{code: http.StatusForbidden, text: flaggerForbidden}
 	for _, e := range bearers {
-		in := &incoming{path: pathsOf(e.key, []string{token})[0], header: r.Header, tokens: e.tokens, now: f.Handler.Clock.Now()}
+		in := &incoming{path: pathsOf(e.key, []string{token})[0], header: r.Header, tokens: e.credentials.Tokens, now: f.Handler.Clock.Now()}
 		hook := &webhook{reason: c.reason(), body: c.fields}
 		wanted, refused := f.Handler.wants(ctx, e, in, hook)
 		switch {

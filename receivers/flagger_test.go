@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -206,10 +207,10 @@ func closing(at time.Time) *v1alpha1.Transition {
 func TestWhoHasATokenOfAGate(t *testing.T) {
 	table := NewTable(nil)
 	for name, e := range map[string]*entry{
-		"one":         {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, tokens: []string{"new", "old"}},
-		"two":         {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, tokens: []string{"new"}},
-		"tokenless":   {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, tokens: []string{""}},
-		"of a forge":  {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GitLabReceiver}, tokens: []string{"new"}},
+		"one":         {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, credentials: endpoint.Credentials{Tokens: []string{"new", "old"}}},
+		"two":         {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, credentials: endpoint.Credentials{Tokens: []string{"new"}}},
+		"tokenless":   {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, credentials: endpoint.Credentials{Tokens: []string{""}}},
+		"of a forge":  {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GitLabReceiver}, credentials: endpoint.Credentials{Tokens: []string{"new"}}},
 		"with issuer": {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericOIDCReceiver}},
 	} {
 		e.key = types.NamespacedName{Namespace: "test", Name: name}
@@ -286,7 +287,7 @@ func TestATokenCostsTheSameHoweverManyReceiversThereAre(t *testing.T) {
 		table := NewTable(nil)
 		for i := range n {
 			e := &entry{spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver, Gates: []v1alpha1.GateReference{{Name: "a"}}}}
-			e.key, e.tokens = types.NamespacedName{Namespace: "apps", Name: fmt.Sprint(i)}, []string{fmt.Sprint("token-", i)}
+			e.key, e.credentials.Tokens = types.NamespacedName{Namespace: "apps", Name: fmt.Sprint(i)}, []string{fmt.Sprint("token-", i)}
 			table.Put(e.key, e, false)
 		}
 		return table

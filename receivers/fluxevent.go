@@ -18,12 +18,12 @@ const gateKey = "gate"
 
 // fluxEvent takes events of Flux as the Providers generic and generic-hmac of
 // notification-controller send them, or a controller itself. Without a signature the path
-// is the secret, as for generic.
+// is the secret, as for generic, unless there is a signing token.
 type fluxEvent struct{}
 
 func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
-	isSigned := len(in.header.Values(signatureHeader)) > 0
-	if isSigned && !signed(only(in.header, signatureHeader), in.body, in.tokens, "sha256") {
+	isSigned := len(in.signingTokens) > 0 || len(in.header.Values(signatureHeader)) > 0
+	if isSigned && !signed(only(in.header, signatureHeader), in.body, in.keys(), "sha256") {
 		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, signatureHeader)
 	}
 	body, err := mustObject(in.body)

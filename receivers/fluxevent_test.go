@@ -43,6 +43,20 @@ func TestASignatureOfAFluxEvent(t *testing.T) {
 	})
 }
 
+func TestAFluxEventNeedsASignatureIfThereIsASigningToken(t *testing.T) {
+	good := func() *incoming {
+		in := unsignedFlux()
+		in.signingTokens = []string{previousToken}
+		in.header.Set("X-Signature", signatureOf("sha256", sha256.New, previousToken, in.body))
+		return in
+	}
+	try(t, fluxEvent{}, good, []attempt{
+		{"of the signing token", func(*incoming) {}, nil},
+		{"of the token", set("X-Signature", signatureOf("sha256", sha256.New, testToken, []byte(fluxBody()))), errUnverified},
+		{"none", without("X-Signature"), errUnverified},
+	})
+}
+
 func TestABodyThatIsNoFluxEventIsRefused(t *testing.T) {
 	bodies := map[string]string{
 		"an object of nothing":        "{}",

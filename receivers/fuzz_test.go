@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // sentences are all that errors may say: no part of a request is among them.
@@ -29,6 +31,8 @@ var sentences = []string{
 	"not verified: X-Hub-Signature-256 is not the signature of the body",
 	"not verified: X-Hub-Signature is not the signature of the body",
 	"not verified: X-Gitlab-Token is not the token",
+	"not verified: webhook-signature is not the signature of the webhook",
+	"not verified: X-Sign is not the signature of the body",
 	"not verified: Authorization is not Bearer and the token",
 	"not verified: Authorization is not Bearer and a token of a provider",
 	"not verified: must be of org",
@@ -177,6 +181,60 @@ func FuzzGitLab(f *testing.F) {
 		}
 		if sent == "" || sent != token && sent != previous || hook.event != event || (hook.delivery != "") != (id != "") {
 			t.Errorf("taken with token %q: %+v", sent, hook)
+		}
+	})
+}
+
+func FuzzStandardWebhooks(f *testing.F) {
+	f.Add(standardBody, standardID, "1614265330", standardSignature, standardSecret, "", false)
+	f.Add(standardBody, standardID, "1772445600", "v1,", standardSecret, otherSecret, true)
+	f.Add("", "a.b", "-1", "v1, v1,=", "whsec_", "", true)
+	f.Fuzz(func(t *testing.T, body, id, stamp, signature, token, signing string, isSigned bool) {
+		in := request(body, []string{token}, "webhook-id", id, "webhook-timestamp", stamp)
+		if signing != "" {
+			in.signingTokens = []string{signing}
+		}
+		right := standardSign(in, in.keys()[0])
+		if isSigned {
+			signature = right
+		}
+		in.header.Set("webhook-signature", signature)
+		hook := fuzzVerify(t, standardWebhooks{}, in)
+		if hook == nil {
+			return
+		}
+		if !strings.Contains(signature, right) || !strings.HasPrefix(in.keys()[0], "whsec_") || id == "" || hook.delivery == "" {
+			t.Errorf("taken with %q: %+v", signature, hook)
+		}
+	})
+}
+
+func FuzzSignature(f *testing.F) {
+	f.Add(hmacBody, "1772445600", "v0=00", testToken, "", "v0=", "v0:", ":", true, true)
+	f.Add(hmacBody, "0", "00,11", testToken, previousToken, "", "", ".", false, true)
+	f.Add("", "", ",,,,,,,,,", "", "", ",", "", "", true, false)
+	f.Fuzz(func(t *testing.T, body, stamp, signature, token, previous, prefix, before, after string, isTimed, isSigned bool) {
+		v := genericHMAC{ReceiverSignature: v1alpha1.ReceiverSignature{Header: "X-Sign", Algorithm: "sha256", Prefix: prefix}}
+		text := body
+		if isTimed {
+			v.TimestampHeader, v.before, v.after = "X-Time", before, after
+			text = before + stamp + after + body
+		}
+		right := prefix + hexOf(token, text)
+		if isSigned {
+			signature = right
+		}
+		in := request(body, fuzzTokens(token, previous), "X-Sign", signature, "X-Time", stamp)
+		hook := fuzzVerify(t, v, in)
+		if hook == nil {
+			return
+		}
+		old := prefix + hexOf(previous, text)
+		if lower := strings.ToLower(signature); !strings.Contains(lower, strings.ToLower(right)) && !strings.Contains(lower, strings.ToLower(old)) {
+			t.Errorf("taken with %q", signature)
+		}
+		if isTimed && hook.delivery == "" {
+			t.Error("a signed time is not remembered")
 		}
 	})
 }

@@ -16,7 +16,7 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if len(in.header.Values(header)) == 0 && len(in.header.Values("X-Hub-Signature")) > 0 {
 		header, algorithm = "X-Hub-Signature", "sha1"
 	}
-	if !signed(only(in.header, header), in.body, in.tokens, algorithm) {
+	if !signed(only(in.header, header), in.body, in.keys(), algorithm) {
 		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, header)
 	}
 	// They are not signed, so anybody who repeats a webhook can write into them. They must

@@ -5,18 +5,27 @@ import (
 	"fmt"
 )
 
-// gitlab takes webhooks of GitLab, which send the token as X-Gitlab-Token.
+// gitlab takes webhooks of GitLab, which send the token as X-Gitlab-Token. With a signing
+// token, they are signed as Standard Webhooks specifies. If the Secret has both, a webhook
+// needs both.
 type gitlab struct{}
 
-func (gitlab) prove(_ context.Context, in *incoming) error {
-	if !equalToAny(only(in.header, "X-Gitlab-Token"), in.tokens) {
-		return fmt.Errorf("%w: X-Gitlab-Token is not the token", errUnverified)
+func (gitlab) prove(_ context.Context, in *incoming) (bool, error) {
+	if len(in.tokens) == 0 && len(in.signingTokens) > 0 {
+		return false, nil
 	}
-	return nil
+	if !equalToAny(only(in.header, "X-Gitlab-Token"), in.tokens) {
+		return false, fmt.Errorf("%w: X-Gitlab-Token is not the token", errUnverified)
+	}
+	return true, nil
 }
 
 func (g gitlab) verify(ctx context.Context, in *incoming) (*webhook, error) {
-	if err := g.prove(ctx, in); err != nil {
+	if _, err := g.prove(ctx, in); err != nil {
+		return nil, err
+	}
+	delivery, err := gitlabDelivery(in)
+	if err != nil {
 		return nil, err
 	}
 	event := only(in.header, "X-Gitlab-Event")
@@ -27,13 +36,21 @@ func (g gitlab) verify(ctx context.Context, in *incoming) (*webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	hook := &webhook{event: event, reason: gitlabReason(body), body: body}
-	for _, name := range []string{"Idempotency-Key", "webhook-id", "X-Gitlab-Event-UUID"} {
+	return &webhook{event: event, reason: gitlabReason(body), delivery: delivery, body: body}, nil
+}
+
+// gitlabDelivery verifies the signature if there is a signing token. Without one, no header is
+// signed: the body identifies a webhook that has an ID.
+func gitlabDelivery(in *incoming) (string, error) {
+	if len(in.signingTokens) > 0 {
+		return verifyStandard(in, in.signingTokens)
+	}
+	for _, name := range []string{"Idempotency-Key", standardIDHeader, "X-Gitlab-Event-UUID"} {
 		if in.header.Get(name) != "" {
-			hook.delivery = digestOf(in.body)
+			return digestOf(in.body), nil
 		}
 	}
-	return hook, nil
+	return "", nil
 }
 
 // gitlabReason returns a reason such as "pipeline of main: success in group/project by

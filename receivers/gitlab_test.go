@@ -1,6 +1,8 @@
 package receivers
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -94,5 +96,77 @@ func TestTheReasonOfAGitLabWebhook(t *testing.T) {
 		if got := verified(t, gitlab{}, in).reason; got != test.want {
 			t.Errorf("reason is %q, want %q", got, test.want)
 		}
+	}
+}
+
+// signedGitLab is what GitLab 19 sends for a webhook with a signing token.
+func signedGitLab() *incoming {
+	in := goodGitLab()
+	in.tokens, in.signingTokens = nil, []string{standardSecret}
+	in.header.Del("X-Gitlab-Token")
+	in.header.Set("Idempotency-Key", "3f2504e0-4f89-11d3-9a0c-0305e82c3301")
+	in.header.Set("webhook-id", in.header.Get("Idempotency-Key"))
+	in.header.Set("webhook-timestamp", strconv.FormatInt(testNow.Unix(), 10))
+	in.header.Set("webhook-signature", standardSign(in, standardSecret))
+	return in
+}
+
+func TestASignatureOfGitLab(t *testing.T) {
+	try(t, gitlab{}, signedGitLab, standardAttempts(signedGitLab))
+	try(t, gitlab{}, signedGitLab, []attempt{
+		{"of the previous signing token", func(in *incoming) { in.signingTokens = []string{otherSecret, standardSecret} }, nil},
+		{"with a token that is not configured", set("X-Gitlab-Token", "any"), nil},
+		{"with a token that is the signing token", func(in *incoming) {
+			in.header.Set("X-Gitlab-Token", standardSecret)
+			in.header.Del("webhook-signature")
+		}, errUnverified},
+		{"with no event", without("X-Gitlab-Event"), errMalformed},
+	})
+}
+
+func TestGitLabNeedsBothTheTokenAndTheSignatureIfBothAreConfigured(t *testing.T) {
+	both := func() *incoming {
+		in := signedGitLab()
+		in.tokens = []string{testToken}
+		in.header.Set("X-Gitlab-Token", testToken)
+		return in
+	}
+	try(t, gitlab{}, both, standardAttempts(both))
+	// Without a token, the signature alone is configured.
+	try(t, gitlab{}, both, slices.DeleteFunc(tokenAttempts("X-Gitlab-Token", ""), func(a attempt) bool { return a.name == "while no token is good" }))
+	try(t, gitlab{}, both, []attempt{
+		{"neither", func(in *incoming) {
+			in.header.Del("X-Gitlab-Token")
+			in.header.Del("webhook-signature")
+		}, errUnverified},
+		{"the previous ones of both", func(in *incoming) {
+			in.tokens, in.signingTokens = []string{"new", testToken}, []string{otherSecret, standardSecret}
+		}, nil},
+	})
+}
+
+func TestOnlyATokenOfGitLabIsProvenByTheHeaders(t *testing.T) {
+	in := signedGitLab()
+	if proven, err := (gitlab{}).prove(t.Context(), in); proven || err != nil {
+		t.Errorf("a signature: %t, %v", proven, err)
+	}
+	in.tokens = []string{testToken}
+	if proven, err := (gitlab{}).prove(t.Context(), in); proven || err == nil {
+		t.Errorf("no token: %t, %v", proven, err)
+	}
+	in.header.Set("X-Gitlab-Token", testToken)
+	if proven, err := (gitlab{}).prove(t.Context(), in); !proven || err != nil {
+		t.Errorf("a token: %t, %v", proven, err)
+	}
+}
+
+func TestASignedGitLabWebhookIsIdentifiedByItsID(t *testing.T) {
+	first := verified(t, gitlab{}, signedGitLab()).delivery
+	again := signedGitLab()
+	again.body = []byte(`{"object_kind":"push"}`)
+	again.header.Set("Idempotency-Key", "another, which is not signed")
+	again.header.Set("webhook-signature", standardSign(again, standardSecret))
+	if got := verified(t, gitlab{}, again).delivery; first == "" || got != first {
+		t.Errorf("deliveries %q and %q", first, got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -107,17 +106,18 @@ func admit(ctx context.Context, e *entry, in *incoming) (proven bool, stranger *
 	if e == nil {
 		return false, &answer{code: http.StatusNotFound}
 	}
-	in.tokens = e.tokens
+	in.tokens, in.signingTokens = e.credentials.Tokens, e.credentials.SigningTokens
 	proof, ok := e.verifier.(headerVerifier)
 	if !ok {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if err := proof.prove(ctx, in); err != nil {
+	proven, err := proof.prove(ctx, in)
+	if err != nil {
 		return false, unverified(e, err)
 	}
-	return true, nil
+	return proven, nil
 }
 
 // handle answers a request that was read.
@@ -202,18 +202,18 @@ func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook
 // still makes sure that the token has not been removed from its Secret since the last
 // read.
 func (h *Handler) still(ctx context.Context, e *entry, in *incoming) *answer {
-	tokens, err := retried(ctx, func() ([]string, error) { return h.Table.tokens(ctx, e) })
+	now, err := retried(ctx, func() (endpoint.Credentials, error) { return h.Table.credentials(ctx, e) })
 	switch {
 	case errors.As(err, new(*Refused)):
 		return &answer{code: http.StatusNotFound, err: err}
 	case err != nil:
 		return &answer{code: http.StatusServiceUnavailable, text: "try again", err: err}
-	case slices.Equal(tokens, e.tokens):
+	case now.Equal(e.credentials):
 		return nil
 	}
 	fresh := *in
-	fresh.tokens = tokens
-	if _, err := e.verifier.verify(ctx, &fresh); err != nil || !equalToAny(in.path, pathsOf(e.key, tokens)) {
+	fresh.tokens, fresh.signingTokens = now.Tokens, now.SigningTokens
+	if _, err := e.verifier.verify(ctx, &fresh); err != nil || !equalToAny(in.path, pathsOf(e.key, now.PathTokens())) {
 		return &answer{code: http.StatusNotFound, err: errUnverified}
 	}
 	return nil

@@ -6,16 +6,21 @@ import (
 	"crypto/sha1" //nolint:gosec // HMAC with SHA-1 is sound, and old senders have nothing else.
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 const (
-	signatureHeader = "X-Signature"
+	signatureHeader = v1alpha1.DefaultSignatureHeader
 	// deliveryHeader tells apart two equal bodies of generic-hmac from one that was sent
 	// twice. It is optional and not signed: the body is what is remembered.
 	deliveryHeader = "X-Delivery-Id"
@@ -26,54 +31,141 @@ const maxTokens = 2
 
 var hashes = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
 
-// signed says whether a signature, <algorithm>=<hex>, is the HMAC of the body with one of
-// the tokens and one of the algorithms. It always computes the same number of HMACs, so
-// that the time does not tell what was wrong, or which token it was. An empty token never
-// matches.
+// maxSignatures is how many signatures of a header are compared, as during a rotation.
+const maxSignatures = 8
+
+// listed returns the first signatures in a header.
+func listed(header, separator string) []string {
+	all := strings.SplitN(header, separator, maxSignatures+1)
+	return all[:min(len(all), maxSignatures)]
+}
+
+// signed returns whether a signature, <algorithm>=<hex>, is the HMAC of the body with one of
+// the tokens and one of the algorithms.
 func signed(signature string, body []byte, tokens []string, algorithms ...string) bool {
 	name, digest, _ := strings.Cut(signature, "=")
 	sum, err := hex.DecodeString(digest)
-	right := err == nil && slices.Contains(algorithms, name)
-	if !right {
+	isKnown := err == nil && slices.Contains(algorithms, name)
+	if !isKnown {
 		name = algorithms[0]
 	}
+	return matches(hashes[name], tokens, [][]byte{sum}, body) && isKnown
+}
+
+// matches returns whether one of the sums is the HMAC of the parts with one of the keys. It
+// always computes the same number of HMACs, so that the time does not show what was wrong, or
+// which key it was. An empty key never matches.
+func matches[K string | []byte](newHash func() hash.Hash, keys []K, sums [][]byte, parts ...[]byte) bool {
 	found := false
-	for i := range max(len(tokens), maxTokens) {
-		token := ""
-		if i < len(tokens) {
-			token = tokens[i]
+	for i := range max(len(keys), maxTokens) {
+		var key K
+		if i < len(keys) {
+			key = keys[i]
 		}
-		mac := hmac.New(hashes[name], []byte(token))
-		mac.Write(body)
-		if hmac.Equal(sum, mac.Sum(nil)) && token != "" && right {
-			found = true
+		mac := hmac.New(newHash, []byte(key))
+		for _, part := range parts {
+			mac.Write(part)
+		}
+		want := mac.Sum(nil)
+		for _, sum := range sums {
+			if hmac.Equal(sum, want) && len(key) > 0 {
+				found = true
+			}
 		}
 	}
 	return found
 }
 
-// genericHMAC takes any request whose body is signed in X-Signature. A JSON object may
-// say why in reason or message, and in timestamp when it was signed.
-type genericHMAC struct{}
+// unixTime returns the time in a header, false if it is not a number of seconds.
+func unixTime(text string) (time.Time, bool) {
+	seconds, err := strconv.ParseUint(text, 10, 40)
+	return time.Unix(int64(seconds), 0), err == nil
+}
 
-func (genericHMAC) verify(_ context.Context, in *incoming) (*webhook, error) {
-	if !signed(only(in.header, signatureHeader), in.body, in.tokens, "sha256", "sha512", "sha1") {
-		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, signatureHeader)
+// genericHMAC takes any request that is signed as spec.signature says, by default in
+// X-Signature. A JSON object may say why in reason or message, and in timestamp when it was
+// signed.
+type genericHMAC struct {
+	v1alpha1.ReceiverSignature
+	// before and after surround the time in the text that is signed.
+	before, after string
+}
+
+// newGenericHMAC checks what the API server also checks: without it, an object that is older
+// than a definition could be verified by less than its body.
+func newGenericHMAC(spec *v1alpha1.ReceiverSignature) (genericHMAC, error) {
+	if spec == nil {
+		return genericHMAC{}, nil
+	}
+	before, rest, hasTime := strings.Cut(spec.GetPayload(), "{timestamp}")
+	after, hasBody := strings.CutSuffix(rest, "{body}")
+	if !hasTime || !hasBody || strings.Trim(after, "0123456789") == "" {
+		return genericHMAC{}, errors.New("signature.payload must be such as {timestamp}:{body}")
+	}
+	if hashes[spec.Algorithm] == nil && (spec.Algorithm != "" || spec.Prefix != "") {
+		return genericHMAC{}, errors.New("signature.algorithm must be sha1, sha256 or sha512")
+	}
+	return genericHMAC{*spec, before, after}, nil
+}
+
+// sums returns the digests in a header, and the name of the algorithm that made them.
+func (g genericHMAC) sums(header string) (algorithm string, sums [][]byte) {
+	decode := hex.DecodeString
+	if g.GetEncoding() == v1alpha1.SignatureBase64 {
+		decode = base64.StdEncoding.Strict().DecodeString
+	}
+	signatures, prefix := listed(header, ","), g.Prefix
+	switch algorithm = g.Algorithm; {
+	case algorithm == "":
+		algorithm, _, _ = strings.Cut(header, "=")
+		if hashes[algorithm] == nil {
+			return "sha256", nil
+		}
+		signatures, prefix = []string{header}, algorithm+"="
+	case prefix == "":
+		signatures = []string{header}
+	}
+	for _, signature := range signatures {
+		digest, found := strings.CutPrefix(signature, prefix)
+		if sum, err := decode(digest); found && err == nil {
+			sums = append(sums, sum)
+		}
+	}
+	return algorithm, sums
+}
+
+func (g genericHMAC) verify(_ context.Context, in *incoming) (*webhook, error) {
+	algorithm, sums := g.sums(only(in.header, g.GetHeader()))
+	start, at, isTime := "", time.Time{}, true
+	if g.TimestampHeader != "" {
+		stamp := only(in.header, g.TimestampHeader)
+		at, isTime = unixTime(stamp)
+		start = g.before + stamp + g.after
+	}
+	if !matches(hashes[algorithm], in.keys(), sums, []byte(start), in.body) || !isTime {
+		return nil, fmt.Errorf("%w: %s is not the signature of the body", errUnverified, g.GetHeader())
 	}
 	body := object(in.body)
 	hook := &webhook{reason: text(body, "reason", "message"), body: body}
-	// A time in another format than RFC 3339 may mean anything.
-	at, err := time.Parse(time.RFC3339, text(body, "timestamp"))
-	dated := err == nil
-	if dated {
+	isTimed := g.TimestampHeader != ""
+	if !isTimed {
+		// A time in another format than RFC 3339 may mean anything.
+		signedAt, err := time.Parse(time.RFC3339, text(body, "timestamp"))
+		at, isTimed = signedAt, err == nil
+	}
+	if isTimed {
 		if err := mustBeRecent(at, in.now); err != nil {
 			return nil, err
 		}
 	}
-	if dated || in.header.Get(deliveryHeader) != "" {
-		hook.delivery = digestOf(in.body)
+	delivery := digestOf(in.body)
+	if start != "" {
+		delivery = digestOf([]byte(start + delivery))
+	}
+	if isTimed || in.header.Get(deliveryHeader) != "" {
+		hook.delivery = delivery
 	} else {
-		hook.repeats = digestOf(in.body)
+		hook.repeats = delivery
 	}
 	return hook, nil
 }

@@ -87,28 +87,28 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 	return provider, nil
 }
 
-func (v *genericOIDC) prove(ctx context.Context, in *incoming) error {
+func (v *genericOIDC) prove(ctx context.Context, in *incoming) (bool, error) {
 	token := bearer(in.header)
 	// The claim decides only which keys must verify it. A URL that is not in the spec
 	// is never asked.
 	provider, ok := v.providers[unverifiedIssuer(token)]
 	if !ok {
-		return fmt.Errorf("%w: Authorization is not Bearer and a token of a provider", errUnverified)
+		return false, fmt.Errorf("%w: Authorization is not Bearer and a token of a provider", errUnverified)
 	}
 	claims, err := provider.claimsOf(ctx, token, in.now)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := provider.validate(ctx, claims); err != nil {
-		return err
+		return false, err
 	}
 	in.claims = claims
-	return nil
+	return true, nil
 }
 
 func (v *genericOIDC) verify(ctx context.Context, in *incoming) (*webhook, error) {
 	if in.claims == nil {
-		if err := v.prove(ctx, in); err != nil {
+		if _, err := v.prove(ctx, in); err != nil {
 			return nil, err
 		}
 	}

@@ -48,14 +48,14 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, e
 		return "", endpoint.Refuse(v1alpha1.InvalidCELExpressionReason, invalid)
 	}
 	var err error
-	if e.tokens, err = t.tokens(ctx, e); err != nil {
+	if e.credentials, err = t.credentials(ctx, e); err != nil {
 		refused := errors.As(err, new(*Refused))
 		if refused || !t.keep(e) {
 			t.Put(key, nil, !refused)
 		}
 		return "", err
 	}
-	paths := pathsOf(key, e.tokens)
+	paths := e.Paths()
 	if other := t.Put(key, e, false); other != "" {
 		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of GateReceiver %s: use another one", other))
 	}
@@ -72,7 +72,7 @@ func (t *Table) keep(e *entry) bool {
 	if before == nil || before.spec.SecretRef == nil || *before.spec.SecretRef != *e.spec.SecretRef {
 		return false
 	}
-	e.tokens = before.tokens
+	e.credentials = before.credentials
 	return t.Put(e.key, e, false) == ""
 }
 
@@ -125,10 +125,34 @@ func pathsOf(key types.NamespacedName, tokens []string) []string {
 	return paths
 }
 
-// tokens returns those that are valid now, the current one first.
-func (t *Table) tokens(ctx context.Context, e *entry) ([]string, error) {
+// credentials returns those that are valid now. The error is a Refused if the type of the receiver cannot use them.
+func (t *Table) credentials(ctx context.Context, e *entry) (endpoint.Credentials, error) {
 	if e.spec.SecretRef == nil {
-		return nil, nil
+		return endpoint.Credentials{}, nil
 	}
-	return endpoint.Tokens(ctx, t.Secrets, types.NamespacedName{Namespace: e.key.Namespace, Name: e.spec.SecretRef.Name}, "config/webhooks")
+	name := types.NamespacedName{Namespace: e.key.Namespace, Name: e.spec.SecretRef.Name}
+	c, err := endpoint.ReadCredentials(ctx, t.Secrets, name, "config/webhooks")
+	if err != nil {
+		return c, err
+	}
+	if err := usable(e.spec.Type, c); err != nil {
+		return endpoint.Credentials{}, endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("invalid '%s' secret data: %w", name, err))
+	}
+	return c, nil
+}
+
+// usable returns an error if receivers of a type cannot verify webhooks with what a Secret has. A signing token must not be ignored: a webhook
+// would need only one proof where two are configured.
+func usable(kind string, c endpoint.Credentials) (err error) {
+	switch kind {
+	case v1alpha1.GenericReceiver, v1alpha1.AlertmanagerReceiver:
+		if len(c.SigningTokens) > 0 {
+			err = fmt.Errorf("type %s verifies no signature: remove field '%s'", kind, v1alpha1.ReceiverSigningTokenKey)
+		}
+	case v1alpha1.GitLabReceiver:
+		_, err = signingKeys(c.SigningTokens)
+	case v1alpha1.StandardWebhooksReceiver:
+		_, err = signingKeys(c.SigningKeys())
+	}
+	return err
 }

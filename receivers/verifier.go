@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
 // incoming is a request that was read.
@@ -18,12 +19,17 @@ type incoming struct {
 	path   string
 	header http.Header
 	body   []byte
-	// tokens that are valid now, none for generic-oidc.
-	tokens []string
+	// tokens and signingTokens are valid now. Type generic-oidc has none.
+	tokens, signingTokens []string
 	// now is when the request was read.
 	now time.Time
 	// claims of the token, once generic-oidc has verified them.
 	claims map[string]any
+}
+
+// keys returns the tokens that the signature may be made with.
+func (in *incoming) keys() []string {
+	return endpoint.Credentials{Tokens: in.tokens, SigningTokens: in.signingTokens}.SigningKeys()
 }
 
 // webhook is what a verified request says.
@@ -59,8 +65,9 @@ type verifier interface {
 // A headerVerifier is a verifier that can tell from the headers alone who sent a request.
 type headerVerifier interface {
 	verifier
-	// prove returns an error as verify does unless the headers prove it.
-	prove(ctx context.Context, in *incoming) error
+	// prove returns an error as verify does if the headers prove that the sender is another
+	// one, and false if they prove nothing.
+	prove(ctx context.Context, in *incoming) (bool, error)
 }
 
 var (
@@ -76,13 +83,15 @@ func verifierOf(spec *v1alpha1.GateReceiverSpec) (verifier, error) {
 	case v1alpha1.GenericReceiver:
 		return generic{}, nil
 	case v1alpha1.GenericHMACReceiver:
-		return genericHMAC{}, nil
+		return newGenericHMAC(spec.Signature)
 	case v1alpha1.GenericOIDCReceiver:
 		return newGenericOIDC(spec.OIDCProviders)
 	case v1alpha1.GitHubReceiver:
 		return github{}, nil
 	case v1alpha1.GitLabReceiver:
 		return gitlab{}, nil
+	case v1alpha1.StandardWebhooksReceiver:
+		return standardWebhooks{}, nil
 	case v1alpha1.FluxEventReceiver:
 		return fluxEvent{}, nil
 	case v1alpha1.AlertmanagerReceiver:

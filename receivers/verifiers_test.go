@@ -159,7 +159,7 @@ func TestEveryTypeOfTheAPIHasAVerifier(t *testing.T) {
 	provider := v1alpha1.OIDCProvider{IssuerURL: "https://ci.example", Validations: []v1alpha1.OIDCValidation{{Expression: "true", Message: "never"}}}
 	for _, kind := range []string{
 		v1alpha1.GenericReceiver, v1alpha1.GenericHMACReceiver, v1alpha1.GenericOIDCReceiver, v1alpha1.GitHubReceiver,
-		v1alpha1.GitLabReceiver, v1alpha1.FluxEventReceiver, v1alpha1.AlertmanagerReceiver,
+		v1alpha1.GitLabReceiver, v1alpha1.StandardWebhooksReceiver, v1alpha1.FluxEventReceiver, v1alpha1.AlertmanagerReceiver,
 	} {
 		if v, err := verifierOf(&v1alpha1.GateReceiverSpec{Type: kind, OIDCProviders: []v1alpha1.OIDCProvider{provider}}); err != nil || v == nil {
 			t.Errorf("%s: %v, %v", kind, v, err)

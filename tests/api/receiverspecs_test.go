@@ -17,7 +17,11 @@ const (
 	causeSecret           = "secretRef is required when type is not generic-oidc"
 	causeAction           = "exactly one of action and actionExpr must be set"
 	causeActions          = `supported values: "open", "close"`
-	causeEvents           = "events are for types github, gitlab, flux-event and alertmanager only: use filter"
+	causeEvents           = "events are for types github, gitlab, standard-webhooks, flux-event and alertmanager only: use filter"
+	causeSignature        = "signature can only be set when type is generic-hmac"
+	causePrefix           = "prefix can only be set with algorithm: without it, a signature begins with the name of its algorithm, such as sha256="
+	causePayload          = "payload can only be set with timestampHeader: without it, the body alone is signed"
+	causeTimestamp        = "timestampHeader must be another header than header"
 )
 
 // receiver returns the spec of a receiver of a type that is good except for what is added.
@@ -29,6 +33,9 @@ func receiver(kind, more string) string {
 func asking(action string) string {
 	return `{type: generic, secretRef: {name: s}, gates: [{name: production}]` + action + `}`
 }
+
+// hmac returns the spec of a receiver whose signature has fields.
+func hmac(fields string) string { return receiver("generic-hmac", `, signature: {`+fields+`}`) }
 
 // oidc returns the spec of a receiver with providers.
 func oidc(providers, more string) string {
@@ -79,6 +86,23 @@ var badReceivers = []badSpec{
 	{"events for generic-hmac", receiver("generic-hmac", `, events: [push]`), "spec", causeEvents},
 	{"an empty event", receiver("github", `, events: [""]`), "spec.events[0]", "at least 1"},
 	{"101 events", receiver("github", `, events: `+list(101, "e%d")), "spec.events", "at most 100 items"},
+	{"a signature for github", receiver("github", `, signature: {header: X-A}`), "spec", causeSignature},
+	{"a header with a colon", hmac(`header: "X-A:"`), "spec.signature.header", "should match"},
+	{"an empty header", hmac(`header: ""`), "spec.signature.header", ""},
+	{"a header that is too long", hmac(`header: ` + long(65)), "spec.signature.header", "64"},
+	{"an unknown encoding", hmac(`encoding: base32`), "spec.signature.encoding", `supported values: "hex", "base64"`},
+	{"an unknown algorithm", hmac(`algorithm: md5`), "spec.signature.algorithm", `supported values: "sha256", "sha512", "sha1"`},
+	{"a prefix without an algorithm", hmac(`prefix: v1=`), "spec.signature", causePrefix},
+	{"a prefix with a comma", hmac(`algorithm: sha256, prefix: "v1,"`), "spec.signature.prefix", "should match"},
+	{"a prefix that is too long", hmac(`algorithm: sha256, prefix: ` + long(17)), "spec.signature.prefix", "16"},
+	{"a payload without a time", hmac(`payload: "{timestamp}:{body}"`), "spec.signature", causePayload},
+	{"a payload without {body}", hmac(`timestampHeader: X-T, payload: "{timestamp}:"`), "spec.signature.payload", "should match"},
+	{"a payload without {timestamp}", hmac(`timestampHeader: X-T, payload: "v0:{body}"`), "spec.signature.payload", "should match"},
+	{"a payload with nothing between", hmac(`timestampHeader: X-T, payload: "{timestamp}{body}"`), "spec.signature.payload", "should match"},
+	{"a payload with a digit between", hmac(`timestampHeader: X-T, payload: "{timestamp}.1{body}"`), "spec.signature.payload", "should match"},
+	{"a payload with the body first", hmac(`timestampHeader: X-T, payload: "{body}:{timestamp}"`), "spec.signature.payload", "should match"},
+	{"a time in the header of the signature", hmac(`header: X-Sign, timestampHeader: x-sign`), "spec.signature", causeTimestamp},
+	{"a time in the default header", hmac(`timestampHeader: x-signature`), "spec.signature", causeTimestamp},
 	{"an interval of 0s", receiver("generic", `, interval: 0s`), "spec.interval", causeReceiverInterval},
 	{"an interval of -1m", receiver("generic", `, interval: -1m`), "spec.interval", causeReceiverInterval},
 	{"an interval in days", receiver("generic", `, interval: 1d`), "spec.interval", causeReceiverInterval},
@@ -92,6 +116,12 @@ var goodReceivers = map[string]string{
 	"of generic-hmac":          receiver("generic-hmac", `, filter: "req.a == 1"`),
 	"of github":                receiver("github", `, events: [push, "*"], interval: 1s, window: 8784h`),
 	"of gitlab":                receiver("gitlab", `, events: []`),
+	"of standard-webhooks":     receiver("standard-webhooks", `, events: [deploy.done]`),
+	"of Grafana":               hmac(`header: X-Grafana-Alerting-Signature, algorithm: sha256, timestampHeader: X-Grafana-Alerting-Timestamp`),
+	"of Slack":                 hmac(`header: X-Slack-Signature, algorithm: sha256, prefix: v0=, timestampHeader: X-Slack-Request-Timestamp, payload: "v0:{timestamp}:{body}"`),
+	"of PagerDuty":             hmac(`header: X-PagerDuty-Signature, algorithm: sha256, prefix: v1=`),
+	"with an empty signature":  hmac(``),
+	"with base64":              hmac(`header: Authorization, encoding: base64, algorithm: sha512, prefix: "HMAC "`),
 	"of flux-event":            receiver("flux-event", `, events: [HealthCheckFailed], window: 1s, suspend: true`),
 	"of alertmanager":          receiver("alertmanager", `, events: [resolved]`),
 	"of generic-oidc":          oidc("["+provider("https://a")+"]", ""),

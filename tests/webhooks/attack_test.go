@@ -47,11 +47,12 @@ var types = map[string]struct {
 	body    string
 	headers []string
 }{
-	v1alpha1.GenericHMACReceiver:  {`{}`, []string{"X-Signature", "sha256=00"}},
-	v1alpha1.GitHubReceiver:       {`{}`, []string{"X-Hub-Signature-256", "sha256=00", "X-GitHub-Event", "push", "X-GitHub-Delivery", "1"}},
-	v1alpha1.GitLabReceiver:       {`{}`, []string{"X-Gitlab-Token", "wrong", "X-Gitlab-Event", "Push Hook"}},
-	v1alpha1.AlertmanagerReceiver: {`{"version":"4","status":"firing"}`, []string{"Authorization", "Bearer wrong"}},
-	v1alpha1.FluxEventReceiver:    {`{"involvedObject":{"kind":"a","name":"b"},"reason":"c","message":"d"}`, []string{"X-Signature", "sha256=00"}},
+	v1alpha1.GenericHMACReceiver:      {`{}`, []string{"X-Signature", "sha256=00"}},
+	v1alpha1.GitHubReceiver:           {`{}`, []string{"X-Hub-Signature-256", "sha256=00", "X-GitHub-Event", "push", "X-GitHub-Delivery", "1"}},
+	v1alpha1.GitLabReceiver:           {`{}`, []string{"X-Gitlab-Token", "wrong", "X-Gitlab-Event", "Push Hook"}},
+	v1alpha1.StandardWebhooksReceiver: {`{}`, []string{"webhook-id", "1", "webhook-timestamp", "1", "webhook-signature", "v1,AAAA"}},
+	v1alpha1.AlertmanagerReceiver:     {`{"version":"4","status":"firing"}`, []string{"Authorization", "Bearer wrong"}},
+	v1alpha1.FluxEventReceiver:        {`{"involvedObject":{"kind":"a","name":"b"},"reason":"c","message":"d"}`, []string{"X-Signature", "sha256=00"}},
 }
 
 func TestAnUnknownPathLooksLikeAWrongProof(t *testing.T) {

@@ -232,12 +232,13 @@ func TestATokenThatWasTakenOutOfItsSecretOpensNothing(t *testing.T) {
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "opener", Namespace: w.Namespace}}
 	for data, want := range map[string]int{
-		`{"token":"bmV3","previousToken":"b3RoZXI="}`:                    http.StatusForbidden,
-		`{"token":"bmV3","previousToken":"` + base64Of(token) + `"}`:     http.StatusAccepted,
-		`{"token":"` + base64Of(token) + `","previousToken":"b3RoZXI="}`: http.StatusAccepted,
-		`{"token":"` + base64Of(token+"x") + `","previousToken":"bmV3"}`: http.StatusForbidden,
-		`{"token":null,"previousToken":"` + base64Of(token) + `"}`:       http.StatusForbidden,
-		`{"token":"` + base64Of(" "+token) + `","previousToken":"bmV3"}`: http.StatusForbidden,
+		`{"token":"bmV3","previousToken":"b3RoZXI="}`:                     http.StatusForbidden,
+		`{"token":"bmV3","previousToken":"` + base64Of(token) + `"}`:      http.StatusAccepted,
+		`{"token":"` + base64Of(token) + `","previousToken":"b3RoZXI="}`:  http.StatusAccepted,
+		`{"token":"` + base64Of(token+"x") + `","previousToken":"bmV3"}`:  http.StatusForbidden,
+		`{"token":null,"previousToken":"` + base64Of(token) + `"}`:        http.StatusForbidden,
+		`{"token":"` + base64Of("x"+token) + `","previousToken":"bmV3"}`:  http.StatusForbidden,
+		`{"token":"` + base64Of(token+"\n") + `","previousToken":"bmV3"}`: http.StatusAccepted,
 	} {
 		w.Must(w.Merge(secret, `{"data":%s}`, data))
 		if got := w.ask("/gate/open", "podinfo", bearing(token)...); got.code != want {

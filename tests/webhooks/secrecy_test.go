@@ -19,12 +19,15 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	proofs := []string{
 		"X-Signature", sign(body), "X-Hub-Signature-256", sign(body), "X-GitHub-Event", "push", "X-GitHub-Delivery", "1",
 		"X-Gitlab-Token", token, "X-Gitlab-Event", "Push Hook", "Authorization", "Bearer " + token, "X-Delivery-Id", "1", "Cookie", "a=" + token,
+		"X-Sign", sign(body)[7:],
 	}
+	proofs = append(proofs, standard(token, "1", w.clock.Now(), body)...)
 	wrong := []string{
 		"X-Signature", "sha256=c0ffee00c0ffee00", "X-Hub-Signature-256", "sha256=c0ffee00c0ffee00", "X-Gitlab-Token", "c0ffee00c0ffee00",
+		"webhook-id", "1", "webhook-timestamp", "1", "webhook-signature", "v1,c0ffee00c0ffee00", "X-Sign", "c0ffee00c0ffee00",
 		"Authorization", "Bearer c0ffee00c0ffee00", "Cookie", "a=c0ffee00c0ffee00", "X-GitHub-Event", "push", "X-GitHub-Delivery", "1",
 	}
-	secrets = append(secrets, token, sign(body)[7:], "c0ffee00c0ffee00")
+	secrets = append(secrets, token, sign(body)[7:], strings.TrimPrefix(proofs[len(proofs)-1], "v1,"), "c0ffee00c0ffee00")
 	taken := 0
 	send := func(path string) {
 		secrets = append(secrets, strings.TrimPrefix(path, "/hook/"))
@@ -43,7 +46,7 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	}
 	kinds := []string{
 		v1alpha1.GenericReceiver, v1alpha1.GenericHMACReceiver, v1alpha1.GitHubReceiver, v1alpha1.GitLabReceiver,
-		v1alpha1.AlertmanagerReceiver, v1alpha1.FluxEventReceiver,
+		v1alpha1.AlertmanagerReceiver, v1alpha1.FluxEventReceiver, v1alpha1.StandardWebhooksReceiver,
 	}
 	for i, kind := range kinds {
 		for j, change := range []func(*v1alpha1.GateReceiverSpec){
@@ -53,6 +56,9 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 			func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['authorization'])" },
 			func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", "string(headers['x-signature'])" },
 			func(s *v1alpha1.GateReceiverSpec) {
+				if s.Type == v1alpha1.GenericHMACReceiver {
+					s.Signature = &v1alpha1.ReceiverSignature{Header: "X-Sign", Algorithm: "sha256"}
+				}
 				s.Action, s.ActionExpr = "", "headers.map(h, h + string(headers[h])).join(',')" // all that an expression can read
 			},
 		} {

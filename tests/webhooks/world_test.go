@@ -26,8 +26,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// token of the receivers of a world.
-const token = "s3cr3t-0123456789abcdef"
+// token of the receivers of a world. All types take it, also standard-webhooks.
+const token = "whsec_czNjcjN0LTAxMjM0NTY3ODlhYmNkZWZn"
 
 // world is a namespace with Gates and receivers, and a server of its own for them.
 type world struct {
