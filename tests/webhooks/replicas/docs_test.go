@@ -24,7 +24,7 @@ func pages(t *testing.T) []markdown.Block {
 	if !found {
 		t.Fatal("no page says how to change a token")
 	}
-	return markdown.Blocks(way + read("webhook-senders.md") + read("production-follows-staging.md") + change)
+	return markdown.Blocks(way + read("webhook-signatures.md") + read("webhook-senders.md") + read("production-follows-staging.md") + change)
 }
 
 // script has all blocks of shell as they are.

@@ -1,10 +1,11 @@
 // Stands in for curl and openssl where they are not installed, by the name that it is
-// called by: as much of them as docs/guides/webhook-senders.md and config/samples/fleet use.
+// called by: as much of them as docs/guides/webhook-senders.md, webhook-signatures.md and config/samples/fleet use.
 package main
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -86,13 +87,27 @@ func curl(args []string) error {
 	return errors.Join(err, os.WriteFile(output, text, 0o600)) //nolint:gosec // the file that the caller names
 }
 
-// openssl dgst -sha256 -hmac KEY.
+// openssl dgst -sha256 -hmac KEY, or -mac HMAC -macopt hexkey:KEY -binary.
 func openssl(args []string) error {
-	if len(args) != 4 || !slices.Equal(args[:3], []string{"dgst", "-sha256", "-hmac"}) {
+	var key []byte
+	isBinary := len(args) == 7
+	switch {
+	case len(args) == 4 && slices.Equal(args[:3], []string{"dgst", "-sha256", "-hmac"}):
+		key = []byte(args[3])
+	case isBinary && slices.Equal(slices.Delete(slices.Clone(args), 5, 6), []string{"dgst", "-sha256", "-mac", "HMAC", "-macopt", "-binary"}):
+		var err error
+		if key, err = hex.DecodeString(strings.TrimPrefix(args[5], "hexkey:")); err != nil {
+			return err
+		}
+	default:
 		return fmt.Errorf("%q is not supported", args)
 	}
-	mac := hmac.New(sha256.New, []byte(args[3]))
+	mac := hmac.New(sha256.New, key)
 	if _, err := io.Copy(mac, os.Stdin); err != nil {
+		return err
+	}
+	if isBinary {
+		_, err := os.Stdout.Write(mac.Sum(nil))
 		return err
 	}
 	_, err := fmt.Printf("SHA2-256(stdin)= %x\n", mac.Sum(nil))
