@@ -254,11 +254,12 @@ func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Z
 func (c *compiler) weekdays(path *field.Path, p *v1alpha1.Period) (days []time.Weekday) {
 	for i, name := range p.DaysOfWeek {
 		d, ok := weekdays[name]
-		if !ok {
-			c.add(field.Invalid(path.Child("daysOfWeek").Index(i), name, "must be a day of the week such as Monday"))
-		}
-		if slices.Contains(days, d) {
-			c.add(field.Duplicate(path.Child("daysOfWeek").Index(i), name))
+		switch path := path.Child("daysOfWeek").Index(i); {
+		case !ok:
+			c.add(field.Invalid(path, name, "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"))
+			continue
+		case slices.Contains(days, d):
+			c.add(field.Duplicate(path, name))
 		}
 		days = append(days, d)
 	}

@@ -125,7 +125,7 @@ func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
 		"a window without a form":       {exception(extend, in(v1alpha1.Period{Name: "a"})), "spec.windows[0]", "exactly one of"},
 		"25:00 as start":                {exception(extend, in(midday, weekly("a", "25:00", "09:00"))), "spec.windows[1].start", "00:00 to 23:59"},
 		"24:01 as end":                  {exception(extend, in(weekly("a", "08:00", "24:01"))), "spec.windows[0].end", "00:00 to 24:00"},
-		"an unknown day":                {exception(extend, in(weekly("a", "08:00", "09:00", "Fri"))), "spec.windows[0].daysOfWeek[0]", "day of the week"},
+		"an unknown day":                {exception(extend, in(weekly("a", "08:00", "09:00", "Fri"))), "spec.windows[0].daysOfWeek[0]", "must be Monday, Tuesday"},
 		"@every":                        {exception(replace, broken), "spec.windows[0].schedule", "descriptors"},
 		"a duration of 59s":             {exception(suspend, in(cron("a", "0 0 * * *", 59*time.Second))), "spec.windows[0].duration", "from 1m"},
 		"until before from":             {exception(extend, in(dated("a", "2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"))), "spec.windows[0].until", "later than from"},

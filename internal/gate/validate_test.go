@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"24:00 as start":                         {closed(windows(weekly("a", "24:00", "05:00"))), "spec.windows[0].start", "00:00 to 23:59"},
 		"24:01 as end":                           {closed(windows(weekly("a", "22:00", "24:01"))), "spec.windows[0].end", "00:00 to 24:00"},
 		"9:00 without a leading zero":            {closed(windows(weekly("a", "9:00", "10:00"))), "spec.windows[0].start", "00:00 to 23:59"},
-		"an unknown day":                         {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Fri"))), "spec.windows[0].daysOfWeek[1]", "day of the week"},
+		"an unknown day":                         {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Fri"))), "spec.windows[0].daysOfWeek[1]", "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"},
 		"a day twice":                            {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Monday"))), "spec.windows[0].daysOfWeek[1]", "Duplicate"},
 		"an unknown week of the month":           {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First", "Fifth"}, "Monday"))), "spec.windows[0].weeksOfMonth[1]", "must be First, Second, Third, Fourth or Last"},
 		"a week of the month twice":              {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"Last", "Last"}, "Monday"))), "spec.windows[0].weeksOfMonth[1]", "Duplicate"},
@@ -158,6 +159,20 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 				t.Errorf("got %q, want %q at %q", errs[0], tc.cause, tc.path)
 			}
 		})
+	}
+}
+
+func TestEachUnknownDayIsOneError(t *testing.T) {
+	errs := gate.Validate(closed(windows(weekly("a", "08:00", "09:00", "Mon", "Sunday", "Fri", "Fri"))))
+	var fields []string
+	for _, err := range errs {
+		fields = append(fields, err.Field)
+		if err.Type != field.ErrorTypeInvalid {
+			t.Errorf("got %v, want an invalid value", err)
+		}
+	}
+	if want := []string{"spec.windows[0].daysOfWeek[0]", "spec.windows[0].daysOfWeek[2]", "spec.windows[0].daysOfWeek[3]"}; !slices.Equal(fields, want) {
+		t.Errorf("errors of %q, want %q", fields, want)
 	}
 }
 
