@@ -68,9 +68,16 @@ generate: ## Generate deep copies, the CRD, the RBAC role, the pages of the plug
 	go test ./tests/house -run TestTheBadge -count=1 -update
 	go run ./tests/apidocs
 
+# Scripts that report with the argument "outdated" if something that is built in has a newer version.
+OUTDATED := internal/tz/update.sh
+
+.PHONY: outdated
+outdated: ## Report newer versions of what is built in. It never fails: no build depends on the day.
+	@for script in $(OUTDATED); do "$$script" outdated || echo "$$script: not checked"; done
+
 .PHONY: zones
-zones: ## Take the time zone data of the Go that runs, if it is newer.
-	internal/tz/update.sh
+zones: ## Take newer time zone data from Debian's package. DEB names its files if there is no apt-get.
+	@DEB="$(abspath $(DEB))" internal/tz/update.sh
 
 .PHONY: lint
 lint: ## Lint all modules.

@@ -55,23 +55,15 @@ func (s *offsetSpan) repeatEnd() int64 { return s.start + max(0, s.before-s.offs
 // is missing on the wall: the start if nothing is.
 func (s *offsetSpan) gapEnd() int64 { return s.start + max(0, s.offset-s.before) }
 
-var (
-	zonesMu sync.RWMutex
-	zones   = map[string]*Zone{}
-)
+// zones has a *Zone for each *time.Location of tz.
+var zones sync.Map
 
 // LoadZone returns the zone of an IANA name; the empty name is UTC. "Local" is
 // refused because it would mean something else on every machine. Zones are
-// tabulated once per process.
+// tabulated once per time zone database.
 func LoadZone(name string) (*Zone, error) {
 	if name == "" {
 		name = "UTC"
-	}
-	zonesMu.RLock()
-	zone := zones[name]
-	zonesMu.RUnlock()
-	if zone != nil {
-		return zone, nil
 	}
 	if strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("time zone %q is not allowed, name an IANA time zone such as Europe/Oslo", name)
@@ -80,12 +72,11 @@ func LoadZone(name string) (*Zone, error) {
 	if err != nil {
 		return nil, err
 	}
-	name = strings.Clone(name) // it may be a part of a large text
-	zone = &Zone{name: name, spans: tabulate(loc)}
-	zonesMu.Lock()
-	defer zonesMu.Unlock()
-	zones[name] = zone
-	return zone, nil
+	if known, ok := zones.Load(loc); ok {
+		return known.(*Zone), nil
+	}
+	known, _ := zones.LoadOrStore(loc, &Zone{name: loc.String(), spans: tabulate(loc)})
+	return known.(*Zone), nil
 }
 
 // Offset is a UTC offset, east is positive. It is in use from an instant on. Both are in

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/internal/schedule"
 	"github.com/fluxcd/gating-controller/internal/tz"
+	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
 // refusedZones has every kind of name that is not a time zone for us.
@@ -201,5 +203,27 @@ func TestNoZoneChangesItsClocksAgainBeforeAGapOrARepeatIsOver(t *testing.T) {
 	}
 	if changes < 10_000 {
 		t.Errorf("%d changes, want those of the whole database", changes)
+	}
+}
+
+func TestLoadZoneFollowsTheDatabase(t *testing.T) {
+	t.Cleanup(func() { _ = tz.Use("") })
+	noon := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC).Unix()
+	offset := func() int64 {
+		zone, err := schedule.LoadZone("Europe/Oslo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return zone.Wall(noon) - noon
+	}
+	before, file := offset(), filepath.Join(t.TempDir(), "zoneinfo.zip")
+	if err := tztest.Moved(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := tz.Use(file); err != nil {
+		t.Fatal(err)
+	}
+	if after := offset(); before != 2*60*60 || after != 9*60*60 {
+		t.Errorf("the UTC offset was %ds, and in the other database it is %ds", before, after)
 	}
 }

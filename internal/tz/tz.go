@@ -1,10 +1,8 @@
 /*
-Package tz has the one copy of the IANA time zone database that the controller and
-kubectl-gate use, compiled in. The zone files of an image or a laptop count for
-nothing, so that a preview and the cluster cannot disagree about a zone.
+Package tz is the IANA time zone database of the controller and of kubectl-gate. It is compiled in, and [Use] replaces it with newer data
+when a program starts. The zone files of an image or of a laptop are not read, so a preview and the cluster agree about a zone.
 
-"make zones" takes the data from a release of Go: its folder lib/time names the version and has the
-zones with their whole history. IANA's data is in the public domain.
+"make zones" builds zoneinfo.zip from Debian's package tzdata, with the whole history of each zone. IANA's data is in the public domain.
 */
 package tz
 
@@ -12,60 +10,70 @@ import (
 	"archive/zip"
 	_ "embed" // the data
 	"fmt"
-	"io/fs"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 //go:embed zoneinfo.zip
 var zoneinfo string
 
-//go:embed version.txt
-var version string
-
-var files = sync.OnceValue(func() *zip.Reader {
-	r, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
+// builtIn returns the database that is compiled in.
+var builtIn = sync.OnceValue(func() *Database {
+	files, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
-		panic(fmt.Sprintf("the zone data that is compiled in: %v", err))
+		panic(fmt.Sprintf("zoneinfo.zip, which is compiled in: %v", err))
 	}
-	return r
+	d, err := read(files)
+	if err != nil {
+		panic(fmt.Sprintf("zoneinfo.zip, which is compiled in: %v", err))
+	}
+	return d
 })
 
-// Version returns the version of the database, such as 2025c.
-func Version() string { return strings.TrimSpace(version) }
+// inUse is the database of [Use], nil for the one that is compiled in.
+var inUse atomic.Pointer[Database]
+
+func current() *Database {
+	if d := inUse.Load(); d != nil {
+		return d
+	}
+	return builtIn()
+}
+
+// Use replaces the database with that of a zip or a folder, see [Open]. An empty path means the data that is compiled in. The new data must
+// have every zone of that data; after an error, the database is the same as before. Call Use before the first zone is loaded.
+func Use(path string) error {
+	if path == "" {
+		inUse.Store(nil)
+		return nil
+	}
+	d, err := Open(path)
+	if err != nil {
+		return err
+	}
+	if err := d.replaces(builtIn()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	inUse.Store(d)
+	return nil
+}
+
+// Version returns the version of the database, such as 2026f. Data without a version has a digest in its place, such as
+// sha256-0123456789ab.
+func Version() string { return current().Version }
+
+// Released returns the day of the release of the database. If only the year is known, it returns the last day of that year; if
+// nothing is known, the zero time.
+func Released() time.Time { return current().Released }
 
 // Names returns the names of all zones, sorted.
-func Names() []string {
-	var names []string
-	for _, f := range files().File {
-		if !strings.HasSuffix(f.Name, "/") {
-			names = append(names, f.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
+func Names() []string { return current().Names() }
 
-// loaded has zones by their names. There are a few hundred.
-var loaded sync.Map
+// File returns the compiled file of a zone, nil if there is no such zone.
+func File(name string) []byte { return current().File(name) }
 
-// Load returns a zone by its name, which is one of [Names] to the letter. Unlike for
-// [time.LoadLocation] neither "" nor "Local" is one. A zone is read once per process.
-func Load(name string) (*time.Location, error) {
-	if known, ok := loaded.Load(name); ok {
-		return known.(*time.Location), nil
-	}
-	data, err := fs.ReadFile(files(), name)
-	if err != nil {
-		return nil, fmt.Errorf("unknown time zone %q", name) // and not remembered: there is no end of such names
-	}
-	name = strings.Clone(name)                          // it may be a part of a large text
-	loc, err := time.LoadLocationFromTZData(name, data) //nolint:forbidigo // this is where zones come from
-	if err != nil {
-		return nil, err
-	}
-	known, _ := loaded.LoadOrStore(name, loc)
-	return known.(*time.Location), nil
-}
+// Load returns a zone by its name, which must be one of [Names] exactly. Unlike [time.LoadLocation], it accepts neither "" nor "Local".
+// Each zone is parsed once per database.
+func Load(name string) (*time.Location, error) { return current().load(name) }

@@ -55,27 +55,48 @@ func TestLoadDoesNotReadTheZonesOfTheMachine(t *testing.T) {
 	}
 }
 
-func TestTheDataIsThatOfGo(t *testing.T) {
+func TestEveryZoneOfGoIsThere(t *testing.T) {
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(path ...string) string {
-		data, err := os.ReadFile(filepath.Join(path...))
+	with, err := tz.Open(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range with.Names() {
+		if _, err := tz.Load(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if !regexp.MustCompile(`^sha256-[0-9a-f]{12}$`).MatchString(with.Version) || !with.Released.IsZero() {
+		t.Errorf("the data of Go has no version, got %s of %s", with.Version, with.Released)
+	}
+}
+
+// TestZonesThatChangedIn2026 has UTC offsets that differ from those of 2025c.
+func TestZonesThatChangedIn2026(t *testing.T) {
+	winter := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	for name, want := range map[string]int{"America/Vancouver": -7, "America/Edmonton": -6, "America/Winnipeg": -5, "America/Havana": -4, "Africa/Casablanca": 0} {
+		loc, err := tz.Load(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(data)
+		if _, offset := winter.In(loc).Zone(); offset != want*60*60 {
+			t.Errorf("%s has the UTC offset %ds, want %dh", name, offset, want)
+		}
 	}
-	lib := filepath.Join(strings.TrimSpace(string(root)), "lib", "time")
-	said := regexp.MustCompile(`(?m)^DATA=(20\d\d[a-z]+)$`).FindStringSubmatch(read(lib, "update.bash"))
-	switch {
-	case said == nil:
-		t.Fatal("Go does not say its version of the database in lib/time/update.bash")
-	case said[1] != tz.Version():
-		t.Skipf("Go has %s, and this package has %s; make zones takes what is newer", said[1], tz.Version())
-	case read(lib, "zoneinfo.zip") != read("zoneinfo.zip"):
-		t.Errorf("zoneinfo.zip is not that of Go, though both are %s", said[1])
+}
+
+func TestTheVersionAndItsDay(t *testing.T) {
+	if got := tz.Version(); !regexp.MustCompile(`^20[0-9]{2}[a-z]$`).MatchString(got) || got < "2026f" {
+		t.Errorf("version %q", got)
+	}
+	if released := tz.Released(); released.Format("2006") < tz.Version()[:4] {
+		t.Errorf("%s was released on %s", tz.Version(), released)
+	}
+	if d, err := tz.Open("zoneinfo.zip"); err != nil || d.Version != tz.Version() || !d.Released.Equal(tz.Released()) {
+		t.Errorf("zoneinfo.zip is %+v, %v", d, err)
 	}
 }
 

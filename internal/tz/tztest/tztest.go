@@ -1,15 +1,18 @@
-// Package tztest makes machines up whose zone files are wrong.
+// Package tztest has time zone data for tests, and machines whose zone files are wrong.
 package tztest
 
 import (
 	"archive/zip"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
@@ -56,25 +59,62 @@ func Run(m interface{ Run() int }) int {
 	return m.Run()
 }
 
-// archive makes a zip in which every zone is wrong. Go reads those that are stored only.
-func archive(name string) (err error) {
+// Zip writes files into a zip, uncompressed: Go reads no others in the variable ZONEINFO.
+func Zip(name string, files fs.FS) (err error) {
 	file, err := os.Create(name) //nolint:gosec // a test names it
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	z := zip.NewWriter(file)
-	for _, name := range tz.Names() {
-		data := wrong()
-		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+	err = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}
-		if _, err := w.Write(data); err != nil {
-			return err
+		w, err := z.CreateHeader(&zip.FileHeader{Name: path, Method: zip.Store})
+		if err == nil {
+			_, err = w.Write(data)
 		}
+		return err
+	})
+	return errors.Join(err, z.Close())
+}
+
+// Fresh writes a zip with the data that is compiled in, as if it had been released on a day. kubectl gate check does not warn of its age.
+func Fresh(name string, day time.Time) error {
+	return Zip(name, builtIn(tz.Version()+"\n"+day.Format(time.DateOnly)+"\n"))
+}
+
+// Unpack writes the data that is compiled in into a folder.
+func Unpack(dir string) error { return os.CopyFS(dir, builtIn(tz.Version()+"\n")) }
+
+// Moved writes a zip with data of version 2099z in which Oslo has the time of Tokyo.
+func Moved(name string) error {
+	files := builtIn("2099z\n2099-12-01\n")
+	files["Europe/Oslo"] = files["Asia/Tokyo"]
+	return Zip(name, files)
+}
+
+// builtIn returns the zones that are compiled in.
+func builtIn(version string) fstest.MapFS {
+	files := fstest.MapFS{tz.VersionFile: {Data: []byte(version)}}
+	for _, zone := range tz.Names() {
+		files[zone] = &fstest.MapFile{Data: tz.File(zone)}
 	}
-	return z.Close()
+	return files
+}
+
+// archive makes a zip in which every zone is wrong.
+func archive(name string) error {
+	files := fstest.MapFS{}
+	for _, zone := range tz.Names() {
+		files[zone] = &fstest.MapFile{Data: wrong()}
+	}
+	return Zip(name, files)
 }
 
 // Machines returns ways to run a command on machines whose zones are wrong, by name.
