@@ -158,7 +158,7 @@ func TestTheValuesOfTheChart(t *testing.T) {
 	objects := rendered(t, c, "flux-system", map[string]any{
 		"image": map[string]any{"repository": "localhost:5000/mirror", "tag": "v9"}, "extraArgs": []any{"--concurrent=8"},
 		"resources": map[string]any{"limits": map[string]any{"memory": "2Gi"}}, "crds": map[string]any{"install": false},
-		"sharding": map[string]any{"enabled": true}, "policies": map[string]any{"enabled": true},
+		"sharding": map[string]any{"enabled": true}, "policies": map[string]any{"enabled": true}, "zoneinfo": map[string]any{"configMap": "zoneinfo-2026f"},
 	})
 	deployments := 0
 	for key, o := range objects {
@@ -177,6 +177,11 @@ func TestTheValuesOfTheChart(t *testing.T) {
 		if controller["image"] != "localhost:5000/mirror:v9" || !slices.Contains(args, "--concurrent=8") ||
 			fmt.Sprint(controller["resources"]) != "map[limits:map[memory:2Gi]]" {
 			t.Errorf("%s: %v", key, controller)
+		}
+		_, pod, _ := partsOf(o)
+		if !slices.Contains(args, "--zoneinfo=/zoneinfo/zoneinfo.zip") || fmt.Sprint(controller["volumeMounts"]) != "[map[mountPath:/zoneinfo name:zoneinfo readOnly:true]]" ||
+			fmt.Sprint(pod["volumes"]) != "[map[configMap:map[name:zoneinfo-2026f] name:zoneinfo]]" {
+			t.Errorf("%s has no time zone data: %v", key, pod)
 		}
 	}
 	if deployments != 2 {

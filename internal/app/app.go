@@ -57,6 +57,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.FeatureGates.WithLogger(log).SupportedFeatures(map[string]bool{}); err != nil {
 		return fmt.Errorf("unable to load feature gates: %w", err)
 	}
+	if err := tz.Use(o.ZoneInfo); err != nil { // before the first zone is loaded
+		return fmt.Errorf("--zoneinfo: %w", err)
+	}
 	if o.UIAnonymous && o.UIAddr == "" {
 		return errors.New("--ui-anonymous needs --ui-addr: there are no pages without it")
 	}

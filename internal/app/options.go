@@ -31,6 +31,8 @@ type Options struct {
 	AllowCrossNamespaceRefs bool
 	// SuspendKinds are the kinds that are added to those that are built in, as target.ParseKinds reads them.
 	SuspendKinds []string
+	// ZoneInfo is a zip or a folder with time zones in place of those that are compiled in.
+	ZoneInfo string
 
 	Client         runtimeclient.Options
 	Log            logger.Options
@@ -73,6 +75,8 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringSliceVar(&o.SuspendKinds, "suspend-kinds", nil,
 		"More kinds that Gates hold, each as group/Kind or group/Kind=spec.field with the boolean field that stops its objects, which is spec.suspend by default. "+
 			"Such as batch/CronJob,argoproj.io/Rollout=spec.paused.")
+
+	fs.StringVar(&o.ZoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo.")
 
 	o.Client.BindFlags(fs)
 	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst} {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strings"
 	"testing"
 
 	flag "github.com/spf13/pflag"
@@ -17,7 +18,7 @@ func TestTheFlagsAreThoseOfFlux(t *testing.T) {
 	var o Options
 	o.BindFlags(fs)
 	for name, want := range map[string]string{
-		"metrics-addr": ":8080", "enable-pprof": "false", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "calendar-addr": "", "ui-addr": "", "ui-anonymous": "false", "concurrent": "4", "suspend-kinds": "[]",
+		"metrics-addr": ":8080", "enable-pprof": "false", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "calendar-addr": "", "ui-addr": "", "ui-anonymous": "false", "concurrent": "4", "suspend-kinds": "[]", "zoneinfo": "",
 		"kube-api-qps": "500", "kube-api-burst": "1000", "log-level": "info", "log-encoding": "json",
 		"enable-leader-election": "false", "allow-cross-namespace-refs": "false", "min-retry-delay": "750ms",
 		"feature-gates": "", "watch-all-namespaces": "true", "watch-label-selector": "", "interval-jitter-percentage": "5",
@@ -69,5 +70,13 @@ func TestAShardSeesItsGatesAndEveryTarget(t *testing.T) {
 	}
 	if err := watchable(runtimectrl.WatchOptions{AllNamespaces: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestBadTimeZoneDataStopsTheStart(t *testing.T) {
+	folder := t.TempDir()
+	err := Run(t.Context(), Options{ZoneInfo: folder})
+	if want := "--zoneinfo: " + folder + ": lacks "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

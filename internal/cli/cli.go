@@ -50,6 +50,8 @@ type session struct {
 	name string
 	// timeZone and color are the values of the flags.
 	timeZone, color string
+	// zoneInfo is the value of the flag.
+	zoneInfo string
 	// suspendKinds is the value of the flag, none if it is not given.
 	suspendKinds []string
 }
@@ -125,13 +127,14 @@ func (s *session) root() *cobra.Command {
 	s.config = genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
 	s.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&s.timeZone, "timezone", "", "The time zone of times that you write and read: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
+	root.PersistentFlags().StringVar(&s.zoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo. Defaults to the variable "+zoneInfoVariable+".")
 	root.PersistentFlags().StringVar(&s.color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
 	root.PersistentFlags().StringSliceVar(&s.suspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides those that are built in, as in the flag of the controller. Defaults to those of the controllers, for who may list Deployments.")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains([]string{"always", "never", "auto"}, s.color) {
 			return fmt.Errorf("--color=%s: use always, never or auto", s.color)
 		}
-		return nil
+		return s.useZones()
 	}
 	for _, group := range groups {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})

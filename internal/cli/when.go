@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +12,21 @@ import (
 
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
+
+// zoneInfoVariable is the environment variable in place of --zoneinfo.
+const zoneInfoVariable = "GATE_ZONEINFO"
+
+// useZones replaces the time zone data if the flag or the variable names other data.
+func (s *session) useZones() error {
+	path, from := s.zoneInfo, "--zoneinfo"
+	if path == "" {
+		path, from = os.Getenv(zoneInfoVariable), zoneInfoVariable
+	}
+	if err := tz.Use(path); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return nil
+}
 
 // zone returns the time zone that the user wants.
 func (s *session) zone() (*time.Location, error) {

@@ -2,9 +2,13 @@ package install
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
@@ -16,6 +20,31 @@ func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
 	feed, err := rendered(t.Context(), kustomization(t, "calendar-feed"))
 	if err != nil || feed[binding] == nil {
 		t.Errorf("without the patch there is no %s, %v", binding, err)
+	}
+}
+
+func TestThePageOnTimeZoneDataMountsIt(t *testing.T) {
+	block := strings.Replace(strings.Join(blocksFor(t, "docs/operate/time-zone-data.md"), ""), "- config/default\n", "- config/default\ncomponents:\n- config/sharding\n", 1)
+	folder := kustomization(t)
+	for name, text := range map[string]string{"kustomization.yaml": block, "zoneinfo.zip": "PK\x03\xff"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := rendered(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gating-controller", "gating-controller-shard1"} {
+		d := all["Deployment gating-system/"+name]
+		volumes, _, _ := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "volumes")
+		if !slices.Contains(flags(d), "--zoneinfo=/zoneinfo/zoneinfo.zip") || len(volumes) != 1 {
+			t.Fatalf("%s has the volumes %v and the flags %q", name, volumes, flags(d))
+		}
+		configMap, _, _ := unstructured.NestedString(volumes[0].(map[string]any), "configMap", "name")
+		if data, _, _ := unstructured.NestedString(all["ConfigMap gating-system/"+configMap].Object, "binaryData", "zoneinfo.zip"); data != "UEsD/w==" {
+			t.Errorf("%s mounts the ConfigMap %s with %q", name, configMap, data)
+		}
 	}
 }
 

@@ -11,6 +11,12 @@
     {{- with $change.topologySpreadConstraints }}{{ $_ := set $spec "topologySpreadConstraints" . }}{{ end }}
   {{- end }}
 {{- end }}
+{{- with ($values.zoneinfo | default dict).configMap }}
+  {{- $mount := dict "name" "zoneinfo" "mountPath" "/zoneinfo" "readOnly" true }}
+  {{- $_ := set $controller "args" (append $controller.args "--zoneinfo=/zoneinfo/zoneinfo.zip") }}
+  {{- $_ := set $controller "volumeMounts" (append ($controller.volumeMounts | default list) $mount) }}
+  {{- $_ := set $spec "volumes" (append ($spec.volumes | default list) (dict "name" "zoneinfo" "configMap" (dict "name" .))) }}
+{{- end }}
 {{- $_ := set $controller "args" (concat $controller.args ($values.extraArgs | default list)) }}
 {{- $image := splitList ":" $controller.image }}
 {{- $own := $values.image | default dict }}
