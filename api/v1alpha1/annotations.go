@@ -178,6 +178,10 @@ const (
 	// has the Gate, when the Gate asked, and when the certificates expired at that
 	// time.
 	RefreshAnnotation = "gating.toolkit.fluxcd.io/refresh"
+
+	// TimeZoneDataLabel is on the Lease of a controller and has the version of the
+	// leader's time zone data.
+	TimeZoneDataLabel = "gating.toolkit.fluxcd.io/time-zone-data"
 )
 
 const (

@@ -205,6 +205,7 @@ func newManager(o Options, shard labels.Selector, serverClock *controllers.Serve
 		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
 		LeaderElectionID:              leaderElectionID(o.Watch),
 		LeaderElectionNamespace:       os.Getenv(runtimectrl.EnvRuntimeNamespace),
+		LeaderElectionLabels:          map[string]string{v1alpha1.TimeZoneDataLabel: tz.Version()}, // for kubectl gate
 		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 		Logger:                        ctrl.Log,
 		Cache:                         cacheOptions(o.Watch, shard),

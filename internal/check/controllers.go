@@ -18,6 +18,8 @@ type Controller struct {
 	Version  string `json:"version,omitempty"`
 	Ready    int64  `json:"ready"`
 	Replicas int64  `json:"replicas"`
+	// TimeZoneData is the version of the data of the leader, empty if unknown.
+	TimeZoneData string `json:"timeZoneData,omitempty"`
 	// Kinds are those of its flag --suspend-kinds.
 	Kinds []string `json:"suspendKinds,omitempty"`
 	// account is the user of its service account.

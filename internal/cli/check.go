@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/internal/check"
+	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
@@ -17,7 +19,7 @@ func (s *session) checkCommand() *cobra.Command {
 		Long: `Find what is wrong with the installation, and say what to do about it.
 
 It looks at the definitions, the controllers and their leases, the policies and the lock, the kinds that Gates hold, your
-permissions, and the clocks. Of each Gate it says whether it is ready, matches something, holds its own source, contradicts another
+permissions, the clocks, and the age of the time zone data. Of each Gate it says whether it is ready, matches something, holds its own source, contradicts another
 one, or has a cron schedule that may mean something else than you think. It changes nothing. If you may not read something, there is
 a note, and no check of it.
 
@@ -63,12 +65,14 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	}
 	found := check.Definitions(document)
 	gates := r.gates(ctx, len(document) > 0)
+	var leases []unstructured.Unstructured
 	if controllers, ok := r.controllers(ctx); ok {
 		r.deployed = controllers
-		leases := r.leases(ctx, controllers)
+		leases = r.leases(ctx, controllers)
 		found = append(found, check.Controllers(controllers, version.Release(), check.SignOfLife(gates, leases, r.now))...)
 		found = append(found, check.Leases(controllers, leases, r.now)...)
 	}
+	found = append(found, check.TimeZoneData(check.ZoneData{Version: tz.Version(), Released: tz.Released()}, leases, r.now)...)
 	if err := r.learn(r.deployed); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,10 @@ func (s *session) versionCommand() *cobra.Command {
 		Short: "Print the version of this plug-in and of the controllers in the cluster",
 		Long: `Print the version of this plug-in and of the controllers in the cluster.
 
-If you may not list Deployments, you see the version of the plug-in alone, and a warning.`,
+It also prints the version of the time zone data of each: that of a controller is a label of its Lease.
+
+If you may not list Deployments, you see the version of the plug-in alone, and a warning. If you may not list Leases, you do not see the
+time zone data of the controllers.`,
 		Example: `  # Both
   kubectl gate version
 
@@ -55,7 +58,11 @@ If you may not list Deployments, you see the version of the plug-in alone, and a
 		}
 		rows := [][]string{{"plug-in", v.Client.Version, "-", "time zone data " + v.Client.TimeZoneData}}
 		for _, c := range v.Controllers {
-			rows = append(rows, []string{c.Namespace + "/" + c.Name, cmp.Or(c.Version, "unknown"), strconv.FormatInt(c.Ready, 10) + "/" + strconv.FormatInt(c.Replicas, 10), c.Image})
+			with := c.Image
+			if c.TimeZoneData != "" {
+				with += ", time zone data " + c.TimeZoneData
+			}
+			rows = append(rows, []string{c.Namespace + "/" + c.Name, cmp.Or(c.Version, "unknown"), strconv.FormatInt(c.Ready, 10) + "/" + strconv.FormatInt(c.Replicas, 10), with})
 		}
 		return out.table(s.Out).print([]string{"WHAT", "VERSION", "READY", "WITH"}, rows...)
 	}
@@ -75,5 +82,7 @@ func (s *session) deployed(ctx context.Context) ([]check.Controller, error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("there is no Deployment with the label %s in any namespace", check.ControllerLabel)
 	}
+	leases := (&reading{cluster: c}).leases(ctx, found) // none without the permission
+	check.SetTimeZoneData(found, leases, s.clock.Now())
 	return found, nil
 }

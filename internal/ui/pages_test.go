@@ -21,6 +21,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
 // hostile is a text that nobody may take for a part of a page, with a letter that turns the order of others around.
@@ -46,7 +47,7 @@ func reader() *fake {
 func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	for path, texts := range map[string][]string{
-		"/":                               {"1 open, 1 closed", "nobody has decided yet", "window day", "closed by default", `href="./gate/shop/web"`, "What the patterns mean", "Times in Europe/Oslo (CET)"},
+		"/":                               {"1 open, 1 closed", "nobody has decided yet", "window day", "closed by default", `href="./gate/shop/web"`, "What the patterns mean", "Times in Europe/Oslo (CET)", "Time zone data: " + tz.Version() + "."},
 		"/gate/shop/web":                  {"<title>web is opened", "until <time", "hotfix", "kubectl gate close web -n shop", "outside windows", "main@sha1:fedcba98<", `href="./../../target/Kustomization/shop/apps"`, "timeZone: Europe/Oslo"},
 		"/gate/shop/web/month":            {"web</a> in November 2026", "Thursday 26 November", "today", "<b>10:00</b>", "month=2026-10", "month=2026-12"},
 		"/target/Kustomization/shop/apps": {"shop/web holds it", `<a href="./../../../gate/shop/web">shop/web</a>`, "holds it", "main@sha1:01234567."},

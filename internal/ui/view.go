@@ -176,6 +176,9 @@ func (v view) ZoneName() string {
 	return short
 }
 
+// ZoneData is the version of the time zone data.
+func (v view) ZoneData() string { return tz.Version() }
+
 // Query returns a parameter.
 func (v view) Query(name string) string { return v.query.Get(name) }
 

@@ -6,11 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/gating-controller/internal/tz/tztest"
 )
 
 // parallel is how many tests run at the same time unless -parallel says so: they wait for
@@ -63,6 +67,11 @@ func runTests(setup Setup, m interface{ Run() int }, cluster **ControlPlane, pro
 	}
 	*cluster = c
 	defer func() { err = errors.Join(err, c.Stop()) }()
+	// The output of kubectl gate check must not depend on the day.
+	zones := filepath.Join(c.Dir(), "zoneinfo.zip")
+	if err := errors.Join(tztest.Fresh(zones, time.Now()), os.Setenv("GATE_ZONEINFO", zones)); err != nil {
+		return 1, err
+	}
 	if setup != nil {
 		stop, setupErr := setup(context.Background())
 		if stop != nil {
