@@ -196,6 +196,11 @@ func (c *course) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	if err := c.refuses(&r, at); err != nil {
 		return err
 	}
+	for _, closed := range c.closes {
+		if !closed.lasts(at) {
+			keepEnd(&closed.AcceptedRequest, closed.end) // a longer spec.window must not change it
+		}
+	}
 	c.ends(c.closes, &r)
 	c.closes = nil
 	if before := c.open; before != nil {
