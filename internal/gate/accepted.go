@@ -341,11 +341,12 @@ func (c *course) endedEarly(r *inForce) bool {
 }
 
 // last returns the request that is in force or was last, nil if there was none. Of several
-// closes it returns the one that lasts longest, and of those that end together the latest.
+// closes it returns the one that lasts longest, and of those that end together the one with
+// the latest time.
 func (c *course) last() *inForce {
 	last := c.open
 	for _, s := range c.closes {
-		if last == nil || compareEnds(s.end, last.end) >= 0 {
+		if last == nil || cmp.Or(compareEnds(s.end, last.end), s.RequestedAt.Compare(last.RequestedAt.Time)) >= 0 {
 			last = s
 		}
 	}

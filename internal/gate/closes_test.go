@@ -427,3 +427,16 @@ func TestACloseThatIsOverWhenAPlannedOpenBeginsKeepsItsEnd(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestOfClosesWithoutEndTheOneWithTheLatestTimeIsReported has Flux restore an older request after a newer one.
+func TestOfClosesWithoutEndTheOneWithTheLatestTimeIsReported(t *testing.T) {
+	g := opened()
+	for _, r := range []request{shut("2026-11-23T12:00:00Z"), shut("2026-11-23T12:00:01Z"), shut("2026-11-23T12:00:00Z").seen("2026-11-23T12:00:02Z")} {
+		if refused := asked(t, g, r, "alice"); refused != "" {
+			t.Fatal(refused)
+		}
+	}
+	if d := gate.Decide(g, utc("2026-11-23T12:00:03Z")); d.RequestedAt == nil || stamp(d.RequestedAt.Time) != "2026-11-23T12:00:01Z" {
+		t.Errorf("%v; %+v", d.RequestedAt, g.Status.Requests)
+	}
+}

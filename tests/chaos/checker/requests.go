@@ -113,14 +113,14 @@ func (g *gate) end(r Request) time.Time {
 }
 
 // last returns the request that is in force or was last: of several closes the one that
-// lasts longest.
+// lasts longest, and of those that end together the one with the latest time.
 func (g *gate) last(s inForce) (Request, bool) {
 	if s.open != nil {
 		return *s.open, true
 	}
 	var last Request
 	for _, r := range s.closes {
-		if last.At.IsZero() || !g.end(r).Before(g.end(last)) {
+		if last.At.IsZero() || cmp.Or(g.end(r).Compare(g.end(last)), r.At.Compare(last.At)) >= 0 {
 			last = r
 		}
 	}
