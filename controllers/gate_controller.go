@@ -25,6 +25,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -258,13 +259,22 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 }
 
 // requeueAfter returns how long it is to the next transition, exactly, or to the end of the resync interval, which is jittered. The
-// decision took a while, so the delay is counted from the current time. Transitions come before the work of other Gates.
+// decision took a while, so the delay is counted from the current time. A Gate that closes then comes before other Gates of its namespace.
 func (r *GateReconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
 	now, resync := r.Clock.Now(), r.memory.resyncOf(obj)
 	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && until(now, due) < until(now, []time.Time{resync}) {
-		r.Wake.UrgeGate(client.ObjectKeyFromObject(obj))
+		r.Wake.UrgeGate(client.ObjectKeyFromObject(obj), urgencyOf(obj.Status.NextTransition, now.Add(until(now, due)), r.Decider.ServerClock.Behind()))
 	}
 	return until(now, append(edges, resync))
+}
+
+// urgencyOf returns the class of a Gate at its next edge: Hold if it closes at that edge, also if only by the clock of the API server, which
+// may be ahead.
+func urgencyOf(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
+	if next != nil && next.State == v1alpha1.StateClosed && !next.At.Add(-max(behind, 0)).After(edge) {
+		return queue.Hold
+	}
+	return queue.Change
 }
 
 // until returns how long it is to the first of some instants that are not zero, at least a millisecond.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/queue"
 )
 
 // TestTheGateQueueIsFair has a namespace with many Gates, some of them woken by their interval and some by events.
@@ -27,7 +28,7 @@ func TestTheGateQueueIsFair(t *testing.T) {
 	for i := range 3 {
 		interval(gateOf("busy", fmt.Sprint("interval", i)))
 	}
-	q.UrgeGate(gateOf("busy", "due"))
+	q.UrgeGate(gateOf("busy", "due"), queue.Hold)
 	interval(gateOf("busy", "due"))
 	for i := range 3 {
 		q.Gate(gateOf("busy", fmt.Sprint("event", i)))
@@ -41,10 +42,33 @@ func TestTheGateQueueIsFair(t *testing.T) {
 		q.gates.Done(gate)
 	}
 	want := []string{
-		"busy/due", "busy/event0", "calm/event", "busy/event1", "busy/event2", "busy/interval0", "calm/interval", "busy/interval1", "busy/interval2",
+		"busy/due", "calm/event", "busy/event0", "busy/event1", "busy/event2", "busy/interval0", "calm/interval", "busy/interval1", "busy/interval2",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestOnlyAnEdgeThatClosesIsUrgent(t *testing.T) {
+	edge := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	transition := func(state v1alpha1.State, after time.Duration) *v1alpha1.Transition {
+		return &v1alpha1.Transition{State: state, At: metav1.NewTime(edge.Add(after))}
+	}
+	for name, tc := range map[string]struct {
+		next   *v1alpha1.Transition
+		behind time.Duration
+		want   queue.Class
+	}{
+		"it closes":                                   {transition(v1alpha1.StateClosed, 0), 0, queue.Hold},
+		"it closes by the API server's clock":         {transition(v1alpha1.StateClosed, time.Minute), time.Minute, queue.Hold},
+		"it closes, the API server's clock is behind": {transition(v1alpha1.StateClosed, 0), -time.Minute, queue.Hold},
+		"it opens":                   {transition(v1alpha1.StateOpened, 0), 0, queue.Change},
+		"it closes later":            {transition(v1alpha1.StateClosed, time.Second), 0, queue.Change},
+		"no transition is scheduled": {nil, 0, queue.Change},
+	} {
+		if got := urgencyOf(tc.next, edge, tc.behind); got != tc.want {
+			t.Errorf("%s: %d", name, got)
+		}
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 type Waker interface {
 	// Gate has a Gate looked at.
 	Gate(key types.NamespacedName)
-	// UrgeGate gives a Gate priority when it is next enqueued, because a close is requested or due.
-	UrgeGate(key types.NamespacedName)
+	// UrgeGate gives a Gate at least a class when it is next enqueued: Hold if a close is requested or due.
+	UrgeGate(key types.NamespacedName, class queue.Class)
 	// GateSoon has a Gate looked at within a second: its status is to tell how far its targets are.
 	GateSoon(key types.NamespacedName)
 	// Targets has targets looked at, in this order among those of the same class.
@@ -46,7 +46,7 @@ type Queues struct {
 	gateOrder *queue.Queue[reconcile.Request]
 }
 
-// gateQueue puts Gates with an event before Gates whose resync interval is over. Namespaces take turns.
+// gateQueue puts Gates with an event or an edge before Gates whose resync interval is over. Namespaces take turns.
 type gateQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	order *queue.Queue[reconcile.Request]
@@ -89,8 +89,8 @@ func newQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Qu
 func (q *Queues) Gate(key types.NamespacedName) { q.gates.Add(reconcile.Request{NamespacedName: key}) }
 
 // UrgeGate implements Waker.
-func (q *Queues) UrgeGate(key types.NamespacedName) {
-	q.gateOrder.Urge(reconcile.Request{NamespacedName: key}, queue.Urgency{Class: queue.Hold})
+func (q *Queues) UrgeGate(key types.NamespacedName, class queue.Class) {
+	q.gateOrder.Urge(reconcile.Request{NamespacedName: key}, queue.Urgency{Class: class})
 }
 
 // GateSoon implements Waker. Of several the first counts.

@@ -56,13 +56,13 @@ func (e *Events) gates() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, ev event.CreateEvent, _ requests) {
 			if g := typed(ev.Object); gate.CloseRequested(g) {
-				e.Wake.UrgeGate(client.ObjectKeyFromObject(g))
+				e.Wake.UrgeGate(client.ObjectKeyFromObject(g), queue.Hold)
 			}
 			failed(e.gate(ctx, nil, typed(ev.Object)))
 		},
 		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, _ requests) {
 			if closes(ev.ObjectOld, ev.ObjectNew) {
-				e.Wake.UrgeGate(client.ObjectKeyFromObject(ev.ObjectNew))
+				e.Wake.UrgeGate(client.ObjectKeyFromObject(ev.ObjectNew), queue.Hold)
 			}
 			failed(e.gate(ctx, typed(ev.ObjectOld), typed(ev.ObjectNew)))
 		},

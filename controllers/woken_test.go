@@ -32,7 +32,7 @@ func (w *woken) Gate(key types.NamespacedName) {
 	w.gates.addKeys(key)
 }
 
-func (w *woken) UrgeGate(types.NamespacedName) {}
+func (w *woken) UrgeGate(types.NamespacedName, queue.Class) {}
 
 func (w *woken) GateSoon(key types.NamespacedName) { w.Gate(key) }
 

@@ -163,7 +163,7 @@ func TestWhatAnExceptionIs(t *testing.T) {
 		"a newer one is over": {at: "2026-11-23T12:40:00Z", gate: closed(), others: []*v1alpha1.GateException{newer},
 			state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"a newer one that is not approved": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")),
-			others: []*v1alpha1.GateException{newer}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T12:30:00Z"},
+			others: []*v1alpha1.GateException{newer}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"an invalid one": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, state: inForce, reason: "InvalidSpec", recheck: "2026-11-23T13:00:00Z",
 			message: "Exception is invalid: from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z it opens nothing of gate 'flux-system/production', and all that it could close is closed: spec.windows[0].schedule: "},
 		"an invalid one that is overlapped": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, others: []*v1alpha1.GateException{newer}, state: pending, reason: "Overlapped",

@@ -79,6 +79,23 @@ func peersOf(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Ti
 	return peers{gate: g, notReady: notReady(g), counts: counts, winner: applying(counts, now), now: now}
 }
 
+// recheck returns when the decision on an exception may change by itself: at its own edges, and at those of exceptions that overlap with it or
+// that leave no room for it.
+func (p *peers) recheck(e *v1alpha1.GateException) time.Time {
+	related := []*v1alpha1.GateException{e}
+	for i, other := range p.counts {
+		if i >= len(p.counts)-v1alpha1.MaxEffectiveExceptions-1 || overlap(other, e) {
+			related = append(related, other)
+		}
+	}
+	return nextEdge(related, p.now)
+}
+
+// overlap returns whether two exceptions are both valid at some time.
+func overlap(a, b *v1alpha1.GateException) bool {
+	return a.Spec.ValidFrom.Before(&b.Spec.ValidUntil) && b.Spec.ValidFrom.Before(&a.Spec.ValidUntil)
+}
+
 // state returns the state of an exception, and the reason for it.
 func (p *peers) state(e *v1alpha1.GateException) (v1alpha1.ExceptionState, string) {
 	switch {
@@ -103,7 +120,7 @@ func (p *peers) state(e *v1alpha1.GateException) (v1alpha1.ExceptionState, strin
 func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
 	own := slices.IndexFunc(p.counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
 	return slices.DeleteFunc(slices.Clone(p.counts[:max(own, 0)]), func(newer *v1alpha1.GateException) bool {
-		return !newer.Spec.ValidFrom.Before(&e.Spec.ValidUntil) || !e.Spec.ValidFrom.Before(&newer.Spec.ValidUntil)
+		return !overlap(newer, e)
 	})
 }
 
@@ -160,7 +177,7 @@ func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, 
 	d.State, d.Reason = p.state(e)
 	d.Active = d.State == v1alpha1.ExceptionActive
 	if d.State != v1alpha1.ExceptionExpired {
-		d.Recheck = nextEdge(exceptions, now)
+		d.Recheck = p.recheck(e)
 		d.Errors = ValidateException(e)
 	}
 	name := e.Namespace + "/" + e.Spec.GateRef.Name

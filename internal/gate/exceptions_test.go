@@ -280,3 +280,36 @@ func TestTheNewestExceptionWinsThenTheFirstByName(t *testing.T) {
 		t.Errorf("an older one opens what the newest keeps closed: %s", d.Message)
 	}
 }
+
+func TestExceptionsAreCheckedAgainOnlyAtEdgesThatConcernThem(t *testing.T) {
+	g := production(closed())
+	at := func(second int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(second) * time.Second)) }
+	var all []*v1alpha1.GateException
+	for i := range 100 { // the oldest ones begin last
+		e := exception(suspend, called(fmt.Sprintf("x%03d", i)))
+		e.Spec.ValidFrom, e.Spec.ValidUntil, e.CreationTimestamp = at(1000-2*i), at(1001-2*i), at(-1000+i)
+		all = append(all, e)
+	}
+	overlapping := exception(suspend, called("overlapping"))
+	overlapping.Spec.ValidFrom, overlapping.Spec.ValidUntil, overlapping.CreationTimestamp = at(840), at(850), at(-1)
+	for name, tc := range map[string]struct {
+		exception *v1alpha1.GateException
+		all       []*v1alpha1.GateException
+		want      int
+	}{
+		"its own start":                  {all[99], all, 802},
+		"the start of one that overlaps": {all[80], append([]*v1alpha1.GateException{overlapping}, all...), 840},
+		"its own, of one that overlaps":  {overlapping, append([]*v1alpha1.GateException{overlapping}, all...), 840},
+		"those that leave no room":       {all[0], all, 960},
+		"its own, long after others":     {all[30], all, 940},
+	} {
+		if got := gate.DecideException(tc.exception, g, tc.all, noon).Recheck; !got.Equal(at(tc.want).Time) {
+			t.Errorf("%s: %s, want %s", name, got, at(tc.want))
+		}
+	}
+	waits := exception(suspend, called("waits"))
+	waits.Spec.ValidFrom, waits.Spec.ValidUntil, waits.CreationTimestamp = at(1), at(2), at(-2000)
+	if got := gate.DecideException(all[0], asking(production(closed()), 1), append(all, waits), noon).Recheck; !got.Equal(at(1000).Time) {
+		t.Errorf("with one that waits for approval: %s", got)
+	}
+}

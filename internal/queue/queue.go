@@ -1,5 +1,5 @@
-// Package queue orders targets and Gates: the urgent ones come first. Among
-// equally urgent ones, each Gate or each namespace gets its share.
+// Package queue orders targets and Gates. Urgent targets come first, and each Gate gets its share of equally urgent ones. Namespaces take
+// turns with their Gates, and the urgent Gates of a namespace come first.
 package queue
 
 import (
@@ -47,59 +47,43 @@ type Queue[T comparable] struct {
 	urgent map[T]Urgency
 	// waiting has the items that wait.
 	waiting map[T]*item[T]
-	order   order[T]
 	came    uint64
-	// group says which items share a turn, nil for a queue whose items have places of their own. turns has the turns of each class.
-	group func(T) string
-	turns map[Class]*turns
+	// group returns which items share turns. groups has the groups with items that wait, and turn that of the item that left last, of class
+	// Resync and of all others.
+	group  func(T) string
+	groups map[string]*group[T]
+	turn   [2]int
 }
 
 // New returns a queue without items.
-func New[T comparable]() *Queue[T] {
-	return &Queue[T]{urgent: map[T]Urgency{}, waiting: map[T]*item[T]{}}
+func New[T comparable]() *Queue[T] { return NewFair(func(T) string { return "" }) }
+
+// NewFair returns a queue without items, in which groups take turns: however many items one group has, each other group waits for one of them
+// at most before its own next item. The most urgent item of a group has its turn first. Items of class Resync come after all others.
+func NewFair[T comparable](of func(T) string) *Queue[T] {
+	return &Queue[T]{urgent: map[T]Urgency{}, waiting: map[T]*item[T]{}, group: of, groups: map[string]*group[T]{}}
 }
 
-// NewFair returns a queue without items, in which groups take turns: however many items of a class one group has, each other group
-// waits for one of them at most before its own next item. Places are not used.
-func NewFair[T comparable](group func(T) string) *Queue[T] {
-	q := New[T]()
-	q.group, q.turns = group, map[Class]*turns{}
-	return q
+// group has the items of a group that wait, the most urgent one first.
+type group[T comparable] struct {
+	order order[T]
+	// turn is the next one of the group, of class Resync and of all others.
+	turn [2]int
 }
 
-// turns are those of the groups of a class. An item has a turn, and leaves before those with a later one.
-type turns struct {
-	// now is the turn of the item that left last, and last that of the latest item of each group, unless it is over.
-	now  int
-	last map[string]int
+// rank returns 1 for an item of class Resync, and 0 for others.
+func (i *item[T]) rank() int {
+	if i.urgency.Class == Resync {
+		return 1
+	}
+	return 0
 }
 
-// place returns the urgency of an item with its turn in a fair queue. It is called with mu held.
-func (q *Queue[T]) place(key T, urgency Urgency) Urgency {
-	if q.group == nil {
-		return urgency
-	}
-	of := q.turns[urgency.Class]
-	if of == nil {
-		of = &turns{last: map[string]int{}}
-		q.turns[urgency.Class] = of
-	}
-	group := q.group(key)
-	of.last[group] = max(of.now, of.last[group]) + 1
-	urgency.Place = of.last[group]
-	return urgency
-}
-
-// left records that an item has left a fair queue. It is called with mu held.
-func (q *Queue[T]) left(i *item[T]) {
-	if q.group == nil {
-		return
-	}
-	of := q.turns[i.urgency.Class]
-	of.now = max(of.now, i.urgency.Place)
-	if group := q.group(i.key); of.last[group] <= of.now {
-		delete(of.last, group)
-	}
+// before returns whether a group has its turn before another one. It is called with mu held.
+func (q *Queue[T]) before(a, b *group[T]) bool {
+	first, second := a.order[0], b.order[0]
+	rank := first.rank()
+	return cmp.Or(cmp.Compare(rank, second.rank()), cmp.Compare(max(a.turn[rank], q.turn[rank]), max(b.turn[rank], q.turn[rank])), cmp.Compare(first.came, second.came)) < 0
 }
 
 // Urge makes an item at least so urgent until it leaves. That begins at once if it waits,
@@ -121,26 +105,40 @@ func (q *Queue[T]) Push(key T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.came++
-	i := &item[T]{key: key, urgency: q.place(key, q.urgent[key]), came: q.came}
+	i := &item[T]{key: key, urgency: q.urgent[key], came: q.came}
 	q.waiting[key] = i
-	heap.Push(&q.order, i)
+	name := q.group(key)
+	if q.groups[name] == nil {
+		q.groups[name] = &group[T]{}
+	}
+	heap.Push(&q.groups[name].order, i)
 }
 
 // Len implements workqueue.Queue.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.order)
+	return len(q.waiting)
 }
 
 // Pop implements workqueue.Queue.
 func (q *Queue[T]) Pop() T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i, _ := heap.Pop(&q.order).(*item[T])
+	var next *group[T]
+	for _, g := range q.groups {
+		if next == nil || q.before(g, next) {
+			next = g
+		}
+	}
+	i, _ := heap.Pop(&next.order).(*item[T])
+	rank := i.rank()
+	q.turn[rank] = max(next.turn[rank], q.turn[rank])
+	if next.turn[rank] = q.turn[rank] + 1; len(next.order) == 0 {
+		delete(q.groups, q.group(i.key))
+	}
 	delete(q.waiting, i.key)
 	delete(q.urgent, i.key)
-	q.left(i)
 	return i.key
 }
 
@@ -148,8 +146,8 @@ func (q *Queue[T]) Pop() T {
 func (q *Queue[T]) move(key T) {
 	if i := q.waiting[key]; i != nil {
 		q.came++
-		i.urgency, i.came = q.place(key, q.urgent[key]), q.came
-		heap.Fix(&q.order, i.index)
+		i.urgency, i.came = q.urgent[key], q.came
+		heap.Fix(&q.groups[q.group(key)].order, i.index)
 	}
 }
 

@@ -212,7 +212,7 @@ func TestAGroupThatKeepsComingDelaysOthersByOneItem(t *testing.T) {
 	}
 }
 
-func TestAClassComesBeforeTurns(t *testing.T) {
+func TestClosesComeFirstInAGroupAndResyncsLastOfAll(t *testing.T) {
 	q := queue.NewFair(namespaceOf)
 	q.Push("calm/interval")
 	for i := range 3 {
@@ -223,5 +223,34 @@ func TestAClassComesBeforeTurns(t *testing.T) {
 	q.Urge("busy/close", queue.Urgency{Class: queue.Hold})
 	if got, want := drained(q), []string{"busy/close", "busy/0", "busy/1", "busy/2", "calm/interval"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestUrgentItemsOfAGroupDoNotDelayOthers has one group with eight urgent items, each of which is added again after it has left.
+func TestUrgentItemsOfAGroupDoNotDelayOthers(t *testing.T) {
+	for _, busy := range []int{1, 8} {
+		q := queue.NewFair(namespaceOf)
+		add := func(i int) {
+			name := fmt.Sprintf("busy/%d", i%busy)
+			q.Urge(name, queue.Urgency{Class: queue.Hold})
+			q.Push(name)
+		}
+		for i := range busy {
+			add(i)
+		}
+		for round := range 3 {
+			q.Urge("calm/freeze", queue.Urgency{Class: queue.Change})
+			q.Push("calm/freeze")
+			left := []string{q.Pop(), q.Pop()}
+			if !slices.Contains(left, "calm/freeze") {
+				t.Fatalf("%d items, round %d: %v leave first", busy, round, left)
+			}
+			for _, name := range left {
+				if i := strings.TrimPrefix(name, "busy/"); i != name {
+					q.Urge(name, queue.Urgency{Class: queue.Hold})
+					q.Push(name)
+				}
+			}
+		}
 	}
 }
