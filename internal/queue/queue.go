@@ -109,7 +109,8 @@ func (q *Queue[T]) Push(key T) {
 	q.waiting[key] = i
 	name := q.group(key)
 	if q.groups[name] == nil {
-		q.groups[name] = &group[T]{}
+		// Its turn comes after that of the groups that have waited for one.
+		q.groups[name] = &group[T]{turn: [2]int{q.turn[0] + 1, q.turn[1] + 1}}
 	}
 	heap.Push(&q.groups[name].order, i)
 }

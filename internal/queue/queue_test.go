@@ -254,3 +254,23 @@ func TestUrgentItemsOfAGroupDoNotDelayOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestAGroupThatComesBackDoesNotStarveOthers has one group add an item whenever its last one leaves.
+func TestAGroupThatComesBackDoesNotStarveOthers(t *testing.T) {
+	q := queue.NewFair(namespaceOf)
+	for i := range 10 {
+		q.Push(fmt.Sprintf("many/%d", i))
+	}
+	served := 0
+	q.Push("one/again")
+	for range 20 {
+		if item := q.Pop(); item == "one/again" {
+			q.Push(item)
+		} else {
+			served++
+		}
+	}
+	if served < 9 {
+		t.Errorf("the other group had %d of 20 turns", served)
+	}
+}
