@@ -3,7 +3,6 @@ package controllers
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -101,5 +100,16 @@ func (s *calendarShares) share() int {
 
 func compareCalendars(a, b gate.CalendarKey) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key), strings.Compare(a.Zone, b.Zone), strings.Compare(a.Categories, b.Categories),
-		strings.Compare(fmt.Sprint(a.Opens), fmt.Sprint(b.Opens)))
+		compareBools(a.Opens, b.Opens))
+}
+
+// compareBools orders false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }

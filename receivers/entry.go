@@ -50,7 +50,7 @@ type entry struct {
 	broken error
 }
 
-// compile returns an entry without credentials, nil if it cannot verify anybody.
+// compile returns an entry without credentials, or nil if no verifier is known for the receiver.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
 		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,

@@ -22,9 +22,8 @@ type PassRequest struct {
 	By, Reason string
 	// Gates is the list of the Gates that were checked at admission, see PassGates.
 	Gates string
-	// Err says why the value is refused, nil if it is usable. IsAhead is whether the reason is that the time is still to come.
-	Err     error
-	IsAhead bool
+	// Err says why the value is refused, nil if it is usable.
+	Err error
 }
 
 // PassGates returns the list of Gates for the request for a pass of an object that these
@@ -56,7 +55,6 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 		r.Err = fmt.Errorf("the annotation %s must be a time in RFC 3339 such as %s, which a duration of at most %s may follow, as in /30m",
 			v1alpha1.PassRequestedAtAnnotation, rfc3339(now), MaxPass)
 	case IsAhead(r.At, now):
-		r.IsAhead = true
 		r.Err = fmt.Errorf("%s is ahead of now, %s: a pass begins at once", rfc3339(r.At), rfc3339(now))
 	}
 	return r, ok

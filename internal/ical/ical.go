@@ -262,9 +262,7 @@ func (t *Text) Select(categories []string, opens bool) (*Calendar, error) {
 	if err := wrong.err(); err != nil {
 		return nil, err
 	}
-	if sorted, ok := warnings.err().(Errors); ok { //nolint:errorlint // it is no other type
-		found.Warnings = sorted
-	}
+	found.Warnings = warnings.first()
 	slices.SortStableFunc(found.Occurrences, func(a, b Occurrence) int {
 		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), cmp.Compare(a.Line, b.Line))
 	})

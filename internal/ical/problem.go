@@ -57,15 +57,20 @@ func (e *Errors) add(err error) {
 	}
 }
 
-// err returns nil if there are no errors, and otherwise the first ones, each once.
-func (e Errors) err() error {
-	if len(e) == 0 {
-		return nil
-	}
+// first returns the first errors, each once.
+func (e Errors) first() Errors {
 	sorted := slices.Clone(e)
 	slices.SortStableFunc(sorted, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Property, b.Property))
 	})
 	sorted = slices.CompactFunc(sorted, func(a, b *Error) bool { return *a == *b })
 	return sorted[:min(len(sorted), maxProblems)]
+}
+
+// err returns nil if there are no errors, and otherwise the first ones.
+func (e Errors) err() error {
+	if len(e) == 0 {
+		return nil
+	}
+	return e.first()
 }

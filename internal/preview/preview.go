@@ -116,22 +116,6 @@ func (i *Interval) last() Cause {
 	return i.Cause
 }
 
-// shortGap is the longest time between close periods that is probably meant to be part of them: a period cannot end at 24:00.
-const shortGap = time.Minute
-
-// gaps returns a warning about the first short time between close periods of a Gate in which it is open.
-func (s *Set) gaps(g *v1alpha1.Gate, intervals []Interval) []Fault {
-	for i := 1; i+1 < len(intervals); i++ {
-		before, gap, after := intervals[i-1].last(), &intervals[i], intervals[i+1].Cause
-		if gap.State != string(v1alpha1.StateOpened) || gap.Until.Sub(gap.From.Time) > shortGap || before.Reason != v1alpha1.ClosePeriodReason || after.Reason != v1alpha1.ClosePeriodReason {
-			continue
-		}
-		return []Fault{s.fault(g, "spec.closePeriods", fmt.Sprintf("the gate is open for %s between close periods %s and %s, from %s: let the first end when the other starts, such as at 00:00",
-			gap.Until.Sub(gap.From.Time), before.By, after.By, gap.From.UTC().Format(time.RFC3339)))}
-	}
-	return nil
-}
-
 // timeline previews a Gate as if all of the set were there at the begin of a range. It also returns the requests that are refused, and
 // whether the timeline is incomplete. The error is that the context has ended.
 func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, err error) {

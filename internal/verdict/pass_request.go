@@ -48,7 +48,7 @@ func askOf(obj *target.Object, noted Pass, definition target.Definition, now tim
 	switch {
 	case request.Err != nil:
 		// A time that is still to come is recorded, so that the request is not granted when it has come.
-		ask.Refused, ask.Unnoted = request.Err.Error(), !request.IsAhead
+		ask.Refused, ask.Unnoted = request.Err.Error(), !gate.IsAhead(request.At, now)
 	case request.At.Before(now.Add(-gate.MaxPass)):
 		ask.Refused, ask.Unnoted = fmt.Sprintf("it was requested more than %s ago, request it again", gate.MaxPass), true
 	case err == nil && !request.At.After(notedAt) && !wasAhead:
