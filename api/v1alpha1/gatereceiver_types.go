@@ -47,8 +47,10 @@ const (
 	// spec.signature says nothing else.
 	DefaultSignaturePayload = "{timestamp}:{body}"
 
-	// SignatureHex and SignatureBase64 are the encodings of a signature.
-	SignatureHex    = "hex"
+	// SignatureHex is the encoding of a signature in hexadecimal digits of either case, the default.
+	SignatureHex = "hex"
+
+	// SignatureBase64 is the encoding of a signature in base64 with padding (RFC 4648, section 4).
 	SignatureBase64 = "base64"
 
 	// DefaultOIDCAudience is the audience that a token must be for, if its provider
