@@ -50,25 +50,35 @@ type span struct {
 }
 
 // addExceptions adds the rows of exceptions. At each instant the first of those
-// that are valid then decides alone, as if there were no others.
+// that are valid then decides alone, as if there were no others. A broken one that
+// has no rows, because it could only open, leaves the others all rows that close.
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	rows := p.rowsOf(base, exceptions)
-	var taken []span
+	var taken [2][]span // from the rows of each state
 	for i := range exceptions {
 		valid := exceptions[i].valid()
 		if valid.from >= valid.until {
 			continue
 		}
-		left := subtract(valid, taken)
-		for _, free := range left {
-			for _, row := range rows[i] {
+		left := [2][]span{Closed: subtract(valid, taken[Closed]), Opened: subtract(valid, taken[Opened])}
+		for _, row := range rows[i] {
+			for _, free := range left[row.state] {
 				row.within = free
 				p.layers = append(p.layers, row)
 			}
 		}
-		taken = append(taken, left...)
-		slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		taken[Opened] = take(taken[Opened], left[Opened])
+		if len(rows[i]) > 0 {
+			taken[Closed] = take(taken[Closed], left[Closed])
+		}
 	}
+}
+
+// take adds spans to others, none of which overlap, and sorts them.
+func take(taken, more []span) []span {
+	taken = append(taken, more...)
+	slices.SortFunc(taken, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return taken
 }
 
 // rowsOf returns the rows of each exception. Their leads share one budget, and the exceptions that begin first spend it

@@ -281,6 +281,9 @@ func TestTheFirstOfValidExceptionsDecidesAlone(t *testing.T) {
 		d := drawDeviation(t)
 		exceptions := []exceptionSpec{d.exception, drawException(t, d.now), drawException(t, d.now)}
 		exceptions[1].name, exceptions[2].name = "y", "z"
+		for i := range exceptions {
+			exceptions[i].broken = false
+		}
 		plan := d.with(exceptions...)
 		instants := d.instants(t, plan)
 		for _, e := range exceptions {
@@ -293,6 +296,22 @@ func TestTheFirstOfValidExceptionsDecidesAlone(t *testing.T) {
 			}
 			if got, want := rule(plan, at), rule(alone, at); got != want {
 				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+func TestABrokenExceptionOpensNothingThatAnotherCloses(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		others := []exceptionSpec{drawException(t, d.now), drawException(t, d.now)}
+		others[0].name, others[1].name = "y", "z"
+		d.exception.broken = true
+		without, with := d.with(others...), d.with(append([]exceptionSpec{d.exception}, others...)...)
+		for _, at := range append(d.instants(t, without, with), within(t, d.exception.from, d.exception.until)...) {
+			if rule(with, at).state == schedule.Opened && rule(without, at).state == schedule.Closed {
+				t.Fatalf("at %s it is opened by %+v, and closed by %+v without %s", at, rule(with, at), rule(without, at), d.exception)
 			}
 		}
 	})

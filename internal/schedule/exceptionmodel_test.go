@@ -111,11 +111,22 @@ func (m *model) verdicts() []verdict {
 	var all []verdict
 	for i := m.early; i < m.early+m.count; i++ {
 		var excepted *verdict
+		blocked := false // by a broken one that could only open
 		for k, e := range m.spec.exceptions {
-			if e.validAt(m.minute(i)) {
-				excepted = said[k][i]
-				break
+			if !e.validAt(m.minute(i)) {
+				continue
 			}
+			if e.broken && m.mayOnlyOpen(e) {
+				blocked = true
+				continue
+			}
+			if excepted = said[k][i]; blocked && excepted != nil && excepted.state == schedule.Opened {
+				excepted = nil
+				if e.kind == schedule.Replace && m.spec.rest() == schedule.Closed {
+					excepted = &verdict{state: schedule.Closed, reason: schedule.ExceptionApplies, by: e.name}
+				}
+			}
+			break
 		}
 		all = append(all, m.spec.table(m.minute(i), m.inside(i), excepted))
 	}
@@ -131,6 +142,10 @@ func (s planSpec) rest() schedule.State {
 
 func (e exceptionSpec) validAt(at time.Time) bool { return !at.Before(e.from) && at.Before(e.until) }
 
+func (m *model) mayOnlyOpen(e exceptionSpec) bool {
+	return e.kind == schedule.Extend && !m.spec.opened || e.kind == schedule.Suspend && m.spec.opened
+}
+
 // say returns what an exception by itself says of each minute, nil where it
 // leaves the schedule as it is, out being S of the design.
 func (m *model) say(e exceptionSpec, out []bool) []*verdict {
@@ -140,14 +155,13 @@ func (m *model) say(e exceptionSpec, out []bool) []*verdict {
 		windows[i] = e.validAt(m.minute(i)) && m.inside(i)(e.windows)
 	}
 	held := m.held(e, out, windows)
-	mayOpen := e.kind == schedule.Extend && !m.spec.opened || e.kind == schedule.Suspend && m.spec.opened
 	said := make([]*verdict, m.all)
 	for i := range said {
 		state := rest
 		switch {
 		case !e.validAt(m.minute(i)):
 			continue
-		case e.broken && mayOpen && e.kind != schedule.Replace:
+		case e.broken && m.mayOnlyOpen(e):
 			continue
 		case e.broken:
 			state = schedule.Closed
