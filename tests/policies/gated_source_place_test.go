@@ -66,7 +66,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	w.allowed(mallory, "annotate", "gtsrc", "apps", "example.org/note=reviewed") // what pins it may be edited
 }
 
-func TestWhoDeletesAGatedSourceThatDecidesNeedsTheVerbApprove(t *testing.T) {
+func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
 	w := newWorld(t)
 	w.gated()
 	ref := v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}
@@ -81,7 +81,7 @@ func TestWhoDeletesAGatedSourceThatDecidesNeedsTheVerbApprove(t *testing.T) {
 		return nil
 	})
 	refused := func(name string) string {
-		return "user mallory may not delete gated source " + w.Namespace + "/" + name + ", which decides on a revision: it needs the verb approve"
+		return "user mallory may not delete gated source " + w.Namespace + "/" + name + ": it needs the verb approve"
 	}
 	for _, name := range []string{"apps", "people", "says"} {
 		w.refuses(mallory, refused(name), "delete", "gtsrc", name)

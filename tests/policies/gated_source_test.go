@@ -243,8 +243,11 @@ func TestWhoMayEditTakesNoGatedSourceOutOfItsGates(t *testing.T) {
 func TestWhoMayEditCreatesAndChangesWhatChoosesNoRevision(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", sourceEditor, viewer)
-	w.allowed(edith, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps"},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"}}}`))
+	manifest := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"apps"},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"}}}`)
+	w.allowed(edith, "create", "-f", manifest)
 	w.allowed(edith, "patch", "gtsrc", "apps", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
 	w.allowed(edith, "annotate", "gtsrc", "apps", "team=shop")
-	w.allowed(edith, "delete", "gtsrc", "apps")
+	// Created again without its labels, it would leave the Gates that keep it from pinning its first revision.
+	w.refuses(edith, "may not delete gated source "+w.Namespace+"/apps: it needs the verb approve", "delete", "gtsrc", "apps")
+	w.refuses(edith, "it needs the verb approve", "replace", "--force", "-f", manifest)
 }
