@@ -27,6 +27,35 @@ func TestWorkTakesItsShareOfTheTime(t *testing.T) {
 	})
 }
 
+func TestAHalfCountsInTheWhole(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		whole := New(0.2, time.Second)
+		half, other := whole.Half(), whole.Half()
+		if !half.Unused() {
+			t.Error("a new budget is used")
+		}
+		wait := func(b *Budget) time.Duration {
+			begin := time.Now()
+			if err := b.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(begin).Round(time.Millisecond)
+		}
+		half.Took(time.Second)
+		if waited := wait(other); waited > 0 || half.Unused() {
+			t.Errorf("the other half has waited for %s", waited)
+		}
+		other.Took(2 * time.Second) // a debt of 2 s in the whole, of 0.5 s and 1.5 s in the halves
+		if waited := wait(whole); waited != 10*time.Second {
+			t.Errorf("the whole has waited for %s", waited)
+		}
+		if waited := wait(other); waited != 5*time.Second {
+			t.Errorf("the other half has waited for %s more", waited)
+		}
+	})
+}
+
 func TestWorkBelowItsShareDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

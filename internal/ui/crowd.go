@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	maxReading, maxSending = 16, 32
 	// cpuShare is how much of a processor making pages takes in the long run, and cpuBurst how much time before anybody waits for a page.
 	cpuShare, cpuBurst = 0.2, time.Second
+	// maxBudgets is from how many budgets of viewers on those that are unused are forgotten.
+	maxBudgets = 1000
 )
 
 // crowd has what viewers of one kind may use together: those that log in are one, all others another. None uses up what the other needs.
@@ -23,13 +26,15 @@ type crowd struct {
 	reading *slots
 
 	mu sync.Mutex
+	// budgets has those of viewers.
+	budgets map[string]*budget.Budget
 	// lent is how many large pages are sent.
 	lent int
 }
 
 // newCrowd returns a crowd. One person alone is not bounded.
 func newCrowd(alone bool) *crowd {
-	c := &crowd{reading: newSlots(maxReading, alone)}
+	c := &crowd{reading: newSlots(maxReading, alone), budgets: map[string]*budget.Budget{}}
 	if !alone {
 		c.budget = budget.New(cpuShare, cpuBurst)
 	}
@@ -42,7 +47,7 @@ func (c *crowd) begin(ctx context.Context, viewer string) (done func(), err erro
 	if done, err = c.reading.enter(ctx, viewer); err != nil {
 		return nil, err
 	}
-	if err = c.budget.Wait(ctx); err == nil {
+	if err = c.of(viewer).Wait(ctx); err == nil {
 		return done, nil
 	}
 	done()
@@ -51,6 +56,25 @@ func (c *crowd) begin(ctx context.Context, viewer string) (done func(), err erro
 	}
 	return nil, err
 }
+
+// of returns the budget of a viewer, half of the crowd's. Strangers are one viewer without a name, and have all of it.
+func (c *crowd) of(viewer string) *budget.Budget {
+	if viewer == "" {
+		return c.budget
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.budgets[viewer] == nil {
+		if len(c.budgets) >= maxBudgets {
+			maps.DeleteFunc(c.budgets, func(_ string, b *budget.Budget) bool { return b.Unused() })
+		}
+		c.budgets[viewer] = c.budget.Half()
+	}
+	return c.budgets[viewer]
+}
+
+// budget returns that of the viewer who asks.
+func (h *handler) budget(asks *request) *budget.Budget { return h.crowd(asks).of(asks.viewer.Key) }
 
 // crowd returns that of who asks.
 func (h *handler) crowd(asks *request) *crowd {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 func TestOnlySoManyLargePagesAreSentAtOnceAndReadersOfTheSameShareIt(t *testing.T) {
@@ -62,6 +64,45 @@ func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
 	r.bare = false
 	if code, _ := asks(t, h, "/?days=7", time.Minute); code != http.StatusOK {
 		t.Errorf("somebody who logs in is answered with %d", code)
+	}
+}
+
+// slowClock is a clock by which everything takes as long as the burst.
+type slowClock struct{ clock.PassiveClock }
+
+func (slowClock) Since(time.Time) time.Duration { return cpuBurst }
+
+func TestAPersonLeavesHalfOfTheTimeToOthers(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	options := optionsOf(r, time.UTC)
+	options.Clock = slowClock{options.Clock}
+	h := New(options)
+	r.key = "greedy"
+	for i, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		if code, _ := asks(t, h, fmt.Sprintf("/?days=%d", i+1), time.Second); code != want {
+			t.Errorf("page %d of a person who asks for much is answered with %d, not %d", i+1, code, want)
+		}
+	}
+	r.key = "modest"
+	if code, page := asks(t, h, "/?days=7", time.Second); code != http.StatusOK {
+		t.Errorf("another person is answered with %d: %s", code, mainOf(page))
+	}
+}
+
+func TestBudgetsOfViewersAreForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(false)
+	busy := c.of("busy")
+	busy.Took(time.Minute)
+	for i := range 2 * maxBudgets {
+		c.of(fmt.Sprint("viewer ", i))
+	}
+	if len(c.budgets) > maxBudgets {
+		t.Errorf("%d budgets are kept", len(c.budgets))
+	}
+	if c.of("busy") != busy {
+		t.Error("the debt of a viewer is forgotten")
 	}
 }
 

@@ -51,7 +51,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		if code == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
-		page.send(w, r.WithContext(sends), code, crowd.budget)
+		page.send(w, r.WithContext(sends), code, h.budget(asks))
 	}
 }
 
@@ -124,7 +124,7 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 	begin := h.Clock.Now()
 	c, err := of(asks)
 	if asks.view.Bare { // it has asked no other process
-		crowd.budget.Took(h.Clock.Since(begin))
+		h.budget(asks).Took(h.Clock.Since(begin))
 	}
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (h *handler) keep(asks *request, name string, c content) (made *packed, err
 	defer func() {
 		took := h.Clock.Since(begin)
 		h.live.costs(took)
-		h.crowd(asks).budget.Took(took)
+		h.budget(asks).Took(took)
 	}()
 	shown, err := c.make()
 	if err != nil {
