@@ -9,12 +9,13 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 	"github.com/fluxcd/pkg/runtime/events"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -34,10 +35,29 @@ func (w *world) withSink() *harness.EventSink {
 	broadcaster := record.NewBroadcaster()
 	w.Cleanup(broadcaster.Shutdown)
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})
-	w.EventRecorder, err = events.NewRecorderForScheme(scheme, broadcaster.NewRecorder(scheme, corev1.EventSource{Component: v1alpha1.FieldManager}),
-		funcr.New(func(_, line string) { w.Log(line) }, funcr.Options{}), sink.URL, v1alpha1.FieldManager)
+	flux, err := events.NewRecorder(funcr.New(func(_, line string) { w.Log(line) }, funcr.Options{}), sink.URL, v1alpha1.FieldManager, events.WithScheme(scheme),
+		events.WithLegacyEventRecorder(broadcaster.NewRecorder(scheme, corev1.EventSource{Component: v1alpha1.FieldManager})))
 	w.Must(err)
+	w.EventRecorder = fluxRecorder{flux}
 	return sink
+}
+
+// fluxRecorder records the events of a controller with the recorder of Flux.
+type fluxRecorder struct{ flux events.Recorder }
+
+// Event implements record.EventRecorder.
+func (r fluxRecorder) Event(object runtime.Object, eventtype, reason, message string) {
+	r.AnnotatedEventf(object, nil, eventtype, reason, "%s", message)
+}
+
+// Eventf implements record.EventRecorder.
+func (r fluxRecorder) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
+	r.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (r fluxRecorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+	r.flux.AnnotatedEventf(object, nil, annotations, eventtype, reason, "Gating", messageFmt, args...)
 }
 
 // applied sets the revision that kustomize-controller has applied.

@@ -21,7 +21,7 @@ import (
 	kuberecorder "k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"

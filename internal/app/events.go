@@ -14,6 +14,9 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
+// eventAction is the action in posted events, which the event API of Flux requires.
+const eventAction = "Gating"
+
 // newEventRecorder returns a recorder of Kubernetes events that also posts them to the
 // events receiver of Flux if it has an address. Each of the two has its own queue, so that
 // neither waits for the other.
@@ -22,21 +25,23 @@ func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (k
 	if err != nil {
 		return nil, fmt.Errorf("unable to create the client of events: %w", err)
 	}
-	queued := func(to kuberecorder.EventRecorder, address string) (*eventQueue, error) {
+	queued := func(address string, to ...events.RecorderOption) (*eventQueue, error) {
 		// Flux adds the same to an event of both.
-		recorder, err := events.NewRecorderForScheme(mgr.GetScheme(), to, ctrl.Log, address, v1alpha1.FieldManager)
+		recorder, err := events.NewRecorder(ctrl.Log, address, v1alpha1.FieldManager, append(to, events.WithScheme(mgr.GetScheme()))...)
 		if err != nil {
 			return nil, fmt.Errorf("unable to create event recorder: %w", err)
 		}
-		queue := newEventQueue(recorder)
+		queue := newEventQueue(recordEvent(func(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
+			recorder.AnnotatedEventf(object, nil, annotations, eventtype, reason, eventAction, "%s", message)
+		}))
 		return queue, mgr.Add(queue)
 	}
 	writer := newEventWriter(ctx, mgr.GetScheme(), &corev1client.EventSinkImpl{Interface: client.Events("")}, v1alpha1.FieldManager)
-	kubernetes, err := queued(writer, "")
+	kubernetes, err := queued("", events.WithLegacyEventRecorder(writer))
 	if err != nil || receiver == "" {
 		return kubernetes, err
 	}
-	posted, err := queued(recordEvent(func(runtime.Object, map[string]string, string, string, string) {}), receiver)
+	posted, err := queued(receiver)
 	return toAll(kubernetes, posted), err
 }
 

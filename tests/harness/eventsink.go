@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
+	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 )
 
 // EventSink takes events as notification-controller does, for --events-addr.
@@ -43,6 +43,8 @@ func (s *EventSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		s.faults = append(s.faults, err.Error()+": "+string(body))
+	case event.Action == "":
+		s.faults = append(s.faults, "no action: "+string(body))
 	case r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json":
 		s.faults = append(s.faults, r.Method+" "+r.Header.Get("Content-Type"))
 	}
