@@ -69,7 +69,7 @@ generate: ## Generate deep copies, the CRD, the RBAC role, the pages of the plug
 	go run ./tests/apidocs
 
 # Scripts that report with the argument "outdated" if something that is built in has a newer version.
-OUTDATED := internal/tz/update.sh
+OUTDATED := internal/tz/update.sh tests/tools/outdated.sh
 
 .PHONY: outdated
 outdated: ## Report newer versions of what is built in. It never fails: no build depends on the day.

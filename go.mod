@@ -9,17 +9,17 @@ replace github.com/fluxcd/gating-controller/api => ./api
 require (
 	github.com/arran4/golang-ical v0.3.4
 	github.com/coreos/go-oidc/v3 v3.21.0
-	github.com/fluxcd/cli-utils v1.3.0
+	github.com/fluxcd/cli-utils v1.3.0 // Go 1.27
 	github.com/fluxcd/gating-controller/api v0.0.0
-	github.com/fluxcd/pkg/apis/event v0.30.0
-	github.com/fluxcd/pkg/apis/meta v1.33.0
-	github.com/fluxcd/pkg/kustomize v1.41.0
-	github.com/fluxcd/pkg/runtime v0.117.0
-	github.com/fluxcd/pkg/ssa v0.78.0
-	github.com/fluxcd/pkg/tar v1.2.0
+	github.com/fluxcd/pkg/apis/event v0.30.0 // Go 1.27
+	github.com/fluxcd/pkg/apis/meta v1.33.0 // Go 1.27
+	github.com/fluxcd/pkg/kustomize v1.41.0 // Go 1.27
+	github.com/fluxcd/pkg/runtime v0.117.0 // Go 1.27
+	github.com/fluxcd/pkg/ssa v0.78.0 // Go 1.27
+	github.com/fluxcd/pkg/tar v1.2.0 // Go 1.27
 	github.com/go-jose/go-jose/v4 v4.1.9
 	github.com/go-logr/logr v1.4.4
-	github.com/google/cel-go v0.29.2
+	github.com/google/cel-go v0.29.2 // as in Kubernetes 1.37
 	github.com/prometheus/client_golang v1.25.0
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/spf13/cobra v1.10.2
@@ -39,8 +39,8 @@ require (
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/controller-runtime v0.25.2
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
-	sigs.k8s.io/kustomize/api v0.21.2
-	sigs.k8s.io/kustomize/kyaml v0.21.2
+	sigs.k8s.io/kustomize/api v0.21.2 // Go 1.27
+	sigs.k8s.io/kustomize/kyaml v0.21.2 // Go 1.27
 	sigs.k8s.io/yaml v1.6.0
 )
 

@@ -3,7 +3,7 @@ module github.com/fluxcd/gating-controller/api
 go 1.26.0
 
 require (
-	github.com/fluxcd/pkg/apis/meta v1.33.0
+	github.com/fluxcd/pkg/apis/meta v1.33.0 // Go 1.27
 	k8s.io/apimachinery v0.37.2
 )
 

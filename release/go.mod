@@ -8,8 +8,8 @@ require (
 	github.com/secure-systems-lab/go-securesystemslib v0.11.1
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	helm.sh/helm/v3 v3.22.0
-	sigs.k8s.io/kustomize/api v0.21.2
-	sigs.k8s.io/kustomize/kyaml v0.21.2
+	sigs.k8s.io/kustomize/api v0.21.2 // Go 1.27
+	sigs.k8s.io/kustomize/kyaml v0.21.2 // Go 1.27
 	sigs.k8s.io/yaml v1.6.0
 )
 

@@ -11,7 +11,7 @@ require github.com/fluxcd/gating-controller v0.0.0
 
 require (
 	github.com/fluxcd/gating-controller/api v0.0.0
-	github.com/fluxcd/pkg/apis/meta v1.33.0
+	github.com/fluxcd/pkg/apis/meta v1.33.0 // Go 1.27
 	github.com/go-logr/logr v1.4.4
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
