@@ -11,12 +11,18 @@ require (
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/fluxcd/cli-utils v1.3.0 // Go 1.27
 	github.com/fluxcd/gating-controller/api v0.0.0
+	github.com/fluxcd/helm-controller/api v1.6.5 // Go 1.27
+	github.com/fluxcd/image-automation-controller/api v1.2.5 // Go 1.27
+	github.com/fluxcd/image-reflector-controller/api v1.2.5 // Go 1.27
+	github.com/fluxcd/kustomize-controller/api v1.9.5 // Go 1.27
+	github.com/fluxcd/notification-controller/api v1.9.4 // Go 1.27
 	github.com/fluxcd/pkg/apis/event v0.30.0 // Go 1.27
 	github.com/fluxcd/pkg/apis/meta v1.33.0 // Go 1.27
 	github.com/fluxcd/pkg/kustomize v1.41.0 // Go 1.27
 	github.com/fluxcd/pkg/runtime v0.117.0 // Go 1.27
 	github.com/fluxcd/pkg/ssa v0.78.0 // Go 1.27
 	github.com/fluxcd/pkg/tar v1.2.0 // Go 1.27
+	github.com/fluxcd/source-controller/api v1.9.5 // Go 1.27
 	github.com/go-jose/go-jose/v4 v4.1.9
 	github.com/go-logr/logr v1.4.4
 	github.com/google/cel-go v0.29.2 // as in Kubernetes 1.37
@@ -58,6 +64,7 @@ require (
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/exponent-io/jsonpath v0.0.0-20210407135951-1de76d718b3f // indirect
+	github.com/fluxcd/pkg/apis/acl v0.11.0 // indirect
 	github.com/fluxcd/pkg/apis/kustomize v1.21.0 // indirect
 	github.com/fluxcd/pkg/envsubst v1.8.0 // indirect
 	github.com/fluxcd/pkg/sourceignore v0.19.0 // indirect

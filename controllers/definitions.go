@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -61,6 +64,11 @@ func addedOf(name string) []target.Kind {
 	return slices.DeleteFunc(target.AddedKinds(), func(k target.Kind) bool { return k.IsBuiltIn() || !strings.HasSuffix(name, "."+k.Group) })
 }
 
+var (
+	handled      fluxmeta.ReconcileRequestStatus
+	handledField = fields.Name(&handled, &handled.LastHandledReconcileAt)
+)
+
 // definitionIn returns what adapters may ask of a definition.
 func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) target.Definition {
 	definition := target.Definition{Release: crd.Labels["app.kubernetes.io/version"], Spec: map[string]bool{}}
@@ -68,7 +76,7 @@ func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string)
 		for field := range v.Properties["spec"].Properties {
 			definition.Spec[field] = true
 		}
-		_, definition.Handles = v.Properties["status"].Properties["lastHandledReconcileAt"]
+		_, definition.Handles = v.Properties["status"].Properties[handledField]
 	}
 	return definition
 }

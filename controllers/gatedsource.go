@@ -23,6 +23,7 @@ import (
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/promotion"
@@ -181,7 +182,7 @@ func (p *promoter) hasTurn(l *looked) bool {
 
 // source returns a source in the namespace of a GatedSource, nil if it does not exist.
 func (p *promoter) source(ctx context.Context, l *looked, name string, live bool) (*unstructured.Unstructured, *promotion.Source, error) {
-	kind := schema.GroupKind{Group: sourceGroup, Kind: l.before.Spec.SourceRef.Kind}
+	kind := schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: l.before.Spec.SourceRef.Kind}
 	key := types.NamespacedName{Namespace: l.before.Namespace, Name: name}
 	adapter, err := target.For(kind.Group+"/v1", kind.Kind)
 	if err != nil {
@@ -203,9 +204,6 @@ func (p *promoter) source(ctx context.Context, l *looked, name string, live bool
 	}
 	return obj, sourceOf(obj, l.before.UID), nil
 }
-
-// sourceGroup is the API group of all sources.
-const sourceGroup = "source.toolkit.fluxcd.io"
 
 // leaveTurns gives up the slots of a GatedSource that does not wait for them. Call it only after all writes have succeeded: a
 // GatedSource whose write failed keeps its slots for the next try.

@@ -19,7 +19,7 @@ import (
 // sourceOf returns what a GatedSource has to know of a source.
 func sourceOf(obj *unstructured.Unstructured, owner types.UID) *promotion.Source {
 	spec, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec")
-	observed, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedGeneration")
+	observed, _, _ := unstructured.NestedInt64(obj.Object, target.ObservedGenerationPath...)
 	t, generation := &target.Object{Unstructured: *obj}, obj.GetGeneration()
 	ready := meta.FindStatusCondition(t.GetConditions(), fluxmeta.ReadyCondition)
 	s := &promotion.Source{
@@ -36,10 +36,10 @@ func sourceOf(obj *unstructured.Unstructured, owner types.UID) *promotion.Source
 // isUnchanged returns whether the artifact of a source has what its spec asks for at that revision, by what source-controller itself
 // compares. A commit and a digest have the same content wherever they are fetched from, the version of a chart has not.
 func isUnchanged(obj *unstructured.Unstructured) bool {
-	observed, known := target.ContentOf[obj.GetKind()]
-	for field, status := range observed {
-		asked, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", field)
-		has, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", status)
+	content, known := target.ContentOf[obj.GetKind()]
+	for _, c := range content {
+		asked, _, _ := unstructured.NestedFieldNoCopy(obj.Object, c.Spec...)
+		has, _, _ := unstructured.NestedFieldNoCopy(obj.Object, c.Observed...)
 		known = known && (reflect.DeepEqual(asked, has) || isNothing(asked) && isNothing(has))
 	}
 	return known

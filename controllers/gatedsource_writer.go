@@ -9,11 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/fields"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories;ocirepositories;helmcharts,verbs=create
+
+var (
+	repository  = &sourcev1.GitRepository{}
+	suspendPath = fields.Path(repository, &repository.Spec.Suspend)
+)
 
 // gatedSourceWriter writes the status of GatedSources and the sources that they have pinned, each on the version that was read.
 type gatedSourceWriter struct {
@@ -41,7 +49,7 @@ func (w *gatedSourceWriter) pin(ctx context.Context, l *looked) error {
 	if l.pinned != nil {
 		obj = l.pinned.DeepCopy()
 	} else {
-		obj.SetAPIVersion(sourceGroup + "/v1")
+		obj.SetAPIVersion(sourcev1.GroupVersion.String())
 		if l.original != nil {
 			obj.SetAPIVersion(l.original.GetAPIVersion())
 		}
@@ -50,8 +58,8 @@ func (w *gatedSourceWriter) pin(ctx context.Context, l *looked) error {
 		obj.SetName(l.after.PinnedName())
 	}
 	spec := l.step.Write
-	if suspended, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "suspend"); ok {
-		spec["suspend"] = suspended // that is for people and for Gates
+	if suspended, ok, _ := unstructured.NestedFieldNoCopy(obj.Object, suspendPath...); ok {
+		spec[suspendPath[1]] = suspended // that is for people and for Gates
 	}
 	obj.Object["spec"] = spec
 	w.mark(obj, l)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -39,7 +41,7 @@ func (w *world) passOf(obj *target.Object) verdict.Pass {
 // fluxHandles writes what Flux does at the end of a reconciliation.
 func (w *world) fluxHandles(obj *target.Object, ready, revision string) {
 	w.Helper()
-	token := w.reload(obj).GetAnnotations()[target.ReconcileRequestAnnotation]
+	token := w.reload(obj).GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]
 	list := slices.DeleteFunc(obj.GetConditions(), func(c metav1.Condition) bool { return c.Type == "Ready" })
 	list = append(list, metav1.Condition{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: "Test", LastTransitionTime: metav1.NewTime(start)})
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastHandledReconcileAt": token, "lastAppliedRevision": revision, "conditions": list}})
@@ -52,7 +54,7 @@ func (w *world) expectPassing(obj *target.Object, g *v1alpha1.Gate) {
 	w.Helper()
 	pass, is := w.passOf(obj), w.look(obj)
 	if is.suspend != nil || is.heldBy != key(g) || pass.State != verdict.PassGoesOn || !strings.HasPrefix(is.approved, "True PassGranted ") ||
-		obj.GetAnnotations()[target.ReconcileRequestAnnotation] != pass.Since.Format(time.RFC3339Nano) {
+		obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation] != pass.Since.Format(time.RFC3339Nano) {
 		w.Errorf("it does not pass: %+v, noted %+v", is, pass)
 	}
 }
@@ -64,7 +66,7 @@ func (w *world) expectPassed(obj *target.Object, outcome string) {
 	if is.suspend != true || is.heldBy == "" || pass.State != verdict.PassEnded || pass.Outcome != outcome || !strings.HasPrefix(is.approved, "False GateClosed ") {
 		w.Errorf("it is not held after a pass that %s: %+v, noted %+v", outcome, is, pass)
 	}
-	if token := obj.GetAnnotations()[target.ReconcileRequestAnnotation]; token != "" {
+	if token := obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]; token != "" {
 		w.Errorf("Flux is still asked with %s", token)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -41,7 +43,7 @@ func Clocks(asked Asked, gates []v1alpha1.Gate) (findings []Finding) {
 	}
 	for i := range gates {
 		opened := meta.FindStatusCondition(gates[i].Status.Conditions, v1alpha1.OpenedCondition)
-		ready := meta.FindStatusCondition(gates[i].Status.Conditions, "Ready")
+		ready := meta.FindStatusCondition(gates[i].Status.Conditions, fluxmeta.ReadyCondition)
 		switch {
 		case opened != nil && opened.Reason == v1alpha1.TimeUnknownReason || ready != nil && ready.Reason == v1alpha1.TimeUnknownReason:
 			findings = append(findings, Finding{Error, gateName(&gates[i]), "it stays closed, because the API server does not tell the controller what time it is", "let the answers of the API server have the header Date: a proxy may take it out"})

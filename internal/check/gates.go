@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -34,8 +36,8 @@ func ToEnforce(g *v1alpha1.Gate) string { return patch(g, `{"spec":{"mode":"Enfo
 func Gates(gates []v1alpha1.Gate) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]
-		ready := meta.FindStatusCondition(g.Status.Conditions, "Ready")
-		stalled := meta.FindStatusCondition(g.Status.Conditions, "Stalled")
+		ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition)
+		stalled := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.StalledCondition)
 		switch {
 		case g.Spec.Suspend:
 			findings = append(findings, Finding{Warning, gateName(g), "it is suspended: it stays as it is, and what it holds stays held", patch(g, `{"spec":{"suspend":false}}`)})

@@ -16,6 +16,8 @@ import (
 	kubeprinters "k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
@@ -258,7 +260,7 @@ func (s *session) excepted(ctx context.Context, c *cluster, e *v1alpha1.GateExce
 		return s.incomplete(fmt.Errorf("%s is created, but %s", nameOfException(e), inVain))
 	}
 	s.errLine("%s is created, %s", nameOfException(e), text)
-	if ready := conditionOf(e.Status.Conditions, "Ready"); ready.Status == metav1.ConditionFalse {
+	if ready := conditionOf(e.Status.Conditions, fluxmeta.ReadyCondition); ready.Status == metav1.ConditionFalse {
 		return s.incomplete(errors.New(ready.Message))
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
@@ -142,7 +144,7 @@ func (s *session) gateRow(g *v1alpha1.Gate, now time.Time, namespaces, wide bool
 	}
 	if wide {
 		ready, message := "Unknown", ""
-		if c := meta.FindStatusCondition(g.Status.Conditions, "Ready"); c != nil {
+		if c := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition); c != nil {
 			ready = string(c.Status)
 		}
 		if c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition); c != nil {

@@ -23,9 +23,13 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/dryrun"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
 // pendingItem is what pending prints for programs.
@@ -161,7 +165,7 @@ func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *ex
 		return nil
 	}
 	switch w.Target.Kind {
-	case "Kustomization":
+	case kustomizev1.KustomizationKind:
 		source := d.source(ctx, obj)
 		return &pendingDiff{found: d.find(ctx, obj, source), url: urlOf(source)}
 	case v1alpha1.GatedSourceKind:
@@ -170,12 +174,19 @@ func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *ex
 	return nil
 }
 
+var (
+	repository     = &sourcev1.GitRepository{}
+	urlPath        = fields.Path(repository, &repository.Spec.URL)
+	kustomization  = &kustomizev1.Kustomization{}
+	kubeConfigPath = fields.Path(kustomization, &kustomization.Spec.KubeConfig)
+)
+
 // urlOf returns the URL of a source, empty if there is none.
 func urlOf(source *unstructured.Unstructured) string {
 	if source == nil {
 		return ""
 	}
-	at, _, _ := unstructured.NestedString(source.Object, "spec", "url")
+	at, _, _ := unstructured.NestedString(source.Object, urlPath...)
 	return at
 }
 
@@ -193,7 +204,7 @@ func (d *differ) find(ctx context.Context, ks, source *unstructured.Unstructured
 const noSource = "its source does not exist, or you may not read it"
 
 func (d *differ) changes(ctx context.Context, obj, source *unstructured.Unstructured) ([]dryrun.Change, error) {
-	if _, remote, _ := unstructured.NestedMap(obj.Object, "spec", "kubeConfig"); remote {
+	if _, remote, _ := unstructured.NestedMap(obj.Object, kubeConfigPath...); remote {
 		return nil, errors.New("it applies to another cluster")
 	}
 	if source == nil {

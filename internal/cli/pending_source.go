@@ -9,8 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+
 	"github.com/fluxcd/gating-controller/internal/dryrun"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // promotes says what would change if the pin of a GatedSource moved to the revision that waits, by all that refers to the pinned source.
@@ -28,7 +32,7 @@ func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w
 	}
 	for _, user := range users {
 		u := userDiff{Target: explain.RefOf(user), Revision: explain.Wait(user, nil, time.Time{}).Revision}
-		if u.Target.Kind == "Kustomization" {
+		if u.Target.Kind == kustomizev1.KustomizationKind {
 			u.found = d.find(ctx, user, source)
 		} else {
 			u.found = found{[]dryrun.Change{}, "no chart is rendered here"}
@@ -43,7 +47,7 @@ func kept(source *unstructured.Unstructured, revision string) string {
 	if source == nil {
 		return noSource
 	}
-	if has, _, _ := unstructured.NestedString(source.Object, "status", "artifact", "revision"); has != revision {
+	if has, _, _ := unstructured.NestedString(source.Object, target.ArtifactRevisionPath...); has != revision {
 		return fmt.Sprintf("%s/%s has %s, and keeps no other revision", source.GetKind(), source.GetName(), shortRevision(has, false))
 	}
 	return ""
@@ -53,8 +57,8 @@ func kept(source *unstructured.Unstructured, revision string) string {
 func (d *differ) usersOf(ctx context.Context, obj *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if d.users == nil {
 		d.users = map[explain.Ref][]*unstructured.Unstructured{}
-		for _, kind := range []schema.GroupKind{{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}, {Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}} {
-			mapping, err := d.mapper.RESTMapping(kind)
+		for _, kind := range []schema.GroupVersionKind{kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind), helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind)} {
+			mapping, err := d.mapper.RESTMapping(kind.GroupKind())
 			if meta.IsNoMatchError(err) {
 				continue
 			} else if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/explain"
@@ -72,7 +74,7 @@ func (sc *screen) head() {
 	if more := moreThanWords(g); more != "" {
 		sc.say("%s.", strings.TrimSuffix(more, "."))
 	}
-	if ready := meta.FindStatusCondition(g.Status.Conditions, "Ready"); ready != nil && ready.Status != "True" {
+	if ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition); ready != nil && ready.Status != "True" {
 		sc.say("Not ready: %s.", strings.TrimSuffix(ready.Message, "."))
 	}
 	switch {

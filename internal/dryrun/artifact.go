@@ -22,17 +22,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/pkg/tar"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
 // maxArtifact is how large an artifact may be, in bytes, packed and unpacked: as much as the flux CLI takes.
 const maxArtifact = 100 << 20
+
+var (
+	repository = fields.New[sourcev1.GitRepository]()
+	urlPath    = fields.Path(repository, &repository.Status.Artifact.URL)
+	digestPath = fields.Path(repository, &repository.Status.Artifact.Digest)
+)
 
 // Opener opens the address of an artifact, which is an URL in the cluster.
 type Opener func(ctx context.Context, url string) (io.ReadCloser, error)
 
 // Fetch unpacks the artifact of a source into an empty folder. An artifact that does not have the digest that the source names is not unpacked.
 func Fetch(ctx context.Context, source *unstructured.Unstructured, dir string, open Opener) error {
-	url, digest := text(source, "status", "artifact", "url"), text(source, "status", "artifact", "digest")
+	url, digest := text(source, urlPath), text(source, digestPath)
 	want, ok := strings.CutPrefix(digest, "sha256:")
 	switch {
 	case url == "":
@@ -66,7 +75,7 @@ func Fetch(ctx context.Context, source *unstructured.Unstructured, dir string, o
 	return tar.Untar(packed, dir, tar.WithMaxUntarSize(maxArtifact))
 }
 
-func text(obj *unstructured.Unstructured, path ...string) string {
+func text(obj *unstructured.Unstructured, path []string) string {
 	value, _, _ := unstructured.NestedString(obj.Object, path...)
 	return value
 }

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/kustomize"
 	"github.com/fluxcd/pkg/ssa/normalize"
 	"github.com/fluxcd/pkg/ssa/utils"
@@ -17,7 +19,11 @@ import (
 // Build returns the objects that a Kustomization makes of an artifact that is unpacked in a folder. It changes files there.
 // Variables come from ConfigMaps and Secrets that the client reads.
 func Build(ctx context.Context, c client.Client, ks *unstructured.Unstructured, dir string) ([]*unstructured.Unstructured, error) {
-	path := filepath.Join(dir, filepath.Clean("/"+text(ks, "spec", "path")))
+	typed, err := kustomizationOf(ks)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, filepath.Clean("/"+typed.Spec.Path))
 	if _, err := kustomize.NewGenerator(dir, *ks).WriteFile(path); err != nil {
 		return nil, fmt.Errorf("kustomize: %w", err)
 	}
@@ -25,8 +31,8 @@ func Build(ctx context.Context, c client.Client, ks *unstructured.Unstructured, 
 	if err != nil {
 		return nil, fmt.Errorf("kustomize: %w", err)
 	}
-	if _, ok, _ := unstructured.NestedMap(ks.Object, "spec", "postBuild"); ok {
-		always := text(ks, "spec", "postBuild", "substituteStrategy") == "Always"
+	if post := typed.Spec.PostBuild; post != nil {
+		always := post.SubstituteStrategy == kustomizev1.SubstituteStrategyAlways
 		for _, res := range built.Resources() {
 			out, err := kustomize.SubstituteVariables(ctx, c, *ks, res, kustomize.SubstituteWithAlways(always))
 			if err != nil {
@@ -48,8 +54,14 @@ func Build(ctx context.Context, c client.Client, ks *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	labels, _, _ := unstructured.NestedStringMap(ks.Object, "spec", "commonMetadata", "labels")
-	annotations, _, _ := unstructured.NestedStringMap(ks.Object, "spec", "commonMetadata", "annotations")
-	utils.SetCommonMetadata(objects, labels, annotations)
+	if common := typed.Spec.CommonMetadata; common != nil {
+		utils.SetCommonMetadata(objects, common.Labels, common.Annotations)
+	}
 	return objects, normalize.UnstructuredList(objects)
+}
+
+// kustomizationOf returns a Kustomization with its type.
+func kustomizationOf(obj *unstructured.Unstructured) (*kustomizev1.Kustomization, error) {
+	ks := &kustomizev1.Kustomization{}
+	return ks, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, ks)
 }

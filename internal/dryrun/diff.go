@@ -3,7 +3,6 @@ package dryrun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/cli-utils/pkg/object"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/ssa"
 	fluxdiff "github.com/fluxcd/pkg/ssa/jsondiff"
 	"github.com/fluxcd/pkg/ssa/utils"
@@ -50,29 +50,28 @@ type Field struct {
 	After  any `json:"after,omitempty"`
 }
 
-// Of the kustomize-controller.
-const (
-	group    = "kustomize.toolkit.fluxcd.io"
-	manager  = "kustomize-controller"
-	disabled = "disabled"
-)
+// manager is the field manager of kustomize-controller.
+const manager = "kustomize-controller"
+
+var group = kustomizev1.GroupVersion.Group
 
 // Diff returns what would change if a Kustomization applied some objects, and what it would delete, in the order of their names.
 // Objects that stay as they are are not listed.
 func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
 	flux := ssa.NewResourceManager(c, nil, ssa.Owner{Field: manager, Group: group})
 	flux.SetOwnerLabels(objects, ks.GetName(), ks.GetNamespace())
-	opts, err := optionsOf(ks)
+	typed, err := kustomizationOf(ks)
 	if err != nil {
 		return nil, err
 	}
 	var all []Change
+	opts := optionsOf(typed)
 	for _, obj := range objects {
 		if change := changeOf(ctx, flux, obj, opts); change.Action != "" {
 			all = append(all, change)
 		}
 	}
-	pruned, err := pruned(ctx, c, ks, objects)
+	pruned, err := pruned(ctx, c, typed, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -82,29 +81,24 @@ func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, o
 }
 
 // optionsOf are those with which kustomize-controller applies.
-func optionsOf(ks *unstructured.Unstructured) (ssa.DiffOptions, error) {
+func optionsOf(ks *kustomizev1.Kustomization) ssa.DiffOptions {
 	opts := ssa.DiffOptions{
-		Exclusions:           map[string]string{group + "/reconcile": disabled, group + "/ssa": "Ignore"},
-		IfNotPresentSelector: map[string]string{group + "/ssa": "IfNotPresent"},
-		ForceSelector:        map[string]string{group + "/force": "enabled"},
+		Exclusions:           map[string]string{group + "/reconcile": kustomizev1.DisabledValue, group + "/ssa": kustomizev1.IgnoreValue},
+		IfNotPresentSelector: map[string]string{group + "/ssa": kustomizev1.IfNotPresentValue},
+		ForceSelector:        map[string]string{group + "/force": kustomizev1.EnabledValue},
+		Force:                ks.Spec.Force,
 	}
-	opts.Force, _, _ = unstructured.NestedBool(ks.Object, "spec", "force")
-	rules, _, _ := unstructured.NestedSlice(ks.Object, "spec", "ignore")
-	for _, rule := range rules {
-		raw, err := json.Marshal(rule)
-		if err != nil {
-			return opts, err
+	for _, rule := range ks.Spec.Ignore {
+		ignore := fluxdiff.IgnoreRule{Paths: rule.Paths}
+		if t := rule.Target; t != nil {
+			ignore.Selector = &fluxdiff.Selector{
+				Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name, Namespace: t.Namespace,
+				AnnotationSelector: t.AnnotationSelector, LabelSelector: t.LabelSelector,
+			}
 		}
-		var ignore struct {
-			Paths  []string
-			Target *fluxdiff.Selector
-		}
-		if err := json.Unmarshal(raw, &ignore); err != nil {
-			return opts, fmt.Errorf("spec.ignore: %w", err)
-		}
-		opts.DriftIgnoreRules = append(opts.DriftIgnoreRules, fluxdiff.IgnoreRule{Paths: ignore.Paths, Selector: ignore.Target})
+		opts.DriftIgnoreRules = append(opts.DriftIgnoreRules, ignore)
 	}
-	return opts, nil
+	return opts
 }
 
 // changeOf returns what would become of an object, with no action if it stays as it is.
@@ -155,25 +149,21 @@ func written(obj *unstructured.Unstructured) map[string]any {
 }
 
 // pruned returns the objects that a Kustomization has applied before and would not apply any more.
-func pruned(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
-	if prune, _, _ := unstructured.NestedBool(ks.Object, "spec", "prune"); !prune {
+func pruned(ctx context.Context, c client.Client, ks *kustomizev1.Kustomization, objects []*unstructured.Unstructured) ([]Change, error) {
+	if !ks.Spec.Prune || ks.Status.Inventory == nil {
 		return nil, nil
 	}
 	stays := object.UnstructuredSetToObjMetadataSet(objects)
-	entries, _, _ := unstructured.NestedSlice(ks.Object, "status", "inventory", "entries")
 	var all []Change
-	for _, entry := range entries {
-		fields, _ := entry.(map[string]any)
-		id, _ := fields["id"].(string)
-		version, _ := fields["v"].(string)
-		of, err := object.ParseObjMetadata(id)
+	for _, entry := range ks.Status.Inventory.Entries {
+		of, err := object.ParseObjMetadata(entry.ID)
 		if err != nil {
 			return nil, fmt.Errorf("status.inventory: %w", err)
 		}
 		if stays.Contains(of) {
 			continue
 		}
-		if change := prunedOne(ctx, c, of, of.GroupKind.WithVersion(version)); change.Action != "" {
+		if change := prunedOne(ctx, c, of, of.GroupKind.WithVersion(entry.Version)); change.Action != "" {
 			all = append(all, change)
 		}
 	}
@@ -199,7 +189,7 @@ func prunedOne(ctx context.Context, c client.Client, of object.ObjMetadata, gvk 
 // keeps returns whether an object says that kustomize-controller must not delete it.
 func keeps(obj *unstructured.Unstructured) bool {
 	for _, key := range []string{group + "/prune", group + "/reconcile"} {
-		if strings.EqualFold(cmp.Or(obj.GetAnnotations()[key], obj.GetLabels()[key]), disabled) {
+		if strings.EqualFold(cmp.Or(obj.GetAnnotations()[key], obj.GetLabels()[key]), kustomizev1.DisabledValue) {
 			return true
 		}
 	}

@@ -10,6 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	automationv1 "github.com/fluxcd/image-automation-controller/api/v1"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -253,8 +257,9 @@ func command(action string, ref Ref) string {
 
 // fluxKinds are how the CLI of Flux calls kinds.
 var fluxKinds = map[string]string{
-	"GitRepository": "source git", "OCIRepository": "source oci", "Bucket": "source bucket", "HelmRepository": "source helm",
-	"HelmChart": "source chart", "ImageRepository": "image repository", "ImagePolicy": "image policy", "ImageUpdateAutomation": "image update",
+	sourcev1.GitRepositoryKind: "source git", sourcev1.OCIRepositoryKind: "source oci", sourcev1.BucketKind: "source bucket",
+	sourcev1.HelmRepositoryKind: "source helm", sourcev1.HelmChartKind: "source chart",
+	imagev1.ImageRepositoryKind: "image repository", imagev1.ImagePolicyKind: "image policy", automationv1.ImageUpdateAutomationKind: "image update",
 }
 
 // fluxCommand returns a command of the CLI of Flux for an object.

@@ -9,7 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/fields"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -138,16 +143,33 @@ func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	return w
 }
 
+var (
+	kustomization = fields.New[kustomizev1.Kustomization]()
+	helmRelease   = fields.New[helmv2.HelmRelease]()
+	helmChart     = fields.New[sourcev1.HelmChart]()
+
+	appliedPath   = fields.Path(kustomization, &kustomization.Status.LastAppliedRevision)
+	helmChartPath = fields.Path(helmRelease, &helmRelease.Status.HelmChart)
+	historyPath   = fields.Path(helmRelease, &helmRelease.Status.History)
+	wantedPath    = fields.Path(helmRelease, &helmRelease.Spec.Chart.Spec.Version)
+	digestPath    = fields.Path(helmRelease, &helmRelease.Status.LastAttemptedRevisionDigest)
+	versionPath   = fields.Path(helmChart, &helmChart.Spec.Version)
+	updatedPath   = fields.Path(helmChart, &helmChart.Status.Artifact.LastUpdateTime)
+
+	release      = &helmv2.Snapshot{}
+	chartVersion = fields.Name(release, &release.ChartVersion)
+)
+
 // inEffect returns the revision that is applied, or that a source has.
 func inEffect(obj *unstructured.Unstructured) string {
 	switch obj.GetKind() {
-	case "Kustomization":
-		return text(obj, "status", "lastAppliedRevision")
-	case "HelmRelease":
-		history, _, _ := unstructured.NestedSlice(obj.Object, "status", "history")
+	case kustomizev1.KustomizationKind:
+		return text(obj, appliedPath...)
+	case helmv2.HelmReleaseKind:
+		history, _, _ := unstructured.NestedSlice(obj.Object, historyPath...)
 		for _, item := range history {
 			release, _ := item.(map[string]any)
-			if version, ok := release["chartVersion"].(string); ok {
+			if version, ok := release[chartVersion].(string); ok {
 				return version
 			}
 		}
@@ -162,7 +184,7 @@ func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	if source == nil {
 		return
 	}
-	revision := text(source, "status", "artifact", "revision")
+	revision := text(source, target.ArtifactRevisionPath...)
 	if wanted := newerChart(obj, source); wanted != "" {
 		w.Reason, w.Waits = NewRevision, wanted
 		return
@@ -175,7 +197,7 @@ func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 		return
 	}
 	w.Reason, w.Waits = NewRevision, revision
-	if at, err := time.Parse(time.RFC3339, text(source, "status", "artifact", "lastUpdateTime")); err == nil {
+	if at, err := time.Parse(time.RFC3339, text(source, updatedPath...)); err == nil {
 		w.Since = timeOf(at)
 	}
 }
@@ -183,11 +205,11 @@ func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 // newerChart returns the version of a chart that a HelmRelease asks for, if helm-controller has not told its HelmChart yet: it does
 // not while the HelmRelease is held.
 func newerChart(obj, source *unstructured.Unstructured) string {
-	if obj.GetKind() != "HelmRelease" || source.GetKind() != "HelmChart" {
+	if obj.GetKind() != helmv2.HelmReleaseKind || source.GetKind() != sourcev1.HelmChartKind {
 		return ""
 	}
-	wanted := cmp.Or(text(obj, "spec", "chart", "spec", "version"), "*")
-	if _, made, _ := unstructured.NestedMap(obj.Object, "spec", "chart"); !made || wanted == cmp.Or(text(source, "spec", "version"), "*") {
+	wanted := cmp.Or(text(obj, wantedPath...), "*")
+	if _, made, _ := unstructured.NestedMap(obj.Object, target.ChartPath...); !made || wanted == cmp.Or(text(source, versionPath...), "*") {
 		return ""
 	}
 	return wanted
@@ -196,7 +218,7 @@ func newerChart(obj, source *unstructured.Unstructured) string {
 // isApplied returns whether an object has applied a revision. A HelmRelease whose chart is not a HelmChart has another version than
 // the artifact: it notes the digest.
 func isApplied(obj *unstructured.Unstructured, applied, revision string) bool {
-	if digest := text(obj, "status", "lastAttemptedRevisionDigest"); obj.GetKind() == "HelmRelease" && digest != "" && strings.Contains(revision, ":") {
+	if digest := text(obj, digestPath...); obj.GetKind() == helmv2.HelmReleaseKind && digest != "" && strings.Contains(revision, ":") {
 		return strings.HasSuffix(revision, digest)
 	}
 	return applied == revision

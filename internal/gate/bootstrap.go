@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // BootstrapKinds are the kinds of the objects that "flux bootstrap" and the Flux Operator create to apply a cluster from Git.
-var BootstrapKinds = []string{"GitRepository", "OCIRepository", "Bucket", "Kustomization"}
+var BootstrapKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepositoryKind, sourcev1.BucketKind, kustomizev1.KustomizationKind}
 
 // bootstrap is the default name and namespace of these objects.
 const bootstrap = "flux-system"

@@ -8,6 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -22,9 +26,9 @@ func (r Reference) String() string { return r.Kind + " " + r.Namespace + "/" + r
 
 // Appliers returns which objects of Flux apply something that has these labels.
 func Appliers(labels map[string]string) (found []Reference) {
-	for _, a := range []struct{ kind, prefix string }{{"Kustomization", "kustomize.toolkit.fluxcd.io/"}, {"HelmRelease", "helm.toolkit.fluxcd.io/"}} {
-		if name := labels[a.prefix+"name"]; name != "" {
-			found = append(found, Reference{a.kind, labels[a.prefix+"namespace"], name})
+	for _, a := range []struct{ kind, group string }{{kustomizev1.KustomizationKind, kustomizev1.GroupVersion.Group}, {helmv2.HelmReleaseKind, helmv2.GroupVersion.Group}} {
+		if name := labels[a.group+"/name"]; name != "" {
+			found = append(found, Reference{a.kind, labels[a.group+"/namespace"], name})
 		}
 	}
 	return found
@@ -51,15 +55,15 @@ func (k Known) of(r Reference) *unstructured.Unstructured {
 // Sources returns what an applier gets its content from. It is empty if the applier is not known.
 func (k Known) Sources(applier Reference) (all []Reference) {
 	obj := k.of(applier)
-	for _, path := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
-		ref, _, _ := unstructured.NestedStringMap(obj.Object, path...)
-		if ref["name"] == "" {
+	for i, path := range [][]string{target.SourceRefPath, target.ChartRefPath, target.ChartSourceRefPath} {
+		ref := target.ReferenceAt(obj, path)
+		if ref.Name == "" {
 			continue
 		}
-		namespace := cmp.Or(ref["namespace"], applier.Namespace)
-		all = append(all, Reference{ref["kind"], namespace, ref["name"]})
-		if path[1] == "chart" { // helm-controller makes a HelmChart of it
-			all = append(all, Reference{"HelmChart", namespace, applier.Namespace + "-" + applier.Name})
+		namespace := cmp.Or(ref.Namespace, applier.Namespace)
+		all = append(all, Reference{ref.Kind, namespace, ref.Name})
+		if i == 2 { // helm-controller makes a HelmChart of it
+			all = append(all, Reference{sourcev1.HelmChartKind, namespace, target.HelmChartName(applier.Namespace, applier.Name)})
 		}
 	}
 	return all

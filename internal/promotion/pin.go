@@ -14,25 +14,41 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// The kinds of sources that can be pinned.
-const (
-	GitRepository = "GitRepository"
-	OCIRepository = "OCIRepository"
-	HelmChart     = "HelmChart"
+// The fields of the specs of the sources that can be pinned.
+var (
+	repository = fields.New[sourcev1.GitRepositorySpec]()
+	artifact   = fields.New[sourcev1.OCIRepositorySpec]()
+	chart      = fields.New[sourcev1.HelmChartSpec]()
+
+	commitPath  = fields.Path(repository, &repository.Reference.Commit)
+	branchPath  = fields.Path(repository, &repository.Reference.Branch)
+	digestPath  = fields.Path(artifact, &artifact.Reference.Digest)
+	versionPath = fields.Path(chart, &chart.Version)
+
+	suspendField  = fields.Name(repository, &repository.Suspend)
+	includePath   = fields.Path(repository, &repository.Include)
+	fromPath      = fields.Path(chart, &chart.SourceRef.Kind)
+	valuesPath    = fields.Path(chart, &chart.ValuesFiles)
+	intervalField = fields.Name(repository, &repository.Interval)
+	timeoutField  = fields.Name(repository, &repository.Timeout)
 )
 
 // forms are those of the revisions that can be pinned: for Git and OCI a name, which may be missing, and what cannot change.
 var forms = map[string]*regexp.Regexp{
-	GitRepository: regexp.MustCompile(`^(?:(\S+)@)?sha(?:1:([0-9a-f]{40})|256:([0-9a-f]{64}))$`),
-	OCIRepository: regexp.MustCompile(`^(?:(\S+)@)?(sha256:[0-9a-f]{64})$`),
-	HelmChart:     regexp.MustCompile(`^(v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)(\+[0-9A-Za-z.-]+)?$`),
+	sourcev1.GitRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?sha(?:1:([0-9a-f]{40})|256:([0-9a-f]{64}))$`),
+	sourcev1.OCIRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?(sha256:[0-9a-f]{64})$`),
+	sourcev1.HelmChartKind:     regexp.MustCompile(`^(v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)(\+[0-9A-Za-z.-]+)?$`),
 }
 
 // formOf says what a revision of a kind looks like.
 var formOf = map[string]string{
-	GitRepository: "main@sha1:<commit>", OCIRepository: "latest@sha256:<digest>", HelmChart: "6.5.1",
+	sourcev1.GitRepositoryKind: "main@sha1:<commit>", sourcev1.OCIRepositoryKind: "latest@sha256:<digest>", sourcev1.HelmChartKind: "6.5.1",
 }
 
 // checkRevision returns an error if a revision cannot be pinned.
@@ -45,10 +61,10 @@ func checkRevision(kind, revision string) error {
 
 // unpinnable says why a source cannot be pinned. It is empty if it can.
 func unpinnable(kind string, spec map[string]any) string {
-	from, _, _ := unstructured.NestedString(spec, "sourceRef", "kind")
-	includes, _, _ := unstructured.NestedSlice(spec, "include")
+	from, _, _ := unstructured.NestedString(spec, fromPath...)
+	includes, _, _ := unstructured.NestedSlice(spec, includePath...)
 	switch {
-	case kind == HelmChart && from != "HelmRepository":
+	case kind == sourcev1.HelmChartKind && from != sourcev1.HelmRepositoryKind:
 		return fmt.Sprintf("its chart comes from a %s, in which no version can be chosen: pin that source instead", from)
 	case len(includes) > 0:
 		return "its spec.include brings in what other sources have, which is not pinned with it"
@@ -59,22 +75,23 @@ func unpinnable(kind string, spec map[string]any) string {
 // pin returns the spec of a source, pinned to a revision. It depends on nothing else that changes.
 func pin(kind string, original map[string]any, revision string) map[string]any {
 	spec := runtime.DeepCopyJSON(original)
-	delete(spec, "suspend")
+	delete(spec, suspendField)
+	delete(spec, refField(kind))
+	set := func(value string, path []string) { _ = unstructured.SetNestedField(spec, value, path...) } // nothing else is at its parent
 	parts := forms[kind].FindStringSubmatch(revision)
 	switch kind {
-	case GitRepository:
-		ref := map[string]any{"commit": parts[2] + parts[3]}
+	case sourcev1.GitRepositoryKind:
+		set(parts[2]+parts[3], commitPath)
 		// With the branch the revision reads as before. A tag is none, and a commit that has moved to another branch is not on this one.
-		if branch, _, _ := unstructured.NestedString(original, "ref", "branch"); branch != "" && branch == parts[1] {
-			ref["branch"] = branch
+		if branch, _, _ := unstructured.NestedString(original, branchPath...); branch != "" && branch == parts[1] {
+			set(branch, branchPath)
 		}
-		spec["ref"] = ref
-	case OCIRepository:
-		spec["ref"] = map[string]any{"digest": parts[2]}
-	case HelmChart:
-		spec["version"] = parts[1] + parts[2]
-		if files, _, _ := unstructured.NestedSlice(spec, "valuesFiles"); len(files) > 0 {
-			spec["version"] = parts[1] // source-controller adds the generation of the HelmChart
+	case sourcev1.OCIRepositoryKind:
+		set(parts[2], digestPath)
+	case sourcev1.HelmChartKind:
+		set(parts[1]+parts[2], versionPath)
+		if files, _, _ := unstructured.NestedSlice(spec, valuesPath...); len(files) > 0 {
+			set(parts[1], versionPath) // source-controller adds the generation of the HelmChart
 		}
 	}
 	return spec
@@ -87,19 +104,19 @@ func pinnedTo(kind string, spec map[string]any) string {
 		return value
 	}
 	revision := ""
-	switch commit := text("ref", "commit"); kind {
-	case GitRepository:
+	switch commit := text(commitPath...); kind {
+	case sourcev1.GitRepositoryKind:
 		revision = "sha1:" + commit
 		if len(commit) == 2*sha256.Size {
 			revision = "sha256:" + commit
 		}
-		if branch := text("ref", "branch"); branch != "" {
+		if branch := text(branchPath...); branch != "" {
 			revision = branch + "@" + revision
 		}
-	case OCIRepository:
-		revision = text("ref", "digest")
-	case HelmChart:
-		revision = text("version")
+	case sourcev1.OCIRepositoryKind:
+		revision = text(digestPath...)
+	case sourcev1.HelmChartKind:
+		revision = text(versionPath...)
 	}
 	if checkRevision(kind, revision) != nil {
 		return ""
@@ -109,7 +126,7 @@ func pinnedTo(kind string, spec map[string]any) string {
 
 // same returns whether two revisions of a kind are of the same content, also if a branch or tag has another name.
 func same(kind, a, b string) bool {
-	if kind == HelmChart {
+	if kind == sourcev1.HelmChartKind {
 		return forms[kind].ReplaceAllString(a, "$1") == forms[kind].ReplaceAllString(b, "$1")
 	}
 	return a[strings.LastIndex(a, "@")+1:] == b[strings.LastIndex(b, "@")+1:]
@@ -118,23 +135,27 @@ func same(kind, a, b string) bool {
 // digestOf returns a digest of all in the spec of a source that decides what a revision brings.
 func digestOf(kind string, spec map[string]any) string {
 	rest := maps.Clone(spec)
-	for _, field := range []string{"suspend", "interval", "timeout", refField(kind)} {
+	for _, field := range []string{suspendField, intervalField, timeoutField, refField(kind)} {
 		delete(rest, field)
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(encode(rest)))[:16]
 }
 
+// refField returns the field of a spec that says the revision.
 func refField(kind string) string {
-	if kind == HelmChart {
-		return "version"
+	if kind == sourcev1.HelmChartKind {
+		return versionPath[0]
 	}
-	return "ref"
+	return commitPath[0]
 }
+
+// isSuspended returns whether a spec suspends its source.
+func isSuspended(spec map[string]any) bool { return spec[suspendField] == true }
 
 // isSpec returns whether a source has a spec. Whether it is suspended does not matter: that is for people and other Gates.
 func isSpec(spec map[string]any, raw []byte) bool {
 	spec = maps.Clone(spec)
-	delete(spec, "suspend")
+	delete(spec, suspendField)
 	return reflect.DeepEqual(spec, decode(raw))
 }
 

@@ -120,7 +120,7 @@ func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 		return false
 	}
 	spec = maps.Clone(spec)
-	delete(spec, "suspend")
+	delete(spec, suspendField)
 	p.Spec = runtime.RawExtension{Raw: encode(spec)}
 	return true
 }
@@ -150,9 +150,9 @@ func (l *look) findFault() fault {
 		return fault{v1alpha1.SourceNotFoundReason, named + " has no artifact yet.", false}
 	case checkRevision(ref.Kind, o.Revision) != nil:
 		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + checkRevision(ref.Kind, o.Revision).Error() + ".", true}
-	case o.Current, digestOf(ref.Kind, o.Spec) == l.g.Status.Digest, o.Unchanged && o.Spec["suspend"] == true && l.g.Status.Gated == nil:
+	case o.Current, digestOf(ref.Kind, o.Spec) == l.g.Status.Digest, o.Unchanged && isSuspended(o.Spec) && l.g.Status.Gated == nil:
 		return fault{}
-	case o.Spec["suspend"] == true:
+	case isSuspended(o.Spec):
 		return fault{v1alpha1.SourceNotFoundReason, named + " is suspended, and was not fetched as its spec is now: it is pinned once it goes on.", false}
 	}
 	return fault{v1alpha1.SourceNotFoundReason, named + " was not fetched yet as its spec is now.", false}
@@ -230,7 +230,7 @@ func (l *look) adopt() {
 	}
 	if revision := pinnedTo(l.kind, l.Pinned.Spec); revision != "" {
 		spec := runtime.DeepCopyJSON(l.Pinned.Spec)
-		delete(spec, "suspend")
+		delete(spec, suspendField)
 		l.promoted(v1alpha1.Pin{
 			Revision: revision, Digest: digestOf(l.kind, spec), Spec: runtime.RawExtension{Raw: encode(spec)},
 			Reason: v1alpha1.AdoptedReason, At: metav1.NewTime(l.Now),
@@ -260,7 +260,7 @@ func (l *look) known(revision string) string {
 			return is
 		}
 	}
-	if l.g.Status.Gated == nil && l.Original.Spec["suspend"] != true {
+	if l.g.Status.Gated == nil && !isSuspended(l.Original.Spec) {
 		return revision
 	}
 	return ""

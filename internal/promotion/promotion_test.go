@@ -203,7 +203,7 @@ func TestWhatCannotBePinnedIsRefusedAndNothingMoves(t *testing.T) {
 		"a revision of an unknown form":  {func(w *world) { w.g.Spec.Revision = "main" }, "Ready=False/InvalidSpec Stalled=True/InvalidSpec"},
 		"a short commit":                 {func(w *world) { w.g.Spec.Revision = "main@sha1:abc" }, "Ready=False/InvalidSpec Stalled=True/InvalidSpec"},
 		"a chart out of a Git repository": {func(w *world) {
-			w.g.Spec.SourceRef.Kind = promotion.HelmChart
+			w.g.Spec.SourceRef.Kind = "HelmChart"
 			w.edits("sourceRef", map[string]any{"kind": "GitRepository", "name": "a"})
 		}, "Ready=False/SourceNotPinnable Stalled=True/SourceNotPinnable"},
 	} {
@@ -223,15 +223,15 @@ func TestAKindIsPinnedByWhatCannotChange(t *testing.T) {
 		kind, revision string
 		spec, want     map[string]any
 	}{
-		"branch":           {promotion.GitRepository, commit("a"), map[string]any{"ref": map[string]any{"branch": "main"}}, map[string]any{"ref": map[string]any{"branch": "main", "commit": strings.Repeat("a", 40)}}},
-		"default branch":   {promotion.GitRepository, "master@sha1:" + strings.Repeat("a", 40), map[string]any{}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
-		"other branch":     {promotion.GitRepository, commit("a"), map[string]any{"ref": map[string]any{"branch": "release"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
-		"tag":              {promotion.GitRepository, "v1@sha1:" + strings.Repeat("a", 40), map[string]any{"ref": map[string]any{"tag": "v1"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
-		"semver":           {promotion.GitRepository, "v1.2.3@sha256:" + strings.Repeat("a", 64), map[string]any{"ref": map[string]any{"semver": ">1"}, "suspend": true}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 64)}}},
-		"OCI tag":          {promotion.OCIRepository, digest("b"), map[string]any{"ref": map[string]any{"tag": "latest"}}, map[string]any{"ref": map[string]any{"digest": "sha256:" + strings.Repeat("b", 64)}}},
-		"chart":            {promotion.HelmChart, "6.5.1", map[string]any{"version": "6.x", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
-		"chart with build": {promotion.HelmChart, "6.5.1+b7", map[string]any{"version": "*", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1+b7", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
-		"chart with values files": {promotion.HelmChart, "6.5.1-rc.1+4", map[string]any{"version": "6.x", "valuesFiles": valuesFiles, "sourceRef": map[string]any{"kind": "HelmRepository"}},
+		"branch":           {"GitRepository", commit("a"), map[string]any{"ref": map[string]any{"branch": "main"}}, map[string]any{"ref": map[string]any{"branch": "main", "commit": strings.Repeat("a", 40)}}},
+		"default branch":   {"GitRepository", "master@sha1:" + strings.Repeat("a", 40), map[string]any{}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
+		"other branch":     {"GitRepository", commit("a"), map[string]any{"ref": map[string]any{"branch": "release"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
+		"tag":              {"GitRepository", "v1@sha1:" + strings.Repeat("a", 40), map[string]any{"ref": map[string]any{"tag": "v1"}}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 40)}}},
+		"semver":           {"GitRepository", "v1.2.3@sha256:" + strings.Repeat("a", 64), map[string]any{"ref": map[string]any{"semver": ">1"}, "suspend": true}, map[string]any{"ref": map[string]any{"commit": strings.Repeat("a", 64)}}},
+		"OCI tag":          {"OCIRepository", digest("b"), map[string]any{"ref": map[string]any{"tag": "latest"}}, map[string]any{"ref": map[string]any{"digest": "sha256:" + strings.Repeat("b", 64)}}},
+		"chart":            {"HelmChart", "6.5.1", map[string]any{"version": "6.x", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
+		"chart with build": {"HelmChart", "6.5.1+b7", map[string]any{"version": "*", "sourceRef": map[string]any{"kind": "HelmRepository"}}, map[string]any{"version": "6.5.1+b7", "sourceRef": map[string]any{"kind": "HelmRepository"}}},
+		"chart with values files": {"HelmChart", "6.5.1-rc.1+4", map[string]any{"version": "6.x", "valuesFiles": valuesFiles, "sourceRef": map[string]any{"kind": "HelmRepository"}},
 			map[string]any{"version": "6.5.1-rc.1", "valuesFiles": valuesFiles, "sourceRef": map[string]any{"kind": "HelmRepository"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

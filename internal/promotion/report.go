@@ -69,7 +69,7 @@ func (l *look) approved(want string, moves bool) metav1.Condition {
 
 // stopped says that the source that is followed is suspended. It is empty if it is not.
 func (l *look) stopped() string {
-	if l.Original.Spec["suspend"] != true {
+	if !isSuspended(l.Original.Spec) {
 		return ""
 	}
 	return ", which is suspended"
@@ -116,7 +116,7 @@ func (l *look) ready(approved metav1.Condition) metav1.Condition {
 	case p.Current && p.Revision != "" && same(l.kind, p.Revision, gated.Revision) && p.Ready != nil && p.Ready.Status == metav1.ConditionTrue:
 		c.Status, c.Reason = metav1.ConditionTrue, fluxmeta.SucceededReason
 		c.Message = fmt.Sprintf("%s is pinned to '%s'%s.", l.pinned(), gated.Revision, l.behind())
-	case p.Spec["suspend"] == true:
+	case isSuspended(p.Spec):
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, fluxmeta.SuspendedReason, fmt.Sprintf("%s is suspended, and does not fetch '%s'.", l.pinned(), gated.Revision)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, fluxmeta.ProgressingReason, fmt.Sprintf("%s is being fetched at '%s'.", l.pinned(), gated.Revision)

@@ -38,7 +38,7 @@ func newWorld(promote v1alpha1.PromotePolicy, revision string) *world {
 		g: &v1alpha1.GatedSource{
 			ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: "shop", UID: types.UID("6d2c1e2f"), Generation: 1},
 			Spec: v1alpha1.GatedSourceSpec{
-				SourceRef: v1alpha1.PinnableReference{Kind: promotion.GitRepository, Name: "apps"}, Promote: promote, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
+				SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Promote: promote, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
 			},
 		},
 		in: promotion.Input{Now: start, Stamped: true, Gates: promotion.Gates{Open: true}, Original: &promotion.Source{

@@ -7,6 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gatedsources,verbs=get;list;watch
@@ -20,19 +24,33 @@ var GatedSource = schema.GroupKind{Group: ours, Kind: "GatedSource"}
 
 // pinnable are the kinds of sources that GatedSources pin.
 var pinnable = map[schema.GroupKind]bool{
-	{Group: "source.toolkit.fluxcd.io", Kind: "GitRepository"}: true,
-	{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}: true,
-	{Group: "source.toolkit.fluxcd.io", Kind: "HelmChart"}:     true,
+	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.GitRepositoryKind}: true,
+	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.OCIRepositoryKind}: true,
+	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.HelmChartKind}:     true,
 }
 
 // IsPinnable returns whether GatedSources pin objects of a kind.
 func IsPinnable(kind schema.GroupKind) bool { return pinnable[kind] }
 
-// ContentOf has by kind the fields of the spec of a source that decide what an artifact has besides its revision, each with the field
-// of the status in which source-controller notes what it was. Kinds are missing whose revision does not say what they have.
-var ContentOf = map[string]map[string]string{
-	"GitRepository": {"ignore": "observedIgnore", "recurseSubmodules": "observedRecurseSubmodules", "sparseCheckout": "observedSparseCheckout"},
-	"OCIRepository": {"ignore": "observedIgnore", "layerSelector": "observedLayerSelector"},
+// Content is a field of the spec of a source that, besides the revision, decides the content of the artifact. Observed is the field
+// of the status in which source-controller records its value.
+type Content struct{ Spec, Observed []string }
+
+// ContentOf returns these fields by kind. Kinds whose revision does not identify the content are missing.
+var ContentOf = map[string][]Content{
+	sourcev1.GitRepositoryKind: {
+		content(gitRepository, &gitRepository.Spec.Ignore, &gitRepository.Status.ObservedIgnore),
+		content(gitRepository, &gitRepository.Spec.RecurseSubmodules, &gitRepository.Status.ObservedRecurseSubmodules),
+		content(gitRepository, &gitRepository.Spec.SparseCheckout, &gitRepository.Status.ObservedSparseCheckout),
+	},
+	sourcev1.OCIRepositoryKind: {
+		content(ociRepository, &ociRepository.Spec.Ignore, &ociRepository.Status.ObservedIgnore),
+		content(ociRepository, &ociRepository.Spec.LayerSelector, &ociRepository.Status.ObservedLayerSelector),
+	},
+}
+
+func content(obj, spec, observed any) Content {
+	return Content{fields.Path(obj, spec), fields.Path(obj, observed)}
 }
 
 // gatedSource is the adapter of GatedSources. It keeps them whole.

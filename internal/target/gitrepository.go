@@ -1,6 +1,14 @@
 package target
 
+import (
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
+)
+
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=gitrepositories/status,verbs=get;patch
 
-var _ = register(suspend("source.toolkit.fluxcd.io", "GitRepository", "status.artifact.revision"))
+var gitRepository = fields.New[sourcev1.GitRepository]()
+
+var _ = register(suspend(sourcev1.GroupVersion, sourcev1.GitRepositoryKind, gitRepository, &gitRepository.Spec.Suspend, &gitRepository.Status.Artifact.Revision))

@@ -1,6 +1,14 @@
 package target
 
+import (
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
+)
+
 // +kubebuilder:rbac:groups=image.toolkit.fluxcd.io,resources=imagerepositories,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=image.toolkit.fluxcd.io,resources=imagerepositories/status,verbs=get;patch
 
-var _ = register(suspend("image.toolkit.fluxcd.io", "ImageRepository", "status.lastScanResult.revision"))
+var imageRepository = fields.New[imagev1.ImageRepository]()
+
+var _ = register(suspend(imagev1.GroupVersion, imagev1.ImageRepositoryKind, imageRepository, &imageRepository.Spec.Suspend, &imageRepository.Status.LastScanResult.Revision))

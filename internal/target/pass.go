@@ -7,24 +7,27 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
 var (
-	handledPath   = []string{"status", "lastHandledReconcileAt"}
-	attemptedPath = []string{"status", "lastAttemptedRevision"}
-	timeoutPath   = []string{"spec", "timeout"}
-	intervalPath  = []string{"spec", "interval"}
-	digestPath    = []string{"status", "lastAttemptedConfigDigest"}
+	handledPath   = fields.Path(kustomization, &kustomization.Status.LastHandledReconcileAt)
+	attemptedPath = fields.Path(kustomization, &kustomization.Status.LastAttemptedRevision)
+	timeoutPath   = fields.Path(kustomization, &kustomization.Spec.Timeout)
+	intervalPath  = fields.Path(kustomization, &kustomization.Spec.Interval)
+	digestPath    = fields.Path(helmRelease, &helmRelease.Status.LastAttemptedConfigDigest)
 	// passPaths are what a pass needs to know of an object.
 	passPaths = [][]string{handledPath, attemptedPath, digestPath}
 )
 
-// ReconcileRequestAnnotation asks the controllers of Flux for a reconciliation, with a
-// value that they have not handled yet.
-const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
-
 // ReadyOf returns the condition Ready of an object, nil if it has none.
-func ReadyOf(obj *Object) *metav1.Condition { return obj.condition("Ready") }
+func ReadyOf(obj *Object) *metav1.Condition { return obj.condition(fluxmeta.ReadyCondition) }
 
 // Handled returns the request for a reconciliation that the controller of a trimmed
 // object of Flux has handled last, empty if there is none.
@@ -41,7 +44,7 @@ var ProgressNames = [len(Progress{})]string{"request for a reconciliation", "rev
 
 // ProgressOf returns the Progress of a trimmed object.
 func ProgressOf(obj *Object) Progress {
-	generation, _, _ := unstructured.NestedInt64(obj.Object, observedGenerationPath...)
+	generation, _, _ := unstructured.NestedInt64(obj.Object, ObservedGenerationPath...)
 	revision := cmp.Or(text(obj, attemptedPath), Revision(obj))
 	if digest := text(obj, digestPath); digest != "" {
 		revision += " " + digest
@@ -66,11 +69,11 @@ func ReconcileTimeout(obj *Object) time.Duration {
 		timeout = defaultTimeout
 		interval, _ := duration(obj, intervalPath)
 		switch kind := obj.GetKind(); {
-		case kind == "Kustomization":
+		case kind == kustomizev1.KustomizationKind:
 			timeout = interval - leastTimeout
-		case kind == "HelmRelease":
+		case kind == helmv2.HelmReleaseKind:
 			timeout = helmTimeout
-		case kind == "ImageRepository" && interval > 0:
+		case kind == imagev1.ImageRepositoryKind && interval > 0:
 			timeout = interval
 		}
 	}

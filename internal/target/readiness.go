@@ -3,12 +3,20 @@ package target
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	notificationv1 "github.com/fluxcd/notification-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
 // Readiness is what an object says about its spec as it is.
@@ -26,13 +34,18 @@ const (
 )
 
 var (
-	observedGenerationPath = []string{"status", "observedGeneration"}
-	dependsOnPath          = []string{"spec", "dependsOn"}
+	// ObservedGenerationPath is the path of the generation that a controller of Flux observed last.
+	ObservedGenerationPath = fields.Path(kustomization, &kustomization.Status.ObservedGeneration)
+	dependsOnPath          = fields.Path(kustomization, &kustomization.Spec.DependsOn)
+
+	dependency          = &kustomizev1.DependencyReference{}
+	dependencyName      = fields.Name(dependency, &dependency.Name)
+	dependencyNamespace = fields.Name(dependency, &dependency.Namespace)
 )
 
 // passing are the reasons with which Flux says that an object is not ready because it waits, or is about to be tried again, and
 // those with which a GatedSource says that nothing is pinned yet.
-var passing = []string{"DependencyNotReady", "HealthCheckCanceled", "WaitingApproval", "GateClosed"}
+var passing = []string{fluxmeta.DependencyNotReadyReason, fluxmeta.HealthCheckCanceledReason, "WaitingApproval", "GateClosed"}
 
 // ReadinessOf returns whether a trimmed object is ready, and what it says about that. An object of a kind that does not say
 // it is ready.
@@ -47,21 +60,21 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 		}
 		return &conditions[i]
 	}
-	observed, known, _ := unstructured.NestedInt64(obj.Object, observedGenerationPath...)
+	observed, known, _ := unstructured.NestedInt64(obj.Object, ObservedGenerationPath...)
 	wasReady := known && observed == obj.GetGeneration()
-	if c := isNow("Stalled", metav1.ConditionTrue); c != nil {
+	if c := isNow(fluxmeta.StalledCondition, metav1.ConditionTrue); c != nil {
 		return Failed, c.Message
 	}
-	if c := isNow("Ready", metav1.ConditionFalse); c != nil && !slices.Contains(passing, c.Reason) {
+	if c := isNow(fluxmeta.ReadyCondition, metav1.ConditionFalse); c != nil && !slices.Contains(passing, c.Reason) {
 		return Failed, c.Message
 	}
-	has := obj.condition("Ready")
+	has := obj.condition(fluxmeta.ReadyCondition)
 	switch {
 	case has == nil && !saysReady(obj.GroupVersionKind().GroupKind()):
 		return Ready, ""
 	case has == nil:
 		return Progressing, ""
-	case (wasReady || !known) && isNow("Ready", metav1.ConditionTrue) != nil && isNow("Reconciling", metav1.ConditionTrue) == nil:
+	case (wasReady || !known) && isNow(fluxmeta.ReadyCondition, metav1.ConditionTrue) != nil && isNow(fluxmeta.ReconcilingCondition, metav1.ConditionTrue) == nil:
 		return Ready, has.Message
 	case wasReady && obj.GroupVersionKind().GroupKind() != GatedSource: // another revision does not change its spec
 		return Rechecking, has.Message
@@ -73,7 +86,7 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 // an object that is suspended, stalled or being deleted is not ready. wasReady says that the object was ready at the last check: it
 // stays ready while Flux reconciles the same spec again, because Flux sets Ready to Unknown at each interval.
 func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
-	condition := obj.condition("Ready")
+	condition := obj.condition(fluxmeta.ReadyCondition)
 	switch {
 	case obj.GetDeletionTimestamp() != nil:
 		return false, "is being deleted"
@@ -83,7 +96,7 @@ func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
 		return false, "has no condition Ready"
 	}
 	readiness, message := ReadinessOf(obj)
-	reconciles := condition.Status == metav1.ConditionTrue || condition.Status == metav1.ConditionUnknown && condition.Reason == "Progressing"
+	reconciles := condition.Status == metav1.ConditionTrue || condition.Status == metav1.ConditionUnknown && condition.Reason == fluxmeta.ProgressingReason
 	switch {
 	case readiness == Ready, readiness == Rechecking && wasReady && reconciles:
 		return true, ""
@@ -108,7 +121,13 @@ func isSuspended(obj *Object) bool {
 // saysReady returns whether the objects of a kind have the condition Ready as soon as somebody has looked at them.
 func saysReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Certificate }
 
-func isFlux(kind schema.GroupKind) bool { return strings.HasSuffix(kind.Group, ".toolkit.fluxcd.io") }
+// fluxGroups are the API groups of Flux, and ours.
+var fluxGroups = []string{
+	sourcev1.GroupVersion.Group, kustomizev1.GroupVersion.Group, helmv2.GroupVersion.Group, imagev1.GroupVersion.Group,
+	notificationv1.GroupVersion.Group, ours,
+}
+
+func isFlux(kind schema.GroupKind) bool { return slices.Contains(fluxGroups, kind.Group) }
 
 // Needs returns the objects that a trimmed object of Flux names in spec.dependsOn, which are of its kind.
 func Needs(obj *Object) []Key {
@@ -119,12 +138,12 @@ func Needs(obj *Object) []Key {
 	list, _ := value.([]any)
 	var keys []Key
 	for _, item := range list {
-		fields, _ := item.(map[string]any)
-		name, _ := fields["name"].(string)
+		needed, _ := item.(map[string]any)
+		name, _ := needed[dependencyName].(string)
 		if name == "" {
 			continue
 		}
-		namespace, _ := fields["namespace"].(string)
+		namespace, _ := needed[dependencyNamespace].(string)
 		if namespace == "" {
 			namespace = obj.GetNamespace()
 		}

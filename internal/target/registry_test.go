@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -84,7 +83,7 @@ func registrations(t *testing.T, file *ast.File) (calls int, gk schema.GroupKind
 			calls++
 		}
 		if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "suspend" && len(call.Args) >= 2 {
-			gk = schema.GroupKind{Group: text(call.Args[0]), Kind: text(call.Args[1])}
+			gk = groupKind(call.Args[1])
 		}
 		return true
 	})
@@ -98,16 +97,17 @@ func registrations(t *testing.T, file *ast.File) (calls int, gk schema.GroupKind
 	return calls, gk
 }
 
-func text(e ast.Expr) string {
-	literal, ok := e.(*ast.BasicLit)
+// groupKind returns the supported kind of a constant such as sourcev1.BucketKind.
+func groupKind(constant ast.Expr) schema.GroupKind {
+	selector, ok := constant.(*ast.SelectorExpr)
 	if !ok {
-		return ""
+		return schema.GroupKind{}
 	}
-	value, err := strconv.Unquote(literal.Value)
+	adapter, err := target.For("", strings.TrimSuffix(selector.Sel.Name, "Kind"))
 	if err != nil {
-		return ""
+		return schema.GroupKind{}
 	}
-	return value
+	return adapter.GroupKind()
 }
 
 func TestEachKindIsOneFileWithItsRBAC(t *testing.T) {

@@ -1,13 +1,13 @@
 package target
 
 import (
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
 // suspendable is the adapter of the kinds that a boolean field stops: spec.suspend of those of Flux.
@@ -23,14 +23,10 @@ func Suspends(a Adapter) bool {
 	return ok
 }
 
-// suspend returns the adapter of a kind that has spec.suspend. The fields, such as
-// status.artifact.revision, say the revision of an object. The first that is set counts.
-func suspend(group, kind string, revision ...string) Adapter {
-	s := suspendable{groupKind: schema.GroupKind{Group: group, Kind: kind}, field: suspendPath}
-	for _, field := range revision {
-		s.revision = append(s.revision, strings.Split(field, "."))
-	}
-	return s
+// suspend returns the adapter of a kind that a boolean field stops. It takes the addresses of that field and of the fields with the
+// revision in an object of fields.New. The first revision that is set counts.
+func suspend(version schema.GroupVersion, kind string, obj, field any, revisions ...any) Adapter {
+	return suspendable{version.WithKind(kind).GroupKind(), fields.Path(obj, field), fields.Paths(obj, revisions...)}
 }
 
 func (s suspendable) GroupKind() schema.GroupKind { return s.groupKind }
@@ -39,11 +35,11 @@ func (s suspendable) levers() [][]string { return [][]string{s.field} }
 
 // reads has the whole spec of what GatedSources pin.
 func (s suspendable) reads() [][]string {
-	paths := slices.Concat(passPaths, [][]string{conditionsPath, observedGenerationPath})
+	paths := slices.Concat(passPaths, [][]string{conditionsPath, ObservedGenerationPath})
 	switch {
 	case IsPinnable(s.groupKind):
-		for _, field := range slices.Sorted(maps.Values(ContentOf[s.groupKind.Kind])) {
-			paths = append(paths, []string{"status", field})
+		for _, c := range ContentOf[s.groupKind.Kind] {
+			paths = append(paths, c.Observed)
 		}
 		return append(paths, []string{"spec"})
 	case isFlux(s.groupKind):
@@ -53,8 +49,6 @@ func (s suspendable) reads() [][]string {
 }
 
 func (s suspendable) revisions() [][]string { return s.revision }
-
-var suspendPath = strings.Split(defaultField, ".")
 
 func (s suspendable) Observe(obj *Object, us Identity) State {
 	if suspended, _, err := unstructured.NestedBool(obj.Object, s.field...); err != nil || !suspended {

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -152,7 +154,7 @@ func (h *handler) fill(ctx context.Context, page *gatePage, g *one, v view) erro
 // detail adds what only those see who may see all of the Gate.
 func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 	for _, c := range g.Status.Conditions {
-		if c.Type == "Ready" {
+		if c.Type == fluxmeta.ReadyCondition {
 			page.Message = c.Message
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -110,7 +112,7 @@ func (p Pass) note() map[string]string {
 	}
 	note := map[string]string{v1alpha1.PassAnnotation: string(raw)}
 	if p.State == PassGoesOn {
-		note[target.ReconcileRequestAnnotation] = p.token()
+		note[fluxmeta.ReconcileRequestAnnotation] = p.token()
 	}
 	return note
 }
@@ -144,7 +146,7 @@ func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message stri
 		return PassInterrupted, "what is noted of it is not what the controller notes"
 	}
 	handled, second := target.Handled(obj), p.second(target.ProgressOf(obj))
-	request := obj.GetAnnotations()[target.ReconcileRequestAnnotation]
+	request := obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation]
 	requested := handled == request && handled != p.Was[0]
 	if ready := target.ReadyOf(obj); ready != nil && (handled == p.token() || requested || second != "") {
 		switch ready.Status {

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -28,7 +30,7 @@ func TestAPassWhoseRecordHasNoRoomCountsOnce(t *testing.T) {
 	held := heldBy("shop/a", suspension)
 	granted := verdict.Rule(kustomization("apps", requesting(requestedAtNoon, "shop/a"), held), governing(closed("a")), handles, noon).Step
 	token := granted.Pass.Since.Format(time.RFC3339Nano)
-	passes := kustomization("apps", requesting(requestedAtNoon, "shop/a"), passing(granted.Pass), annotated(target.ReconcileRequestAnnotation, token),
+	passes := kustomization("apps", requesting(requestedAtNoon, "shop/a"), passing(granted.Pass), annotated(fluxmeta.ReconcileRequestAnnotation, token),
 		heldBy("shop/a", map[string]any{"suspend": false}), reports(token, "v2", "True", 8), filled)
 	later := noon.Add(time.Minute)
 	end := verdict.Rule(passes, governing(closed("a")), handles, later).Step
@@ -74,7 +76,7 @@ func TestARecordThatAnotherManagerOwnsOnlyBlocks(t *testing.T) {
 		"it has ended, a new request": {"2026-11-24T12:00:30Z", []edit{passing(ended), heldBy("shop/a", suspension)}, verdict.Passing},
 		"it is in progress":           {requestedAtNoon, []edit{passing(pass), heldBy("shop/a", map[string]any{"suspend": false})}, verdict.Held},
 	} {
-		obj := kustomization("apps", append(tc.edits, requesting(tc.value, "shop/a"), annotated(target.ReconcileRequestAnnotation, noon.Format(time.RFC3339Nano)), ownedBy("evil"))...)
+		obj := kustomization("apps", append(tc.edits, requesting(tc.value, "shop/a"), annotated(fluxmeta.ReconcileRequestAnnotation, noon.Format(time.RFC3339Nano)), ownedBy("evil"))...)
 		if step := verdict.Rule(obj, governing(closed("a", since(-time.Hour))), handles, now).Step; step.Outcome != tc.want {
 			t.Errorf("%s: %+v", name, step)
 		}
@@ -118,7 +120,7 @@ func TestASecondRevisionOfASourceEndsItsPass(t *testing.T) {
 	pass.Is = pass.Was
 	for i, revision := range []string{"a", "b", "c"} {
 		obj := newObject("source.toolkit.fluxcd.io/v1", "GitRepository", "apps", map[string]any{}, passing(pass), heldBy("shop/a", map[string]any{"suspend": false}),
-			annotated(target.ReconcileRequestAnnotation, pass.Since.Format(time.RFC3339Nano)), func(obj *target.Object) {
+			annotated(fluxmeta.ReconcileRequestAnnotation, pass.Since.Format(time.RFC3339Nano)), func(obj *target.Object) {
 				obj.Object["status"] = map[string]any{"lastHandledReconcileAt": "old", "observedGeneration": int64(8), "artifact": map[string]any{"revision": "main@sha1:" + strings.Repeat(revision, 40)}}
 				obj.SetConditions([]metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}})
 			})

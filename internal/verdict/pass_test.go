@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -190,7 +192,7 @@ func TestWhichReconciliationEndsAPass(t *testing.T) {
 		"one that begins a second generation": {pass, token, "other", "v2", "Unknown", 9, verdict.PassInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obj := kustomization("apps", passing(tc.pass), heldBy("shop/a", map[string]any{"suspend": false}), annotated(target.ReconcileRequestAnnotation, tc.requested), reports(tc.handled, tc.revision, tc.ready, tc.generation))
+			obj := kustomization("apps", passing(tc.pass), heldBy("shop/a", map[string]any{"suspend": false}), annotated(fluxmeta.ReconcileRequestAnnotation, tc.requested), reports(tc.handled, tc.revision, tc.ready, tc.generation))
 			step := verdict.Rule(obj, governing(closed("a")), handles, noon).Step
 			if step.Hold != (tc.want != "") || step.Pass.Outcome != tc.want || (step.Outcome == verdict.Passing) != (tc.want == "") {
 				t.Errorf("%+v", step)
@@ -218,7 +220,7 @@ func TestNoRequestForAReconciliationKeepsAPassGoing(t *testing.T) {
 	}
 	for n := 1; n < 400; n++ {
 		obj := kustomization("apps", passing(pass), heldBy("shop/a", map[string]any{"suspend": false}),
-			annotated(target.ReconcileRequestAnnotation, fmt.Sprint("forged-", n+1)), reports(fmt.Sprint("forged-", n), "v2", "True", 8))
+			annotated(fluxmeta.ReconcileRequestAnnotation, fmt.Sprint("forged-", n+1)), reports(fmt.Sprint("forged-", n), "v2", "True", 8))
 		step := verdict.Rule(obj, governing(closed("a")), handles, noon.Add(time.Duration(n)*time.Second)).Step
 		if step.Hold {
 			if n > 2 {

@@ -11,8 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -48,7 +49,7 @@ func (w *world) pass(obj *unstructured.Unstructured, state verdict.PassState) (p
 func (w *world) passed(obj *unstructured.Unstructured, outcome string) {
 	w.Helper()
 	p := w.pass(obj, verdict.PassEnded)
-	if p.Outcome != outcome || !harness.Suspended(obj) || harness.HeldBy(obj) == "" || obj.GetAnnotations()[target.ReconcileRequestAnnotation] == p.Since.Format(time.RFC3339Nano) {
+	if p.Outcome != outcome || !harness.Suspended(obj) || harness.HeldBy(obj) == "" || obj.GetAnnotations()[fluxmeta.ReconcileRequestAnnotation] == p.Since.Format(time.RFC3339Nano) {
 		w.Errorf("want %s, got %+v, suspended %t", outcome, p, harness.Suspended(obj))
 	}
 }
