@@ -24,8 +24,8 @@ var restless = scenario{
 	about: `
 Twelve Gates of one namespace are the largest that validation accepts: 100 cron periods each, all of which begin and end every two minutes, and 20 exceptions
 with 100 such periods each. Gates of another namespace, with one target each, are closed one after the other, without and with the twelve. Measured is
-from before the request is sent until a watch has seen the target held. The yardstick is as above. The table has one decision on such a Gate, beside one on a
-Gate with a window for each night.`,
+from before the request is sent until a watch has seen the target held. The yardstick is as above. The tables have one decision on such a Gate, its pages of
+92 days and its calendar of 365 days, each beside the same for a Gate with one window for each night or day.`,
 }
 
 func runRestless(ctx context.Context, b *bench) (*result, error) {
