@@ -44,11 +44,11 @@ var efforts = map[string]func(args ...ref.Val) int{
 	},
 	"format": func(args ...ref.Val) int {
 		text, _ := args[0].(types.String)
-		return strings.Count(string(text), "%") << 20
+		return strings.Count(string(text), "%")<<20 + weight(args[1], 0)
 	},
-	"sets.contains":   product,
-	"sets.equivalent": product,
-	"sets.intersects": product,
+	"sets.contains":   pairs,
+	"sets.equivalent": pairs,
+	"sets.intersects": pairs,
 	"indexOf":         product,
 	"lastIndexOf":     product,
 }
@@ -88,6 +88,56 @@ func states(r *syntax.Regexp) int {
 
 func product(args ...ref.Val) int { return length(args[0]) * length(args[1]) }
 
+// pairs is the work of comparing all elements of two lists.
+func pairs(args ...ref.Val) int {
+	work := weight(args[0], 0)
+	if work > maxEffort {
+		return work
+	}
+	return work / perValue * length(args[1])
+}
+
+// compared is the work of comparing two values. Those of other lengths differ at once.
+func compared(args ...ref.Val) int {
+	if length(args[0]) != length(args[1]) {
+		return 0
+	}
+	return weight(args[0], 0)
+}
+
+// searched is the work of comparing a value with all elements of a list. A key of a map is looked up.
+func searched(args ...ref.Val) int {
+	if _, ok := args[1].(traits.Lister); !ok {
+		return 0
+	}
+	return weight(args[1], 0)
+}
+
+// perValue is the work of going through a value, in characters.
+const perValue = 16
+
+// weight is the work of going through a value, in addition to others. What is in a list counts as often as the list has it. It stops
+// beyond maxEffort.
+func weight(value ref.Val, others int) int {
+	if others > maxEffort {
+		return others
+	}
+	switch v := value.(type) {
+	case traits.Lister:
+		for it := v.Iterator(); it.HasNext() == types.True && others <= maxEffort; {
+			others = weight(it.Next(), others)
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); it.HasNext() == types.True && others <= maxEffort; {
+			key := it.Next()
+			others = weight(v.Get(key), weight(key, others))
+		}
+	default:
+		others += lengthOfText(value)
+	}
+	return others + perValue
+}
+
 // length is that of a text or bytes in bytes, and of a list or map in elements.
 func length(value ref.Val) int {
 	switch v := value.(type) {
@@ -104,11 +154,12 @@ func length(value ref.Val) int {
 }
 
 // bounded returns the environment that Flux has for the expressions in its specs, in
-// which no call takes more than maxEffort.
+// which no call takes more than maxEffort. The versions of libraries are fixed, so that
+// an update adds no function without an effort, and no cost in place of sizes.
 var bounded = sync.OnceValues(func() (*cel.Env, error) {
 	env, err := cel.NewEnv(
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
-		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(), ext.Sets(), ext.Encoders(),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(4)), ext.Sets(), ext.Encoders(ext.EncodersVersion(0)),
 	)
 	if err != nil {
 		return nil, err
@@ -173,26 +224,46 @@ func guard(call functions.FunctionOp, effort func(...ref.Val) int, arity int) ce
 // without a bound on memory, and keep them.
 func limits() []cel.ProgramOption {
 	return []cel.ProgramOption{
-		cel.InterruptCheckFrequency(100), cel.CostLimit(maxCost), cel.CostTracking(sizes{}), cel.CustomDecorator(guardMatches),
+		cel.InterruptCheckFrequency(100), cel.CostLimit(maxCost), cel.CostTracking(sizes{}), cel.CustomDecorator(guardOperations),
 	}
 }
 
-// guardMatches is guard for the one function whose overloads CEL lets nobody declare
-// again.
-func guardMatches(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+// operations are the functions whose overloads CEL does not let a program declare again.
+var operations = map[string]struct {
+	effort func(args ...ref.Val) int
+	call   functions.BinaryOp
+}{
+	overloads.Matches: {scan, func(text, pattern ref.Val) ref.Val {
+		if text, ok := text.(traits.Matcher); ok {
+			return text.Match(pattern)
+		}
+		return types.MaybeNoSuchOverloadErr(text)
+	}},
+	operators.Equals:    {compared, types.Equal},
+	operators.NotEquals: {compared, func(a, b ref.Val) ref.Val { return types.Bool(types.Equal(a, b) != types.True) }},
+	operators.In: {searched, func(value, in ref.Val) ref.Val {
+		if in, ok := in.(traits.Container); ok {
+			return in.Contains(value)
+		}
+		return types.MaybeNoSuchOverloadErr(in)
+	}},
+}
+
+// guardOperations is guard for operations.
+func guardOperations(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 	call, ok := i.(interpreter.InterpretableCall)
-	if !ok || call.Function() != overloads.Matches {
+	if !ok {
+		return i, nil
+	}
+	operation, ok := operations[call.Function()]
+	if !ok {
 		return i, nil
 	}
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-		text, ok := args[0].(traits.Matcher)
-		if !ok {
-			return types.MaybeNoSuchOverloadErr(args[0])
-		}
-		if scan(args...) > maxEffort {
+		if operation.effort(args...) > maxEffort {
 			return types.WrapErr(errEffort)
 		}
-		return text.Match(args[1])
+		return operation.call(args[0], args[1])
 	}), nil
 }
 
