@@ -56,7 +56,7 @@ func (b *Budget) Do(work func()) {
 	work()
 }
 
-// longest is how many times the burst a piece of work counts at most: a process that was stopped meanwhile has not worked.
+// longest is how many times the burst of the whole a piece of work counts at most: a process that was stopped meanwhile has not worked.
 const longest = 10
 
 // Took says how long a piece of work took.
@@ -65,8 +65,11 @@ func (b *Budget) Took(d time.Duration) {
 		return
 	}
 	now := time.Now() //nolint:forbidigo // as above
-	burst := b.limiter.Burst()
-	for left := min(int(d.Microseconds()), longest*burst); left > 0; left -= burst {
+	whole, burst := b, b.limiter.Burst()
+	for whole.whole != nil {
+		whole = whole.whole
+	}
+	for left := min(int(d.Microseconds()), longest*whole.limiter.Burst()); left > 0; left -= burst {
 		b.limiter.ReserveN(now, min(left, burst)) // it reserves no more than that at once
 	}
 	b.whole.Took(d)

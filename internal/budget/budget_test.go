@@ -53,6 +53,11 @@ func TestAHalfCountsInTheWhole(t *testing.T) {
 		if waited := wait(other); waited != 5*time.Second {
 			t.Errorf("the other half has waited for %s more", waited)
 		}
+		time.Sleep(time.Hour)
+		half.Took(9 * time.Second)
+		if waited := wait(half); waited != 85*time.Second {
+			t.Errorf("after long work, the half has waited for %s", waited)
+		}
 	})
 }
 

@@ -74,7 +74,7 @@ func (c *crowd) of(viewer string) *budget.Budget {
 }
 
 // budget returns that of the viewer who asks.
-func (h *handler) budget(asks *request) *budget.Budget { return h.crowd(asks).of(asks.viewer.Key) }
+func (h *handler) budget(asks *request) *budget.Budget { return h.crowd(asks).of(asks.viewer.Person) }
 
 // crowd returns that of who asks.
 func (h *handler) crowd(asks *request) *crowd {

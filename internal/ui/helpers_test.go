@@ -56,7 +56,7 @@ type fake struct {
 }
 
 func (f *fake) Of(*http.Request) (Viewer, error) {
-	return Viewer{Reader: f, Key: f.key, Bare: f.bare}, f.refused
+	return Viewer{Reader: f, Key: f.key, Person: f.key, Bare: f.bare}, f.refused
 }
 
 func (f *fake) Sees(context.Context, []string) (bool, error) {

@@ -182,7 +182,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, http.StatusText(code), code)
 		return
 	}
-	page := l.join(viewer.Bare, viewer.Key)
+	page := l.join(viewer.Bare, viewer.Person)
 	if page == nil {
 		http.Error(w, "too many pages are told of changes: this one reloads by itself", http.StatusServiceUnavailable)
 		return

@@ -116,7 +116,7 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 	if made = h.recent.get(key, h.Clock.Now()); made != nil {
 		return made, nil
 	}
-	done, err := crowd.begin(asks.Context(), asks.viewer.Key)
+	done, err := crowd.begin(asks.Context(), asks.viewer.Person)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 
 // keep returns a page that was kept, or makes it.
 func (h *handler) keep(asks *request, name string, c content) (made *packed, err error) {
-	done, err := h.making.enter(asks.Context(), asks.viewer.Key)
+	done, err := h.making.enter(asks.Context(), asks.viewer.Person)
 	if err != nil {
 		return nil, err
 	}

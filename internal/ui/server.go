@@ -60,6 +60,8 @@ type Viewer struct {
 	Reader
 	// Key is the same for viewers who see the same, at all times.
 	Key string
+	// Person is the same for all tokens of a person. What viewers share is divided among persons.
+	Person string
 	// Bare is whether the viewer may know names, states and times only. The Reader returns Gates that have nothing else.
 	Bare bool
 }

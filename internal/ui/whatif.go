@@ -142,7 +142,7 @@ func barIn(report *preview.Report, name string, v view) *bar {
 // upload reads the manifests of a request before a page is made of them: who sends slowly keeps only others waiting who send. The end makes
 // room for the next, once the page is made and the manifests take no more memory.
 func (h *handler) upload(r *request) (done func(), err error) {
-	if done, err = h.forms.enter(r.Context(), r.viewer.Key); err != nil {
+	if done, err = h.forms.enter(r.Context(), r.viewer.Person); err != nil {
 		return nil, err
 	}
 	if r.uploaded, err = uploaded(r); err != nil {

@@ -62,6 +62,9 @@ func (s *apiServer) Create(ctx context.Context, obj client.Object, _ ...client.C
 		s.asked["token"]++
 		name, known := s.people[review.Spec.Token]
 		review.Status.Authenticated, review.Status.User = known, authenticationv1.UserInfo{Username: name, Groups: []string{"system:authenticated"}}
+		if name == "cy" { // a service account: its tokens have IDs
+			review.Status.User.Extra = map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/credential-id": {review.Spec.Token}}
+		}
 		if !known {
 			review.Status.Error = "invalid bearer token"
 		}
@@ -175,7 +178,7 @@ func newPages(t *testing.T, change func(*Options), all ...client.Object) *pages 
 	p := &pages{
 		T: t, objects: o, configMaps: &configMaps{found: map[types.NamespacedName]*corev1.ConfigMap{}}, clock: clocktesting.NewFakePassiveClock(testNow), registry: prometheus.NewRegistry(), logged: &strings.Builder{},
 		server: &apiServer{
-			people:  map[string]string{"token-of-ada": "ada", "another-of-ada": "ada", "token-of-ben": "ben", "token-of-cy": "cy"},
+			people:  map[string]string{"token-of-ada": "ada", "another-of-ada": "ada", "token-of-ben": "ben", "token-of-cy": "cy", "another-of-cy": "cy"},
 			allowed: map[string][]string{"ada": {"* * * *"}, "ben": {"* gates shop *", "* gateexceptions shop *", "* kustomizations shop *"}},
 			asked:   map[string]int{},
 		},

@@ -47,9 +47,12 @@ type Reviews struct {
 // person is somebody whom the API server knows.
 type person struct {
 	authorizationv1.SubjectAccessReviewSpec
-	// key is the same for the same person.
+	// key is the same for the same person with the same rights. It differs between tokens of a service account, which have an ID each.
 	key string
 }
+
+// name is the same for all tokens of a person.
+func (p *person) name() string { return fmt.Sprintf("%q %q", p.User, p.UID) }
 
 // NewReviews returns Reviews that a client asks for.
 func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metrics *Metrics) *Reviews {
@@ -141,7 +144,7 @@ func (v *Reviews) May(ctx context.Context, who *person, a authorizationv1.Resour
 	if may, _, counts := v.decisions.get(key, now); counts {
 		return may, nil
 	}
-	limiter := v.askers.touch(who.key, func() *rate.Limiter { return rate.NewLimiter(accessPerSecond, accessAtOnce) }, now)
+	limiter := v.askers.touch(who.name(), func() *rate.Limiter { return rate.NewLimiter(accessPerSecond, accessAtOnce) }, now)
 	if !limiter.AllowN(now, 1) {
 		return false, refuse(http.StatusTooManyRequests, "you ask for too much at once")
 	}

@@ -62,7 +62,7 @@ func (w *Wall) Of(r *http.Request) (ui.Viewer, error) {
 	if err != nil {
 		return ui.Viewer{}, err
 	}
-	return ui.Viewer{Reader: &viewer{w, who}, Key: who.key}, nil
+	return ui.Viewer{Reader: &viewer{w, who}, Key: who.key, Person: who.name()}, nil
 }
 
 // Handler returns what answers requests for pages.
