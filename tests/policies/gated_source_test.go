@@ -250,4 +250,8 @@ func TestWhoMayEditCreatesAndChangesWhatChoosesNoRevision(t *testing.T) {
 	// Created again without its labels, it would leave the Gates that keep it from pinning its first revision.
 	w.refuses(edith, "may not delete gated source "+w.Namespace+"/apps: it needs the verb approve", "delete", "gtsrc", "apps")
 	w.refuses(edith, "it needs the verb approve", "replace", "--force", "-f", manifest)
+	// The garbage collector deletes what has lost its owner.
+	owned := w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GatedSource","metadata":{"name":"owned","ownerReferences":[` +
+		`{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]},"spec":{"sourceRef":{"kind":"GitRepository","name":"apps"}}}`)
+	w.refuses(edith, "by metadata.ownerReferences: it needs the verb approve", "create", "-f", owned)
 }
