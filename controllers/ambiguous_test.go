@@ -21,14 +21,14 @@ func TestAGateTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.
 	t.Parallel()
 	w := newWorld(t)
 	g := w.ClosedGate("production", named("apps"))
-	w.Edit(g, func() { g.Spec.Windows = cronPeriods("0 2 * * SUN") })
+	w.Edit(g, func() { g.Spec.OpenPeriods = cronPeriods("0 2 * * SUN") })
 	w.reconcile(g)
 	told := func() []string { return w.events.take("AmbiguousSchedule") }
 	equal(t, told(), []string(nil))
 
-	w.Edit(g, func() { g.Spec.Windows = cronPeriods("0 2 1-7 * SUN") })
+	w.Edit(g, func() { g.Spec.OpenPeriods = cronPeriods("0 2 1-7 * SUN") })
 	w.reconcile(g)
-	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: window 'a': " + misread})
+	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: open period 'a': " + misread})
 	w.in(hour)
 	w.open(g, start)
 	w.reconcile(g)
@@ -40,7 +40,7 @@ func TestAGateTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: cronPeriods("", "", "0 0 13 * FRI")[2]}, {Period: cronPeriods("", "", "", "0 0 13 * SAT")[3]}}
 	})
 	w.reconcile(g)
-	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: window 'a': " + misread + "; 2 more periods are like that"})
+	equal(t, told(), []string{"Warning Gate/production AmbiguousSchedule: open period 'a': " + misread + "; 2 more periods are like that"})
 }
 
 func TestAnExceptionTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *testing.T) {

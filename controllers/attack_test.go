@@ -17,7 +17,7 @@ func TestAFailingTargetDelaysNoEdge(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	w.kustomization("broken", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Windows: []v1alpha1.Period{dated("soon", 10*time.Second, time.Hour)},
+		Default: "closed", OpenPeriods: []v1alpha1.Period{dated("soon", 10*time.Second, time.Hour)},
 		Targets: []v1alpha1.TargetReference{named("broken"), named("apps")},
 	})
 	w.writes.before = failing("apply Kustomization/broken")
@@ -85,7 +85,7 @@ func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect,
-		Windows: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
+		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
 	w.reconcile(g)
 	w.resume(app)
@@ -106,7 +106,7 @@ func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	w.reports(upstream, "True", "Succeeded", "")
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Watch: []v1alpha1.WatchReference{staging()},
-		Windows: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
+		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
 	w.reconcile(g)
 	w.resume(app)

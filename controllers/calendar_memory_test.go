@@ -55,7 +55,7 @@ func gateWithManyCalendars(name string) *v1alpha1.Gate {
 			ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: fmt.Sprintf("%s-%03d", name, i), Key: "ics"},
 		}}
 		if i < 100 {
-			g.Spec.Windows = append(g.Spec.Windows, p)
+			g.Spec.OpenPeriods = append(g.Spec.OpenPeriods, p)
 		} else {
 			g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, v1alpha1.ClosePeriod{Period: p})
 		}

@@ -34,7 +34,7 @@ func (w *world) nights(targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
 	w.Helper()
 	return w.Gate("nights", v1alpha1.GateSpec{
 		Default: "closed", TimeZone: "Europe/Oslo", Targets: targets, Interval: metav1.Duration{Duration: 1000 * time.Hour},
-		Windows: []v1alpha1.Period{{Name: "nights", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}, Start: ptr.To("22:00"), End: ptr.To("05:00")}},
+		OpenPeriods: []v1alpha1.Period{{Name: "nights", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}, Start: ptr.To("22:00"), End: ptr.To("05:00")}},
 	})
 }
 

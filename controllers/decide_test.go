@@ -37,7 +37,7 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 	asked := w.ahead(2 * time.Second)
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.reconcile(g)
 	w.writes.take("")
@@ -50,7 +50,7 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 			t.Fatalf("looked %d times, asked %d times", looks, *asked)
 		}
 	}
-	want := "False OutsideWindows: Gate closed outside its windows, scheduled for opening at 2026-11-23T13:00:00Z by 'nights'" + clocksDiffer
+	want := "False OutsideOpenPeriods: Gate closed outside its open periods, scheduled for opening at 2026-11-23T13:00:00Z by 'nights'" + clocksDiffer
 	if got := opened(g); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -108,7 +108,7 @@ func TestANewGateAsksForTheTimeAsWell(t *testing.T) {
 	w.ahead(2 * time.Second)
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.in(hours(1) + time.Second)
 	w.reconcile(g)
@@ -178,7 +178,7 @@ func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
-		Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+		OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.reconcile(g)
 	w.resume(app)
@@ -200,7 +200,7 @@ func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()},
-		Windows: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
+		OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.reconcile(g)
 	w.resume(app)
@@ -261,7 +261,7 @@ func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
 	w.ahead(2 * time.Second)
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Windows: []v1alpha1.Period{dated("nights", hours(0), hours(2))},
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, OpenPeriods: []v1alpha1.Period{dated("nights", hours(0), hours(2))},
 	})
 	e := w.exception("holiday", v1alpha1.ExceptionSuspend, 0, hours(1), func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
 	w.in(time.Minute)

@@ -62,10 +62,10 @@ func secondsGate(t *rapid.T) *v1alpha1.Gate {
 		from := time.Duration(rapid.IntRange(0, 30).Draw(t, "from")) * time.Second
 		p := dated(fmt.Sprint(i), from, from+time.Duration(rapid.IntRange(1, 8).Draw(t, "long"))*time.Second)
 		if g.Spec.Default == v1alpha1.StateClosed && rapid.Bool().Draw(t, "opens") {
-			g.Spec.Windows = append(g.Spec.Windows, p)
+			g.Spec.OpenPeriods = append(g.Spec.OpenPeriods, p)
 		} else {
 			g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, v1alpha1.ClosePeriod{Period: p,
-				ManualOpen: rapid.SampledFrom([]v1alpha1.ManualOpen{v1alpha1.ManualOpenAllow, v1alpha1.ManualOpenDeny}).Draw(t, "manual")})
+				Override: rapid.SampledFrom([]v1alpha1.Override{v1alpha1.OverrideAllow, v1alpha1.OverrideDeny}).Draw(t, "manual")})
 		}
 	}
 	return g
@@ -167,7 +167,7 @@ func TestAnOpeningThatWaitsForTheOtherClockIsNotMissed(t *testing.T) {
 				server := clocktesting.NewFakePassiveClock(start)
 				r := newDecider(server, ahead)
 				g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: 24 * time.Hour},
-					Windows: []v1alpha1.Period{dated("now", 2*time.Hour, 8*time.Hour)}}}
+					OpenPeriods: []v1alpha1.Period{dated("now", 2*time.Hour, 8*time.Hour)}}}
 				now := start.Add(phase)
 				for looks := 0; !isOpened(g); looks++ {
 					server.SetTime(now)
@@ -194,7 +194,7 @@ func TestAnOpeningThatWaitsForTheOtherClockIsNotMissed(t *testing.T) {
 func TestEachQuestionHasItsOpening(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 0)
-	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{
+	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{
 		dated("first", hours(1), hours(2)), dated("second", hours(3), hours(4)), dated("third", hours(4.5), hours(5)),
 	}}}
 	var asked []int

@@ -229,7 +229,7 @@ func TestTheNightOnWhichClocksChangeIsToldADayBefore(t *testing.T) {
 	w.in(-hours(24 * 30)) // 24 October 2026, 12:00
 	g := w.telling(nil, func(s *v1alpha1.GateSpec) {
 		s.Default, s.TimeZone, s.NotifyBefore = v1alpha1.StateClosed, "Europe/Oslo", leads(10)
-		s.Windows = []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}
+		s.OpenPeriods = []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}
 	})
 	w.expectTold(g, -24*30, "Gate opens at 2026-10-24T20:00:00Z (in 8h) by 'nights': 1 target is held")
 	w.expectTold(g, -24*30+6, "Gate closes again at 2026-10-25T04:00:00Z (in 10h): 1 target would be held: Kustomization NS/apps")

@@ -33,7 +33,7 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 			}
 			opening := w.Gate("opening", v1alpha1.GateSpec{
 				Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
-				Windows: []v1alpha1.Period{dated("day", hours(1), hours(2))},
+				OpenPeriods: []v1alpha1.Period{dated("day", hours(1), hours(2))},
 			})
 			closing := w.Gate("closing", v1alpha1.GateSpec{
 				Default: v1alpha1.StateOpened, Targets: tc.targets,

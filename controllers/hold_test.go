@@ -69,12 +69,12 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 			{at: hours(2), state: "opened", reason: "OpenRequested", requeue: hours(1)},
 			{at: hours(3), state: "closed", reason: "Default", requeue: slow},
 		}},
-		"windows": {v1alpha1.GateSpec{Default: "closed", TimeZone: "Europe/Oslo", Windows: []v1alpha1.Period{
+		"openPeriods": {v1alpha1.GateSpec{Default: "closed", TimeZone: "Europe/Oslo", OpenPeriods: []v1alpha1.Period{
 			{Name: "nights", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}, Start: ptr.To("22:00"), End: ptr.To("05:00")},
 		}}, []moment{
-			{state: "closed", reason: "OutsideWindows", requeue: hours(9)},
-			{at: hours(9), state: "opened", reason: "WindowOpen", requeue: hours(7)},
-			{at: hours(16), state: "closed", reason: "OutsideWindows", requeue: slow},
+			{state: "closed", reason: "OutsideOpenPeriods", requeue: hours(9)},
+			{at: hours(9), state: "opened", reason: "OpenPeriod", requeue: hours(7)},
+			{at: hours(16), state: "closed", reason: "OutsideOpenPeriods", requeue: slow},
 		}},
 		"close periods by cron": {v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{
 			{Period: v1alpha1.Period{Name: "no-deploy-tuesday", Schedule: ptr.To("0 0 * * TUE"), Duration: duration(hours(24))}},
@@ -84,7 +84,7 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 			{at: hours(36), state: "opened", reason: "OutsideClosePeriods", requeue: slow},
 		}},
 		"a dated freeze": {v1alpha1.GateSpec{Default: "opened", ClosePeriods: []v1alpha1.ClosePeriod{
-			{Period: dated("year-end", hours(1), hours(2)), ManualOpen: v1alpha1.ManualOpenDeny},
+			{Period: dated("year-end", hours(1), hours(2)), Override: v1alpha1.OverrideDeny},
 		}}, []moment{
 			{state: "opened", reason: "OutsideClosePeriods", requeue: hours(1)},
 			{at: hours(1), state: "closed", reason: "ClosePeriod", requeue: hours(1)},

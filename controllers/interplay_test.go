@@ -139,7 +139,7 @@ func TestAWordInTimeKnowsWhatWaitsOfGatedSources(t *testing.T) {
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.looks()
 	g := f.telling(nil, func(s *v1alpha1.GateSpec) {
-		s.Default, s.Windows = v1alpha1.StateClosed, []v1alpha1.Period{dated("night", hours(2), hours(4))}
+		s.Default, s.OpenPeriods = v1alpha1.StateClosed, []v1alpha1.Period{dated("night", hours(2), hours(4))}
 		s.Targets = []v1alpha1.TargetReference{allGatedSources}
 		s.NotifyBefore = leads(1)
 	})

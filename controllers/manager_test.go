@@ -165,7 +165,7 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	g := w.Gate("daily", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Interval: *duration(day), Targets: []v1alpha1.TargetReference{all()},
-		Windows: []v1alpha1.Period{dated("later", hours(1), hours(2))},
+		OpenPeriods: []v1alpha1.Period{dated("later", hours(1), hours(2))},
 	})
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true}) // so that it does not tell the exception
 	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hours(1), hours(2), func(e *v1alpha1.GateException) {

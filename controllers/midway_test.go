@@ -33,21 +33,21 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 		"opening, a request to close": {false, func(w *world, g *v1alpha1.Gate, now time.Time) { w.close(g, now) }, 0, true},
 		"opening, the window is over": {false, nothing, hours(3), true},
 		"opening, a spec that closes": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
-			w.Edit(g, func() { g.Spec.Windows = windows[1:] })
+			w.Edit(g, func() { g.Spec.OpenPeriods = windows[1:] })
 		}, 0, true},
 		"opening, another spec": {false, func(w *world, g *v1alpha1.Gate, _ time.Time) {
-			w.Edit(g, func() { g.Spec.Windows = windows[:1] })
+			w.Edit(g, func() { g.Spec.OpenPeriods = windows[:1] })
 		}, 0, false},
 		"closing, a request to open": {true, func(w *world, g *v1alpha1.Gate, now time.Time) { w.open(g, now) }, 0, false},
 		"closing, another spec": {true, func(w *world, g *v1alpha1.Gate, _ time.Time) {
-			w.Edit(g, func() { g.Spec.Windows = windows[:1] })
+			w.Edit(g, func() { g.Spec.OpenPeriods = windows[:1] })
 		}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			apps := w.kustomizations(8)
-			g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: windows, Targets: []v1alpha1.TargetReference{all()}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: windows, Targets: []v1alpha1.TargetReference{all()}})
 			at := hours(1)
 			if tc.closes {
 				at = hours(3)

@@ -116,7 +116,7 @@ func TestAGateThatChangesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
 			w := newWorld(t)
 			m := w.machine("a", tc.expires, "fleet")
 			g := w.fleetGate("nights", "closed", func(s *v1alpha1.GateSpec) {
-				s.Windows = []v1alpha1.Period{dated("night", -hours(1), hours(1))}
+				s.OpenPeriods = []v1alpha1.Period{dated("night", -hours(1), hours(1))}
 				s.Targets[0].MatchLabels = map[string]string{"fleet": ""}
 			})
 			w.in(hours(1) - time.Millisecond)

@@ -32,7 +32,7 @@ func (w *world) watchingGate(refs ...v1alpha1.WatchReference) *v1alpha1.Gate {
 }
 
 func hardFreeze(from, until time.Duration) v1alpha1.ClosePeriod {
-	return v1alpha1.ClosePeriod{Period: dated("freeze", from, until), ManualOpen: v1alpha1.ManualOpenDeny}
+	return v1alpha1.ClosePeriod{Period: dated("freeze", from, until), Override: v1alpha1.OverrideDeny}
 }
 
 // reports writes the condition Ready of an object for its current generation, as its own controller does.

@@ -80,7 +80,7 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Watch: []v1alpha1.WatchReference{staging()},
-		Windows: []v1alpha1.Period{dated("nights", 5*time.Minute, hours(1))},
+		OpenPeriods: []v1alpha1.Period{dated("nights", 5*time.Minute, hours(1))},
 	})
 	w.reconcile(g)
 	w.reconcile(g)

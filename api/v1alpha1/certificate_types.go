@@ -27,8 +27,8 @@ type CertificatePolicy struct {
 	Strict bool `json:"strict,omitempty"`
 }
 
-// Conditions of a Certificate that a Gate governs. All are removed once no Gate
-// governs it.
+// Conditions of a Certificate that a Gate governs. All are removed once no
+// Gate governs it.
 const (
 	// RenewalDeferredCondition is True while a closed Gate defers the renewal.
 	RenewalDeferredCondition = "RenewalDeferred"
@@ -41,8 +41,8 @@ const (
 	// RenewalConfigInvalidCondition is True while the configuration of the Gate or
 	// of the Certificate keeps the renewal from being held as the Gate says.
 	RenewalConfigInvalidCondition = "RenewalConfigInvalid"
-	// ActivatedCondition is True while the issued certificate is in the Secret that
-	// the annotation gating.toolkit.fluxcd.io/activate-into names.
+	// ActivatedCondition is True while the issued certificate is in the Secret
+	// that the annotation gating.toolkit.fluxcd.io/activate-into names.
 	ActivatedCondition = "Activated"
 )
 

@@ -30,10 +30,11 @@ const (
 	ExpiredReason = "Expired"
 	// ExceptionAppliesReason means that a GateException decides.
 	ExceptionAppliesReason = "Exception"
-	// WindowOpenReason means that the Gate is in a window.
-	WindowOpenReason = "WindowOpen"
-	// OutsideWindowsReason means that the Gate has windows and is in none of them.
-	OutsideWindowsReason = "OutsideWindows"
+	// OpenPeriodReason means that the Gate is in an open period.
+	OpenPeriodReason = "OpenPeriod"
+	// OutsideOpenPeriodsReason means that the Gate has open periods and is in none of
+	// them.
+	OutsideOpenPeriodsReason = "OutsideOpenPeriods"
 	// OutsideClosePeriodsReason means that the Gate is open by default, has close
 	// periods and is in none of them.
 	OutsideClosePeriodsReason = "OutsideClosePeriods"
@@ -262,7 +263,7 @@ const (
 	// read for it.
 	StatusWriteFailedReason = "StatusWriteFailed"
 	// CalendarFailedReason means that the calendar of a period is missing or cannot be
-	// read. A close period with it closes all the time, a window with it never opens.
+	// read. A close period with it closes all the time, an open period with it never opens.
 	CalendarFailedReason = "CalendarFailed"
 	// LockFullReason means that a GateLock has no room for all that the Gate selects by
 	// labels. The controller alone holds the others.

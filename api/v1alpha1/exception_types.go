@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxExceptions is the number of entries that status.exceptions of a Gate keeps.
+// MaxExceptions is the number of entries that status.exceptions of a Gate
+// keeps.
 const MaxExceptions = 10
 
 // ExceptionPolicy says which GateExceptions of a Gate count.

@@ -15,7 +15,7 @@ const (
 	// DefaultInterval applies if a Gate has no spec.interval.
 	DefaultInterval = time.Minute
 
-	// MaxPeriods is the number of windows and close periods that a Gate can have
+	// MaxPeriods is the number of open and close periods that a Gate can have
 	// together. It bounds the time of a decision.
 	MaxPeriods = 100
 
@@ -25,8 +25,8 @@ const (
 	// MaxFailures is the number of entries that status.failures keeps.
 	MaxFailures = 10
 
-	// AnyName as the name of a target stands for all objects of its kind, and as its
-	// namespace for all namespaces.
+	// AnyName as the name of a target stands for all objects of its kind, and as
+	// its namespace for all namespaces.
 	AnyName = "*"
 )
 
@@ -64,10 +64,10 @@ const (
 )
 
 // GateSpec says when the objects that a Gate governs may be reconciled.
-// +kubebuilder:validation:XValidation:rule="!has(self.windows) || size(self.windows) == 0 || self.default == 'closed'",message="windows say when a gate that is closed by default is open: they need default: closed; use closePeriods with default: opened"
+// +kubebuilder:validation:XValidation:rule="!has(self.openPeriods) || size(self.openPeriods) == 0 || self.default == 'closed'",message="openPeriods need default: closed; with default: opened use closePeriods"
 // +kubebuilder:validation:XValidation:rule="!has(self.notBefore) || !has(self.notAfter) || self.notBefore < self.notAfter",message="notAfter must be later than notBefore"
-// +kubebuilder:validation:XValidation:rule="(has(self.windows) ? size(self.windows) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="a gate can have at most 100 windows and close periods together"
-// +kubebuilder:validation:XValidation:rule="!has(self.windows) || !has(self.closePeriods) || [self.windows.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="a window and a close period must not have the same name"
+// +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? size(self.openPeriods) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="a gate can have at most 100 open and close periods together"
+// +kubebuilder:validation:XValidation:rule="!has(self.openPeriods) || !has(self.closePeriods) || [self.openPeriods.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="an open period and a close period must not have the same name"
 type GateSpec struct {
 	// Interval is how often the controller checks that every target is as the Gate
 	// wants it, even if nothing has changed. At least 10s, such as 5m. Defaults to
@@ -80,7 +80,7 @@ type GateSpec struct {
 	Interval metav1.Duration `json:"interval,omitzero"`
 
 	// Default is the state of the Gate while nothing else decides: closed or
-	// opened. A Gate that is closed by default opens in windows and on open
+	// opened. A Gate that is closed by default opens in open periods and on open
 	// requests. One that is opened by default closes in close periods and on close
 	// requests.
 	// +required
@@ -113,18 +113,19 @@ type GateSpec struct {
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
 
-	// Windows are the periods in which a Gate with default: closed is open. It is
-	// open in any of them. Only for default: closed; with default: opened, use
-	// closePeriods. At most 100 together with closePeriods, all with different
-	// names.
+	// OpenPeriods are the periods in which a Gate with default: closed is open. It
+	// is open while at least one of them applies. Only for default: closed; with
+	// default: opened, use closePeriods. At most 100 together with closePeriods,
+	// all with different names.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Windows []Period `json:"windows,omitempty"`
+	OpenPeriods []Period `json:"openPeriods,omitempty"`
 
 	// ClosePeriods are the periods in which the Gate is closed. They win over
-	// windows. At most 100 together with windows, all with different names.
+	// openPeriods. At most 100 together with openPeriods, all with different
+	// names.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
@@ -184,14 +185,14 @@ type GateSpec struct {
 	Exceptions *ExceptionPolicy `json:"exceptions,omitempty"`
 
 	// Approvals says how many others have to approve an open request. Close
-	// requests, windows and GateExceptions need none by it. If omitted, an open
-	// request counts at once.
+	// requests, open periods and GateExceptions need none by it. If omitted, an
+	// open request counts at once.
 	// +optional
 	Approvals *GateApprovals `json:"approvals,omitempty"`
 
 	// Watch lists objects that must be ready for the Gate to open. While one of
-	// them is not ready or does not exist, neither a window nor an open request
-	// opens the Gate. At most 16, each once.
+	// them is not ready or does not exist, neither an open period nor an open
+	// request opens the Gate. At most 16, each once.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be watched only once"
 	// +listType=atomic
@@ -289,7 +290,7 @@ type Transition struct {
 	// State of the Gate from then on: closed or opened.
 	State State `json:"state"`
 
-	// Reason of that state, such as WindowOpen. It is a reason of the condition
+	// Reason of that state, such as OpenPeriod. It is a reason of the condition
 	// Opened.
 	Reason string `json:"reason"`
 

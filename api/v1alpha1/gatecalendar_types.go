@@ -143,8 +143,8 @@ func (in *GateCalendar) GetPath() string { return in.Status.CalendarPath }
 // SetPath sets status.calendarPath.
 func (in *GateCalendar) SetPath(path string) { in.Status.CalendarPath = path }
 
-// GetCalendarPath returns the path of the calendar for a token. Nobody can tell
-// from it the path of a GateReceiver with the same token and name.
+// GetCalendarPath returns the path of the calendar for a token. Nobody can
+// tell from it the path of a GateReceiver with the same token and name.
 func (in *GateCalendar) GetCalendarPath(token string) string {
 	return CalendarPath + digestOf(token, in.Name, in.Namespace, "/calendar") + ".ics"
 }

@@ -30,13 +30,13 @@ type PromotePolicy string
 const (
 	// PromoteWhenOpen moves to the newest revision while all Gates are open.
 	PromoteWhenOpen PromotePolicy = "WhenOpen"
-	// PromoteWhenApproved moves only to what was approved, and only while all Gates
-	// are open.
+	// PromoteWhenApproved moves only to what was approved, and only while all
+	// Gates are open.
 	PromoteWhenApproved PromotePolicy = "WhenApproved"
 )
 
-// DeletionPolicy says what becomes of the pinned source when its GatedSource is
-// deleted.
+// DeletionPolicy says what becomes of the pinned source when its GatedSource
+// is deleted.
 // +kubebuilder:validation:Enum=Orphan;Delete
 type DeletionPolicy string
 
@@ -305,7 +305,8 @@ func (in *GatedSource) SetConditions(conditions []metav1.Condition) {
 // PinnedName returns the name of the pinned source.
 func (in *GatedSource) PinnedName() string { return cmp.Or(in.Spec.Name, in.Name+gatedSuffix) }
 
-// RequiredApprovals returns how many people must approve a revision, 0 if none must.
+// RequiredApprovals returns how many people must approve a revision, 0 if none
+// must.
 func (in *GatedSource) RequiredApprovals() int {
 	switch {
 	case in.Spec.Promote != PromoteWhenApproved:

@@ -23,13 +23,13 @@ const (
 	// MaxTTLAfterExpired is the longest spec.ttlAfterExpired, ten years.
 	MaxTTLAfterExpired = 87600 * time.Hour
 
-	// GateLabel is on a GateException and has the name of its Gate. It is missing if
-	// that name is longer than the 63 characters of a label.
+	// GateLabel is on a GateException and has the name of its Gate. It is missing
+	// if that name is longer than the 63 characters of a label.
 	GateLabel = "gating.toolkit.fluxcd.io/gate"
 
-	// ExpiredLabel is on a GateException whose present spec is over, with the value
-	// true. The policy gate-exception-overlap does not evaluate such exceptions.
-	// Only the controller sets it.
+	// ExpiredLabel is on a GateException whose present spec is over, with the
+	// value true. The policy gate-exception-overlap does not evaluate such
+	// exceptions. Only the controller sets it.
 	ExpiredLabel = "gating.toolkit.fluxcd.io/expired"
 )
 
@@ -132,8 +132,8 @@ type GateReference struct {
 type ExceptionState string
 
 const (
-	// ExceptionPending does not apply yet, or not at present. The condition Active says
-	// why.
+	// ExceptionPending does not apply yet, or not at present. The condition Active
+	// says why.
 	ExceptionPending ExceptionState = "Pending"
 	// ExceptionActive applies.
 	ExceptionActive ExceptionState = "Active"

@@ -11,8 +11,8 @@ const (
 	// GateLockName is the name of the one GateLock of a namespace.
 	GateLockName = "closed"
 
-	// AllNamespacesLockName is the name of the GateLock of all namespaces, which is in the
-	// namespace of the controller.
+	// AllNamespacesLockName is the name of the GateLock of all namespaces, which
+	// is in the namespace of the controller.
 	AllNamespacesLockName = "all-namespaces"
 
 	// MaxLockedLabels is how many labels spec.labels of a GateLock has.

@@ -19,8 +19,8 @@ const (
 	// Receiver of notification-controller.
 	ReceiverWebhookPath = "/hook/"
 
-	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver or a
-	// GateCalendar, as for a Receiver of notification-controller.
+	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver or
+	// a GateCalendar, as for a Receiver of notification-controller.
 	ReceiverTokenKey = "token"
 
 	// ReceiverPreviousTokenKey is the key of a second token in the same Secret
@@ -31,30 +31,33 @@ const (
 	// Secret of a GateReceiver. Without it, the key token also signs.
 	ReceiverSigningTokenKey = "signingToken"
 
-	// ReceiverPreviousSigningTokenKey is the key of a second signing token in the same
-	// Secret that also works: the previous one, until the sender has the new one.
+	// ReceiverPreviousSigningTokenKey is the key of a second signing token in the
+	// same Secret that also works: the previous one, until the sender has the new
+	// one.
 	ReceiverPreviousSigningTokenKey = "previousSigningToken"
 
 	// DefaultReceiverInterval applies if a GateReceiver or a GateCalendar has no
 	// spec.interval.
 	DefaultReceiverInterval = 10 * time.Minute
 
-	// DefaultSignatureHeader is the header that has the signature for type generic-hmac
-	// if spec.signature names none.
+	// DefaultSignatureHeader is the header that has the signature for type
+	// generic-hmac if spec.signature names none.
 	DefaultSignatureHeader = "X-Signature"
 
 	// DefaultSignaturePayload is what a sender with a timestampHeader signs if
 	// spec.signature says nothing else.
 	DefaultSignaturePayload = "{timestamp}:{body}"
 
-	// SignatureHex is the encoding of a signature in hexadecimal digits of either case, the default.
+	// SignatureHex is the encoding of a signature in hexadecimal digits of either
+	// case, the default.
 	SignatureHex = "hex"
 
-	// SignatureBase64 is the encoding of a signature in base64 with padding (RFC 4648, section 4).
+	// SignatureBase64 is the encoding of a signature in base64 with padding (RFC
+	// 4648, section 4).
 	SignatureBase64 = "base64"
 
-	// DefaultOIDCAudience is the audience that a token must be for, if its provider
-	// names none.
+	// DefaultOIDCAudience is the audience that a token must be for, if its
+	// provider names none.
 	DefaultOIDCAudience = "gating-controller"
 )
 
@@ -63,8 +66,8 @@ const (
 const (
 	// GenericReceiver takes any request to its path, which nobody else knows.
 	GenericReceiver = "generic"
-	// GenericHMACReceiver takes a request with the HMAC of the body in a header, as
-	// spec.signature says. By default, it is X-Signature with sha256=<hex>,
+	// GenericHMACReceiver takes a request with the HMAC of the body in a header,
+	// as spec.signature says. By default, it is X-Signature with sha256=<hex>,
 	// sha512=<hex> or sha1=<hex>.
 	GenericHMACReceiver = "generic-hmac"
 	// GenericOIDCReceiver takes a request with an OpenID Connect token of one of
@@ -76,8 +79,8 @@ const (
 	// signature by the signing token as in Standard Webhooks, or both.
 	GitLabReceiver = "gitlab"
 	// FluxEventReceiver takes what the Providers generic and generic-hmac of
-	// notification-controller send. If there is a signature, it must be right. With a
-	// signing token, there must be one.
+	// notification-controller send. If there is a signature, it must be right.
+	// With a signing token, there must be one.
 	FluxEventReceiver = "flux-event"
 	// StandardWebhooksReceiver takes a webhook that is signed as Standard Webhooks
 	// specifies, with webhook-id, webhook-timestamp and webhook-signature.
@@ -257,7 +260,8 @@ type ReceiverSignature struct {
 	Payload string `json:"payload,omitempty"`
 }
 
-// GetHeader returns the header that has the signature, also of a nil signature.
+// GetHeader returns the header that has the signature, also of a nil
+// signature.
 func (in *ReceiverSignature) GetHeader() string {
 	if in == nil || in.Header == "" {
 		return DefaultSignatureHeader

@@ -23,7 +23,7 @@ type HistoryEntry struct {
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// Reason of that state, as of the condition Opened, such as WindowOpen.
+	// Reason of that state, as of the condition Opened, such as OpenPeriod.
 	// RequestAccepted, RequestTakenBack, RequestRefused or Approved if the entry
 	// is about a request alone. PassGranted, PassEnded or PassRefused if it is
 	// about one reconciliation of a target.

@@ -104,8 +104,8 @@ type MachineFailure struct {
 	At metav1.Time `json:"at"`
 }
 
-// Reasons of events on Machines, named as in the proposal of the provider Canonical
-// Kubernetes for refreshing certificates.
+// Reasons of events on Machines, named as in the proposal of the provider
+// Canonical Kubernetes for refreshing certificates.
 const (
 	// RefreshCertsInProgressReason means that a refresh was requested.
 	RefreshCertsInProgressReason = "RefreshCertsInProgress"

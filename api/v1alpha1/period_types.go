@@ -27,7 +27,7 @@ type WeekOfMonth string
 // +kubebuilder:validation:XValidation:rule="!has(self.weeksOfMonth) || !has(self.start) || !has(self.end) || has(self.daysOfWeek)",message="weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
-	// at most 63 characters. No other window or close period of the same Gate has
+	// at most 63 characters. No other open or close period of the same Gate has
 	// it, and no other window of the same GateException. Conditions, events and
 	// previews name the period that decides.
 	// +kubebuilder:validation:MinLength=1
@@ -98,8 +98,8 @@ type Period struct {
 
 	// Calendar is an iCalendar file, such as one of holidays. Its events are the
 	// period. Not in the windows of a GateException. While the file is missing or
-	// cannot be read, a close period closes all the time, and a window never
-	// opens.
+	// cannot be read, a close period closes all the time, and an open period
+	// never opens.
 	// +optional
 	Calendar *CalendarReference `json:"calendar,omitempty"`
 
@@ -110,7 +110,8 @@ type Period struct {
 	TimeZone TimeZone `json:"timeZone,omitempty"`
 }
 
-// CalendarReference names an iCalendar file and says which of its events count.
+// CalendarReference names an iCalendar file and says which of its events
+// count.
 type CalendarReference struct {
 	// ConfigMapRef is the file.
 	// +required
@@ -149,15 +150,16 @@ type ConfigMapKeyReference struct {
 // +kubebuilder:validation:XValidation:rule="!self.contains(':') && self.lowerAscii() != 'local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC"
 type TimeZone string
 
-// ManualOpen says what an open request means in a close period.
+// Override says whether requests and exceptions open a Gate in a close period.
 // +kubebuilder:validation:Enum=Allow;Deny
-type ManualOpen string
+type Override string
 
 const (
-	// ManualOpenAllow lets an open request lift the close period.
-	ManualOpenAllow ManualOpen = "Allow"
-	// ManualOpenDeny makes the close period a hard freeze.
-	ManualOpenDeny ManualOpen = "Deny"
+	// OverrideAllow lets requests and exceptions open the Gate in the close
+	// period.
+	OverrideAllow Override = "Allow"
+	// OverrideDeny makes the close period a hard freeze: nothing opens the Gate.
+	OverrideDeny Override = "Deny"
 )
 
 // +structType=atomic
@@ -168,9 +170,9 @@ const (
 type ClosePeriod struct {
 	Period `json:",inline"`
 
-	// ManualOpen says whether an open request opens the Gate in this period:
-	// Allow, or Deny for a hard freeze, which no exception lifts either. Defaults
-	// to Allow.
+	// Override says whether open requests, emergencies, exceptions and passes open
+	// the Gate in this period: Allow, or Deny for a hard freeze. Defaults to
+	// Allow.
 	// +optional
-	ManualOpen ManualOpen `json:"manualOpen,omitempty"`
+	Override Override `json:"override,omitempty"`
 }

@@ -6,13 +6,14 @@ const (
 	// MaxWaves is the number of waves that a Gate can have.
 	MaxWaves = 16
 
-	// RestOfTargets is what stands for the name of a wave in status.release: that of
-	// the targets that no wave matches. They come last. No wave can have this name.
+	// RestOfTargets is what stands for the name of a wave in status.release: that
+	// of the targets that no wave matches. They come last. No wave can have this
+	// name.
 	RestOfTargets = "the rest"
 )
 
-// ReleasePolicy says how targets are released when a Gate opens: how fast, or in
-// which order, or both.
+// ReleasePolicy says how targets are released when a Gate opens: how fast, or
+// in which order, or both.
 // +kubebuilder:validation:XValidation:rule="has(self.perMinute) || has(self.waves) && size(self.waves) > 0",message="release needs perMinute or waves"
 type ReleasePolicy struct {
 	// PerMinute is how many targets are released per minute, from 1 to 60000,

@@ -180,8 +180,8 @@ type RequestApproval struct {
 	At metav1.MicroTime `json:"at"`
 }
 
-// GateApprovals says that others have to approve who opens a Gate by hand or by
-// webhook.
+// GateApprovals says that others have to approve who opens a Gate by hand or
+// by webhook.
 type GateApprovals struct {
 	// Required is how many people other than its requester have to approve an open
 	// request before it counts, from 1 to 10. It needs config/policies: without

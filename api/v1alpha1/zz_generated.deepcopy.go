@@ -801,8 +801,8 @@ func (in *GateSpec) DeepCopyInto(out *GateSpec) {
 		in, out := &in.NotAfter, &out.NotAfter
 		*out = (*in).DeepCopy()
 	}
-	if in.Windows != nil {
-		in, out := &in.Windows, &out.Windows
+	if in.OpenPeriods != nil {
+		in, out := &in.OpenPeriods, &out.OpenPeriods
 		*out = make([]Period, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])

@@ -43,15 +43,15 @@ func TestAScheduleThatIsEasilyMisreadIsFound(t *testing.T) {
 		return []v1alpha1.Period{{Name: "sundays", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}}}
 	}
 	clear, misread := gate("clear"), gate("misread")
-	clear.Spec.Windows, misread.Spec.Windows = cron("0 2 * * SUN"), cron("0 2 1-7 * SUN")
+	clear.Spec.OpenPeriods, misread.Spec.OpenPeriods = cron("0 2 * * SUN"), cron("0 2 1-7 * SUN")
 	exception := func(name string, until time.Time) *v1alpha1.GateException {
 		return &v1alpha1.GateException{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name},
-			Spec:       v1alpha1.GateExceptionSpec{Windows: misread.Spec.Windows, ValidUntil: metav1.NewTime(until)},
+			Spec:       v1alpha1.GateExceptionSpec{Windows: misread.Spec.OpenPeriods, ValidUntil: metav1.NewTime(until)},
 		}
 	}
 	finds(t, check.Schedules([]v1alpha1.Gate{clear, daily(gate("weekly"), "10:00", "12:00"), misread}, []*v1alpha1.GateException{exception("hotfix", noon.Add(time.Hour)), exception("over", noon)}, noon),
-		"warning Gate flux-system/misread: window 'sundays': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN",
+		"warning Gate flux-system/misread: open period 'sundays': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN",
 		"warning GateException flux-system/hotfix: window 'sundays': '0 2 1-7 * SUN' starts on each day")
 }
 
@@ -166,7 +166,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 }
 
 func TestClocksThatAreApartAreFound(t *testing.T) {
-	differ := with(v1alpha1.OpenedCondition, metav1.ConditionFalse, "OutsideWindows", "Gate closed, the clocks of the controller and of the API server differ")
+	differ := with(v1alpha1.OpenedCondition, metav1.ConditionFalse, "OutsideOpenPeriods", "Gate closed, the clocks of the controller and of the API server differ")
 	for name, tc := range map[string]struct {
 		before, after time.Duration
 		gates         []v1alpha1.Gate

@@ -53,7 +53,7 @@ func gate(name string, targets ...string) v1alpha1.Gate {
 
 // daily opens a Gate each day.
 func daily(g v1alpha1.Gate, start, end string) v1alpha1.Gate {
-	g.Spec.Windows = []v1alpha1.Period{{Name: "daily", Start: &start, End: &end}}
+	g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "daily", Start: &start, End: &end}}
 	return g
 }
 

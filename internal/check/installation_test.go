@@ -54,10 +54,10 @@ func TestDefinitionsOfAnotherReleaseAreFound(t *testing.T) {
 	older := published(t, func(kind string, schema map[string]any) {
 		if kind == "Gate" {
 			unstructured.RemoveNestedField(schema, "properties", "status", "properties", "history")
-			unstructured.RemoveNestedField(schema, "properties", "spec", "properties", "windows", "items", "properties", "schedule")
+			unstructured.RemoveNestedField(schema, "properties", "spec", "properties", "openPeriods", "items", "properties", "schedule")
 		}
 	})
-	finds(t, check.Definitions(older), "error CustomResourceDefinition gates.gating.toolkit.fluxcd.io: it is older than this plug-in, and lacks spec.windows.schedule, status.history")
+	finds(t, check.Definitions(older), "error CustomResourceDefinition gates.gating.toolkit.fluxcd.io: it is older than this plug-in, and lacks spec.openPeriods.schedule, status.history")
 	newer := published(t, func(kind string, schema map[string]any) {
 		if kind == "GateException" {
 			_ = unstructured.SetNestedField(schema, map[string]any{}, "properties", "spec", "properties", "weather")

@@ -144,7 +144,7 @@ func (r *result) inVain() error {
 	case opened.Reason == v1alpha1.TooManyTargetsReason:
 		text = "the close is refused, and counts once there are fewer targets: " + opened.Message
 	case opened.Reason == v1alpha1.ClosePeriodReason:
-		text += fmt.Sprintf(", which has manualOpen: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
+		text += fmt.Sprintf(", which has override: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
 		text += "; it opens when all that it watches is ready"
 	default:

@@ -30,7 +30,7 @@ func TestDiffOfManifestsNeedsNoCluster(t *testing.T) {
 		out  string
 	}{
 		"a change": {[]string{"--old", old, "-f", changed}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER    BY
-flux-system/production   2026-11-21T21:00:00Z   2026-11-21T22:00:00Z   opened   closed   outside windows, was window nights
+flux-system/production   2026-11-21T21:00:00Z   2026-11-21T22:00:00Z   opened   closed   outside open periods, was open period nights
 `},
 		"no change": {[]string{"--old", old, "-f", old}, 0, "No gate changes its state from 2026-11-21T12:00:00Z until 2026-11-22T12:00:00Z.\n"},
 		"a gate that goes": {[]string{"--old", old, "-f", "-"}, exitDiffers, `GATE                     FROM                   UNTIL                  BEFORE   AFTER     BY

@@ -96,8 +96,8 @@ func TestTheSundaysOfTheDocsAreThoseThatTheDocsSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		windows := regexp.MustCompile(`(?m)^  windows:\n(  [- ] .*\n)*?    weeksOfMonth: .*\n(    .*\n)*`).FindString(string(content))
-		manifest, _, _ := strings.Cut(nights, "  windows:")
+		windows := regexp.MustCompile(`(?m)^  openPeriods:\n(  [- ] .*\n)*?    weeksOfMonth: .*\n(    .*\n)*`).FindString(string(content))
+		manifest, _, _ := strings.Cut(nights, "  openPeriods:")
 		code, out, errOut := execute(t, manifest+windows, "-o", "json", "--from", "2026-01-01T00:00:00+01:00", "--until", "2035-12-31T00:00:00+01:00")
 		var said preview.Report
 		if err := json.Unmarshal([]byte(out), &said); err != nil || code != 0 || errOut != "" {

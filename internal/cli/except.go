@@ -44,7 +44,7 @@ Gate. Without --window it does so from --from until --until. With --window it do
 --from until --until. --from is in your zone (or --timezone), --window in the zone of the Gate. The Gate is read from the cluster to
 find the type and to say what keeps the exception from having its effect; with --type it works without a cluster, too.
 
-The exit code is 3 if the exception is created and the Gate stays as it is all the same, such as in a close period with manualOpen: Deny.`,
+The exit code is 3 if the exception is created and the Gate stays as it is all the same, such as in a close period with override: Deny.`,
 		Example: `  # A hotfix in a freeze
   kubectl gate except production --from 14:00 --until 16:00 --reason "hotfix 1234" --apply
 

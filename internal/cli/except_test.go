@@ -15,13 +15,13 @@ import (
 )
 
 // freezing is a Gate that is closed by default, with a close period of a day from now.
-func freezing(mode v1alpha1.ManualOpen) *v1alpha1.Gate {
+func freezing(mode v1alpha1.Override) *v1alpha1.Gate {
 	from, until := metav1.NewTime(now), metav1.NewTime(now.AddDate(0, 0, 1))
 	return &v1alpha1.Gate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "production"},
 		Spec: v1alpha1.GateSpec{
 			Default:      v1alpha1.StateClosed,
-			ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, ManualOpen: mode}},
+			ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, Override: mode}},
 		},
 	}
 }
@@ -29,7 +29,7 @@ func freezing(mode v1alpha1.ManualOpen) *v1alpha1.Gate {
 func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
-			g := freezing(v1alpha1.ManualOpenAllow)
+			g := freezing(v1alpha1.OverrideAllow)
 			if g.Spec.Default = byDefault; closes {
 				g.Spec.ClosePeriods = nil
 			}
@@ -65,14 +65,14 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 	}{
 		"nothing does": {func(*v1alpha1.Gate) {}, nil, nil, ""},
 		"a hard freeze": {
-			func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny }, nil, nil,
-			"the gate stays closed: close period freeze (manualOpen: Deny)",
+			func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny }, nil, nil,
+			"the gate stays closed: close period freeze (override: Deny)",
 		},
 		"a hard freeze that ends before": {
 			func(g *v1alpha1.Gate) {
-				g.Spec.ClosePeriods[0].ManualOpen, g.Spec.ClosePeriods[0].Until = v1alpha1.ManualOpenDeny, &metav1.Time{Time: now.Add(30 * time.Minute)}
+				g.Spec.ClosePeriods[0].Override, g.Spec.ClosePeriods[0].Until = v1alpha1.OverrideDeny, &metav1.Time{Time: now.Add(30 * time.Minute)}
 			},
-			nil, []string{"the gate is closed all the same from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (manualOpen: Deny)"}, "",
+			nil, []string{"the gate is closed all the same from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (override: Deny)"}, "",
 		},
 		"not that it waits for approvals, which is said otherwise": {
 			func(g *v1alpha1.Gate) { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} }, nil, nil, "",
@@ -89,7 +89,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := freezing(v1alpha1.ManualOpenAllow)
+			g := freezing(v1alpha1.OverrideAllow)
 			tc.change(g)
 			e, err := (&exceptFlags{lasts: "1h", name: "new"}).exception(client.ObjectKeyFromObject(g), g, now)
 			if err != nil {

@@ -106,11 +106,11 @@ spec: {gateRef: {name: production}, validFrom: "2026-11-27T00:00:00Z", validUnti
 		spec string
 		want []string
 	}{
-		"none": {"", []string{"21:00-04:00 WindowOpen nights", "21:00-04:00 WindowOpen nights"}},
+		"none": {"", []string{"21:00-04:00 OpenPeriod nights", "21:00-04:00 OpenPeriod nights"}},
 		"suspend for a part of a window": {`type: suspend, windows: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
-			[]string{"21:00-23:00 WindowOpen nights", "01:00-04:00 WindowOpen nights", "21:00-04:00 WindowOpen nights"}},
+			[]string{"21:00-23:00 OpenPeriod nights", "01:00-04:00 OpenPeriod nights", "21:00-04:00 OpenPeriod nights"}},
 		"suspend with a lead": {`type: suspend, leadTime: 3h, windows: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
-			[]string{"01:00-04:00 WindowOpen nights", "21:00-04:00 WindowOpen nights"}},
+			[]string{"01:00-04:00 OpenPeriod nights", "21:00-04:00 OpenPeriod nights"}},
 		"replace":                 {`type: replace, windows: [{name: w, start: "12:00", end: "13:00", timeZone: UTC, daysOfWeek: [Saturday]}]`, []string{"12:00-13:00 Exception other"}},
 		"replace without windows": {`type: replace`, nil},
 	} {

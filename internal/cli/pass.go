@@ -35,7 +35,7 @@ func (s *session) passCommand() *cobra.Command {
 		Long: `Let one reconciliation of a held object pass, and hold it again when that has ended.
 
 The Gates stay closed for everything else. It is for objects of Flux that are held by spec.suspend, and needs the verb open on each Gate
-that holds the object. A rule that keeps a Gate closed although somebody opens it, such as a close period with manualOpen: Deny, lets nothing
+that holds the object. A rule that keeps a Gate closed although somebody opens it, such as a close period with override: Deny, lets nothing
 pass either. The exit code is 3 if the controller refuses it, or if with --wait the reconciliation does not succeed.`,
 		Example: `  # A hotfix, while the freeze goes on
   kubectl gate pass ks/apps -n flux-system --reason "hotfix 1234"

@@ -35,7 +35,7 @@ metadata: {name: production, namespace: flux-system}
 spec:
   default: closed
   timeZone: Europe/Oslo
-  windows:
+  openPeriods:
   - {name: nights, daysOfWeek: [Friday, Saturday], start: "22:00", end: "05:00"}
 `
 
@@ -51,21 +51,21 @@ func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
           "from": "2026-11-21T00:00:00Z",
           "until": "2026-11-21T04:00:00Z",
           "state": "opened",
-          "reason": "WindowOpen",
+          "reason": "OpenPeriod",
           "by": "nights"
         },
         {
           "from": "2026-11-21T04:00:00Z",
           "until": "2026-11-21T21:00:00Z",
           "state": "closed",
-          "reason": "OutsideWindows",
+          "reason": "OutsideOpenPeriods",
           "by": ""
         },
         {
           "from": "2026-11-21T21:00:00Z",
           "until": "2026-11-21T22:00:00Z",
           "state": "opened",
-          "reason": "WindowOpen",
+          "reason": "OpenPeriod",
           "by": "nights"
         }
       ]
@@ -84,7 +84,7 @@ func TestPreviewOfAClosePeriodOfEveryHourHasNoGapWhenClocksAreSetBack(t *testing
 		`"* 0-23 * * *", duration: 1m`: false,
 	} {
 		for zone, night := range map[string]string{"America/New_York": "2026-11-01", "Australia/Lord_Howe": "2026-04-04"} {
-			manifest, _, _ := strings.Cut(nights, "  windows")
+			manifest, _, _ := strings.Cut(nights, "  openPeriods")
 			manifest = strings.NewReplacer("closed", "opened", "Europe/Oslo", zone).Replace(manifest) + "  closePeriods: [{name: all, schedule: " + schedule + "}]\n"
 			code, out, errOut := execute(t, manifest, "-o", "json", "--from", night+"T00:00:00Z", "--until", night+"T23:00:00Z")
 			if got := len(opens(t, out, "flux-system/production")) == 0; code != 0 || got != closed {
@@ -115,10 +115,10 @@ func TestPreviewCountsTheRequestsInAnnotations(t *testing.T) {
 	manifest := strings.Replace(nights, "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z"}}`, 1)
 	manifest = strings.Replace(manifest, "spec:\n", "spec:\n  window: 1h\n", 1)
 	code, out, errOut := execute(t, manifest, "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z")
-	want := `GATE                     FROM                   UNTIL                  STATE    REASON           BY
-flux-system/production   2026-11-24T00:00:00Z   2026-11-24T10:00:00Z   closed   OutsideWindows   
-flux-system/production   2026-11-24T10:00:00Z   2026-11-24T11:00:00Z   opened   OpenRequested    
-flux-system/production   2026-11-24T11:00:00Z   2026-11-25T00:00:00Z   closed   OutsideWindows   
+	want := `GATE                     FROM                   UNTIL                  STATE    REASON               BY
+flux-system/production   2026-11-24T00:00:00Z   2026-11-24T10:00:00Z   closed   OutsideOpenPeriods   
+flux-system/production   2026-11-24T10:00:00Z   2026-11-24T11:00:00Z   opened   OpenRequested        
+flux-system/production   2026-11-24T11:00:00Z   2026-11-25T00:00:00Z   closed   OutsideOpenPeriods   
 `
 	if code != 0 || out != want {
 		t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
@@ -134,7 +134,7 @@ func TestPreviewCountsTheWindowOfARequest(t *testing.T) {
 		manifest = strings.Replace(manifest, "spec:\n", "spec:\n  window: 1h\n", 1)
 		code, out, errOut := execute(t, manifest, "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z")
 		want := `
-flux-system/production   2026-11-24T10:00:00Z   ` + until + `   opened   OpenRequested    
+flux-system/production   2026-11-24T10:00:00Z   ` + until + `   opened   OpenRequested        
 flux-system/production   ` + until
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%s: exit %d\nstdout: %s\nstderr: %s", value, code, out, errOut)
@@ -146,9 +146,9 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 	head := "gates.yaml: flux-system/production: "
 	for _, test := range []struct{ name, from, to, want string }{
 		{"unknown zone", "Europe/Oslo", "Europe/Olso", head + `spec.timeZone: Invalid value: "Europe/Olso": unknown time zone "Europe/Olso"`},
-		{"impossible time", `"22:00"`, `"25:00"`, head + `spec.windows[0].start: Invalid value: "25:00": must be a time of day from 00:00 to 23:59`},
-		{"unknown field", "daysOfWeek", "weekdays", head + `unknown field "spec.windows[0].weekdays"`},
-		{"wrong type", `start: "22:00"`, `start: 22`, head + "spec.windows[0].start: json: cannot unmarshal number"},
+		{"impossible time", `"22:00"`, `"25:00"`, head + `spec.openPeriods[0].start: Invalid value: "25:00": must be a time of day from 00:00 to 23:59`},
+		{"unknown field", "daysOfWeek", "weekdays", head + `unknown field "spec.openPeriods[0].weekdays"`},
+		{"wrong type", `start: "22:00"`, `start: 22`, head + "spec.openPeriods[0].start: json: cannot unmarshal number"},
 		{"no time", "timeZone: Europe/Oslo", "notBefore: tomorrow", head + `spec.notBefore: parsing time "tomorrow"`},
 		{"no default", "default: closed", "suspend: false", head + `spec.default: Unsupported value: ""`},
 		{"refused request", "namespace: flux-system}", "namespace: flux-system, annotations: {close.gate.fluxcd.io/requestedAt: yesterday}}",

@@ -63,7 +63,7 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 func TestEveryFormatOfAPreviewHasTheGate(t *testing.T) {
 	for format, want := range map[string]string{
 		"table": "flux-system/production   2026-11-21T22:00:00+01:00", "json": `"gate": "flux-system/production"`,
-		"ics": "SUMMARY:production: opened (window nights)\r\n", "svg": "<title>flux-system/production is opened from Sat 2026-11-21 22:00 CET until ",
+		"ics": "SUMMARY:production: opened (open period nights)\r\n", "svg": "<title>flux-system/production is opened from Sat 2026-11-21 22:00 CET until ",
 	} {
 		code, out, errOut := execute(t, nights, "-o", format, "--timezone", "Europe/Oslo")
 		if code != 0 || errOut != "" || !strings.Contains(out, want) {

@@ -57,7 +57,7 @@ func TestAGateIsOpenAndTimesHaveTheirZoneInTheHeaders(t *testing.T) {
 	g := is(metav1.ConditionTrue, v1alpha1.DefaultReason, "")
 	g.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(now.Add(-time.Hour)), State: v1alpha1.StateOpened}
 	start, end := "20:00", "21:00"
-	g.Spec.Windows = []v1alpha1.Period{{Name: "w", Start: &start, End: &end}}
+	g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "w", Start: &start, End: &end}}
 	got := shown(t, &screen{gate: g})
 	for _, want := range []string{"Gate flux-system/production is open since 2026-11-21 12:00 (1h ago): default.\n", "\nAT (CET)                    STATE "} {
 		if !strings.Contains(got, want) {
@@ -69,11 +69,11 @@ func TestAGateIsOpenAndTimesHaveTheirZoneInTheHeaders(t *testing.T) {
 func TestWithoutExceptionsTheNextTransitionIsThatOfTheStatus(t *testing.T) {
 	g := is(metav1.ConditionFalse, v1alpha1.DefaultReason, "")
 	start, end := "20:00", "21:00"
-	g.Spec.Windows = []v1alpha1.Period{{Name: "w", Start: &start, End: &end}}
+	g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "w", Start: &start, End: &end}}
 	g.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(now.Add(2 * time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.ExceptionAppliesReason, By: "hotfix"}
 	got := shown(t, &screen{gate: g, unseen: true})
 	want := "2026-11-21 15:00 (in 2h)   opened   exception hotfix\nYou may not list gateexceptions: what comes after is not known.\n"
-	if !strings.Contains(got, want) || strings.Contains(got, "window w") {
+	if !strings.Contains(got, want) || strings.Contains(got, "open period w") {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -120,8 +120,8 @@ func isState(state string) string {
 func causeIn(g *v1alpha1.Gate, reason, by string) string {
 	text := words(reason, by)
 	for i := range g.Spec.ClosePeriods {
-		if p := &g.Spec.ClosePeriods[i]; reason == v1alpha1.ClosePeriodReason && p.Name == by && p.ManualOpen == v1alpha1.ManualOpenDeny {
-			return text + " (manualOpen: Deny)"
+		if p := &g.Spec.ClosePeriods[i]; reason == v1alpha1.ClosePeriodReason && p.Name == by && p.Override == v1alpha1.OverrideDeny {
+			return text + " (override: Deny)"
 		}
 	}
 	return text

@@ -127,10 +127,10 @@ func targets(refs ...v1alpha1.TargetReference) change {
 }
 
 // freeze adds a close period from an hour before noon to an hour after it.
-func freeze(manual v1alpha1.ManualOpen) change {
+func freeze(manual v1alpha1.Override) change {
 	return func(g *v1alpha1.Gate) {
 		from, until := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon.Add(time.Hour))
-		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, ManualOpen: manual}}
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, Override: manual}}
 		because(v1alpha1.ClosePeriodReason, "freeze")(g)
 	}
 }

@@ -108,7 +108,7 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 	for i := range d.Broken {
 		if b := &d.Broken[i]; d.Reason == v1alpha1.ClosePeriodReason && b.Period == d.By {
 			return []Remedy{{fmt.Sprintf("kubectl get configmap %s -n %s -o yaml", b.Name, b.Namespace),
-				fmt.Sprintf("shows the calendar of its close period %s, which has manualOpen: Deny and closes all the time until the calendar is mended: key %s: %s", d.By, b.Key, b.Cause)}}
+				fmt.Sprintf("shows the calendar of its close period %s, which has override: Deny and closes all the time until the calendar is mended: key %s: %s", d.By, b.Key, b.Cause)}}
 		}
 	}
 	edit := fmt.Sprintf("kubectl edit gate %s -n %s", g.Name, g.Namespace)
@@ -116,7 +116,7 @@ func (k Known) open(g *v1alpha1.Gate, done string) []Remedy {
 	case v1alpha1.InvalidSpecReason:
 		return []Remedy{{edit, "lets you mend its spec, which is invalid: it opens for nothing until then"}}
 	case v1alpha1.ClosePeriodReason:
-		return []Remedy{{edit, fmt.Sprintf("lets you change its close period %s, which has manualOpen: Deny: neither a request nor an exception opens it before that is over", d.By)}}
+		return []Remedy{{edit, fmt.Sprintf("lets you change its close period %s, which has override: Deny: neither a request nor an exception opens it before that is over", d.By)}}
 	case v1alpha1.DependencyNotReadyReason:
 		return mend(g)
 	}

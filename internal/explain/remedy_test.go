@@ -31,13 +31,13 @@ func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
 		{"spec.window is shorter, and it asks for approvals", closed("production", fourEyes, func(g *v1alpha1.Gate) { g.Spec.Window = &metav1.Duration{Duration: 90 * time.Second} }), "kubectl gate open production -n shop --for 1m30s\n", "asks for it; once others have approved it (1, with kubectl gate approve gate/production -n shop) it releases what the gate holds for 1m30s, its spec.window"},
 		{"somebody has closed it", opened("production", requestedClose, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), opens, "for an hour, and after that. It ends the close request of alice: incident"},
 		{"a close period allows requests", closed("production", freeze("")), opens, "releases"},
-		{"a close period denies requests", closed("production", freeze(v1alpha1.ManualOpenDeny)), "kubectl edit gate production -n shop\n", "close period freeze, which has manualOpen: Deny"},
+		{"a close period denies requests", closed("production", freeze(v1alpha1.OverrideDeny)), "kubectl edit gate production -n shop\n", "close period freeze, which has override: Deny"},
 		{"a close period denies requests, and its calendar cannot be read", closed("production", holidays), "kubectl get configmap days -n shop -o yaml\n", "closes all the time until the calendar is mended: key no.ics: has not been read"},
-		{"somebody has closed it in a hard freeze", closed("production", freeze(v1alpha1.ManualOpenDeny), requestedClose), "kubectl edit gate production -n shop\n", "manualOpen: Deny"},
+		{"somebody has closed it in a hard freeze", closed("production", freeze(v1alpha1.OverrideDeny), requestedClose), "kubectl edit gate production -n shop\n", "override: Deny"},
 		{"what it watches is not ready", opened("production", watching, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), "kubectl describe kustomization staging -n shop\n", "Ready is False"},
 		{"it asks for approvals", closed("production", fourEyes), opens, "asks for it; once others have approved it (1, with kubectl gate approve gate/production -n shop) it releases what the gate holds for an hour"},
 		{"a request waits for approval", closed("production", fourEyes, waiting), "kubectl gate approve gate/production -n shop\n", "approves the open request of alice, which waits for 1 more; after the last it releases what the gate holds"},
-		{"it asks for approvals in a hard freeze", closed("production", fourEyes, freeze(v1alpha1.ManualOpenDeny)), "kubectl edit gate production -n shop\n", "manualOpen: Deny"},
+		{"it asks for approvals in a hard freeze", closed("production", fourEyes, freeze(v1alpha1.OverrideDeny)), "kubectl edit gate production -n shop\n", "override: Deny"},
 		{
 			"its spec is invalid",
 			closed("production", because(v1alpha1.InvalidSpecReason, ""), func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Europe/Atlantis" }), "kubectl edit gate production -n shop\n", "mend its spec",
@@ -120,7 +120,7 @@ func TestTheRemedyIsThatOfTheState(t *testing.T) {
 
 // holidays is a hard freeze that is a calendar.
 func holidays(g *v1alpha1.Gate) {
-	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{ManualOpen: v1alpha1.ManualOpenDeny, Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
+	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Override: v1alpha1.OverrideDeny, Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
 		ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"},
 	}}}}
 }

@@ -40,7 +40,7 @@ func largest() (all []client.Object) {
 		}
 		return all
 	}
-	all = append(all, gateOf("web", func(g *v1alpha1.Gate) { g.Spec.Windows = cron("*/2 * * * *", v1alpha1.MaxPeriods) }))
+	all = append(all, gateOf("web", func(g *v1alpha1.Gate) { g.Spec.OpenPeriods = cron("*/2 * * * *", v1alpha1.MaxPeriods) }))
 	for i := range v1alpha1.MaxEffectiveExceptions {
 		all = append(all, &v1alpha1.GateException{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: fmt.Sprintf("x%d", i)},

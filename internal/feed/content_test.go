@@ -56,7 +56,7 @@ func TestTheSameGatesHaveTheSameTagOnEveryReplicaAllDay(t *testing.T) {
 }
 
 func TestAnEventKeepsItsNameAndBeginOnEachDay(t *testing.T) {
-	shut := func(g *v1alpha1.Gate) { g.Spec.Windows = nil }
+	shut := func(g *v1alpha1.Gate) { g.Spec.OpenPeriods = nil }
 	freeze := func(g *v1alpha1.Gate) {
 		from, until := metav1.NewTime(testNow.AddDate(0, 0, 2)), metav1.NewTime(testNow.AddDate(0, 0, 20))
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
@@ -97,7 +97,7 @@ func TestTheTimeOfTheLastChangeGoesOnWithEachChangeAndOnlyThen(t *testing.T) {
 	}
 	last := first
 	for _, end := range []string{"13:00", "14:00", "12:00"} {
-		r.change(g, func() { g.Spec.Windows[0].End = &end })
+		r.change(g, func() { g.Spec.OpenPeriods[0].End = &end })
 		next := modified()
 		if !next.After(last) {
 			t.Errorf("with %s it is of %s, before it was of %s", end, next, last)
@@ -108,7 +108,7 @@ func TestTheTimeOfTheLastChangeGoesOnWithEachChangeAndOnlyThen(t *testing.T) {
 		last = next
 	}
 	r.clock.SetTime(testNow.Add(-time.Hour))
-	r.change(g, func() { end := "15:00"; g.Spec.Windows[0].End = &end })
+	r.change(g, func() { end := "15:00"; g.Spec.OpenPeriods[0].End = &end })
 	if next := modified(); !next.After(last) {
 		t.Errorf("the clock is set back, and so is the time: %s", next)
 	}
@@ -159,8 +159,8 @@ func TestExceptionsAndRequestsOfTheClusterCount(t *testing.T) {
 		got = append(got, e.GetProperty(ics.ComponentPropertyDtStart).Value+" "+e.GetProperty(ics.ComponentPropertySummary).Value)
 	}
 	want := []string{
-		"20261124T100000Z web: opened (window day)", "20261124T200000Z web: opened (exception evening)", "20261125T100000Z web: opened (window day)",
-		"20261126T100000Z web: opened (window day)", "20261126T150000Z web: opened (open request)",
+		"20261124T100000Z web: opened (open period day)", "20261124T200000Z web: opened (exception evening)", "20261125T100000Z web: opened (open period day)",
+		"20261126T100000Z web: opened (open period day)", "20261126T150000Z web: opened (open request)",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -232,7 +232,7 @@ func TestWhatCannotBeDecidedOnOrIsNotThereIsShown(t *testing.T) {
 		c.Spec.Selector, c.Spec.Gates = nil, []v1alpha1.GateReference{{Name: "gone"}, {Name: "bad"}, {Name: "audit"}}
 		onlyOpened(c)
 	}
-	audits := func(g *v1alpha1.Gate) { g.Spec.Mode, g.Spec.Windows = v1alpha1.ModeAudit, nil }
+	audits := func(g *v1alpha1.Gate) { g.Spec.Mode, g.Spec.OpenPeriods = v1alpha1.ModeAudit, nil }
 	r, path := serving(t, named, gateOf("bad", nowhere), gateOf("web"), gateOf("audit", audits))
 	got := summaries(r.shows(path))
 	if want := []string{"bad: closed (invalid spec)", "gone: unknown (gate not found)"}; !slices.Equal(got, want) {
@@ -273,7 +273,7 @@ func TestTooManyGatesOrEventsAreSaid(t *testing.T) {
 func TestAGateThatChangesEveryMinuteIsCutOff(t *testing.T) {
 	busy := func(g *v1alpha1.Gate) {
 		schedule, duration := "*/2 * * * *", metav1.Duration{Duration: time.Minute}
-		g.Spec.Windows = []v1alpha1.Period{{Name: "busy", Schedule: &schedule, Duration: &duration}}
+		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "busy", Schedule: &schedule, Duration: &duration}}
 	}
 	r, path := serving(t, func(c *v1alpha1.GateCalendar) { c.Spec.Days = 365; onlyOpened(c) }, gateOf("busy", busy))
 	events := r.shows(path)

@@ -237,7 +237,7 @@ func gateOf(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: "apps", UID: types.UID(name), CreationTimestamp: metav1.NewTime(testNow.AddDate(0, -1, 0)), Labels: map[string]string{"env": "production"},
 		},
-		Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
+		Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
 	}
 	for _, c := range change {
 		c(g)

@@ -13,7 +13,7 @@ import (
 // Ambiguity is a valid schedule that often means something else than its author thinks: a cron expression
 // that restricts both the day of month and the day of week, or one with a step that does not divide its field evenly.
 type Ambiguity struct {
-	// Field is the path of the schedule, such as spec.windows[0].schedule.
+	// Field is the path of the schedule, such as spec.openPeriods[0].schedule.
 	Field string
 	// Message names the period, and says what the schedule means and what to use instead.
 	Message string
@@ -22,8 +22,8 @@ type Ambiguity struct {
 // Ambiguities returns those of a Gate, in the order of its periods. Schedules that are invalid have none.
 func Ambiguities(g *v1alpha1.Gate) (found []Ambiguity) {
 	root := field.NewPath("spec")
-	for i := range g.Spec.Windows {
-		found = appendAmbiguity(found, root.Child("windows").Index(i), "window", &g.Spec.Windows[i])
+	for i := range g.Spec.OpenPeriods {
+		found = appendAmbiguity(found, root.Child("openPeriods").Index(i), "open period", &g.Spec.OpenPeriods[i])
 	}
 	for i := range g.Spec.ClosePeriods {
 		found = appendAmbiguity(found, root.Child("closePeriods").Index(i), "close period", &g.Spec.ClosePeriods[i].Period)

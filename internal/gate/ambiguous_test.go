@@ -58,7 +58,7 @@ func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
 		closePeriods(closing(cron("unlucky", "0 0 13 * FRI", 24*time.Hour), "")),
 	)
 	want := []gate.Ambiguity{
-		{"spec.windows[1].schedule", "window 'patching': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron. " +
+		{"spec.openPeriods[1].schedule", "open period 'patching': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, as always in cron. " +
 			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
 		{"spec.closePeriods[0].schedule", "close period 'unlucky': '0 0 13 * FRI' starts on each day whose day of month is 13 OR whose day of week is FRI, as always in cron. " +
 			"For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"},
@@ -66,7 +66,9 @@ func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
 	if got := gate.Ambiguities(g); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Windows: g.Spec.Windows}}
+	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Windows: g.Spec.OpenPeriods}}
+	want[0].Field = "spec.windows[1].schedule"
+	want[0].Message = strings.Replace(want[0].Message, "open period", "window", 1)
 	if got := gate.AmbiguitiesOfException(e); fmt.Sprint(got) != fmt.Sprint(want[:1]) {
 		t.Errorf("got  %+v\nwant %+v", got, want[:1])
 	}

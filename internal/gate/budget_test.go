@@ -119,11 +119,11 @@ func TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced(t *testing.T) {
 	if got, want := foretold(g, noon), "closed at 20 18:00 in 654h0m0s; opened at 21 18:00 in 678h0m0s; next never"; got != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
-	busy := restless().Spec.Windows
-	g.Spec.Default, g.Spec.Windows = isClosed, nil
+	busy := restless().Spec.OpenPeriods
+	g.Spec.Default, g.Spec.OpenPeriods = isClosed, nil
 	for i, w := range busy {
 		w.Schedule, w.Duration = &[]string{"*/2 * * * *", "1-59/2 * * * *"}[i%2], duration(time.Minute)
-		g.Spec.Windows = append(g.Spec.Windows, w)
+		g.Spec.OpenPeriods = append(g.Spec.OpenPeriods, w)
 	}
 	if d := gate.Decide(g, noon); d.State != isOpened || d.Next != nil {
 		t.Fatalf("%+v", d)

@@ -150,8 +150,8 @@ func referredCalendars(g *v1alpha1.Gate) (within, over []CalendarKey) {
 			*keys = append(*keys, key)
 		}
 	}
-	for i := range g.Spec.Windows {
-		add(&g.Spec.Windows[i], true)
+	for i := range g.Spec.OpenPeriods {
+		add(&g.Spec.OpenPeriods[i], true)
 	}
 	for i := range g.Spec.ClosePeriods {
 		add(&g.Spec.ClosePeriods[i].Period, false)

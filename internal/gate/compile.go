@@ -146,28 +146,28 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 	c.watches(c.gate)
 	c.targets(c.gate)
 	c.waves(c.gate)
-	if len(spec.Windows) > 0 && spec.Default == v1alpha1.StateOpened {
-		c.add(field.Invalid(root.Child("windows"), len(spec.Windows), "windows need default: closed; use closePeriods with default: opened"))
+	if len(spec.OpenPeriods) > 0 && spec.Default == v1alpha1.StateOpened {
+		c.add(field.Invalid(root.Child("openPeriods"), len(spec.OpenPeriods), "needs default: closed; with default: opened use closePeriods"))
 	}
-	if n := len(spec.Windows) + len(spec.ClosePeriods); n > v1alpha1.MaxPeriods {
+	if n := len(spec.OpenPeriods) + len(spec.ClosePeriods); n > v1alpha1.MaxPeriods {
 		c.add(field.TooMany(root, n, v1alpha1.MaxPeriods))
 		return config
 	}
 
 	names := map[string]bool{}
-	for i := range spec.Windows {
-		config.Windows = append(config.Windows, c.period(root.Child("windows").Index(i), &spec.Windows[i], names, true))
+	for i := range spec.OpenPeriods {
+		config.OpenPeriods = append(config.OpenPeriods, c.period(root.Child("openPeriods").Index(i), &spec.OpenPeriods[i], names, true))
 	}
 	for i := range spec.ClosePeriods {
 		path := root.Child("closePeriods").Index(i)
 		period := c.period(path, &spec.ClosePeriods[i].Period, names, false)
-		switch mode := spec.ClosePeriods[i].ManualOpen; mode {
-		case v1alpha1.ManualOpenDeny:
+		switch mode := spec.ClosePeriods[i].Override; mode {
+		case v1alpha1.OverrideDeny:
 			config.HardClosePeriods = append(config.HardClosePeriods, period)
-		case "", v1alpha1.ManualOpenAllow:
+		case "", v1alpha1.OverrideAllow:
 			config.ClosePeriods = append(config.ClosePeriods, period)
 		default:
-			c.add(field.NotSupported(path.Child("manualOpen"), mode, []v1alpha1.ManualOpen{v1alpha1.ManualOpenAllow, v1alpha1.ManualOpenDeny}))
+			c.add(field.NotSupported(path.Child("override"), mode, []v1alpha1.Override{v1alpha1.OverrideAllow, v1alpha1.OverrideDeny}))
 		}
 	}
 	return config

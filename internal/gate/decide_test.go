@@ -29,7 +29,7 @@ func nextOf(d gate.Decision) next {
 }
 
 // freeze is a close period around noon.
-func freeze(mode v1alpha1.ManualOpen) func(*v1alpha1.GateSpec) {
+func freeze(mode v1alpha1.Override) func(*v1alpha1.GateSpec) {
 	return closePeriods(closing(dated("freeze", "2026-11-23T11:00:00Z", "2026-11-23T13:00:00Z"), mode))
 }
 
@@ -106,7 +106,7 @@ func TestEachRowOfTheDecisionTable(t *testing.T) {
 		"an open request lifts a close period": {
 			accepted(t, opened(freeze("Allow")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested at 2026-11-23T11:30:00Z", next{},
 		},
-		"manualOpen is Allow unless it says otherwise": {
+		"override is Allow unless it says otherwise": {
 			accepted(t, opened(freeze("")), open("2026-11-23T11:30:00Z")), isOpened, "OpenRequested", "Gate open requested at 2026-11-23T11:30:00Z", next{},
 		},
 		"a close request wins over a hard freeze": {
@@ -140,16 +140,16 @@ func TestEachRowOfTheDecisionTable(t *testing.T) {
 			closed(day, between("", "2026-11-01T00:00:00Z")), isClosed, "Expired", "Gate closed since 2026-11-01T00:00:00Z", next{},
 		},
 		"in a window": {
-			closed(day), isOpened, "WindowOpen",
-			"Gate opened by window 'days', scheduled for closing at 2026-11-23T16:00:00Z", next{"2026-11-23T16:00:00Z", isClosed, "OutsideWindows", ""},
+			closed(day), isOpened, "OpenPeriod",
+			"Gate opened by open period 'days', scheduled for closing at 2026-11-23T16:00:00Z", next{"2026-11-23T16:00:00Z", isClosed, "OutsideOpenPeriods", ""},
 		},
-		"outside the windows": {
-			closed(night), isClosed, "OutsideWindows",
-			"Gate closed outside its windows, scheduled for opening at 2026-11-23T22:00:00Z by 'nights'", next{"2026-11-23T22:00:00Z", isOpened, "WindowOpen", "nights"},
+		"outside the openPeriods": {
+			closed(night), isClosed, "OutsideOpenPeriods",
+			"Gate closed outside its open periods, scheduled for opening at 2026-11-23T22:00:00Z by 'nights'", next{"2026-11-23T22:00:00Z", isOpened, "OpenPeriod", "nights"},
 		},
 		"in a close period that wins over a window": {
 			closed(day, freeze("")), isClosed, "ClosePeriod",
-			"Gate closed by close period 'freeze', scheduled for opening at 2026-11-23T13:00:00Z by 'days'", next{"2026-11-23T13:00:00Z", isOpened, "WindowOpen", "days"},
+			"Gate closed by close period 'freeze', scheduled for opening at 2026-11-23T13:00:00Z by 'days'", next{"2026-11-23T13:00:00Z", isOpened, "OpenPeriod", "days"},
 		},
 		"outside the close periods": {
 			opened(closePeriods(closing(cron("friday", "0 0 * * FRI", 24*time.Hour), ""))), isOpened, "OutsideClosePeriods",
@@ -266,8 +266,8 @@ func TestIntervalsAgreeWithDecide(t *testing.T) {
 		}
 	}
 	want := []string{
-		"closed 00:00 OutsideWindows", "opened 06:00 OpenRequested", "closed 07:00 OutsideWindows", "opened 08:00 WindowOpen",
-		"closed 11:00 ClosePeriod", "opened 13:00 WindowOpen", "closed 16:00 OutsideWindows",
+		"closed 00:00 OutsideOpenPeriods", "opened 06:00 OpenRequested", "closed 07:00 OutsideOpenPeriods", "opened 08:00 OpenPeriod",
+		"closed 11:00 ClosePeriod", "opened 13:00 OpenPeriod", "closed 16:00 OutsideOpenPeriods",
 	}
 	if len(states) != len(want) {
 		t.Fatalf("got %q", states)

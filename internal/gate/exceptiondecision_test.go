@@ -11,7 +11,7 @@ import (
 
 func TestAGateWithAnException(t *testing.T) {
 	inForce := ", exception 'x' is in force until 2026-11-23T13:00:00Z"
-	reopens := next{"2026-11-23T13:00:00Z", isOpened, "WindowOpen", "midday"}
+	reopens := next{"2026-11-23T13:00:00Z", isOpened, "OpenPeriod", "midday"}
 	closes := next{"2026-11-23T13:00:00Z", isClosed, "Default", ""}
 	opening := ", scheduled for opening at 2026-11-23T13:00:00Z by 'midday'"
 	for name, tc := range map[string]struct {
@@ -23,22 +23,22 @@ func TestAGateWithAnException(t *testing.T) {
 	}{
 		"extend in its window": {closed(), exception(extend, in(midday)), isOpened, "Exception",
 			"Gate opened by exception 'x', scheduled for closing at 2026-11-23T13:00:00Z", closes},
-		"extend outside its windows": {closed(), exception(extend, in(weekly("a", "12:30", "12:45"))), isClosed, "Default",
+		"extend outside its open periods": {closed(), exception(extend, in(weekly("a", "12:30", "12:45"))), isClosed, "Default",
 			"Gate closed by default, scheduled for opening at 2026-11-23T12:30:00Z by 'x'" + inForce, next{"2026-11-23T12:30:00Z", isOpened, "Exception", "x"}},
-		"extend while a window decides": {closed(windows(midday)), exception(extend, in(weekly("a", "20:00", "21:00"))), isOpened, "WindowOpen",
-			"Gate opened by window 'midday', scheduled for closing at 2026-11-23T14:00:00Z" + inForce, next{"2026-11-23T14:00:00Z", isClosed, "OutsideWindows", ""}},
+		"extend while a window decides": {closed(windows(midday)), exception(extend, in(weekly("a", "20:00", "21:00"))), isOpened, "OpenPeriod",
+			"Gate opened by open period 'midday', scheduled for closing at 2026-11-23T14:00:00Z" + inForce, next{"2026-11-23T14:00:00Z", isClosed, "OutsideOpenPeriods", ""}},
 		"extend wins over a close period": {closed(freeze("")), exception(extend, in(midday)), isOpened, "Exception",
 			"Gate opened by exception 'x', scheduled for closing at 2026-11-23T13:00:00Z", closes},
 		"extend of a gate opened by default": {opened(), exception(extend, in(midday)), isClosed, "Exception",
 			"Gate closed by exception 'x', scheduled for opening at 2026-11-23T13:00:00Z", next{"2026-11-23T13:00:00Z", isOpened, "Default", ""}},
 		"suspend in its window": {closed(windows(midday)), exception(suspend, in(midday)), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
-		"suspend with a lead": {closed(windows(weekly("late", "12:15", "14:00"))), exception(suspend, in(weekly("a", "12:30", "12:45")), lead(30*time.Minute)), isClosed, "OutsideWindows",
-			"Gate closed outside its windows, scheduled for opening at 2026-11-23T12:45:00Z by 'late'" + inForce, next{"2026-11-23T12:45:00Z", isOpened, "WindowOpen", "late"}},
+		"suspend with a lead": {closed(windows(weekly("late", "12:15", "14:00"))), exception(suspend, in(weekly("a", "12:30", "12:45")), lead(30*time.Minute)), isClosed, "OutsideOpenPeriods",
+			"Gate closed outside its open periods, scheduled for opening at 2026-11-23T12:45:00Z by 'late'" + inForce, next{"2026-11-23T12:45:00Z", isOpened, "OpenPeriod", "late"}},
 		"suspend of a gate opened by default": {opened(freeze("")), exception(suspend, in(midday)), isOpened, "Exception",
 			"Gate opened by exception 'x'", next{}},
 		"replace without windows": {closed(windows(midday)), exception(replace), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
-		"before it is valid": {closed(windows(midday)), exception(replace, valid("2026-11-23T12:00:01Z", "2026-11-23T13:00:00Z")), isOpened, "WindowOpen",
-			"Gate opened by window 'midday', scheduled for closing at 2026-11-23T12:00:01Z by 'x'", next{"2026-11-23T12:00:01Z", isClosed, "Exception", "x"}},
+		"before it is valid": {closed(windows(midday)), exception(replace, valid("2026-11-23T12:00:01Z", "2026-11-23T13:00:00Z")), isOpened, "OpenPeriod",
+			"Gate opened by open period 'midday', scheduled for closing at 2026-11-23T12:00:01Z by 'x'", next{"2026-11-23T12:00:01Z", isClosed, "Exception", "x"}},
 		"a hard freeze is above it": {closed(freeze("Deny")), exception(extend, in(midday)), isClosed, "ClosePeriod",
 			"Gate closed by close period 'freeze'" + inForce, next{}},
 		"a close request is above it": {accepted(t, closed(), shut("2026-11-23T11:30:00Z")), exception(extend, in(midday)), isClosed, "CloseRequested",

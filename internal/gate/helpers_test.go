@@ -47,8 +47,8 @@ func dated(name, from, until string) v1alpha1.Period {
 	return v1alpha1.Period{Name: name, From: instant(from), Until: instant(until)}
 }
 
-func closing(p v1alpha1.Period, mode v1alpha1.ManualOpen) v1alpha1.ClosePeriod {
-	return v1alpha1.ClosePeriod{Period: p, ManualOpen: mode}
+func closing(p v1alpha1.Period, mode v1alpha1.Override) v1alpha1.ClosePeriod {
+	return v1alpha1.ClosePeriod{Period: p, Override: mode}
 }
 
 // closed returns a Gate that is closed by default, changed by edits.
@@ -70,7 +70,7 @@ func window(d time.Duration) func(*v1alpha1.GateSpec) {
 }
 
 func windows(periods ...v1alpha1.Period) func(*v1alpha1.GateSpec) {
-	return func(s *v1alpha1.GateSpec) { s.Windows = periods }
+	return func(s *v1alpha1.GateSpec) { s.OpenPeriods = periods }
 }
 
 func closePeriods(periods ...v1alpha1.ClosePeriod) func(*v1alpha1.GateSpec) {

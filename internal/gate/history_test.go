@@ -24,7 +24,7 @@ func passes(g *v1alpha1.Gate, now time.Time) {
 
 func TestTheHistoryHasChangesAndRequests(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2026, 11, 23, hour, 0, 0, 0, time.UTC) }
-	g := closed(func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{weekly("noon", "12:00", "14:00")} })
+	g := closed(func(s *v1alpha1.GateSpec) { s.OpenPeriods = []v1alpha1.Period{weekly("noon", "12:00", "14:00")} })
 	passes(g, at(9))
 	annotate(g, v1alpha1.RequestOpen, "2026-11-23T10:00:00Z/1h")
 	by(g, v1alpha1.RequestOpen, "alice", "hotfix")
@@ -40,13 +40,13 @@ func TestTheHistoryHasChangesAndRequests(t *testing.T) {
 	want := []v1alpha1.HistoryEntry{
 		{At: metav1.NewTime(at(13)), Reason: "RequestRefused", Action: "close", Refused: "must be a time in RFC 3339 such as 2026-11-23T13:00:00Z"},
 		{At: metav1.NewTime(at(13)), Reason: "RequestAccepted", Action: "open", Until: &metav1.Time{Time: at(15)}, RequestedAt: stampOf(13), RequestedBy: "bob"},
-		{At: metav1.NewTime(at(12)), State: "opened", Reason: "WindowOpen", By: "noon", Until: &metav1.Time{Time: at(14)}},
-		{At: metav1.NewTime(at(11)), State: "closed", Reason: "OutsideWindows", Until: &metav1.Time{Time: at(12)}},
+		{At: metav1.NewTime(at(12)), State: "opened", Reason: "OpenPeriod", By: "noon", Until: &metav1.Time{Time: at(14)}},
+		{At: metav1.NewTime(at(11)), State: "closed", Reason: "OutsideOpenPeriods", Until: &metav1.Time{Time: at(12)}},
 		{
 			At: metav1.NewTime(at(10)), State: "opened", Reason: "OpenRequested", Until: &metav1.Time{Time: at(11)},
 			Action: "open", RequestedAt: stampOf(10), RequestedBy: "alice", RequestReason: "hotfix",
 		},
-		{At: metav1.NewTime(at(9)), State: "closed", Reason: "OutsideWindows", Until: &metav1.Time{Time: at(12)}},
+		{At: metav1.NewTime(at(9)), State: "closed", Reason: "OutsideOpenPeriods", Until: &metav1.Time{Time: at(12)}},
 	}
 	if !reflect.DeepEqual(g.Status.History, want) {
 		t.Errorf("got  %+v\nwant %+v", g.Status.History, want)

@@ -12,7 +12,9 @@ import (
 )
 
 // invalid is an edit after which a spec does not compile.
-func invalid(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{cron("a", "@every 1h", time.Hour)} }
+func invalid(s *v1alpha1.GateSpec) {
+	s.OpenPeriods = []v1alpha1.Period{cron("a", "@every 1h", time.Hour)}
+}
 
 // was gives a Gate the last state, and the next transition if at is not empty.
 func was(g *v1alpha1.Gate, state v1alpha1.State, at string, next v1alpha1.State) *v1alpha1.Gate {
@@ -98,7 +100,7 @@ func TestAnInvalidSpecThatIsMendedDecidesAgain(t *testing.T) {
 	if d := gate.Decide(g, noon); d.State != isClosed {
 		t.Fatalf("invalid: %s", d.State)
 	}
-	g.Spec.Windows = nil
+	g.Spec.OpenPeriods = nil
 	if d := gate.Decide(g, noon); d.State != isOpened || len(d.Errors) > 0 {
 		t.Errorf("mended: %s, %v", d.State, d.Errors)
 	}

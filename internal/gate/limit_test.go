@@ -39,14 +39,14 @@ func TestWhatBecomesOfACloseThatWouldHoldTooMuch(t *testing.T) {
 		n      gate.Governed
 		want   string
 	}{
-		"it was open": {limited(isOpened, "WindowOpen"), nil, gate.Governed{Count: 11}, stays},
-		"it was open, and governs as many as allowed":  {limited(isOpened, "WindowOpen"), nil, gate.Governed{Count: 10}, closes},
-		"it was open, and not all targets are read":    {limited(isOpened, "WindowOpen"), nil, gate.Governed{Count: 3, Partial: true}, closes},
-		"too many are read already":                    {limited(isOpened, "WindowOpen"), nil, gate.Governed{Count: 11, Partial: true}, stays},
+		"it was open": {limited(isOpened, "OpenPeriod"), nil, gate.Governed{Count: 11}, stays},
+		"it was open, and governs as many as allowed":  {limited(isOpened, "OpenPeriod"), nil, gate.Governed{Count: 10}, closes},
+		"it was open, and not all targets are read":    {limited(isOpened, "OpenPeriod"), nil, gate.Governed{Count: 3, Partial: true}, closes},
+		"too many are read already":                    {limited(isOpened, "OpenPeriod"), nil, gate.Governed{Count: 11, Partial: true}, stays},
 		"it was refused":                               {limited(isOpened, refused), nil, gate.Governed{Count: 11}, stays},
 		"it was refused, and there are fewer now":      {limited(isOpened, refused), nil, gate.Governed{Count: 10}, closes},
 		"it was refused, and not all are read":         {limited(isOpened, refused), nil, gate.Governed{Count: 3, Partial: true}, "opened TooManyTargets: as before"},
-		"there is no limit":                            {limited(isOpened, "WindowOpen"), func(g *v1alpha1.Gate) { g.Spec.MaxTargets = nil }, gate.Governed{Count: 11}, closes},
+		"there is no limit":                            {limited(isOpened, "OpenPeriod"), func(g *v1alpha1.Gate) { g.Spec.MaxTargets = nil }, gate.Governed{Count: 11}, closes},
 		"nobody has decided":                           {limited("", ""), nil, gate.Governed{Count: 11}, stays},
 		"nobody has decided, and its name is on some":  {limited("", ""), nil, gate.Governed{Count: 11, Held: true}, keeps},
 		"it was closed, and objects have been created": {limited(isClosed, "Default"), nil, gate.Governed{Count: 11}, closes},
@@ -71,12 +71,12 @@ func TestWhatBecomesOfACloseThatWouldHoldTooMuch(t *testing.T) {
 
 func TestAGateThatStaysOpenDoesNotSayThatItOpens(t *testing.T) {
 	g := closed(windows(weekly("nights", "22:00", "23:00")))
-	limited(metav1.ConditionTrue, "WindowOpen")(g)
+	limited(metav1.ConditionTrue, "OpenPeriod")(g)
 	d := gate.Decide(g, noon).Limit(g, gate.Governed{Count: 11})
 	if at := noon.Add(10 * time.Hour); d.Next != nil || !d.Recheck.Equal(at) || d.By != "" {
 		t.Errorf("next %+v, looked at again at %s, by %q", d.Next, d.Recheck, d.By)
 	}
-	limited(metav1.ConditionFalse, "OutsideWindows")(g)
+	limited(metav1.ConditionFalse, "OutsideOpenPeriods")(g)
 	g.Generation++
 	if d := gate.Decide(g, noon).Limit(g, gate.Governed{Count: 11}); d.Next == nil || d.Next.State != v1alpha1.StateOpened {
 		t.Errorf("a gate that stays closed opens, it says %+v", d.Next)

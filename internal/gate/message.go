@@ -62,10 +62,10 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 		text = fmt.Sprintf("Gate closed since %s", rfc3339(spec.NotAfter.Time))
 	case schedule.ExceptionApplies:
 		text = fmt.Sprintf("Gate %s by exception '%s'", s.State, s.By)
-	case schedule.WindowOpen:
-		text = fmt.Sprintf("Gate opened by window '%s'%s", s.By, inBrackets(s.Event))
-	case schedule.OutsideWindows:
-		text = "Gate closed outside its windows"
+	case schedule.OpenPeriod:
+		text = fmt.Sprintf("Gate opened by open period '%s'%s", s.By, inBrackets(s.Event))
+	case schedule.OutsideOpenPeriods:
+		text = "Gate closed outside its open periods"
 	case schedule.OutsideClosePeriods:
 		text = "Gate opened outside its close periods"
 	default:

@@ -100,7 +100,7 @@ func MayPrecede(at time.Time, last *v1alpha1.Transition, now time.Time) bool {
 
 // PassBarred says why a closed Gate lets nothing pass at an instant, empty if it may: what
 // a request to open would not open is not passed either. All calendars of close periods
-// with manualOpen: Deny are taken for broken if a request hides whether they apply.
+// with override: Deny are taken for broken if a request hides whether they apply.
 func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	last := g.Status.LastTransition
@@ -116,7 +116,7 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
 		return "an object that it watches is not ready"
 	case opened.Reason == v1alpha1.ClosePeriodReason && isHard(g, last.By):
-		return fmt.Sprintf("its close period '%s' has manualOpen: Deny", last.By)
+		return fmt.Sprintf("its close period '%s' has override: Deny", last.By)
 	case opened.Reason != v1alpha1.CloseRequestedReason:
 		return ""
 	}
@@ -130,9 +130,9 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	case d.State == v1alpha1.StateOpened:
 		return ""
 	case d.Reason == v1alpha1.ClosePeriodReason && len(d.Broken) > 0:
-		return fmt.Sprintf("its close period '%s' has manualOpen: Deny, and may apply below the request that closes it", d.By)
+		return fmt.Sprintf("its close period '%s' has override: Deny, and may apply below the request that closes it", d.By)
 	case d.Reason == v1alpha1.ClosePeriodReason:
-		return fmt.Sprintf("its close period '%s' has manualOpen: Deny", d.By)
+		return fmt.Sprintf("its close period '%s' has override: Deny", d.By)
 	}
 	return "a request to open it would not open it: " + d.Message
 }

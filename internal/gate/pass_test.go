@@ -22,7 +22,7 @@ func TestWhichGatesLetNothingPass(t *testing.T) {
 		return g
 	}
 	hard := func(g *v1alpha1.Gate) {
-		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze"}, ManualOpen: v1alpha1.ManualOpenDeny}}
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze"}, Override: v1alpha1.OverrideDeny}}
 	}
 	asks := func(g *v1alpha1.Gate) { g.Spec.Approvals = &v1alpha1.GateApprovals{Required: 1} }
 	for name, tc := range map[string]struct {
@@ -34,7 +34,7 @@ func TestWhichGatesLetNothingPass(t *testing.T) {
 		"an invalid spec":           {closed(v1alpha1.InvalidSpecReason, ""), "its spec is invalid"},
 		"a time that nobody knows":  {closed(v1alpha1.TimeUnknownReason, ""), "the API server does not say what time it is"},
 		"what it watches":           {closed(v1alpha1.DependencyNotReadyReason, ""), "an object that it watches is not ready"},
-		"a hard freeze":             {closed(v1alpha1.ClosePeriodReason, "freeze", hard), "its close period 'freeze' has manualOpen: Deny"},
+		"a hard freeze":             {closed(v1alpha1.ClosePeriodReason, "freeze", hard), "its close period 'freeze' has override: Deny"},
 		"a close period":            {closed(v1alpha1.ClosePeriodReason, "night"), ""},
 		"a close request":           {closed(v1alpha1.CloseRequestedReason, ""), ""},
 		"approvals are asked for":   {closed(v1alpha1.DefaultReason, "", asks), "others have to approve what opens it, and nobody approves a pass"},

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSinceWhenAGateHasItsState(t *testing.T) {
-	before := v1alpha1.Transition{At: metav1.NewTime(noon.Add(-time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason}
+	before := v1alpha1.Transition{At: metav1.NewTime(noon.Add(-time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason}
 	for name, tc := range map[string]struct {
 		last     *v1alpha1.Transition
 		decision gate.Decision
@@ -20,12 +20,12 @@ func TestSinceWhenAGateHasItsState(t *testing.T) {
 	}{
 		"for the first time": {nil, gate.Decision{State: v1alpha1.StateClosed, Reason: v1alpha1.DefaultReason}, false,
 			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateClosed, Reason: v1alpha1.DefaultReason}},
-		"it opens": {&before, gate.Decision{State: v1alpha1.StateOpened, Reason: v1alpha1.WindowOpenReason, By: "nights"}, true,
-			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateOpened, Reason: v1alpha1.WindowOpenReason, By: "nights"}},
+		"it opens": {&before, gate.Decision{State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, By: "nights"}, true,
+			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, By: "nights"}},
 		"it is closed for another reason": {&before, gate.Decision{State: v1alpha1.StateClosed, Reason: v1alpha1.ClosePeriodReason, By: "christmas"}, false,
 			v1alpha1.Transition{At: before.At, State: v1alpha1.StateClosed, Reason: v1alpha1.ClosePeriodReason, By: "christmas"}},
-		"it has opened and closed while nobody looked": {&before, gate.Decision{State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason}, true,
-			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason}},
+		"it has opened and closed while nobody looked": {&before, gate.Decision{State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason}, true,
+			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason}},
 		"nobody says that it has opened": {&before, gate.Decision{State: v1alpha1.StateOpened, Reason: v1alpha1.DefaultReason}, false,
 			v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateOpened, Reason: v1alpha1.DefaultReason}},
 	} {

@@ -59,56 +59,56 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"a soak that is too long":                {releasing(v1alpha1.ReleaseWave{Name: "a", MatchLabels: manyLabels(1), Soak: &metav1.Duration{Duration: 169 * time.Hour}}), "spec.release.waves[0].soak", "168h"},
 		"a release with nothing":                 {releasing(), "spec.release", "needs perMinute or waves"},
 		"an unknown zone of the gate":            {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Europe/Atlantis" }), "spec.timeZone", `unknown time zone "Europe/Atlantis"`},
-		"an unknown zone of a period":            {closed(windows(weekly("a", "08:00", "09:00"), zone("Europe/Atlantis", weekly("b", "08:00", "09:00")))), "spec.windows[1].timeZone", "unknown time zone"},
+		"an unknown zone of a period":            {closed(windows(weekly("a", "08:00", "09:00"), zone("Europe/Atlantis", weekly("b", "08:00", "09:00")))), "spec.openPeriods[1].timeZone", "unknown time zone"},
 		"the zone Local":                         {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Local" }), "spec.timeZone", "not allowed"},
-		"the zone local of a period":             {closed(windows(zone("local", weekly("a", "08:00", "09:00")))), "spec.windows[0].timeZone", "not allowed"},
+		"the zone local of a period":             {closed(windows(zone("local", weekly("a", "08:00", "09:00")))), "spec.openPeriods[0].timeZone", "not allowed"},
 		"an offset instead of a zone":            {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "+01:00" }), "spec.timeZone", "unknown time zone"},
-		"TZ= with a schedule":                    {closed(windows(cron("a", "TZ=UTC 0 0 * * *", time.Hour))), "spec.windows[0].schedule", "must not contain a time zone"},
-		"TZ= alone, on which robfig/cron panics": {closed(windows(cron("a", "TZ=0", time.Hour))), "spec.windows[0].schedule", "must not contain a time zone"},
+		"TZ= with a schedule":                    {closed(windows(cron("a", "TZ=UTC 0 0 * * *", time.Hour))), "spec.openPeriods[0].schedule", "must not contain a time zone"},
+		"TZ= alone, on which robfig/cron panics": {closed(windows(cron("a", "TZ=0", time.Hour))), "spec.openPeriods[0].schedule", "must not contain a time zone"},
 		"CRON_TZ= in a close period":             {closed(closePeriods(closing(cron("a", "CRON_TZ=UTC 0 0 * * *", time.Hour), ""))), "spec.closePeriods[0].schedule", "must not contain a time zone"},
 		"a cron that never fires":                {closed(closePeriods(closing(cron("a", "0 0 30 2 *", time.Hour), ""))), "spec.closePeriods[0].schedule", "never"},
-		"@every":                                 {closed(windows(cron("a", "@every 1h", time.Hour))), "spec.windows[0].schedule", "descriptors"},
-		"@daily":                                 {closed(windows(cron("a", "@daily", time.Hour))), "spec.windows[0].schedule", "descriptors"},
-		"a cron of six fields":                   {closed(windows(cron("a", "0 0 0 * * *", time.Hour))), "spec.windows[0].schedule", "five fields"},
-		"an empty cron":                          {closed(windows(cron("a", "", time.Hour))), "spec.windows[0].schedule", "five fields"},
-		"25:00 as start":                         {closed(windows(weekly("a", "25:00", "05:00"))), "spec.windows[0].start", "00:00 to 23:59"},
-		"24:00 as start":                         {closed(windows(weekly("a", "24:00", "05:00"))), "spec.windows[0].start", "00:00 to 23:59"},
-		"24:01 as end":                           {closed(windows(weekly("a", "22:00", "24:01"))), "spec.windows[0].end", "00:00 to 24:00"},
-		"9:00 without a leading zero":            {closed(windows(weekly("a", "9:00", "10:00"))), "spec.windows[0].start", "00:00 to 23:59"},
-		"an unknown day":                         {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Fri"))), "spec.windows[0].daysOfWeek[1]", "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"},
-		"a day twice":                            {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Monday"))), "spec.windows[0].daysOfWeek[1]", "Duplicate"},
-		"an unknown week of the month":           {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First", "Fifth"}, "Monday"))), "spec.windows[0].weeksOfMonth[1]", "must be First, Second, Third, Fourth or Last"},
-		"a week of the month twice":              {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"Last", "Last"}, "Monday"))), "spec.windows[0].weeksOfMonth[1]", "Duplicate"},
-		"weeks of the month without days":        {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First"}))), "spec.windows[0]", "weeksOfMonth needs daysOfWeek"},
-		"weeks of the month without times":       {closed(windows(v1alpha1.Period{Name: "a", WeeksOfMonth: []v1alpha1.WeekOfMonth{"First"}})), "spec.windows[0]", "exactly one of"},
-		"a cron in weeks of the month":           {closed(windows(v1alpha1.Period{Name: "a", Schedule: ptr.To("0 0 * * *"), Duration: duration(time.Hour), WeeksOfMonth: []v1alpha1.WeekOfMonth{"First"}})), "spec.windows[0]", "exactly one of"},
-		"a duration of 0s":                       {closed(windows(cron("a", "0 0 * * *", 0))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
-		"a negative duration":                    {closed(windows(cron("a", "0 0 * * *", -time.Hour))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
-		"a duration of 59s":                      {closed(windows(cron("a", "0 0 * * *", 59*time.Second))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
-		"a duration of 367 days":                 {closed(windows(cron("a", "0 0 * * *", 367*24*time.Hour))), "spec.windows[0].duration", "must be from 1m to 8784h (366 days)"},
-		"101 windows":                            {closed(windows(hundredAndOne...)), "spec", "100"},
+		"@every":                                 {closed(windows(cron("a", "@every 1h", time.Hour))), "spec.openPeriods[0].schedule", "descriptors"},
+		"@daily":                                 {closed(windows(cron("a", "@daily", time.Hour))), "spec.openPeriods[0].schedule", "descriptors"},
+		"a cron of six fields":                   {closed(windows(cron("a", "0 0 0 * * *", time.Hour))), "spec.openPeriods[0].schedule", "five fields"},
+		"an empty cron":                          {closed(windows(cron("a", "", time.Hour))), "spec.openPeriods[0].schedule", "five fields"},
+		"25:00 as start":                         {closed(windows(weekly("a", "25:00", "05:00"))), "spec.openPeriods[0].start", "00:00 to 23:59"},
+		"24:00 as start":                         {closed(windows(weekly("a", "24:00", "05:00"))), "spec.openPeriods[0].start", "00:00 to 23:59"},
+		"24:01 as end":                           {closed(windows(weekly("a", "22:00", "24:01"))), "spec.openPeriods[0].end", "00:00 to 24:00"},
+		"9:00 without a leading zero":            {closed(windows(weekly("a", "9:00", "10:00"))), "spec.openPeriods[0].start", "00:00 to 23:59"},
+		"an unknown day":                         {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Fri"))), "spec.openPeriods[0].daysOfWeek[1]", "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"},
+		"a day twice":                            {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Monday"))), "spec.openPeriods[0].daysOfWeek[1]", "Duplicate"},
+		"an unknown week of the month":           {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First", "Fifth"}, "Monday"))), "spec.openPeriods[0].weeksOfMonth[1]", "must be First, Second, Third, Fourth or Last"},
+		"a week of the month twice":              {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"Last", "Last"}, "Monday"))), "spec.openPeriods[0].weeksOfMonth[1]", "Duplicate"},
+		"weeks of the month without days":        {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First"}))), "spec.openPeriods[0]", "weeksOfMonth needs daysOfWeek"},
+		"weeks of the month without times":       {closed(windows(v1alpha1.Period{Name: "a", WeeksOfMonth: []v1alpha1.WeekOfMonth{"First"}})), "spec.openPeriods[0]", "exactly one of"},
+		"a cron in weeks of the month":           {closed(windows(v1alpha1.Period{Name: "a", Schedule: ptr.To("0 0 * * *"), Duration: duration(time.Hour), WeeksOfMonth: []v1alpha1.WeekOfMonth{"First"}})), "spec.openPeriods[0]", "exactly one of"},
+		"a duration of 0s":                       {closed(windows(cron("a", "0 0 * * *", 0))), "spec.openPeriods[0].duration", "must be from 1m to 8784h (366 days)"},
+		"a negative duration":                    {closed(windows(cron("a", "0 0 * * *", -time.Hour))), "spec.openPeriods[0].duration", "must be from 1m to 8784h (366 days)"},
+		"a duration of 59s":                      {closed(windows(cron("a", "0 0 * * *", 59*time.Second))), "spec.openPeriods[0].duration", "must be from 1m to 8784h (366 days)"},
+		"a duration of 367 days":                 {closed(windows(cron("a", "0 0 * * *", 367*24*time.Hour))), "spec.openPeriods[0].duration", "must be from 1m to 8784h (366 days)"},
+		"101 openPeriods":                        {closed(windows(hundredAndOne...)), "spec", "100"},
 		"100 windows and a close period":         {closed(windows(hundredAndOne[:100]...), closePeriods(closing(weekly("x", "08:00", "09:00"), ""))), "spec", "100"},
-		"a period without a form":                {closed(windows(v1alpha1.Period{Name: "a"})), "spec.windows[0]", "exactly one of"},
-		"a period of two forms":                  {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Schedule: ptr.To("0 0 * * *"), Duration: duration(time.Hour)})), "spec.windows[0]", "exactly one of"},
-		"a weekly period with until":             {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Until: instant("2026-12-01T00:00:00Z")})), "spec.windows[0]", "exactly one of"},
-		"start without end":                      {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00")})), "spec.windows[0]", "exactly one of"},
-		"days without times":                     {closed(windows(v1alpha1.Period{Name: "a", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}})), "spec.windows[0]", "exactly one of"},
-		"schedule without duration":              {closed(windows(v1alpha1.Period{Name: "a", Schedule: ptr.To("0 0 * * *")})), "spec.windows[0]", "exactly one of"},
-		"from without until":                     {closed(windows(v1alpha1.Period{Name: "a", From: instant("2026-12-01T00:00:00Z")})), "spec.windows[0]", "exactly one of"},
-		"until before from":                      {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"))), "spec.windows[0].until", "later than from"},
-		"until equal to from":                    {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-02T00:00:00Z"))), "spec.windows[0].until", "later than from"},
-		"windows of a gate opened by default":    {opened(windows(weekly("a", "08:00", "09:00"))), "spec.windows", "need default: closed"},
+		"a period without a form":                {closed(windows(v1alpha1.Period{Name: "a"})), "spec.openPeriods[0]", "exactly one of"},
+		"a period of two forms":                  {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Schedule: ptr.To("0 0 * * *"), Duration: duration(time.Hour)})), "spec.openPeriods[0]", "exactly one of"},
+		"a weekly period with until":             {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Until: instant("2026-12-01T00:00:00Z")})), "spec.openPeriods[0]", "exactly one of"},
+		"start without end":                      {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00")})), "spec.openPeriods[0]", "exactly one of"},
+		"days without times":                     {closed(windows(v1alpha1.Period{Name: "a", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}})), "spec.openPeriods[0]", "exactly one of"},
+		"schedule without duration":              {closed(windows(v1alpha1.Period{Name: "a", Schedule: ptr.To("0 0 * * *")})), "spec.openPeriods[0]", "exactly one of"},
+		"from without until":                     {closed(windows(v1alpha1.Period{Name: "a", From: instant("2026-12-01T00:00:00Z")})), "spec.openPeriods[0]", "exactly one of"},
+		"until before from":                      {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"))), "spec.openPeriods[0].until", "later than from"},
+		"until equal to from":                    {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-02T00:00:00Z"))), "spec.openPeriods[0].until", "later than from"},
+		"windows of a gate opened by default":    {opened(windows(weekly("a", "08:00", "09:00"))), "spec.openPeriods", "needs default: closed"},
 		"notAfter before notBefore": {closed(func(s *v1alpha1.GateSpec) {
 			s.NotBefore, s.NotAfter = instant("2026-12-02T00:00:00Z"), instant("2026-12-01T00:00:00Z")
 		}), "spec.notAfter", "later than notBefore"},
 		"notAfter equal to notBefore": {closed(func(s *v1alpha1.GateSpec) {
 			s.NotBefore, s.NotAfter = instant("2026-12-02T00:00:00Z"), instant("2026-12-02T00:00:00Z")
 		}), "spec.notAfter", "later than notBefore"},
-		"two windows of one name":                 {closed(windows(weekly("a", "08:00", "09:00"), weekly("a", "10:00", "11:00"))), "spec.windows[1].name", "Duplicate"},
+		"two windows of one name":                 {closed(windows(weekly("a", "08:00", "09:00"), weekly("a", "10:00", "11:00"))), "spec.openPeriods[1].name", "Duplicate"},
 		"a window and a close period of one name": {closed(windows(weekly("a", "08:00", "09:00")), closePeriods(closing(weekly("a", "10:00", "11:00"), ""))), "spec.closePeriods[0].name", "Duplicate"},
-		"a period without a name":                 {closed(windows(weekly("", "08:00", "09:00"))), "spec.windows[0].name", "needs a name"},
-		"a period whose name has a blank":         {closed(windows(weekly("No Friday", "08:00", "09:00"))), "spec.windows[0].name", "lower case"},
-		"an unknown manualOpen":                   {closed(closePeriods(closing(weekly("a", "08:00", "09:00"), "Maybe"))), "spec.closePeriods[0].manualOpen", "Unsupported"},
+		"a period without a name":                 {closed(windows(weekly("", "08:00", "09:00"))), "spec.openPeriods[0].name", "needs a name"},
+		"a period whose name has a blank":         {closed(windows(weekly("No Friday", "08:00", "09:00"))), "spec.openPeriods[0].name", "lower case"},
+		"an unknown override":                     {closed(closePeriods(closing(weekly("a", "08:00", "09:00"), "Maybe"))), "spec.closePeriods[0].override", "Unsupported"},
 		"no default":                              {closed(func(s *v1alpha1.GateSpec) { s.Default = "" }), "spec.default", "Unsupported"},
 		"an unknown default":                      {closed(func(s *v1alpha1.GateSpec) { s.Default = "open" }), "spec.default", "Unsupported"},
 		"a window of 0s":                          {closed(window(0)), "spec.window", "1s to 8784h"},
@@ -171,7 +171,7 @@ func TestEachUnknownDayIsOneError(t *testing.T) {
 			t.Errorf("got %v, want an invalid value", err)
 		}
 	}
-	if want := []string{"spec.windows[0].daysOfWeek[0]", "spec.windows[0].daysOfWeek[2]", "spec.windows[0].daysOfWeek[3]"}; !slices.Equal(fields, want) {
+	if want := []string{"spec.openPeriods[0].daysOfWeek[0]", "spec.openPeriods[0].daysOfWeek[2]", "spec.openPeriods[0].daysOfWeek[3]"}; !slices.Equal(fields, want) {
 		t.Errorf("errors of %q, want %q", fields, want)
 	}
 }
@@ -212,7 +212,7 @@ func TestValidateAcceptsTheBoundsThemselves(t *testing.T) {
 func closePeriodsOf(periods []v1alpha1.Period) []v1alpha1.ClosePeriod {
 	var all []v1alpha1.ClosePeriod
 	for _, p := range periods {
-		all = append(all, closing(p, v1alpha1.ManualOpenAllow))
+		all = append(all, closing(p, v1alpha1.OverrideAllow))
 	}
 	return all
 }
@@ -226,7 +226,7 @@ func TestValidateReportsAllErrorsAtOnce(t *testing.T) {
 	for _, err := range gate.Validate(g) {
 		paths = append(paths, err.Field)
 	}
-	want := "spec.timeZone spec.window spec.windows[0].start spec.windows[0].end spec.windows[1].name spec.windows[1].schedule spec.windows[1].duration"
+	want := "spec.timeZone spec.window spec.openPeriods[0].start spec.openPeriods[0].end spec.openPeriods[1].name spec.openPeriods[1].schedule spec.openPeriods[1].duration"
 	if got := strings.Join(paths, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -207,6 +207,6 @@ func (c Calendars) DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...
 // isHard returns whether an open request does not lift a close period.
 func isHard(g *v1alpha1.Gate, name string) bool {
 	return slices.ContainsFunc(g.Spec.ClosePeriods, func(p v1alpha1.ClosePeriod) bool {
-		return p.Name == name && p.ManualOpen == v1alpha1.ManualOpenDeny
+		return p.Name == name && p.Override == v1alpha1.OverrideDeny
 	})
 }

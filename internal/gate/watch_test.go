@@ -61,7 +61,7 @@ func TestWhereADependencyIsInTheDecisionTable(t *testing.T) {
 			opened(between("", "2026-11-01T00:00:00Z")), "DependencyNotReady", "Gate closed, " + because, ""},
 		"before a window": {
 			closed(day), "DependencyNotReady", "Gate closed, " + because, "2026-11-23T16:00:00Z"},
-		"before the time outside the windows": {
+		"before the time outside the openPeriods": {
 			closed(windows(weekly("nights", "22:00", "05:00"))), "DependencyNotReady", "Gate closed, " + because, "2026-11-23T22:00:00Z"},
 		"before the time outside the close periods": {
 			opened(closePeriods(closing(cron("friday", "0 0 * * FRI", 24*time.Hour), ""))), "DependencyNotReady", "Gate closed, " + because, "2026-11-27T00:00:00Z"},
@@ -94,7 +94,7 @@ func TestWhereADependencyIsInTheDecisionTable(t *testing.T) {
 }
 
 func TestAPeriodThatDoesNotDecideIsNotNamed(t *testing.T) {
-	for mode, want := range map[v1alpha1.ManualOpen]string{"Allow": "", "Deny": "freeze"} {
+	for mode, want := range map[v1alpha1.Override]string{"Allow": "", "Deny": "freeze"} {
 		if d := gate.Decide(follows(opened(freeze(mode))), noon); d.By != want {
 			t.Errorf("%s: by %q because of %s, want %q", mode, d.By, d.Reason, want)
 		}
@@ -175,7 +175,7 @@ func TestADependencyOfAGateWhoseSpecIsInvalid(t *testing.T) {
 	}{
 		"that is not ready closes": {
 			seen(production(was(closed(invalid, watching(staging())), isOpened, "", "")), staging(), noSuchFile), isClosed,
-			"Gate closed, Kustomization 'flux-system/staging' is not ready: BuildFailed: no such file, its spec is invalid: spec.windows[0]"},
+			"Gate closed, Kustomization 'flux-system/staging' is not ready: BuildFailed: no such file, its spec is invalid: spec.openPeriods[0]"},
 		"that is ready opens nothing": {
 			seen(production(was(closed(invalid, watching(staging())), isClosed, "", "")), staging(), ""), isClosed, "Gate stays closed"},
 		"that is ready leaves it open": {

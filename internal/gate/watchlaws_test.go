@@ -16,9 +16,9 @@ import (
 // and then an invalid spec and a last state.
 func drawBusyGate(t *rapid.T, now time.Time) *v1alpha1.Gate {
 	g := drawGate(t)
-	for _, mode := range []v1alpha1.ManualOpen{"Allow", "Deny"} {
+	for _, mode := range []v1alpha1.Override{"Allow", "Deny"} {
 		if rapid.Bool().Draw(t, "freeze "+string(mode)) {
-			g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, closing(drawPeriod(t, "freeze-"+map[v1alpha1.ManualOpen]string{"Allow": "soft", "Deny": "hard"}[mode]), mode))
+			g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, closing(drawPeriod(t, "freeze-"+map[v1alpha1.Override]string{"Allow": "soft", "Deny": "hard"}[mode]), mode))
 		}
 	}
 	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {

@@ -20,10 +20,10 @@ var quarter = preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 92)}
 
 // restless has a Gate change its state every minute, in each of a hundred periods.
 func restless(g *v1alpha1.Gate) {
-	g.Spec.Windows = nil
+	g.Spec.OpenPeriods = nil
 	for i := range v1alpha1.MaxPeriods {
 		schedule := "*/2 * * * *"
-		g.Spec.Windows = append(g.Spec.Windows, v1alpha1.Period{Name: fmt.Sprintf("w%d", i), Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Minute}})
+		g.Spec.OpenPeriods = append(g.Spec.OpenPeriods, v1alpha1.Period{Name: fmt.Sprintf("w%d", i), Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Minute}})
 	}
 }
 
@@ -49,7 +49,7 @@ func TestAPreviewThatTakesTooLongEndsEarlyAndSaysSo(t *testing.T) {
 func TestAnExceptionWhoseLeadIsUnknownLeavesAPreviewEmpty(t *testing.T) {
 	e := extending("x", "restless")
 	e.Spec.Type, e.Spec.LeadTime, e.Spec.ValidUntil = v1alpha1.ExceptionSuspend, &metav1.Duration{Duration: time.Hour}, metav1.NewTime(day.From.AddDate(0, 0, 80))
-	e.Spec.Windows = known("", restless).Spec.Windows
+	e.Spec.Windows = known("", restless).Spec.OpenPeriods
 	var gates []*v1alpha1.Gate
 	for i := range 40 {
 		gates = append(gates, known(fmt.Sprint(i)))

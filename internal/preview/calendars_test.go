@@ -19,8 +19,8 @@ func holidays(summary string) string {
 
 // frozen returns the manifest of a Gate with a close period that is a calendar.
 func frozen(key string) string {
-	return strings.Replace(gate("shop", "14:00"), "windows:",
-		"closePeriods: [{name: holidays, calendar: {configMapRef: {name: days, key: "+key+"}}}]\n  windows:", 1)
+	return strings.Replace(gate("shop", "14:00"), "openPeriods:",
+		"closePeriods: [{name: holidays, calendar: {configMapRef: {name: days, key: "+key+"}}}]\n  openPeriods:", 1)
 }
 
 // events returns the text of a file with events that have more lines.
@@ -51,13 +51,13 @@ func TestPreviewReadsCalendars(t *testing.T) {
 		set          *preview.Set
 		open, doubts string
 	}{
-		"in the manifests":       {manifests(t, frozen("no.ics"), holidays("Day")), "apps/shop 10:00-11:00 window day\napps/shop 12:00-14:00 window day", ""},
-		"before its Gate":        {manifests(t, holidays("Day"), frozen("no.ics")), "apps/shop 10:00-11:00 window day\napps/shop 12:00-14:00 window day", ""},
+		"in the manifests":       {manifests(t, frozen("no.ics"), holidays("Day")), "apps/shop 10:00-11:00 open period day\napps/shop 12:00-14:00 open period day", ""},
+		"before its Gate":        {manifests(t, holidays("Day"), frozen("no.ics")), "apps/shop 10:00-11:00 open period day\napps/shop 12:00-14:00 open period day", ""},
 		"not in the manifests":   {manifests(t, frozen("no.ics")), "", notThere},
-		"in the cluster":         {cluster(&apigate.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 window day", ofCluster + "line 1: VCALENDAR has no events"},
+		"in the cluster":         {cluster(&apigate.Files{Data: map[string]string{"no.ics": "BEGIN:VCALENDAR\nEND:VCALENDAR\n"}}, nil), "apps/shop 10:00-12:00 open period day", ofCluster + "line 1: VCALENDAR has no events"},
 		"not in the cluster":     {cluster(nil, errors.New("does not exist")), "", ofCluster + "does not exist: the preview takes it as closed"},
 		"without the key":        {cluster(&apigate.Files{}, nil), "", ofCluster + "does not exist in the ConfigMap: the preview takes it as closed"},
-		"applied to the cluster": {cluster(nil, errors.New("does not exist")).Applied(manifests(t, holidays("Day"))), "apps/shop 10:00-11:00 window day", ""},
+		"applied to the cluster": {cluster(nil, errors.New("does not exist")).Applied(manifests(t, holidays("Day"))), "apps/shop 10:00-11:00 open period day", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			open, doubts := opens(t, tc.set)

@@ -39,14 +39,14 @@ func TestDiffHasTheStretchesInWhichTheStateDiffers(t *testing.T) {
 		"the same":            {web, web, ""},
 		"a comment":           {web, "# hello\n" + web, ""},
 		"a name of a window":  {web, strings.Replace(web, "name: day", "name: noon", 1), ""},
-		"a longer window":     {web, gate("web", "13:00"), "apps/web changed 12:00-13:00 closed opened: outside windows, window day"},
-		"a shorter window":    {web, gate("web", "11:00"), "apps/web changed 11:00-12:00 opened closed: window day, outside windows"},
-		"a window that moves": {web, strings.NewReplacer("10:00", "11:00", "12:00", "13:00").Replace(web), "apps/web changed 10:00-11:00 opened closed: window day, outside windows\napps/web changed 12:00-13:00 closed opened: outside windows, window day"},
-		"an exception":        {web, web + evening, "apps/web changed 20:00-21:00 closed opened: outside windows, exception hotfix"},
-		"one that goes":       {web + evening, web, "apps/web changed 20:00-21:00 opened closed: exception hotfix, outside windows"},
+		"a longer window":     {web, gate("web", "13:00"), "apps/web changed 12:00-13:00 closed opened: outside open periods, open period day"},
+		"a shorter window":    {web, gate("web", "11:00"), "apps/web changed 11:00-12:00 opened closed: open period day, outside open periods"},
+		"a window that moves": {web, strings.NewReplacer("10:00", "11:00", "12:00", "13:00").Replace(web), "apps/web changed 10:00-11:00 opened closed: open period day, outside open periods\napps/web changed 12:00-13:00 closed opened: outside open periods, open period day"},
+		"an exception":        {web, web + evening, "apps/web changed 20:00-21:00 closed opened: outside open periods, exception hotfix"},
+		"one that goes":       {web + evening, web, "apps/web changed 20:00-21:00 opened closed: exception hotfix, outside open periods"},
 		"a gate that comes":   {web, gate("a", "11:00") + web, "apps/a added"},
 		"a gate that goes":    {gate("z", "11:00") + web, web, "apps/z removed"},
-		"all at once":         {gate("z", "11:00") + web, gate("a", "11:00") + gate("web", "13:00"), "apps/a added\napps/web changed 12:00-13:00 closed opened: outside windows, window day\napps/z removed"},
+		"all at once":         {gate("z", "11:00") + web, gate("a", "11:00") + gate("web", "13:00"), "apps/a added\napps/web changed 12:00-13:00 closed opened: outside open periods, open period day\napps/z removed"},
 		"another order":       {gate("z", "11:00") + web, web + gate("z", "11:00"), ""},
 		"nothing to nothing":  {"", "", ""},
 	} {
@@ -66,7 +66,7 @@ func TestAStretchSaysWhatDecidesWhenItBegins(t *testing.T) {
 		}}
 	}
 	before := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
-	want := "apps/web changed 11:00-12:00 opened closed: window day, outside windows"
+	want := "apps/web changed 11:00-12:00 opened closed: open period day, outside open periods"
 	if got := changes(t, before, before.Applied(manifests(t, gate("web", "10:30")))); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -84,11 +84,11 @@ func TestDiffNamesAFaultOfEitherSide(t *testing.T) {
 func TestGatesThatNoManifestHasStayUnlessTheyArePruned(t *testing.T) {
 	before := preview.FromCluster([]*v1alpha1.Gate{known("web"), known("db")}, []*v1alpha1.GateException{extending("hotfix", "web")})
 	change := manifests(t, gate("web", "13:00"))
-	if got, want := changes(t, before, before.Applied(change)), "apps/web changed 12:00-13:00 closed opened: outside windows, window day"; got != want {
+	if got, want := changes(t, before, before.Applied(change)), "apps/web changed 12:00-13:00 closed opened: outside open periods, open period day"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	pruned := before.Without(func(obj metav1.Object) bool { return !change.Has(obj) }).Applied(change)
-	want := "apps/db removed\napps/web changed 12:00-13:00 closed opened: outside windows, window day\napps/web changed 20:00-21:00 opened closed: exception hotfix, outside windows"
+	want := "apps/db removed\napps/web changed 12:00-13:00 closed opened: outside open periods, open period day\napps/web changed 20:00-21:00 opened closed: exception hotfix, outside open periods"
 	if got := changes(t, before, pruned); got != want {
 		t.Errorf("pruned: got\n%s\nwant\n%s", got, want)
 	}
@@ -103,7 +103,7 @@ func TestTheJSONOfADiffIsStable(t *testing.T) {
 	got, err := json.Marshal(found)
 	want := `{"timeZoneData":"2026a","from":"2026-11-24T00:00:00Z","until":"2026-11-25T00:00:00Z","gates":[` +
 		`{"gate":"apps/web","change":"changed","stretches":[{"from":"2026-11-24T12:00:00Z","until":"2026-11-24T13:00:00Z",` +
-		`"before":{"state":"closed","reason":"OutsideWindows","by":""},"after":{"state":"opened","reason":"WindowOpen","by":"day"}}]},` +
+		`"before":{"state":"closed","reason":"OutsideOpenPeriods","by":""},"after":{"state":"opened","reason":"OpenPeriod","by":"day"}}]},` +
 		`{"gate":"apps/x","change":"added","stretches":[]}]}`
 	if err != nil || string(got) != want {
 		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)

@@ -21,8 +21,8 @@ func at(hour int) metav1.Time { return metav1.NewTime(day.From.Add(time.Duration
 func shown() *preview.Report {
 	return &preview.Report{Gates: []preview.Timeline{{Gate: `apps/<web>&"'`, Intervals: []preview.Interval{
 		{From: at(0), Until: at(10), Cause: preview.Cause{State: "closed", Reason: "ClosePeriod", By: "a, b; c\\d\n" + strings.Repeat("日", 40)}},
-		{From: at(10), Until: at(12), Cause: preview.Cause{State: "opened", Reason: "WindowOpen", By: "day"}},
-		{From: at(12), Until: at(24), Cause: preview.Cause{State: "closed", Reason: "OutsideWindows"}},
+		{From: at(10), Until: at(12), Cause: preview.Cause{State: "opened", Reason: "OpenPeriod", By: "day"}},
+		{From: at(12), Until: at(24), Cause: preview.Cause{State: "closed", Reason: "OutsideOpenPeriods"}},
 	}}}}
 }
 
@@ -54,7 +54,7 @@ func TestAPictureIsXMLWithoutScriptsAndSaysAllInWords(t *testing.T) {
 		t.Errorf("%v", elements)
 	}
 	for _, want := range []string{
-		"&lt;web&gt;&amp;&#34;&#39; is opened from Tue 2026-11-24 10:00 UTC until Tue 2026-11-24 12:00 UTC: window day</title>",
+		"&lt;web&gt;&amp;&#34;&#39; is opened from Tue 2026-11-24 10:00 UTC until Tue 2026-11-24 12:00 UTC: open period day</title>",
 		`style="fill:url(#hatch)"/>`, "prefers-color-scheme: dark", ">closed</text>", ">opened</text>", ">Tue 11-24</text>",
 	} {
 		if !strings.Contains(got, want) {

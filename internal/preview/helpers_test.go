@@ -18,7 +18,7 @@ var day = preview.Range{From: time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC), Unt
 // gate returns the manifest of a Gate that is open from 10:00 to a time of day.
 func gate(name, until string) string {
 	return "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: " + name + ", namespace: apps}\nspec:\n" +
-		"  default: closed\n  windows: [{name: day, start: \"10:00\", end: \"" + until + "\"}]\n---\n"
+		"  default: closed\n  openPeriods: [{name: day, start: \"10:00\", end: \"" + until + "\"}]\n---\n"
 }
 
 // exception returns the manifest of an exception that opens a Gate from 20:00 to 21:00.
@@ -43,7 +43,7 @@ func known(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	start, end := "10:00", "12:00"
 	g := &v1alpha1.Gate{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps"},
-		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
+		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
 	}
 	for _, c := range change {
 		c(g)

@@ -114,9 +114,10 @@ UID:opened-from-20261124T100000Z.web.gate.apps
 DTSTAMP:20261123T230000Z
 DTSTART:20261124T100000Z
 DTEND:20261124T120000Z
-SUMMARY:web: opened (window day)
-DESCRIPTION:Gate apps/web is opened: window day\nThis is the plan and not t
- he state: requests\, changes and failures that come later are not in it.
+SUMMARY:web: opened (open period day)
+DESCRIPTION:Gate apps/web is opened: open period day\nThis is the plan and 
+ not the state: requests\, changes and failures that come later are not in 
+ it.
 CATEGORIES:opened
 TRANSP:TRANSPARENT
 END:VEVENT
@@ -189,7 +190,7 @@ func uids(t *testing.T, set *preview.Set, in preview.Range) map[string]string {
 
 func TestAnEventKeepsItsNameAndItsBeginWhileTimeGoesOn(t *testing.T) {
 	created := func(g *v1alpha1.Gate) { g.CreationTimestamp = metav1.NewTime(day.From.AddDate(0, -3, 0)) }
-	shut := func(g *v1alpha1.Gate) { g.Spec.Windows, g.Spec.Default = nil, v1alpha1.StateClosed }
+	shut := func(g *v1alpha1.Gate) { g.Spec.OpenPeriods, g.Spec.Default = nil, v1alpha1.StateClosed }
 	frozen := func(g *v1alpha1.Gate) {
 		from, until := metav1.NewTime(day.From.AddDate(0, 0, 2)), metav1.NewTime(day.From.AddDate(0, 0, 40))
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
@@ -240,10 +241,10 @@ func TestEventsOfDifferentGatesNeverHaveTheSameName(t *testing.T) {
 }
 
 func TestAnEventNamesAllCausesOfItsStretch(t *testing.T) {
-	freeze := strings.Replace(gate("web", "12:00"), "windows:", "closePeriods: [{name: freeze, from: \"2026-11-24T15:00:00Z\", until: \"2026-11-27T15:00:00Z\"}]\n  windows:", 1)
+	freeze := strings.Replace(gate("web", "12:00"), "openPeriods:", "closePeriods: [{name: freeze, from: \"2026-11-24T15:00:00Z\", until: \"2026-11-27T15:00:00Z\"}]\n  openPeriods:", 1)
 	in := preview.Range{From: day.From, Until: day.From.AddDate(0, 0, 10)}
 	got := stretchesOf(t, parsed(t, calendarOf(t, previewed(t, manifests(t, freeze), in), in, state("closed"))))
-	if want := "2026-11-24T12:00:00Z 2026-11-28T10:00:00Z web: closed (outside windows, close period freeze)"; !slices.Contains(got, want) {
+	if want := "2026-11-24T12:00:00Z 2026-11-28T10:00:00Z web: closed (outside open periods, close period freeze)"; !slices.Contains(got, want) {
 		t.Errorf("no %s in %q", want, got)
 	}
 }
@@ -289,7 +290,7 @@ func TestACalendarWithoutRoomSaysWhereItEnds(t *testing.T) {
 	report := previewed(t, manifests(t, gate("web", "12:00"), gate("shop", "13:00")), in)
 	for name, bound := range map[string]func(*preview.Calendar){
 		"events": func(c *preview.Calendar) { c.Events, c.Bytes = 10, 1<<20 },
-		"bytes":  func(c *preview.Calendar) { c.Events, c.Bytes = 2000, 3900 },
+		"bytes":  func(c *preview.Calendar) { c.Events, c.Bytes = 2000, 4000 },
 	} {
 		text := calendarOf(t, report, in, bound)
 		events := parsed(t, text)

@@ -9,7 +9,7 @@ import (
 
 // TestJSONIsReadAsTheAPIServerDoes reads escaped surrogate pairs, which YAML does not have, and a YAML document that begins like JSON.
 func TestJSONIsReadAsTheAPIServerDoes(t *testing.T) {
-	const gate = `"spec": {"default": "closed", "windows": [{"name": "w", "start": "10:00", "end": "12:00"}]}}`
+	const gate = `"spec": {"default": "closed", "openPeriods": [{"name": "w", "start": "10:00", "end": "12:00"}]}}`
 	for name, text := range map[string]string{
 		"JSON": `{"apiVersion": "gating.toolkit.fluxcd.io/v1alpha1", "kind": "Gate", "metadata": {"name": "shop", "namespace": "apps", "annotations": {"note": "\ud83c\udf84"}}, ` + gate,
 		"YAML": `{apiVersion: gating.toolkit.fluxcd.io/v1alpha1, kind: Gate, metadata: {name: shop, namespace: apps}, ` + gate,
@@ -30,9 +30,9 @@ func TestAMinuteBetweenClosePeriodsIsAWarning(t *testing.T) {
 		"10:59": "gates.yaml: apps/shop: spec.closePeriods: the gate is open for 1m0s between close periods a and b, from ",
 		"10:58": "", "11:00": "",
 	} {
-		_, doubts := opens(t, manifests(t, strings.Replace(gate("shop", "12:00"), "windows: [{name: day",
+		_, doubts := opens(t, manifests(t, strings.Replace(gate("shop", "12:00"), "openPeriods: [{name: day",
 			`closePeriods: [{name: a, start: "08:30", end: "`+end+`"}, {name: b, start: "11:00", end: "13:00"}]
-  windows: [{name: day`, 1)))
+  openPeriods: [{name: day`, 1)))
 		if !strings.HasPrefix(doubts, want) || want == "" && doubts != "" {
 			t.Errorf("%s: %s", end, doubts)
 		}

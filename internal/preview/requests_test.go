@@ -34,12 +34,12 @@ func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			open, doubts := opens(t, manifests(t, fourEyes(tc.annotations...)))
-			if want := strings.Replace(waits, "%s", tc.at, 1); open != "apps/web 10:00-12:00 window day" || doubts != want {
+			if want := strings.Replace(waits, "%s", tc.at, 1); open != "apps/web 10:00-12:00 open period day" || doubts != want {
 				t.Errorf("open %q, doubts %q\nwant %q", open, doubts, want)
 			}
 		})
 	}
-	if open, doubts := opens(t, manifests(t, fourEyes())); open != "apps/web 10:00-12:00 window day" || doubts != "" {
+	if open, doubts := opens(t, manifests(t, fourEyes())); open != "apps/web 10:00-12:00 open period day" || doubts != "" {
 		t.Errorf("without a request: open %q, doubts %q", open, doubts)
 	}
 	free := strings.Replace(fourEyes(now+midnight), "\n  approvals: {required: 2}", "", 1)
@@ -60,7 +60,7 @@ func TestARequestInAClusterWaitsForApprovalsAndNoCalendarNamesIt(t *testing.T) {
 	set := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
 	open, doubts := opens(t, set)
 	want := "apps/web: spec.approvals: an open request of alice at 2026-11-24T00:00:00Z waits for 1 more approval: approve it with kubectl gate approve gate/web -n apps"
-	if open != "apps/web 10:00-12:00 window day" || doubts != want {
+	if open != "apps/web 10:00-12:00 open period day" || doubts != want {
 		t.Errorf("open %q, doubts %q\nwant %q", open, doubts, want)
 	}
 	report, _, err := set.Preview(day)

@@ -21,11 +21,11 @@ func TestAnExceptionOfAClusterCountsOnlyWithItsApprovals(t *testing.T) {
 	approved.Annotations = map[string]string{v1alpha1.AuthorsAnnotation: "ann"}
 	approved.Status.Approvals = []v1alpha1.Approval{{By: "bob"}}
 	open, doubts := opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{waits}))
-	if open != "apps/web 10:00-12:00 window day" || doubts != "apps/hotfix: the exception lacks 1 of 1 approvals, the preview does not count it" {
+	if open != "apps/web 10:00-12:00 open period day" || doubts != "apps/hotfix: the exception lacks 1 of 1 approvals, the preview does not count it" {
 		t.Errorf("without approvals: %q, %q", open, doubts)
 	}
 	open, doubts = opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{approved}))
-	if open != "apps/web 10:00-12:00 window day\napps/web 20:00-21:00 exception hotfix" || doubts != "" {
+	if open != "apps/web 10:00-12:00 open period day\napps/web 20:00-21:00 exception hotfix" || doubts != "" {
 		t.Errorf("with its approval: %q, %q", open, doubts)
 	}
 }
@@ -37,10 +37,10 @@ func TestTheRequestsInTheStatusOfAClusterCount(t *testing.T) {
 		}}
 	}
 	cluster := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
-	if open, _ := opens(t, cluster); open != "apps/web 10:00-12:00 window day\napps/web 14:00-15:00 open request" {
+	if open, _ := opens(t, cluster); open != "apps/web 10:00-12:00 open period day\napps/web 14:00-15:00 open request" {
 		t.Errorf("in the cluster: %q", open)
 	}
-	if open, _ := opens(t, cluster.Applied(manifests(t, gate("web", "11:00")))); open != "apps/web 10:00-11:00 window day\napps/web 14:00-15:00 open request" {
+	if open, _ := opens(t, cluster.Applied(manifests(t, gate("web", "11:00")))); open != "apps/web 10:00-11:00 open period day\napps/web 14:00-15:00 open request" {
 		t.Errorf("after another spec is applied: %q", open)
 	}
 }
@@ -49,7 +49,7 @@ func TestARequestThatAClusterHasRefusedIsADoubtAndNoFault(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) { g.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: "soon"} }
 	cluster := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
 	for name, set := range map[string]*preview.Set{"as it is": cluster, "with another spec": cluster.Applied(manifests(t, gate("web", "12:00")))} {
-		if open, doubts := opens(t, set); open != "apps/web 10:00-12:00 window day" || !strings.Contains(doubts, "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be") {
+		if open, doubts := opens(t, set); open != "apps/web 10:00-12:00 open period day" || !strings.Contains(doubts, "metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be") {
 			t.Errorf("%s: %q, %q", name, open, doubts)
 		}
 	}
@@ -58,12 +58,12 @@ func TestARequestThatAClusterHasRefusedIsADoubtAndNoFault(t *testing.T) {
 func TestAnExceptionThatIsTheSameInTheClusterKeepsItsApprovals(t *testing.T) {
 	waits := extending("hotfix", "web")
 	cluster := preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{waits})
-	if open, _ := opens(t, cluster.Applied(manifests(t, exception("hotfix", "web")))); open != "apps/web 10:00-12:00 window day" {
+	if open, _ := opens(t, cluster.Applied(manifests(t, exception("hotfix", "web")))); open != "apps/web 10:00-12:00 open period day" {
 		t.Errorf("the same: %q", open)
 	}
 	later := strings.NewReplacer("20:00", "22:00", "21:00", "23:00").Replace(exception("hotfix", "web"))
 	open, doubts := opens(t, cluster.Applied(manifests(t, later)))
-	if open != "apps/web 10:00-12:00 window day\napps/web 22:00-23:00 exception hotfix" || !strings.Contains(doubts, "the preview takes its exceptions for approved") {
+	if open != "apps/web 10:00-12:00 open period day\napps/web 22:00-23:00 exception hotfix" || !strings.Contains(doubts, "the preview takes its exceptions for approved") {
 		t.Errorf("another one: %q, %q", open, doubts)
 	}
 }
@@ -98,7 +98,7 @@ func TestWhatIsWrongInManifestsIsAnErrorAfterTheyAreApplied(t *testing.T) {
 func TestAGateWithModeAuditIsADoubt(t *testing.T) {
 	audits := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
 	trial, enforcing := preview.FromCluster([]*v1alpha1.Gate{known("web", audits)}, nil), preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil)
-	if open, doubts := opens(t, trial); open != "apps/web 10:00-12:00 window day" || doubts != "apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed" {
+	if open, doubts := opens(t, trial); open != "apps/web 10:00-12:00 open period day" || doubts != "apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed" {
 		t.Errorf("got %q, %q", open, doubts)
 	}
 	report, _, err := trial.Preview(day)

@@ -50,7 +50,7 @@ func BenchmarkYardstick(b *testing.B) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	windows := func(p ...schedule.Period) schedule.Config { return schedule.Config{Windows: p} }
+	windows := func(p ...schedule.Period) schedule.Config { return schedule.Config{OpenPeriods: p} }
 	ten := periods(10)
 	for _, tt := range []struct {
 		name   string
@@ -60,7 +60,7 @@ func BenchmarkDecide(b *testing.B) {
 		{"1 weekly on the first Tuesday", windows(monthly("Europe/Oslo", "22:00", "05:00", []schedule.WeekOfMonth{schedule.First}, time.Tuesday))},
 		{"1 weekly on all days of the last week", windows(monthly("Europe/Oslo", "22:00", "05:00", []schedule.WeekOfMonth{schedule.Last}))},
 		{"1 cron", windows(cron("Europe/Oslo", "0 4 * * FRI", time.Hour))},
-		{"10 periods", schedule.Config{Windows: ten[:6], ClosePeriods: ten[6:8], HardClosePeriods: ten[8:]}},
+		{"10 periods", schedule.Config{OpenPeriods: ten[:6], ClosePeriods: ten[6:8], HardClosePeriods: ten[8:]}},
 		{"100 periods", windows(periods(100)...)},
 		{"minutely for 8760h", windows(cron("Europe/Oslo", "* * * * *", 8760*time.Hour))},
 		{"minutely for 1m in UTC", windows(cron("UTC", "* * * * *", time.Minute))},
@@ -71,10 +71,10 @@ func BenchmarkDecide(b *testing.B) {
 		{"weekly, all day on all days", windows(weekly("Europe/Oslo", "00:00", "24:00"))},
 		{"weekly, two halves of all days", windows(weekly("Europe/Oslo", "00:00", "12:00"), weekly("Europe/Oslo", "12:00", "24:00"))},
 		{"windows within close periods", schedule.Config{
-			Windows:      []schedule.Period{weekly("Europe/Oslo", "03:00", "04:00")},
+			OpenPeriods:  []schedule.Period{weekly("Europe/Oslo", "03:00", "04:00")},
 			ClosePeriods: []schedule.Period{weekly("Europe/Oslo", "01:00", "05:00")},
 		}},
-		{"10 weekly windows of an expired gate", schedule.Config{NotAfter: utc("2026-01-01T00:00:00Z"), Windows: weeklies(10)}},
+		{"10 weekly windows of an expired gate", schedule.Config{NotAfter: utc("2026-01-01T00:00:00Z"), OpenPeriods: weeklies(10)}},
 		{"a calendar of 5000 events", windows(fiveThousand(2))},
 		{"a calendar of 5000 events that touch", windows(fiveThousand(3))},
 		{"leap day", windows(cron("Europe/Oslo", "0 0 29 2 *", time.Hour))},
@@ -110,7 +110,7 @@ func BenchmarkCompile(b *testing.B) {
 	b.Run("10 periods", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			newPlan(schedule.Config{Windows: periods(10)})
+			newPlan(schedule.Config{OpenPeriods: periods(10)})
 		}
 	})
 	b.Run("10 minutely crons", func(b *testing.B) {
@@ -120,7 +120,7 @@ func BenchmarkCompile(b *testing.B) {
 			for range 10 {
 				all = append(all, cron("Europe/Oslo", "* * * * *", time.Minute))
 			}
-			newPlan(schedule.Config{Windows: all})
+			newPlan(schedule.Config{OpenPeriods: all})
 		}
 	})
 }
@@ -128,7 +128,7 @@ func BenchmarkCompile(b *testing.B) {
 // excepted is a plan with an exception of 90 days around benchNow.
 func excepted(e schedule.Exception, windows ...schedule.Period) schedule.Config {
 	e.Name, e.From, e.Until = "x", benchNow.AddDate(0, 0, -45), benchNow.AddDate(0, 0, 45)
-	return schedule.Config{Windows: windows, Exceptions: []schedule.Exception{e}}
+	return schedule.Config{OpenPeriods: windows, Exceptions: []schedule.Exception{e}}
 }
 
 // exceptedPlans are plans with exceptions, usual ones first.
@@ -184,7 +184,7 @@ func BenchmarkIntervals(b *testing.B) {
 		n := 0
 		for b.Loop() {
 			n = 0
-			for range newPlan(schedule.Config{Windows: periods(10)}).Intervals(benchNow, benchNow.AddDate(0, 0, 366)) {
+			for range newPlan(schedule.Config{OpenPeriods: periods(10)}).Intervals(benchNow, benchNow.AddDate(0, 0, 366)) {
 				n++
 			}
 		}
@@ -193,7 +193,7 @@ func BenchmarkIntervals(b *testing.B) {
 }
 
 func TestDecideDoesNotAllocate(t *testing.T) {
-	plan := newPlan(schedule.Config{Windows: periods(10), ClosePeriods: []schedule.Period{fiveThousand(2)}})
+	plan := newPlan(schedule.Config{OpenPeriods: periods(10), ClosePeriods: []schedule.Period{fiveThousand(2)}})
 	if n := testing.AllocsPerRun(100, func() { plan.Decide(benchNow) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

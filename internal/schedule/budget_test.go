@@ -16,7 +16,7 @@ import (
 // period begins in November 2026.
 func busy(periods int, budget *schedule.Budget) *schedule.Plan {
 	return schedule.NewPlan(schedule.Config{
-		Windows: slices.Concat(
+		OpenPeriods: slices.Concat(
 			slices.Repeat([]schedule.Period{cron("", "* 0-22 * * *", time.Minute)}, periods/2),
 			slices.Repeat([]schedule.Period{cron("", "* 23 * * *", time.Minute)}, periods/2),
 		),
@@ -33,7 +33,7 @@ func TestASpentBudgetLeavesTheStateAndNoTransition(t *testing.T) {
 	for _, lookups := range []int{0, 1, 1_000, 10_000} {
 		plan := busy(100, schedule.NewBudget(context.Background(), lookups))
 		d := plan.Decide(now)
-		if d.State != schedule.Opened || d.Reason != schedule.WindowOpen || !d.Next.At.IsZero() || !d.Reached.After(now) || !d.Reached.Before(end) {
+		if d.State != schedule.Opened || d.Reason != schedule.OpenPeriod || !d.Next.At.IsZero() || !d.Reached.After(now) || !d.Reached.Before(end) {
 			t.Errorf("after %d lookups: %+v", lookups, d)
 		}
 		var spent *schedule.BudgetError
@@ -79,7 +79,7 @@ func TestTheWorkOfADecisionIsBounded(t *testing.T) {
 	every := func(expression string) []schedule.Period {
 		return slices.Repeat([]schedule.Period{cron("Europe/Oslo", expression, time.Minute)}, 100)
 	}
-	config := schedule.Config{Windows: every("*/2 * * * *"), ClosePeriods: every("*/2 * * * *"), Budget: schedule.NewBudget(context.Background(), schedule.DecisionLookups)}
+	config := schedule.Config{OpenPeriods: every("*/2 * * * *"), ClosePeriods: every("*/2 * * * *"), Budget: schedule.NewBudget(context.Background(), schedule.DecisionLookups)}
 	for i := range 20 {
 		config.Exceptions = append(config.Exceptions, schedule.Exception{
 			Name: string(rune('a' + i)), Type: schedule.Suspend, From: at.Add(time.Duration(i-10) * time.Hour), Until: at.AddDate(0, 0, 80), Lead: time.Hour, Windows: every("1-59/2 * * * *"),
@@ -132,7 +132,7 @@ func TestASweepFindsWhatSingleDecisionsFind(t *testing.T) {
 // A row that was found before a close period began does not say which of its periods ends last when that is over.
 func TestATransitionNamesThePeriodThatEndsLastThen(t *testing.T) {
 	plan := newPlan(schedule.Config{
-		Windows:      []schedule.Period{cron("", "0 0 * * *", time.Hour), dated("longer", "2026-06-02T00:10:00Z", "2026-06-02T02:00:00Z")},
+		OpenPeriods:  []schedule.Period{cron("", "0 0 * * *", time.Hour), dated("longer", "2026-06-02T00:10:00Z", "2026-06-02T02:00:00Z")},
 		ClosePeriods: []schedule.Period{dated("soft", "2026-06-02T00:20:00Z", "2026-06-02T00:45:00Z")},
 	})
 	var by []string

@@ -116,7 +116,7 @@ func TestCalendarAgainstAModel(t *testing.T) {
 			})
 		}
 		p := schedule.Calendar("calendar", all)
-		plan := newPlan(schedule.Config{Windows: []schedule.Period{p}})
+		plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{p}})
 		for h := range 40 {
 			at := midnight.Add(time.Duration(h) * time.Hour)
 			var names []string

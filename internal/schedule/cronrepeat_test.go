@@ -170,7 +170,7 @@ func TestHoursThatBeginWithAStarTickInBothOccurrences(t *testing.T) {
 	} {
 		// With spaces before it, and a star in the field of minutes that says nothing.
 		for _, expression := range []string{"30 " + hours + " * * *", " \t30  " + hours + " * * *", "*/30 " + hours + " 1 11 ?"} {
-			plan := newPlan(schedule.Config{Windows: []schedule.Period{cron("America/New_York", expression, time.Minute)}})
+			plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{cron("America/New_York", expression, time.Minute)}})
 			var got []string
 			for i := range plan.Intervals(utc("2026-11-01T05:15:00Z"), utc("2026-11-01T06:45:00Z")) {
 				if i.State == schedule.Opened && i.From.Minute() == 30 {

@@ -143,7 +143,7 @@ func TestCronDurationIsElapsedTime(t *testing.T) {
 }
 
 func TestRareCronIsFoundInAnySeason(t *testing.T) {
-	plan := newPlan(schedule.Config{Windows: []schedule.Period{
+	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{
 		cron("Europe/Oslo", "0 0 29 2 *", time.Hour),
 	}})
 	got := plan.Decide(utc("2096-03-01T00:00:00Z")).Next

@@ -127,7 +127,7 @@ func TestWeeksOfMonthOverYears(t *testing.T) {
 				want = append(want, fmt.Sprint(time.Date(d.Year(), d.Month(), d.Day(), 10, 0, 0, 0, loc).UTC()))
 			}
 		}
-		plan := newPlan(schedule.Config{Windows: []schedule.Period{p.compile()}})
+		plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{p.compile()}})
 		var got []string
 		for i := range plan.Intervals(from, until) {
 			if i.State == schedule.Opened {

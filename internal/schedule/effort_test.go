@@ -28,7 +28,7 @@ func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
 		"a busy schedule and a lead that is short": {every("*/2 * * * *", 10), every("0 12 * * SAT", 1), time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := newPlan(schedule.Config{Windows: tc.windows, Exceptions: []schedule.Exception{
+			plan := newPlan(schedule.Config{OpenPeriods: tc.windows, Exceptions: []schedule.Exception{
 				{Name: "x", Type: schedule.Suspend, From: from, Until: until, Windows: tc.taken, Lead: tc.lead},
 			}})
 			if got := slices.Equal(plan.Refused(), []string{"x"}); got != tc.refused || !got && len(plan.Refused()) > 0 {
@@ -53,7 +53,7 @@ func TestTheExceptionsOfAPlanShareOneBudget(t *testing.T) {
 			Windows: []schedule.Period{cron("UTC", "1/16 * * * *", time.Minute)},
 		})
 	}
-	refused := newPlan(schedule.Config{Windows: []schedule.Period{cron("UTC", "*/2 * * * *", time.Minute)}, Exceptions: exceptions}).Refused()
+	refused := newPlan(schedule.Config{OpenPeriods: []schedule.Period{cron("UTC", "*/2 * * * *", time.Minute)}, Exceptions: exceptions}).Refused()
 	if len(refused) == 0 || len(refused) == 10 || refused[0] == "a" || !slices.IsSorted(refused) || refused[len(refused)-1] != "j" {
 		t.Errorf("refused are %q, want the last ones", refused)
 	}

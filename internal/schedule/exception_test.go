@@ -10,7 +10,7 @@ import (
 )
 
 // course is a row of a table that says what a plan decides from one instant to
-// another: "Mon 1 20:00 opened WindowOpen by nights", a line each time that one
+// another: "Mon 1 20:00 opened OpenPeriod by nights", a line each time that one
 // of these words changes. Times are short for those of June 2026.
 type course struct {
 	name        string
@@ -95,9 +95,9 @@ func (c course) run(t *testing.T) {
 func (c course) runBoth(t *testing.T) {
 	t.Run(c.name, c.run)
 	c.config.Default = schedule.Opened
-	c.config.Windows, c.config.ClosePeriods = nil, c.config.Windows
+	c.config.OpenPeriods, c.config.ClosePeriods = nil, c.config.OpenPeriods
 	mirror := strings.NewReplacer("opened", "closed", "closed", "opened",
-		"WindowOpen", "ClosePeriod", "OutsideWindows", "OutsideClosePeriods")
+		"OpenPeriod", "ClosePeriod", "OutsideOpenPeriods", "OutsideClosePeriods")
 	c.want = slices.Clone(c.want)
 	for i := range c.want {
 		c.want[i] = mirror.Replace(c.want[i])
@@ -108,7 +108,7 @@ func (c course) runBoth(t *testing.T) {
 func TestExceptionsExtend(t *testing.T) {
 	weekend := []time.Weekday{time.Saturday, time.Sunday}
 	onSite := schedule.Config{
-		Windows: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
+		OpenPeriods: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
 		Exceptions: []schedule.Exception{{
 			Name: "on-site", Type: schedule.Extend, From: on("6 00:00"), Until: utc("2026-07-06T00:00:00Z"),
 			Windows: []schedule.Period{
@@ -118,35 +118,35 @@ func TestExceptionsExtend(t *testing.T) {
 	}
 	for _, tt := range []course{
 		{"an on-site event begins", onSite, "5 00:00", "9 12:00", []string{
-			"Fri 5 00:00 opened WindowOpen by weekly",
-			"Fri 5 06:00 closed OutsideWindows",
-			"Fri 5 20:00 opened WindowOpen by weekly",
+			"Fri 5 00:00 opened OpenPeriod by weekly",
+			"Fri 5 06:00 closed OutsideOpenPeriods",
+			"Fri 5 20:00 opened OpenPeriod by weekly",
 			"Sat 6 06:00 opened Exception by on-site",
-			"Sat 6 11:00 closed OutsideWindows",
+			"Sat 6 11:00 closed OutsideOpenPeriods",
 			"Sun 7 06:00 opened Exception by on-site",
-			"Sun 7 11:00 closed OutsideWindows",
+			"Sun 7 11:00 closed OutsideOpenPeriods",
 			"Mon 8 01:00 opened Exception by on-site",
-			"Mon 8 06:00 closed OutsideWindows",
-			"Mon 8 20:00 opened WindowOpen by weekly",
+			"Mon 8 06:00 closed OutsideOpenPeriods",
+			"Mon 8 20:00 opened OpenPeriod by weekly",
 			"Tue 9 01:00 opened Exception by on-site",
-			"Tue 9 06:00 closed OutsideWindows",
+			"Tue 9 06:00 closed OutsideOpenPeriods",
 		}},
 		{"an on-site event is over after a month", onSite, "2026-07-04T00:00:00Z", "2026-07-13T12:00:00Z", []string{
-			"Sat 4 00:00 opened WindowOpen by weekly",
+			"Sat 4 00:00 opened OpenPeriod by weekly",
 			"Sat 4 06:00 opened Exception by on-site",
-			"Sat 4 11:00 closed OutsideWindows",
+			"Sat 4 11:00 closed OutsideOpenPeriods",
 			"Sun 5 06:00 opened Exception by on-site",
-			"Sun 5 11:00 closed OutsideWindows",
-			"Mon 6 20:00 opened WindowOpen by weekly",
-			"Tue 7 06:00 closed OutsideWindows",
-			"Tue 7 20:00 opened WindowOpen by weekly",
-			"Wed 8 06:00 closed OutsideWindows",
-			"Wed 8 20:00 opened WindowOpen by weekly",
-			"Thu 9 06:00 closed OutsideWindows",
-			"Thu 9 20:00 opened WindowOpen by weekly",
-			"Fri 10 06:00 closed OutsideWindows",
-			"Fri 10 20:00 opened WindowOpen by weekly",
-			"Sat 11 06:00 closed OutsideWindows",
+			"Sun 5 11:00 closed OutsideOpenPeriods",
+			"Mon 6 20:00 opened OpenPeriod by weekly",
+			"Tue 7 06:00 closed OutsideOpenPeriods",
+			"Tue 7 20:00 opened OpenPeriod by weekly",
+			"Wed 8 06:00 closed OutsideOpenPeriods",
+			"Wed 8 20:00 opened OpenPeriod by weekly",
+			"Thu 9 06:00 closed OutsideOpenPeriods",
+			"Thu 9 20:00 opened OpenPeriod by weekly",
+			"Fri 10 06:00 closed OutsideOpenPeriods",
+			"Fri 10 20:00 opened OpenPeriod by weekly",
+			"Sat 11 06:00 closed OutsideOpenPeriods",
 		}},
 	} {
 		tt.runBoth(t)
@@ -156,7 +156,7 @@ func TestExceptionsExtend(t *testing.T) {
 func TestExceptionsReplace(t *testing.T) {
 	holidays := func(windows ...schedule.Period) schedule.Config {
 		return schedule.Config{
-			Windows: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
+			OpenPeriods: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
 			Exceptions: []schedule.Exception{{
 				Name: "holidays", Type: schedule.Replace,
 				From: utc("2026-12-24T00:00:00Z"), Until: utc("2026-12-31T23:59:59Z"), Windows: windows,
@@ -164,12 +164,12 @@ func TestExceptionsReplace(t *testing.T) {
 		}
 	}
 	from, until := "2026-12-23T12:00:00Z", "2027-01-02T12:00:00Z"
-	before := []string{"Wed 23 12:00 closed OutsideWindows", "Wed 23 20:00 opened WindowOpen by weekly"}
+	before := []string{"Wed 23 12:00 closed OutsideOpenPeriods", "Wed 23 20:00 opened OpenPeriod by weekly"}
 	after := []string{
-		"Thu 31 23:59:59 opened WindowOpen by weekly",
-		"Fri 1 06:00 closed OutsideWindows",
-		"Fri 1 20:00 opened WindowOpen by weekly",
-		"Sat 2 06:00 closed OutsideWindows",
+		"Thu 31 23:59:59 opened OpenPeriod by weekly",
+		"Fri 1 06:00 closed OutsideOpenPeriods",
+		"Fri 1 20:00 opened OpenPeriod by weekly",
+		"Sat 2 06:00 closed OutsideOpenPeriods",
 	}
 	for _, tt := range []course{
 		{"the holidays are around the clock", holidays(weekly("", "00:00", "24:00")), from, until, slices.Concat(
@@ -178,7 +178,7 @@ func TestExceptionsReplace(t *testing.T) {
 		{
 			"the holidays are around the clock except for a minute",
 			holidays(weekly("", "00:00", "23:59")), "2026-12-23T21:00:00Z", "2026-12-25T00:01:00Z", []string{
-				"Wed 23 21:00 opened WindowOpen by weekly",
+				"Wed 23 21:00 opened OpenPeriod by weekly",
 				"Thu 24 00:00 opened Exception by holidays",
 				"Thu 24 23:59 closed Exception by holidays",
 				"Fri 25 00:00 opened Exception by holidays",
@@ -204,7 +204,7 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 	valid := func(kind schedule.ExceptionType, from, until string) schedule.Config {
 		e := exception(kind, hours("e", "6 10:00", "6 20:00"))
 		e.From, e.Until = on(from), on(until)
-		return schedule.Config{Windows: []schedule.Period{hours("s", "6 12:00", "6 14:00")}, Exceptions: []schedule.Exception{e}}
+		return schedule.Config{OpenPeriods: []schedule.Period{hours("s", "6 12:00", "6 14:00")}, Exceptions: []schedule.Exception{e}}
 	}
 	as := func(lines ...string) []string {
 		for i := range lines {
@@ -212,7 +212,7 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 		}
 		return lines
 	}
-	base := as("09:00 closed OutsideWindows", "12:00 opened WindowOpen by s", "14:00 closed OutsideWindows")
+	base := as("09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "14:00 closed OutsideOpenPeriods")
 	extend, suspend, replace := schedule.Extend, schedule.Suspend, schedule.Replace
 	for _, tt := range []course{
 		{"extend that is over", valid(extend, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
@@ -225,15 +225,15 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 		{"suspend that is never valid", valid(suspend, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
 		{"replace that is over before it begins", valid(replace, "6 13:30", "6 13:00"), "6 09:00", "6 21:00", base},
 		{"extend that is valid for a part of its window", valid(extend, "6 11:00", "6 16:00"), "6 09:00", "6 21:00", as(
-			"09:00 closed OutsideWindows", "11:00 opened Exception by x", "16:00 closed OutsideWindows",
+			"09:00 closed OutsideOpenPeriods", "11:00 opened Exception by x", "16:00 closed OutsideOpenPeriods",
 		)},
 		{"suspend that is valid for a part of its window", valid(suspend, "6 12:30", "6 13:00"), "6 09:00", "6 21:00", as(
-			"09:00 closed OutsideWindows", "12:00 opened WindowOpen by s", "12:30 closed Exception by x",
-			"13:00 opened WindowOpen by s", "14:00 closed OutsideWindows",
+			"09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "12:30 closed Exception by x",
+			"13:00 opened OpenPeriod by s", "14:00 closed OutsideOpenPeriods",
 		)},
 		{"replace that is valid for a part of its window", valid(replace, "6 13:00", "6 16:00"), "6 09:00", "6 21:00", as(
-			"09:00 closed OutsideWindows", "12:00 opened WindowOpen by s", "13:00 opened Exception by x",
-			"16:00 closed OutsideWindows",
+			"09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "13:00 opened Exception by x",
+			"16:00 closed OutsideOpenPeriods",
 		)},
 	} {
 		tt.runBoth(t)
@@ -243,11 +243,11 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 // TestBrokenExceptions never open, and close what they could have closed.
 func TestBrokenExceptions(t *testing.T) {
 	closedBy := []string{
-		"Sat 6 09:00 closed OutsideWindows", "Sat 6 12:00 opened WindowOpen by s", "Sat 6 13:00 closed Exception by x",
-		"Sat 6 16:00 opened WindowOpen by s", "Sat 6 18:00 closed OutsideWindows",
+		"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 12:00 opened OpenPeriod by s", "Sat 6 13:00 closed Exception by x",
+		"Sat 6 16:00 opened OpenPeriod by s", "Sat 6 18:00 closed OutsideOpenPeriods",
 	}
 	nothing := []string{
-		"Sat 6 09:00 closed OutsideWindows", "Sat 6 12:00 opened WindowOpen by s", "Sat 6 18:00 closed OutsideWindows",
+		"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 12:00 opened OpenPeriod by s", "Sat 6 18:00 closed OutsideOpenPeriods",
 	}
 	shut := []string{
 		"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 12:00 closed ClosePeriod by s", "Sat 6 13:00 closed Exception by x",
@@ -282,7 +282,7 @@ func TestBrokenExceptions(t *testing.T) {
 		if s := []schedule.Period{hours("s", "6 12:00", "6 18:00")}; tt.state == schedule.Opened {
 			c.ClosePeriods = s
 		} else {
-			c.Windows = s
+			c.OpenPeriods = s
 		}
 		t.Run(tt.name, course{tt.name, c, "6 09:00", "6 20:00", tt.want}.run)
 	}
@@ -340,7 +340,7 @@ func TestRowsAboveExceptions(t *testing.T) {
 // overlap is a plan with the exceptions "first" and then second.
 func overlap(first, second schedule.Exception, windows ...schedule.Period) schedule.Config {
 	first.Name = "first"
-	return schedule.Config{Windows: windows, Exceptions: []schedule.Exception{first, second}}
+	return schedule.Config{OpenPeriods: windows, Exceptions: []schedule.Exception{first, second}}
 }
 
 // between gives an exception another validity.
@@ -368,7 +368,7 @@ func TestExceptionsThatOverlap(t *testing.T) {
 			"the first decides alone, even that nothing changes",
 			overlap(between("6 11:00", "6 12:00", none), exception(schedule.Replace), hours("s", "6 10:00", "6 14:00")),
 			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Exception by x", "Sat 6 11:00 opened WindowOpen by s", "Sat 6 12:00 closed Exception by x",
+				"Sat 6 09:00 closed Exception by x", "Sat 6 11:00 opened OpenPeriod by s", "Sat 6 12:00 closed Exception by x",
 			},
 		},
 		{
@@ -393,7 +393,7 @@ func TestExceptionsThatOverlap(t *testing.T) {
 
 func TestAWindowThatStartsWhenItsExceptionEndsIsNone(t *testing.T) {
 	for _, kind := range []schedule.ExceptionType{schedule.Extend, schedule.Suspend} {
-		c := schedule.Config{Windows: []schedule.Period{hours("s", "6 12:00", "6 14:00")}}
+		c := schedule.Config{OpenPeriods: []schedule.Period{hours("s", "6 12:00", "6 14:00")}}
 		plain := newPlan(c)
 		c.Exceptions = []schedule.Exception{between("6 10:00", "6 11:00", exception(kind, hours("e", "6 11:00", "6 13:00")))}
 		plan := newPlan(c)

@@ -11,7 +11,7 @@ import (
 func suspended(lead time.Duration, e []schedule.Period, windows ...schedule.Period) schedule.Config {
 	x := exception(schedule.Suspend, e...)
 	x.Lead = lead
-	return schedule.Config{Windows: windows, Exceptions: []schedule.Exception{x}}
+	return schedule.Config{OpenPeriods: windows, Exceptions: []schedule.Exception{x}}
 }
 
 func one(from, until string) []schedule.Period {
@@ -24,53 +24,53 @@ func TestExceptionsSuspend(t *testing.T) {
 		{
 			"a base that would start in the lead waits for the end",
 			suspended(time.Hour, saturday, weekly("", "20:00", "08:00")), "6 12:00", "7 12:00", []string{
-				"Sat 6 12:00 closed OutsideWindows",
+				"Sat 6 12:00 closed OutsideOpenPeriods",
 				"Sat 6 20:00 closed Exception by x",
-				"Sun 7 02:00 opened WindowOpen by weekly",
-				"Sun 7 08:00 closed OutsideWindows",
+				"Sun 7 02:00 opened OpenPeriod by weekly",
+				"Sun 7 08:00 closed OutsideOpenPeriods",
 			},
 		},
 		{
 			"a base that runs before the lead runs on until the start, and resumes at the end",
 			suspended(time.Hour, saturday, weekly("", "18:00", "08:00")), "6 12:00", "7 12:00", []string{
-				"Sat 6 12:00 closed OutsideWindows",
-				"Sat 6 18:00 opened WindowOpen by weekly",
+				"Sat 6 12:00 closed OutsideOpenPeriods",
+				"Sat 6 18:00 opened OpenPeriod by weekly",
 				"Sat 6 21:00 closed Exception by x",
-				"Sun 7 02:00 opened WindowOpen by weekly",
-				"Sun 7 08:00 closed OutsideWindows",
+				"Sun 7 02:00 opened OpenPeriod by weekly",
+				"Sun 7 08:00 closed OutsideOpenPeriods",
 			},
 		},
 		{
 			"without a lead a base that starts just before is opened for a while",
 			suspended(0, saturday, weekly("", "20:00", "08:00")), "6 12:00", "7 12:00", []string{
-				"Sat 6 12:00 closed OutsideWindows",
-				"Sat 6 20:00 opened WindowOpen by weekly",
+				"Sat 6 12:00 closed OutsideOpenPeriods",
+				"Sat 6 20:00 opened OpenPeriod by weekly",
 				"Sat 6 21:00 closed Exception by x",
-				"Sun 7 02:00 opened WindowOpen by weekly",
-				"Sun 7 08:00 closed OutsideWindows",
+				"Sun 7 02:00 opened OpenPeriod by weekly",
+				"Sun 7 08:00 closed OutsideOpenPeriods",
 			},
 		},
 		{
 			"a lead of less than a second is none",
 			suspended(time.Second-1, saturday, weekly("", "20:00", "08:00")), "6 20:00", "6 22:00", []string{
-				"Sat 6 20:00 opened WindowOpen by weekly",
+				"Sat 6 20:00 opened OpenPeriod by weekly",
 				"Sat 6 21:00 closed Exception by x",
 			},
 		},
 		{
 			"no windows suspend nothing, with every lead",
 			suspended(time.Hour, nil, weekly("", "20:00", "08:00")), "6 12:00", "6 22:00", []string{
-				"Sat 6 12:00 closed OutsideWindows",
-				"Sat 6 20:00 opened WindowOpen by weekly",
+				"Sat 6 12:00 closed OutsideOpenPeriods",
+				"Sat 6 20:00 opened OpenPeriod by weekly",
 			},
 		},
 		{
 			"a window that ends before the base starts has no effect on it",
 			suspended(6*time.Hour, one("6 12:00", "6 13:00"), weekly("", "20:00", "08:00")), "6 11:00", "6 22:00", []string{
-				"Sat 6 11:00 closed OutsideWindows",
+				"Sat 6 11:00 closed OutsideOpenPeriods",
 				"Sat 6 12:00 closed Exception by x",
-				"Sat 6 13:00 closed OutsideWindows",
-				"Sat 6 20:00 opened WindowOpen by weekly",
+				"Sat 6 13:00 closed OutsideOpenPeriods",
+				"Sat 6 20:00 opened OpenPeriod by weekly",
 			},
 		},
 	} {
@@ -89,45 +89,45 @@ func TestLeadToTheSecond(t *testing.T) {
 	}
 	for _, tt := range []course{
 		{"a base that starts with the lead waits", base("6 20:00", "7 00:00"), "6 19:00", "6 23:30", []string{
-			"Sat 6 19:00 closed OutsideWindows", "Sat 6 20:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 19:00 closed OutsideOpenPeriods", "Sat 6 20:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts a second before the lead runs on", base("6 19:59:59", "7 00:00"), "6 19:00", "6 23:30", []string{
-			"Sat 6 19:00 closed OutsideWindows", "Sat 6 19:59:59 opened WindowOpen by s",
-			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 19:00 closed OutsideOpenPeriods", "Sat 6 19:59:59 opened OpenPeriod by s",
+			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts a second before the window waits", base("6 20:59:59", "7 00:00"), "6 19:00", "6 23:30", []string{
-			"Sat 6 19:00 closed OutsideWindows", "Sat 6 20:59:59 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 19:00 closed OutsideOpenPeriods", "Sat 6 20:59:59 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts with the window waits", base("6 21:00", "7 00:00"), "6 19:00", "6 23:30", []string{
-			"Sat 6 19:00 closed OutsideWindows", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 19:00 closed OutsideOpenPeriods", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts with the end of the window starts", base("6 23:00", "7 00:00"), "6 19:00", "6 23:30", []string{
-			"Sat 6 19:00 closed OutsideWindows", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 19:00 closed OutsideOpenPeriods", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"a base that is over before the window does not start at all", base("6 20:10", "6 20:40"), "6 19:00", "6 23:30", []string{
-			"Sat 6 19:00 closed OutsideWindows", "Sat 6 20:10 closed Exception by x", "Sat 6 20:40 closed OutsideWindows",
-			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 closed OutsideWindows",
+			"Sat 6 19:00 closed OutsideOpenPeriods", "Sat 6 20:10 closed Exception by x", "Sat 6 20:40 closed OutsideOpenPeriods",
+			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 closed OutsideOpenPeriods",
 		}},
 		{"a base that is over when the lead begins is left alone", base("6 19:30", "6 20:00"), "6 19:00", "6 23:30", []string{
-			"Sat 6 19:00 closed OutsideWindows", "Sat 6 19:30 opened WindowOpen by s", "Sat 6 20:00 closed OutsideWindows",
-			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 closed OutsideWindows",
+			"Sat 6 19:00 closed OutsideOpenPeriods", "Sat 6 19:30 opened OpenPeriod by s", "Sat 6 20:00 closed OutsideOpenPeriods",
+			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 closed OutsideOpenPeriods",
 		}},
 		{"a base that starts before the exception is valid runs on", valid("6 20:30", base("6 20:15", "7 00:00")), "6 20:00", "6 23:30", []string{
-			"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 opened WindowOpen by s",
-			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:15 opened OpenPeriod by s",
+			"Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts when the exception becomes valid waits", valid("6 20:30", base("6 20:30", "7 00:00")), "6 20:00", "6 23:30", []string{
-			"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts after the exception became valid waits", valid("6 20:30", base("6 20:40", "7 00:00")), "6 20:00", "6 23:30", []string{
-			"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:40 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:40 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"validity that begins in the window makes it start there", valid("6 21:30", base("6 20:40", "7 00:00")), "6 20:00", "6 23:30", []string{
-			"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:40 opened WindowOpen by s",
-			"Sat 6 21:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:40 opened OpenPeriod by s",
+			"Sat 6 21:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"validity counts in whole seconds", valid("2026-06-06T20:30:00.9Z", base("6 20:30", "7 00:00")), "6 20:00", "6 23:30", []string{
-			"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 	} {
 		tt.runBoth(t)
@@ -144,37 +144,37 @@ func TestLeadOfWindows(t *testing.T) {
 	}
 	waits := func(from, until string) []string {
 		return []string{
-			"Sat 6 16:00 closed OutsideWindows", "Sat 6 " + from + " closed Exception by x", until + " opened WindowOpen by s",
+			"Sat 6 16:00 closed OutsideOpenPeriods", "Sat 6 " + from + " closed Exception by x", until + " opened OpenPeriod by s",
 		}
 	}
 	for _, tt := range []course{
 		{"the lead of the second reaches back over the first", base(3*time.Hour, two, "6 20:30"), "6 16:00", "7 01:00", waits("20:30", "Sun 7 00:00")},
 		{"the lead of the second does not reach the start", base(3*time.Hour, two, "6 19:30"), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows", "Sat 6 19:30 closed Exception by x", "Sat 6 22:00 opened WindowOpen by s",
-			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened WindowOpen by s",
+			"Sat 6 16:00 closed OutsideOpenPeriods", "Sat 6 19:30 closed Exception by x", "Sat 6 22:00 opened OpenPeriod by s",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened OpenPeriod by s",
 		}},
 		{"the lead of the second just reaches the start", base(3*time.Hour, two, "6 20:00"), "6 16:00", "7 01:00", waits("20:00", "Sun 7 00:00")},
 		{"the lead of the second misses the start by a second", base(3*time.Hour, two, "6 19:59:59"), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows", "Sat 6 19:59:59 closed Exception by x", "Sat 6 22:00 opened WindowOpen by s",
-			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened WindowOpen by s",
+			"Sat 6 16:00 closed OutsideOpenPeriods", "Sat 6 19:59:59 closed Exception by x", "Sat 6 22:00 opened OpenPeriod by s",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts in the first waits for the end of the second", base(2*time.Hour, two, "6 21:30"), "6 16:00", "7 01:00", waits("21:00", "Sun 7 00:00")},
 		{"a base that starts with the first waits for the end of the second", base(2*time.Hour, two, "6 21:00"), "6 16:00", "7 01:00", waits("21:00", "Sun 7 00:00")},
 		{"a base that starts in the first, before the lead of the second, does not", base(time.Hour, two, "6 21:59:59"), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows", "Sat 6 21:00 closed Exception by x", "Sat 6 22:00 opened WindowOpen by s",
-			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened WindowOpen by s",
+			"Sat 6 16:00 closed OutsideOpenPeriods", "Sat 6 21:00 closed Exception by x", "Sat 6 22:00 opened OpenPeriod by s",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened OpenPeriod by s",
 		}},
 		{"a base that starts between them waits", base(time.Hour, two, "6 22:30"), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows", "Sat 6 21:00 closed Exception by x", "Sat 6 22:00 closed OutsideWindows",
-			"Sat 6 22:30 closed Exception by x", "Sun 7 00:00 opened WindowOpen by s",
+			"Sat 6 16:00 closed OutsideOpenPeriods", "Sat 6 21:00 closed Exception by x", "Sat 6 22:00 closed OutsideOpenPeriods",
+			"Sat 6 22:30 closed Exception by x", "Sun 7 00:00 opened OpenPeriod by s",
 		}},
 		{"a base that runs before both leads runs on between the windows", base(3*time.Hour, two, "6 17:00"), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows", "Sat 6 17:00 opened WindowOpen by s", "Sat 6 21:00 closed Exception by x",
-			"Sat 6 22:00 opened WindowOpen by s", "Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened WindowOpen by s",
+			"Sat 6 16:00 closed OutsideOpenPeriods", "Sat 6 17:00 opened OpenPeriod by s", "Sat 6 21:00 closed Exception by x",
+			"Sat 6 22:00 opened OpenPeriod by s", "Sat 6 23:00 closed Exception by x", "Sun 7 00:00 opened OpenPeriod by s",
 		}},
 		{"windows that touch are one", base(90*time.Minute, touching, "6 20:30"), "6 16:00", "7 01:00", waits("20:30", "Sat 6 23:00")},
 		{"windows that touch have the lead of the first", base(time.Hour, touching, "6 19:30"), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows", "Sat 6 19:30 opened WindowOpen by s", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+			"Sat 6 16:00 closed OutsideOpenPeriods", "Sat 6 19:30 opened OpenPeriod by s", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 		}},
 		{"windows that overlap are one", base(time.Hour, overlapping, "6 20:30"), "6 16:00", "7 01:00", waits("20:30", "Sat 6 23:00")},
 	} {
@@ -192,19 +192,19 @@ func TestLeadOfSeveral(t *testing.T) {
 			hours("s", "6 18:30", "6 19:00"), hours("s", "6 20:00", "6 20:30"), hours("s", "6 20:35", "6 20:40"),
 			hours("s", "6 20:45", "6 20:50"), hours("s", "6 22:15", "6 22:30"),
 		), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows",
-			"Sat 6 18:30 closed Exception by x", "Sat 6 19:00 closed OutsideWindows",
-			"Sat 6 20:00 closed Exception by x", "Sat 6 20:30 closed OutsideWindows",
-			"Sat 6 20:35 closed Exception by x", "Sat 6 20:40 closed OutsideWindows",
-			"Sat 6 20:45 closed Exception by x", "Sat 6 20:50 closed OutsideWindows",
-			"Sat 6 21:00 closed Exception by x", "Sat 6 22:00 closed OutsideWindows",
-			"Sat 6 22:15 closed Exception by x", "Sat 6 22:30 closed OutsideWindows",
-			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 closed OutsideWindows",
+			"Sat 6 16:00 closed OutsideOpenPeriods",
+			"Sat 6 18:30 closed Exception by x", "Sat 6 19:00 closed OutsideOpenPeriods",
+			"Sat 6 20:00 closed Exception by x", "Sat 6 20:30 closed OutsideOpenPeriods",
+			"Sat 6 20:35 closed Exception by x", "Sat 6 20:40 closed OutsideOpenPeriods",
+			"Sat 6 20:45 closed Exception by x", "Sat 6 20:50 closed OutsideOpenPeriods",
+			"Sat 6 21:00 closed Exception by x", "Sat 6 22:00 closed OutsideOpenPeriods",
+			"Sat 6 22:15 closed Exception by x", "Sat 6 22:30 closed OutsideOpenPeriods",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 closed OutsideOpenPeriods",
 		}},
 		{"one ends between the windows", base(hours("s", "6 20:30", "6 22:10")), "6 16:00", "7 01:00", []string{
-			"Sat 6 16:00 closed OutsideWindows",
-			"Sat 6 20:30 closed Exception by x", "Sat 6 22:10 closed OutsideWindows",
-			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 closed OutsideWindows",
+			"Sat 6 16:00 closed OutsideOpenPeriods",
+			"Sat 6 20:30 closed Exception by x", "Sat 6 22:10 closed OutsideOpenPeriods",
+			"Sat 6 23:00 closed Exception by x", "Sun 7 00:00 closed OutsideOpenPeriods",
 		}},
 	} {
 		tt.runBoth(t)
@@ -223,22 +223,22 @@ func TestLeadByTheTrueStart(t *testing.T) {
 		{
 			"a window that goes on where another ends does not start",
 			with(same, hours("b", "6 20:30", "7 00:00"), hours("a", "6 18:00", "6 20:30")), "6 20:00", "6 23:30", []string{
-				"Sat 6 20:00 opened WindowOpen by a", "Sat 6 20:30 opened WindowOpen by b", "Sat 6 21:00 closed Exception by x",
-				"Sat 6 23:00 opened WindowOpen by b",
+				"Sat 6 20:00 opened OpenPeriod by a", "Sat 6 20:30 opened OpenPeriod by b", "Sat 6 21:00 closed Exception by x",
+				"Sat 6 23:00 opened OpenPeriod by b",
 			},
 		},
 		{
 			"a window starts again after a close period",
 			with(func(c *schedule.Config) { c.ClosePeriods = []schedule.Period{hours("soft", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
 			"6 18:30", "6 23:30", []string{
-				"Sat 6 18:30 opened WindowOpen by s", "Sat 6 19:00 closed ClosePeriod by soft",
-				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+				"Sat 6 18:30 opened OpenPeriod by s", "Sat 6 19:00 closed ClosePeriod by soft",
+				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 			},
 		},
 		{
 			"a window starts with notBefore",
 			with(func(c *schedule.Config) { c.NotBefore = on("6 20:30") }, hours("s", "6 18:00", "7 00:00")), "6 20:00", "6 23:30", []string{
-				"Sat 6 20:00 closed NotYetActive", "Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+				"Sat 6 20:00 closed NotYetActive", "Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 			},
 		},
 		{
@@ -279,30 +279,30 @@ func TestLeadBesidesRowsAbove(t *testing.T) {
 			"a window starts again after a hard close period",
 			with(func(c *schedule.Config) { c.HardClosePeriods = []schedule.Period{hours("hard", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
 			"6 18:30", "6 23:30", []string{
-				"Sat 6 18:30 opened WindowOpen by s", "Sat 6 19:00 closed ClosePeriod by hard",
-				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+				"Sat 6 18:30 opened OpenPeriod by s", "Sat 6 19:00 closed ClosePeriod by hard",
+				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 			},
 		},
 		{
 			"notAfter ends what would have waited",
 			with(func(c *schedule.Config) { c.NotAfter = on("6 20:45") }, hours("s", "6 20:30", "7 00:00")), "6 20:00", "6 23:30", []string{
-				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:30 closed Exception by x", "Sat 6 20:45 closed Expired",
+				"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:30 closed Exception by x", "Sat 6 20:45 closed Expired",
 			},
 		},
 		{
 			"an open request does not start the base",
 			with(func(c *schedule.Config) { c.Open = []schedule.Period{hours("me", "6 18:00", "6 20:30")} }, hours("s", "6 20:15", "7 00:00")),
 			"6 17:00", "6 23:30", []string{
-				"Sat 6 17:00 closed OutsideWindows", "Sat 6 18:00 opened OpenRequested by me",
-				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+				"Sat 6 17:00 closed OutsideOpenPeriods", "Sat 6 18:00 opened OpenRequested by me",
+				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 			},
 		},
 		{
 			"a close request does not end the base",
 			with(func(c *schedule.Config) { c.Close = []schedule.Period{hours("me", "6 19:00", "6 20:30")} }, hours("s", "6 18:00", "7 00:00")),
 			"6 17:00", "6 23:30", []string{
-				"Sat 6 17:00 closed OutsideWindows", "Sat 6 18:00 opened WindowOpen by s", "Sat 6 19:00 closed CloseRequested by me",
-				"Sat 6 20:30 opened WindowOpen by s", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+				"Sat 6 17:00 closed OutsideOpenPeriods", "Sat 6 18:00 opened OpenPeriod by s", "Sat 6 19:00 closed CloseRequested by me",
+				"Sat 6 20:30 opened OpenPeriod by s", "Sat 6 21:00 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 			},
 		},
 	} {
@@ -320,24 +320,24 @@ func TestLeadOfExceptionsThatOverlap(t *testing.T) {
 			"a lead of the second begins in the first",
 			overlap(between("6 20:00", "6 20:30", none), led, hours("s", "6 20:15", "6 22:30")),
 			"6 20:00", "7 00:00", []string{
-				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 opened WindowOpen by s", "Sat 6 20:30 closed Exception by x",
-				"Sat 6 23:00 closed OutsideWindows",
+				"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:15 opened OpenPeriod by s", "Sat 6 20:30 closed Exception by x",
+				"Sat 6 23:00 closed OutsideOpenPeriods",
 			},
 		},
 		{
 			"a lead of the second is for a window that the first hides",
 			overlap(between("6 20:30", "6 23:30", none), led, hours("s", "6 20:15", "6 22:30")),
 			"6 20:00", "7 00:00", []string{
-				"Sat 6 20:00 closed OutsideWindows", "Sat 6 20:15 closed Exception by x", "Sat 6 20:30 opened WindowOpen by s",
-				"Sat 6 22:30 closed OutsideWindows",
+				"Sat 6 20:00 closed OutsideOpenPeriods", "Sat 6 20:15 closed Exception by x", "Sat 6 20:30 opened OpenPeriod by s",
+				"Sat 6 22:30 closed OutsideOpenPeriods",
 			},
 		},
 		{
 			"the schedule that a lead looks at is that without the first",
 			overlap(between("6 18:00", "6 20:30", exception(schedule.Replace, hours("e", "6 18:00", "6 20:30"))), led, hours("s", "6 20:30", "7 00:00")),
 			"6 17:00", "6 23:30", []string{
-				"Sat 6 17:00 closed OutsideWindows", "Sat 6 18:00 opened Exception by first",
-				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened WindowOpen by s",
+				"Sat 6 17:00 closed OutsideOpenPeriods", "Sat 6 18:00 opened Exception by first",
+				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
 			},
 		},
 	} {
@@ -350,7 +350,7 @@ func TestLeadOfExceptionsThatOverlap(t *testing.T) {
 func TestExceptionsWhileTheClockIsSetBack(t *testing.T) {
 	night := func(kind schedule.ExceptionType, lead time.Duration, start, end string) schedule.Config {
 		return schedule.Config{
-			Windows: []schedule.Period{weekly("Europe/Oslo", "01:30", "05:00")},
+			OpenPeriods: []schedule.Period{weekly("Europe/Oslo", "01:30", "05:00")},
 			Exceptions: []schedule.Exception{{
 				Name: "x", Type: kind, From: utc("2026-10-24T22:00:00Z"), Until: utc("2026-10-25T23:00:00Z"), Lead: lead,
 				Windows: []schedule.Period{weekly("Europe/Oslo", start, end, time.Sunday)},
@@ -360,23 +360,23 @@ func TestExceptionsWhileTheClockIsSetBack(t *testing.T) {
 	from, until := "2026-10-24T22:00:00Z", "2026-10-25T05:00:00Z"
 	for _, tt := range []course{
 		{"the first of two times counts", night(schedule.Suspend, 0, "02:30", "03:30"), from, until, []string{
-			"Sat 24 22:00 closed OutsideWindows", "Sat 24 23:30 opened WindowOpen by weekly", "Sun 25 00:30 closed Exception by x",
-			"Sun 25 02:30 opened WindowOpen by weekly", "Sun 25 04:00 closed OutsideWindows",
+			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 opened OpenPeriod by weekly", "Sun 25 00:30 closed Exception by x",
+			"Sun 25 02:30 opened OpenPeriod by weekly", "Sun 25 04:00 closed OutsideOpenPeriods",
 		}},
 		{"a lead is elapsed time and reaches the start", night(schedule.Suspend, 2*time.Hour+30*time.Minute, "03:00", "03:30"), from, until, []string{
-			"Sat 24 22:00 closed OutsideWindows", "Sat 24 23:30 closed Exception by x",
-			"Sun 25 02:30 opened WindowOpen by weekly", "Sun 25 04:00 closed OutsideWindows",
+			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 closed Exception by x",
+			"Sun 25 02:30 opened OpenPeriod by weekly", "Sun 25 04:00 closed OutsideOpenPeriods",
 		}},
 		{"a lead is elapsed time and does not reach the start", night(schedule.Suspend, 2*time.Hour, "03:00", "03:30"), from, until, []string{
-			"Sat 24 22:00 closed OutsideWindows", "Sat 24 23:30 opened WindowOpen by weekly", "Sun 25 02:00 closed Exception by x",
-			"Sun 25 02:30 opened WindowOpen by weekly", "Sun 25 04:00 closed OutsideWindows",
+			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 opened OpenPeriod by weekly", "Sun 25 02:00 closed Exception by x",
+			"Sun 25 02:30 opened OpenPeriod by weekly", "Sun 25 04:00 closed OutsideOpenPeriods",
 		}},
 		{"a replaced night is an hour longer", night(schedule.Replace, 0, "02:00", "04:00"), from, until, []string{
 			"Sat 24 22:00 closed Exception by x", "Sun 25 00:00 opened Exception by x", "Sun 25 03:00 closed Exception by x",
 		}},
 		{"an extended night", night(schedule.Extend, 0, "02:30", "05:30"), from, until, []string{
-			"Sat 24 22:00 closed OutsideWindows", "Sat 24 23:30 opened WindowOpen by weekly", "Sun 25 00:30 opened Exception by x",
-			"Sun 25 04:30 closed OutsideWindows",
+			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 opened OpenPeriod by weekly", "Sun 25 00:30 opened Exception by x",
+			"Sun 25 04:30 closed OutsideOpenPeriods",
 		}},
 	} {
 		tt.runBoth(t)

@@ -40,7 +40,7 @@ func checkTicks(t *testing.T, c schedule.CronExpression, zone string, now time.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := newPlan(schedule.Config{Windows: []schedule.Period{p}})
+	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{p}})
 	for range 3 {
 		d := plan.Decide(now)
 		switch {
@@ -104,7 +104,7 @@ func FuzzLoadZone(f *testing.F) {
 		}
 		// In every zone midnight comes within two days.
 		midnight := schedule.Weekly("", schedule.Days{}, 0, 60, zone)
-		d := newPlan(schedule.Config{Windows: []schedule.Period{midnight}}).Decide(now)
+		d := newPlan(schedule.Config{OpenPeriods: []schedule.Period{midnight}}).Decide(now)
 		if d.Next.At.IsZero() || d.Next.At.Sub(now) > 48*time.Hour {
 			t.Fatalf("%q has midnight at %s", name, d.Next.At)
 		}

@@ -82,7 +82,7 @@ type stretch struct {
 // run compares the row with a plan whose one window is the period.
 func (s stretch) run(t *testing.T) {
 	t.Helper()
-	plan := newPlan(schedule.Config{Windows: []schedule.Period{s.period}})
+	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{s.period}})
 	from, until := utc(s.from), utc(s.until)
 	var got []string
 	for i := range plan.Intervals(from, until) {

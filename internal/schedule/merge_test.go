@@ -12,45 +12,45 @@ func TestPeriodsThatMeetAreOne(t *testing.T) {
 		return dated(name, juneDay(from), juneDay(until))
 	}
 	windows := func(periods ...schedule.Period) schedule.Config {
-		return schedule.Config{Windows: periods}
+		return schedule.Config{OpenPeriods: periods}
 	}
 	for _, tt := range []row{
 		{
 			"windows that touch", windows(days("first", 5, 7), days("second", 7, 9)), 5,
-			"opened WindowOpen by first until 7, then closed OutsideWindows on 9",
+			"opened OpenPeriod by first until 7, then closed OutsideOpenPeriods on 9",
 		},
 		{
 			"windows that overlap name the one that lasts longer", windows(days("first", 5, 8), days("second", 6, 9)), 6,
-			"opened WindowOpen by second until 9, then closed OutsideWindows on 9",
+			"opened OpenPeriod by second until 9, then closed OutsideOpenPeriods on 9",
 		},
 		{
 			"windows that overlap do so in any order", windows(days("second", 6, 9), days("first", 5, 8)), 6,
-			"opened WindowOpen by second until 9, then closed OutsideWindows on 9",
+			"opened OpenPeriod by second until 9, then closed OutsideOpenPeriods on 9",
 		},
 		{
 			"the first of windows that end together is named", windows(days("first", 5, 9), days("second", 6, 9)), 6,
-			"opened WindowOpen by first until 9, then closed OutsideWindows on 9",
+			"opened OpenPeriod by first until 9, then closed OutsideOpenPeriods on 9",
 		},
 		{
 			"a window inside of another", windows(days("outer", 4, 9), days("inner", 6, 7)), 6,
-			"opened WindowOpen by outer until 9, then closed OutsideWindows on 9",
+			"opened OpenPeriod by outer until 9, then closed OutsideOpenPeriods on 9",
 		},
 		{
 			"a chain of windows", windows(days("d", 10, 12), days("a", 4, 6), days("c", 8, 10), days("b", 6, 8)), 4,
-			"opened WindowOpen by a until 6, then closed OutsideWindows on 12",
+			"opened OpenPeriod by a until 6, then closed OutsideOpenPeriods on 12",
 		},
 		{
 			"the next of windows to come is the earliest", windows(days("late", 10, 12), days("early", 4, 6)), 2,
-			"closed OutsideWindows until 4, then opened WindowOpen by early on 4",
+			"closed OutsideOpenPeriods until 4, then opened OpenPeriod by early on 4",
 		},
 		{
 			"the next of windows to come is the earliest in any order", windows(days("early", 4, 6), days("late", 10, 12)), 2,
-			"closed OutsideWindows until 4, then opened WindowOpen by early on 4",
+			"closed OutsideOpenPeriods until 4, then opened OpenPeriod by early on 4",
 		},
 		{
 			"windows of another form that touch",
 			windows(cron("", "0 0 5 6 *", 48*time.Hour), weekly("", "00:00", "24:00", time.Sunday)), 5,
-			"opened WindowOpen by cron until 7, then closed OutsideWindows on 8",
+			"opened OpenPeriod by cron until 7, then closed OutsideOpenPeriods on 8",
 		},
 		{
 			"close periods that touch",
@@ -72,18 +72,18 @@ func TestPeriodsThatMeetAreOne(t *testing.T) {
 		{
 			"a close period that covers a whole window hides it",
 			schedule.Config{
-				Windows:      []schedule.Period{days("hidden", 6, 7), days("seen", 10, 11)},
+				OpenPeriods:  []schedule.Period{days("hidden", 6, 7), days("seen", 10, 11)},
 				ClosePeriods: []schedule.Period{days("soft", 5, 8)},
 			},
-			1, "closed OutsideWindows until 5, then opened WindowOpen by seen on 10",
+			1, "closed OutsideOpenPeriods until 5, then opened OpenPeriod by seen on 10",
 		},
 		{
 			"a window that begins where a close period does is not seen",
 			schedule.Config{
-				Windows:      []schedule.Period{days("window", 6, 9)},
+				OpenPeriods:  []schedule.Period{days("window", 6, 9)},
 				ClosePeriods: []schedule.Period{days("soft", 6, 8)},
 			},
-			5, "closed OutsideWindows until 6, then opened WindowOpen by window on 8",
+			5, "closed OutsideOpenPeriods until 6, then opened OpenPeriod by window on 8",
 		},
 	} {
 		t.Run(tt.name, tt.run)
@@ -93,7 +93,7 @@ func TestPeriodsThatMeetAreOne(t *testing.T) {
 func TestEmptyPeriodsChangeNothing(t *testing.T) {
 	var empty schedule.Period
 	c := june()
-	c.Windows = append([]schedule.Period{empty}, c.Windows...)
+	c.OpenPeriods = append([]schedule.Period{empty}, c.OpenPeriods...)
 	c.ClosePeriods = append([]schedule.Period{empty}, c.ClosePeriods...)
 	c.HardClosePeriods = append([]schedule.Period{empty}, c.HardClosePeriods...)
 	got, want := newPlan(c), schedule.NewPlan(june())
@@ -156,7 +156,7 @@ func TestDecideCountsWholeSeconds(t *testing.T) {
 }
 
 func TestNextLooksNineYearsAhead(t *testing.T) {
-	plan := newPlan(schedule.Config{Windows: []schedule.Period{
+	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{
 		dated("far", "2050-01-01T00:00:00Z", "2050-01-02T00:00:00Z"),
 	}})
 	if d := plan.Decide(utc("2030-01-01T00:00:00Z")); !d.Next.At.IsZero() || !d.Until.Equal(utc("2050-01-01T00:00:00Z")) {
@@ -170,7 +170,7 @@ func TestNextLooksNineYearsAhead(t *testing.T) {
 func TestNextLooksBeyondTheTicksOfACron(t *testing.T) {
 	for _, expression := range []string{"* * * * *", "* * * 1-11 *"} {
 		plan := newPlan(schedule.Config{
-			Windows:      []schedule.Period{cron("", expression, time.Minute)},
+			OpenPeriods:  []schedule.Period{cron("", expression, time.Minute)},
 			ClosePeriods: []schedule.Period{dated("soft", "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z")},
 		})
 		if d := plan.Decide(utc("2026-01-01T00:00:00Z")); !d.Next.At.Equal(utc("2026-11-20T00:00:00Z")) {
@@ -182,7 +182,7 @@ func TestNextLooksBeyondTheTicksOfACron(t *testing.T) {
 // The night to 2026-03-29 has no 02:30 in Oslo, and what began there would end
 // before it.
 func TestUntilIsNoEdgeOfAnEmptyInterval(t *testing.T) {
-	plan := newPlan(schedule.Config{Windows: []schedule.Period{
+	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{
 		weekly("Europe/Oslo", "02:30", "03:00", time.Sunday),
 	}})
 	d := plan.Decide(utc("2026-03-28T12:00:00Z"))

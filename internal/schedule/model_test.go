@@ -73,7 +73,7 @@ func (s planSpec) config() schedule.Config {
 	}
 	c := schedule.Config{
 		NotBefore: s.notBefore, NotAfter: s.notAfter,
-		Windows: all(s.windows), ClosePeriods: all(s.soft), HardClosePeriods: all(s.hard),
+		OpenPeriods: all(s.windows), ClosePeriods: all(s.soft), HardClosePeriods: all(s.hard),
 	}
 	for _, e := range s.exceptions {
 		c.Exceptions = append(c.Exceptions, schedule.Exception{

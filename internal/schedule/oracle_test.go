@@ -185,7 +185,7 @@ func (s *scan) judge(i, flip, reason int, d schedule.Decision) string {
 		return fmt.Sprintf("it is %s %s by %q, want %+v", d.State, d.Reason, d.By, want)
 	case s.covered[d.By] != nil && !s.covered[d.By][i]:
 		return fmt.Sprintf("it is by %s, which is not in force", d.By)
-	case s.covered[d.By] == nil && (want.reason == schedule.WindowOpen || want.reason == schedule.ClosePeriod):
+	case s.covered[d.By] == nil && (want.reason == schedule.OpenPeriod || want.reason == schedule.ClosePeriod):
 		return fmt.Sprintf("%s is by %q, want a period", want.reason, d.By)
 	case !d.Until.IsZero() && !d.Until.After(s.minute(i)):
 		return fmt.Sprintf("it is until %s, which is over", d.Until)

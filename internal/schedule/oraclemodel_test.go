@@ -262,9 +262,9 @@ func (s planSpec) table(at time.Time, inside func([]periodSpec) bool, excepted *
 	case inside(s.soft):
 		return verdict{state: schedule.Closed, reason: schedule.ClosePeriod}
 	case inside(s.windows):
-		return verdict{state: schedule.Opened, reason: schedule.WindowOpen}
+		return verdict{state: schedule.Opened, reason: schedule.OpenPeriod}
 	case !s.opened && len(s.windows) > 0:
-		return verdict{state: schedule.Closed, reason: schedule.OutsideWindows}
+		return verdict{state: schedule.Closed, reason: schedule.OutsideOpenPeriods}
 	case s.opened && len(s.soft)+len(s.hard) > 0:
 		return verdict{state: schedule.Opened, reason: schedule.OutsideClosePeriods}
 	case s.opened:

@@ -36,8 +36,8 @@ const (
 	NotYetActive        Reason = "NotYetActive"
 	Expired             Reason = "Expired"
 	ExceptionApplies    Reason = "Exception"
-	WindowOpen          Reason = "WindowOpen"
-	OutsideWindows      Reason = "OutsideWindows"
+	OpenPeriod          Reason = "OpenPeriod"
+	OutsideOpenPeriods  Reason = "OutsideOpenPeriods"
 	OutsideClosePeriods Reason = "OutsideClosePeriods"
 	Default             Reason = "Default"
 )
@@ -50,7 +50,7 @@ type Config struct {
 	// itself; zero means unbounded.
 	NotBefore, NotAfter time.Time
 	// Windows in which a gate that is closed by default is open.
-	Windows []Period
+	OpenPeriods []Period
 	// ClosePeriods in which the gate is closed although a window is open.
 	ClosePeriods []Period
 	// HardClosePeriods are close periods that an open request does not lift.
@@ -121,8 +121,8 @@ func NewPlan(c Config) *Plan {
 	}
 	p := &Plan{rest: layer{state: c.Default, reason: Default}, budget: c.Budget}
 	switch {
-	case len(c.Windows) > 0 && c.Default == Closed:
-		p.rest.reason = OutsideWindows
+	case len(c.OpenPeriods) > 0 && c.Default == Closed:
+		p.rest.reason = OutsideOpenPeriods
 	case len(c.ClosePeriods)+len(c.HardClosePeriods) > 0 && c.Default == Opened:
 		p.rest.reason = OutsideClosePeriods
 	}
@@ -141,7 +141,7 @@ func NewPlan(c Config) *Plan {
 		p.addExceptions(NewPlan(base), c.Exceptions)
 	}
 	p.add(Closed, ClosePeriod, c.ClosePeriods...)
-	p.add(Opened, WindowOpen, c.Windows...)
+	p.add(Opened, OpenPeriod, c.OpenPeriods...)
 	return p
 }
 

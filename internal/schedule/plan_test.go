@@ -12,7 +12,7 @@ import (
 // for a soft freeze on the 12th and a hard one on the 14th.
 func june() schedule.Config {
 	return schedule.Config{
-		Windows:          []schedule.Period{dated("window", "2026-06-10T00:00:00Z", "2026-06-20T00:00:00Z")},
+		OpenPeriods:      []schedule.Period{dated("window", "2026-06-10T00:00:00Z", "2026-06-20T00:00:00Z")},
 		ClosePeriods:     []schedule.Period{dated("soft", "2026-06-12T00:00:00Z", "2026-06-13T00:00:00Z")},
 		HardClosePeriods: []schedule.Period{dated("hard", "2026-06-14T00:00:00Z", "2026-06-15T00:00:00Z")},
 	}
@@ -42,7 +42,7 @@ func bounded(c schedule.Config, notBefore, notAfter int) schedule.Config {
 
 func openedByDefault(c schedule.Config) schedule.Config {
 	c.Default = schedule.Opened
-	c.Windows = nil
+	c.OpenPeriods = nil
 	return c
 }
 
@@ -94,25 +94,25 @@ func TestDecideBySchedule(t *testing.T) {
 		{"nothing but a default of opened", schedule.Config{Default: schedule.Opened}, 1, "opened Default"},
 		{
 			"before a window", june(), 9,
-			"closed OutsideWindows until 10, then opened WindowOpen by window on 10",
+			"closed OutsideOpenPeriods until 10, then opened OpenPeriod by window on 10",
 		},
 		{
 			"inside a window", june(), 10,
-			"opened WindowOpen by window until 12, then closed ClosePeriod by soft on 12",
+			"opened OpenPeriod by window until 12, then closed ClosePeriod by soft on 12",
 		},
 		{
 			"inside a window and a soft close period", june(), 12,
-			"closed ClosePeriod by soft until 13, then opened WindowOpen by window on 13",
+			"closed ClosePeriod by soft until 13, then opened OpenPeriod by window on 13",
 		},
 		{
 			"inside a window and a hard close period", june(), 14,
-			"closed ClosePeriod by hard until 15, then opened WindowOpen by window on 15",
+			"closed ClosePeriod by hard until 15, then opened OpenPeriod by window on 15",
 		},
 		{
 			"inside a window with no close period to come", june(), 15,
-			"opened WindowOpen by window until 20, then closed OutsideWindows on 20",
+			"opened OpenPeriod by window until 20, then closed OutsideOpenPeriods on 20",
 		},
-		{"after the last window", june(), 20, "closed OutsideWindows"},
+		{"after the last window", june(), 20, "closed OutsideOpenPeriods"},
 		{
 			"a default of opened outside of close periods", openedByDefault(june()), 11,
 			"opened OutsideClosePeriods until 12, then closed ClosePeriod by soft on 12",
@@ -134,12 +134,12 @@ func TestDecideBySchedule(t *testing.T) {
 		},
 		{
 			"windows do not name the reason of a default of opened",
-			schedule.Config{Default: schedule.Opened, Windows: june().Windows}, 9,
+			schedule.Config{Default: schedule.Opened, OpenPeriods: june().OpenPeriods}, 9,
 			"opened Default until 10",
 		},
 		{
 			"requests that are none", requested(none, none), 10,
-			"opened WindowOpen by window until 12, then closed ClosePeriod by soft on 12",
+			"opened OpenPeriod by window until 12, then closed ClosePeriod by soft on 12",
 		},
 	} {
 		t.Run(tt.name, tt.run)
@@ -151,15 +151,15 @@ func TestDecideByRequest(t *testing.T) {
 	for _, tt := range []row{
 		{
 			"a planned open request", requested([2]int{5, 7}, none), 4,
-			"closed OutsideWindows until 5, then opened OpenRequested by open on 5",
+			"closed OutsideOpenPeriods until 5, then opened OpenRequested by open on 5",
 		},
 		{
 			"an open request in force", requested([2]int{5, 7}, none), 6,
-			"opened OpenRequested by open until 7, then closed OutsideWindows on 7",
+			"opened OpenRequested by open until 7, then closed OutsideOpenPeriods on 7",
 		},
 		{
 			"an open request that has passed", requested([2]int{5, 7}, none), 7,
-			"closed OutsideWindows until 10, then opened WindowOpen by window on 10",
+			"closed OutsideOpenPeriods until 10, then opened OpenPeriod by window on 10",
 		},
 		{
 			"an open request until further notice ends at a hard close period only", requested([2]int{5, 30}, none), 6,
@@ -175,19 +175,19 @@ func TestDecideByRequest(t *testing.T) {
 		},
 		{
 			"an open request that runs into a window is not a change", requested([2]int{15, 17}, none), 16,
-			"opened OpenRequested by open until 17, then closed OutsideWindows on 20",
+			"opened OpenRequested by open until 17, then closed OutsideOpenPeriods on 20",
 		},
 		{
 			"an open request within a window gives it another reason", requested([2]int{16, 18}, none), 15,
-			"opened WindowOpen by window until 16, then closed OutsideWindows on 20",
+			"opened OpenPeriod by window until 16, then closed OutsideOpenPeriods on 20",
 		},
 		{
 			"a planned close request", requested(none, [2]int{16, 18}), 15,
-			"opened WindowOpen by window until 16, then closed CloseRequested by close on 16",
+			"opened OpenPeriod by window until 16, then closed CloseRequested by close on 16",
 		},
 		{
 			"a close request beats a window", requested(none, [2]int{16, 18}), 17,
-			"closed CloseRequested by close until 18, then opened WindowOpen by window on 18",
+			"closed CloseRequested by close until 18, then opened OpenPeriod by window on 18",
 		},
 		{
 			"a close request beats an open request", requested([2]int{16, 18}, [2]int{16, 17}), 16,
@@ -195,11 +195,11 @@ func TestDecideByRequest(t *testing.T) {
 		},
 		{
 			"a close request beats a hard close period", requested(none, [2]int{14, 15}), 14,
-			"closed CloseRequested by close until 15, then opened WindowOpen by window on 15",
+			"closed CloseRequested by close until 15, then opened OpenPeriod by window on 15",
 		},
 		{
 			"a close request that runs into a close period is not a change", requested(none, [2]int{11, 12}), 11,
-			"closed CloseRequested by close until 12, then opened WindowOpen by window on 13",
+			"closed CloseRequested by close until 12, then opened OpenPeriod by window on 13",
 		},
 		{
 			"a close request beats a default of opened", openedByDefault(requested(none, [2]int{16, 18})), 16,
@@ -215,19 +215,19 @@ func TestDecideByBounds(t *testing.T) {
 	for _, tt := range []row{
 		{
 			"before notBefore inside a window", bounded(june(), 11, 0), 10,
-			"closed NotYetActive until 11, then opened WindowOpen by window on 11",
+			"closed NotYetActive until 11, then opened OpenPeriod by window on 11",
 		},
 		{
 			"at notBefore inside a window", bounded(june(), 11, 0), 11,
-			"opened WindowOpen by window until 12, then closed ClosePeriod by soft on 12",
+			"opened OpenPeriod by window until 12, then closed ClosePeriod by soft on 12",
 		},
 		{
 			"notBefore within a close period is not a change", bounded(june(), 12, 0), 11,
-			"closed NotYetActive until 12, then opened WindowOpen by window on 13",
+			"closed NotYetActive until 12, then opened OpenPeriod by window on 13",
 		},
 		{
 			"before notAfter inside a window", bounded(june(), 0, 17), 16,
-			"opened WindowOpen by window until 17, then closed Expired on 17",
+			"opened OpenPeriod by window until 17, then closed Expired on 17",
 		},
 		{"from notAfter on inside a window", bounded(june(), 0, 17), 17, "closed Expired"},
 		{"a default of opened before notBefore", openedByDefault(bounded(june(), 5, 0)), 4, "closed NotYetActive until 5, then opened OutsideClosePeriods on 5"},
@@ -246,11 +246,11 @@ func TestDecideByBounds(t *testing.T) {
 		},
 		{
 			"a hard close period is the reason before notBefore too", bounded(june(), 18, 0), 14,
-			"closed ClosePeriod by hard until 15, then opened WindowOpen by window on 18",
+			"closed ClosePeriod by hard until 15, then opened OpenPeriod by window on 18",
 		},
 		{
 			"a soft close period is not the reason before notBefore", bounded(june(), 18, 0), 12,
-			"closed NotYetActive until 14, then opened WindowOpen by window on 18",
+			"closed NotYetActive until 14, then opened OpenPeriod by window on 18",
 		},
 		{
 			"a close request is the reason after notAfter too", bounded(requested(none, [2]int{22, 24}), 0, 17), 23,

@@ -169,7 +169,7 @@ func TestWeeklyPeriodInARepeat(t *testing.T) {
 }
 
 func TestFridayNightIsOpenOnSaturdayAtThree(t *testing.T) {
-	plan := newPlan(schedule.Config{Windows: []schedule.Period{
+	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{
 		weekly("Europe/Oslo", "22:00", "05:00", time.Friday),
 	}})
 	for _, tt := range []struct {

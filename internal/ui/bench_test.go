@@ -65,7 +65,7 @@ func BenchmarkLargest(b *testing.B) {
 	for name, reader := range map[string]*fake{"nights": {gates: []*v1alpha1.Gate{gateOf("web")}}, "largest": largest()} {
 		web := reader.gates[0].DeepCopy()
 		web.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.GateKind}
-		web.Spec.Windows = web.Spec.Windows[1:]
+		web.Spec.OpenPeriods = web.Spec.OpenPeriods[1:]
 		changed, err := yaml.Marshal(web)
 		if err != nil {
 			b.Fatal(err)
@@ -105,7 +105,7 @@ func largest() *fake {
 		return all
 	}
 	reader := &fake{gates: []*v1alpha1.Gate{gateOf("web", func(g *v1alpha1.Gate) {
-		g.Spec.Windows, g.Spec.ClosePeriods = cron("*/2 * * * *", v1alpha1.MaxPeriods/2), nil
+		g.Spec.OpenPeriods, g.Spec.ClosePeriods = cron("*/2 * * * *", v1alpha1.MaxPeriods/2), nil
 		for _, p := range cron("1-59/2 * * * *", v1alpha1.MaxPeriods/2) {
 			p.Name = "c" + p.Name
 			g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, v1alpha1.ClosePeriod{Period: p})

@@ -189,11 +189,11 @@ func gateOf(name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 	start, end := "10:00", "16:00"
 	g := &v1alpha1.Gate{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Generation: 1, Labels: map[string]string{"team": name}},
-		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "Europe/Oslo", Windows: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
+		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "Europe/Oslo", OpenPeriods: []v1alpha1.Period{{Name: "day", Start: &start, End: &end}}},
 		Status: v1alpha1.GateStatus{
 			ObservedGeneration: 1,
-			LastTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(-3 * time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.WindowOpenReason, By: "day"},
-			NextTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(3 * time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason},
+			LastTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(-3 * time.Hour)), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, By: "day"},
+			NextTransition:     &v1alpha1.Transition{At: metav1.NewTime(noon.Add(3 * time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason},
 		},
 	}
 	for _, c := range change {
@@ -209,7 +209,7 @@ func many(n int) (gates []*v1alpha1.Gate) {
 			g.Namespace = fmt.Sprintf("team-%02d", i%40)
 			for k := range 6 {
 				start, end := fmt.Sprintf("%02d:00", 17+k), fmt.Sprintf("%02d:30", 17+k)
-				g.Spec.Windows = append(g.Spec.Windows, v1alpha1.Period{Name: fmt.Sprintf("evening-%d", k), Start: &start, End: &end, DaysOfWeek: []v1alpha1.DayOfWeek{v1alpha1.DayOfWeek(time.Weekday(k).String())}})
+				g.Spec.OpenPeriods = append(g.Spec.OpenPeriods, v1alpha1.Period{Name: fmt.Sprintf("evening-%d", k), Start: &start, End: &end, DaysOfWeek: []v1alpha1.DayOfWeek{v1alpha1.DayOfWeek(time.Weekday(k).String())}})
 			}
 			for k := range 3 {
 				from, until := metav1.NewTime(noon.AddDate(0, k+1, 0)), metav1.NewTime(noon.AddDate(0, k+1, 5))

@@ -47,8 +47,8 @@ func reader() *fake {
 func TestEachPageShowsWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	for path, texts := range map[string][]string{
-		"/":                               {"1 open, 1 closed", "nobody has decided yet", "window day", "closed by default", `href="./gate/shop/web"`, "What the patterns mean", "Times in Europe/Oslo (CET)", "Time zone data: " + tz.Version() + "."},
-		"/gate/shop/web":                  {"<title>web is opened", "until <time", "hotfix", "kubectl gate close web -n shop", "outside windows", "main@sha1:fedcba98<", `href="./../../target/Kustomization/shop/apps"`, "timeZone: Europe/Oslo"},
+		"/":                               {"1 open, 1 closed", "nobody has decided yet", "open period day", "closed by default", `href="./gate/shop/web"`, "What the patterns mean", "Times in Europe/Oslo (CET)", "Time zone data: " + tz.Version() + "."},
+		"/gate/shop/web":                  {"<title>web is opened", "until <time", "hotfix", "kubectl gate close web -n shop", "outside open periods", "main@sha1:fedcba98<", `href="./../../target/Kustomization/shop/apps"`, "timeZone: Europe/Oslo"},
 		"/gate/shop/web/month":            {"web</a> in November 2026", "Thursday 26 November", "today", "<b>10:00</b>", "month=2026-10", "month=2026-12"},
 		"/target/Kustomization/shop/apps": {"shop/web holds it", `<a href="./../../../gate/shop/web">shop/web</a>`, "holds it", "main@sha1:01234567."},
 		"/what-if":                        {"<textarea", "Nothing is stored"},
@@ -123,7 +123,7 @@ func TestNoTextOfOthersIsAPartOfAPage(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 64<<10)
 	r := reader()
-	r.gates[0].Spec.Windows[0].Name = hostile + long
+	r.gates[0].Spec.OpenPeriods[0].Name = hostile + long
 	r.gates[0].Labels["team"] = hostile
 	r.gates[0].Status.LastTransition.By = hostile
 	r.gates[0].Status.Conditions = []metav1.Condition{{Type: "Ready", Message: hostile + long}}
@@ -256,7 +256,7 @@ func form(t testing.TB, fields map[string]string) *http.Request {
 	return r
 }
 
-const manifestOfWeb = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: %s}\nspec: {default: closed, timeZone: Europe/Oslo, windows: [{name: night, start: \"20:00\", end: \"21:00\"}]}\n---\n"
+const manifestOfWeb = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: %s}\nspec: {default: closed, timeZone: Europe/Oslo, openPeriods: [{name: night, start: \"20:00\", end: \"21:00\"}]}\n---\n"
 
 func TestWhatIfShowsWhatManifestsWouldChange(t *testing.T) {
 	t.Parallel()
@@ -270,12 +270,12 @@ func TestWhatIfShowsWhatManifestsWouldChange(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		"pasted":                     {map[string]string{"manifests": web}, 200, []string{"shop/web <small>changed", "Today", "Then", "window night", "name: night"}},
+		"pasted":                     {map[string]string{"manifests": web}, 200, []string{"shop/web <small>changed", "Today", "Then", "open period night", "name: night"}},
 		"a file wins":                {map[string]string{"manifests": "no", "file": web}, 200, []string{"shop/web <small>changed"}},
 		"an empty file":              {map[string]string{"manifests": web, "file": ""}, 200, []string{"shop/web <small>changed"}},
 		"a new one":                  {map[string]string{"manifests": fmt.Sprintf(manifestOfWeb, "other")}, 200, []string{"shop/other <small>added"}},
 		"nothing":                    {map[string]string{"manifests": "kind: Other\n"}, 200, []string{"there is no gate and no exception in the manifests"}},
-		"invalid":                    {map[string]string{"manifests": strings.Replace(web, "20:00", "25:00", 1) + "{"}, 200, []string{"manifests: shop/web: spec.windows[0]", "yaml: "}},
+		"invalid":                    {map[string]string{"manifests": strings.Replace(web, "20:00", "25:00", 1) + "{"}, 200, []string{"manifests: shop/web: spec.openPeriods[0]", "yaml: "}},
 		"html":                       {map[string]string{"manifests": "<script>"}, 200, []string{"&lt;script&gt;"}},
 		"too many":                   {map[string]string{"manifests": crowd.String()}, 200, []string{"the manifests name 201 gates"}},
 		"too large":                  {map[string]string{"manifests": strings.Repeat("#", 3<<20)}, 413, []string{"larger than 1 MiB"}},
@@ -316,9 +316,9 @@ func TestAGateInTroubleHasAPage(t *testing.T) {
 		"audit":         {func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }, []string{"audit: holds nothing"}},
 		"deleted":       {func(g *v1alpha1.Gate) { g.DeletionTimestamp = &now }, []string{"is being deleted"}},
 		"no status":     {func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }, []string{"nobody has decided yet", "Not counted yet"}},
-		"invalid":       {func(g *v1alpha1.Gate) { g.Spec.Windows[0].End = nil }, []string{"invalid spec", `fill="url(#closed-fault)"`}},
+		"invalid":       {func(g *v1alpha1.Gate) { g.Spec.OpenPeriods[0].End = nil }, []string{"invalid spec", `fill="url(#closed-fault)"`}},
 		"unknown zone":  {func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere/Land" }, []string{"invalid spec"}},
-		"always closed": {func(g *v1alpha1.Gate) { g.Spec.Windows = nil }, []string{"It stays as it is for a year", "closed by default"}},
+		"always closed": {func(g *v1alpha1.Gate) { g.Spec.OpenPeriods = nil }, []string{"It stays as it is for a year", "closed by default"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -53,7 +53,7 @@ func TestNamesStatesAndTimesAreAllThatSomebodySeesWhoMayKnowNoMore(t *testing.T)
 	t.Parallel()
 	r := reader()
 	r.bare = true
-	r.gates[0].Spec.Windows[0].Name = "secret-window"
+	r.gates[0].Spec.OpenPeriods[0].Name = "secret-window"
 	r.gates[0].Status.LastTransition.By = "secret-window"
 	r.gates[0].Status.Conditions = []metav1.Condition{{Type: "Ready", Message: "secret message"}}
 	r.gates[0].Status.History = []v1alpha1.HistoryEntry{{State: v1alpha1.StateOpened, At: metav1.NewTime(noon), RequestedBy: "secret-person"}}

@@ -147,10 +147,10 @@ func TestWhatWouldBeHeldIsWhatIsHeldOnceTheGateEnforces(t *testing.T) {
 }
 
 func TestWhatAGateWithModeAuditIsSaidToDo(t *testing.T) {
-	g := closed("a", audits, next(time.Hour, v1alpha1.StateOpened), because(v1alpha1.OutsideWindowsReason, ""))
+	g := closed("a", audits, next(time.Hour, v1alpha1.StateOpened), because(v1alpha1.OutsideOpenPeriodsReason, ""))
 	gates := governing(g)
 	if got, want := verdict.ExplainAudit(gates[0], noon),
-		"Would be held by gate 'shop/a' until 2026-11-24T13:00:00Z: outside its windows. The gate has mode Audit and holds nothing."; got != want {
+		"Would be held by gate 'shop/a' until 2026-11-24T13:00:00Z: outside its open periods. The gate has mode Audit and holds nothing."; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for want, gates := range map[string][]verdict.Gate{

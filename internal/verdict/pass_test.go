@@ -43,7 +43,7 @@ func requesting(at, gates string) edit {
 
 // hardly has a Gate closed by a close period that nobody may open.
 func hardly(g *v1alpha1.Gate) {
-	period := v1alpha1.ClosePeriod{ManualOpen: v1alpha1.ManualOpenDeny}
+	period := v1alpha1.ClosePeriod{Override: v1alpha1.OverrideDeny}
 	from, until := metav1.NewTime(noon.Add(-24*time.Hour)), metav1.NewTime(noon.Add(24*time.Hour))
 	period.Name, period.From, period.Until = "freeze", &from, &until
 	g.Spec.Default, g.Spec.ClosePeriods = v1alpha1.StateClosed, []v1alpha1.ClosePeriod{period}
@@ -106,8 +106,8 @@ func TestWhatIsRefusedAPass(t *testing.T) {
 		"a suspended gate":                    {asking(now, held), governing(closed("a", suspended)), handles, "is suspended"},
 		"a gate with an invalid spec":         {asking(now, held), governing(closed("a", because(v1alpha1.InvalidSpecReason, ""))), handles, "its spec is invalid"},
 		"a gate that watches":                 {asking(now, held), governing(closed("a", because(v1alpha1.DependencyNotReadyReason, ""))), handles, "not ready"},
-		"a hard freeze":                       {asking(now, held), governing(closed("a", hardly, because(v1alpha1.ClosePeriodReason, "freeze"))), handles, "manualOpen: Deny"},
-		"a hard freeze below a request":       {asking(now, held), governing(closed("a", byHand, hardly)), handles, "manualOpen: Deny"},
+		"a hard freeze":                       {asking(now, held), governing(closed("a", hardly, because(v1alpha1.ClosePeriodReason, "freeze"))), handles, "override: Deny"},
+		"a hard freeze below a request":       {asking(now, held), governing(closed("a", byHand, hardly)), handles, "override: Deny"},
 		"a calendar of one below a request":   {asking(now, held), governing(closed("a", byHand, calendar)), handles, "may apply below the request"},
 	} {
 		t.Run(name, func(t *testing.T) {

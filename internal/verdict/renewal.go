@@ -113,7 +113,7 @@ func (g Gate) Opening() (at time.Time, zone string, ok bool) {
 		return time.Time{}, "", false
 	}
 	zone = string(g.Object.Spec.TimeZone)
-	for _, window := range g.Object.Spec.Windows {
+	for _, window := range g.Object.Spec.OpenPeriods {
 		if window.Name == next.By && window.TimeZone != "" {
 			zone = string(window.TimeZone)
 		}

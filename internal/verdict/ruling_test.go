@@ -100,7 +100,7 @@ func TestWhatACertificateSaysAboutItsRenewal(t *testing.T) {
 	opens := func(g *v1alpha1.Gate) {
 		next(10*time.Hour, v1alpha1.StateOpened)(g)
 		g.Status.NextTransition.By = "nights"
-		g.Spec.Windows = []v1alpha1.Period{{Name: "nights", TimeZone: "Europe/Oslo"}, {Name: "days", TimeZone: "Asia/Tokyo"}}
+		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "nights", TimeZone: "Europe/Oslo"}, {Name: "days", TimeZone: "Asia/Tokyo"}}
 	}
 	expiring := func(obj *target.Object) {
 		_ = setStatus(obj, "notAfter", noon.Add(time.Hour).Format(time.RFC3339))

@@ -49,7 +49,7 @@ func (g Gate) why(now time.Time) string {
 var reasons = map[string]string{
 	v1alpha1.NotYetActiveReason:       "its spec.notBefore is to come",
 	v1alpha1.ExpiredReason:            "its spec.notAfter is over",
-	v1alpha1.OutsideWindowsReason:     "outside its windows",
+	v1alpha1.OutsideOpenPeriodsReason: "outside its open periods",
 	v1alpha1.DefaultReason:            "closed by default",
 	v1alpha1.InvalidSpecReason:        "its spec is invalid",
 	v1alpha1.DependencyNotReadyReason: "an object that it watches is not ready",

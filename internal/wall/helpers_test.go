@@ -240,10 +240,10 @@ func gateOf(namespace, name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Ga
 	start, end := "10:00", "16:00"
 	g := &v1alpha1.Gate{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID(namespace + name), Generation: 1, Labels: map[string]string{"team": "t-" + name}},
-		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "w-" + name, Start: &start, End: &end}}, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}},
+		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "w-" + name, Start: &start, End: &end}}, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}},
 		Status: v1alpha1.GateStatus{
-			ObservedGeneration: 1, LastTransition: &v1alpha1.Transition{At: metav1.NewTime(testNow.Add(-3 * time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideWindowsReason},
-			NextTransition: &v1alpha1.Transition{At: metav1.NewTime(testNow.Add(time.Hour / 2)), State: v1alpha1.StateOpened, Reason: v1alpha1.WindowOpenReason, By: "w-" + name},
+			ObservedGeneration: 1, LastTransition: &v1alpha1.Transition{At: metav1.NewTime(testNow.Add(-3 * time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason},
+			NextTransition: &v1alpha1.Transition{At: metav1.NewTime(testNow.Add(time.Hour / 2)), State: v1alpha1.StateOpened, Reason: v1alpha1.OpenPeriodReason, By: "w-" + name},
 			Conditions:     []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Message: "m-" + name}, {Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse}},
 		},
 	}

@@ -59,8 +59,8 @@ func TestDefaultsOfGates(t *testing.T) {
 		t.Errorf("interval %s, want 1m", g.Spec.Interval.Duration)
 	case g.Spec.ResumePolicy != v1alpha1.ResumePolicyEnforce:
 		t.Errorf("resumePolicy %q, want Enforce", g.Spec.ResumePolicy)
-	case g.Spec.ClosePeriods[0].ManualOpen != "":
-		t.Errorf("manualOpen %q: whoever applies the same period without it would be in conflict", g.Spec.ClosePeriods[0].ManualOpen)
+	case g.Spec.ClosePeriods[0].Override != "":
+		t.Errorf("override %q: whoever applies the same period without it would be in conflict", g.Spec.ClosePeriods[0].Override)
 	case g.Spec.Window != nil || g.Spec.TimeZone != "" || g.Spec.Suspend:
 		t.Errorf("more defaults than expected: %+v", g.Spec)
 	}

@@ -46,10 +46,10 @@ func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
 		}
 	}
 	w.Read(g)
-	if p := g.Spec.ClosePeriods; len(g.Spec.Windows) != 1 || len(p) != 2 || p[0].Name != "year-end" || p[1].Name != "migration" {
+	if p := g.Spec.ClosePeriods; len(g.Spec.OpenPeriods) != 1 || len(p) != 2 || p[0].Name != "year-end" || p[1].Name != "migration" {
 		t.Errorf("got %+v", g.Spec)
 	}
-	command = strings.NewReplacer("closePeriods:", "windows:", "name: migration", "name: nights").Replace(command)
+	command = strings.NewReplacer("closePeriods:", "openPeriods:", "name: migration", "name: nights").Replace(command)
 	out, err := shell(w, command)
 	if err == nil || !slices.Contains(strings.Split(out, "\n"), conflict) {
 		t.Errorf("the page has %q, got %v: %s", conflict, err, out)

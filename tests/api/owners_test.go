@@ -73,7 +73,7 @@ func createdBy(t *testing.T, kind, spec string) owned {
 
 // ownedLists are the lists of periods, with what else the object needs.
 var ownedLists = map[string]struct{ kind, list, rest string }{
-	"windows":      {v1alpha1.GateKind, "windows", "default: closed"},
+	"openPeriods":  {v1alpha1.GateKind, "windows", "default: closed"},
 	"closeperiods": {v1alpha1.GateKind, "closePeriods", "default: closed"},
 	"exceptions": {
 		v1alpha1.GateExceptionKind, "windows",
@@ -160,6 +160,6 @@ func TestAnApplyWithANameTwiceIsRefused(t *testing.T) {
 			o.refused("sre", `{`+tc.rest+`, `+tc.list+`: [`+noon+`, `+noon+`]}`, `.spec.`+tc.list+`: duplicate entries for key [name="noon"]`)
 		})
 	}
-	o := createdBy(t, v1alpha1.GateKind, `{default: closed, windows: [`+nights+`]}`)
+	o := createdBy(t, v1alpha1.GateKind, `{default: closed, openPeriods: [`+nights+`]}`)
 	o.refused("platform", `{closePeriods: [`+nights+`]}`, causeBoth)
 }

@@ -59,9 +59,9 @@ const (
 	causeWindow   = "window must be a duration from 1s to 8784h (366 days), such as 1h"
 	causeInterval = "interval must be a duration of at least 10s, such as 1m"
 	causeNotice   = "must be a duration from 1m to 720h (30 days), such as 24h"
-	causeCount    = "a gate can have at most 100 windows and close periods together"
+	causeCount    = "a gate can have at most 100 open and close periods together"
 	causeTwice    = `Duplicate value: {"name":"a"}`
-	causeBoth     = "a window and a close period must not have the same name"
+	causeBoth     = "an open period and a close period must not have the same name"
 	causeTTL      = "ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
 	causeLonger   = "ttl must be longer than within, or the certificates would be refreshed without end"
 	causeWithin   = "within must be a duration from 1m to 87600h (10 years), such as 720h"
@@ -78,29 +78,29 @@ var badSpecs = []badSpec{
 	{"a zone in lower case", `{default: closed, timeZone: europe/oslo}`, "spec.timeZone", causeZone},
 	{"the zone Local", `{default: closed, timeZone: Local}`, "spec.timeZone", causeZone},
 	{"an offset instead of a zone", `{default: closed, timeZone: "+01:00"}`, "spec.timeZone", causeZone},
-	{"an unknown zone of a window", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", timeZone: Mars/Olympus}]}`, "spec.windows[0].timeZone", causeZone},
+	{"an unknown zone of a window", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00", timeZone: Mars/Olympus}]}`, "spec.openPeriods[0].timeZone", causeZone},
 	{"an unknown zone of a close period", `{default: closed, closePeriods: [{name: a, schedule: "0 0 * * *", duration: 1h, timeZone: local}]}`, "spec.closePeriods[0].timeZone", causeZone},
 
-	{"an offset as zone of a window", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", timeZone: "+01:00"}]}`, "spec.windows[0].timeZone", causeZone},
+	{"an offset as zone of a window", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00", timeZone: "+01:00"}]}`, "spec.openPeriods[0].timeZone", causeZone},
 	{"an offset as zone of a close period", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", timeZone: "-01:00"}]}`, "spec.closePeriods[0].timeZone", causeZone},
 
-	{"25:00 as start", `{default: closed, windows: [{name: a, start: "25:00", end: "05:00"}]}`, "spec.windows[0].start", causeStart},
-	{"24:00 as start", `{default: closed, windows: [{name: a, start: "24:00", end: "05:00"}]}`, "spec.windows[0].start", causeStart},
-	{"8:00 as start", `{default: closed, windows: [{name: a, start: "8:00", end: "09:00"}]}`, "spec.windows[0].start", causeStart},
-	{"24:01 as end", `{default: closed, windows: [{name: a, start: "22:00", end: "24:01"}]}`, "spec.windows[0].end", causeEnd},
-	{"10:60 as end", `{default: closed, windows: [{name: a, start: "22:00", end: "10:60"}]}`, "spec.windows[0].end", causeEnd},
-	{"an unknown day", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Fri]}]}`, "spec.windows[0].daysOfWeek[0]", "supported values"},
-	{"a day twice", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday, Friday]}]}`, "spec.windows[0].daysOfWeek[1]", "Duplicate value"},
-	{"an unknown week", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Fifth]}]}`, "spec.windows[0].weeksOfMonth[0]", "supported values"},
-	{"a week twice", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Last, First, Last]}]}`, "spec.windows[0].weeksOfMonth[2]", "Duplicate value"},
-	{"weeks without days", `{default: closed, windows: [{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]}`, "spec.windows[0]", causeWeeks},
+	{"25:00 as start", `{default: closed, openPeriods: [{name: a, start: "25:00", end: "05:00"}]}`, "spec.openPeriods[0].start", causeStart},
+	{"24:00 as start", `{default: closed, openPeriods: [{name: a, start: "24:00", end: "05:00"}]}`, "spec.openPeriods[0].start", causeStart},
+	{"8:00 as start", `{default: closed, openPeriods: [{name: a, start: "8:00", end: "09:00"}]}`, "spec.openPeriods[0].start", causeStart},
+	{"24:01 as end", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "24:01"}]}`, "spec.openPeriods[0].end", causeEnd},
+	{"10:60 as end", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:60"}]}`, "spec.openPeriods[0].end", causeEnd},
+	{"an unknown day", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Fri]}]}`, "spec.openPeriods[0].daysOfWeek[0]", "supported values"},
+	{"a day twice", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday, Friday]}]}`, "spec.openPeriods[0].daysOfWeek[1]", "Duplicate value"},
+	{"an unknown week", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Fifth]}]}`, "spec.openPeriods[0].weeksOfMonth[0]", "supported values"},
+	{"a week twice", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Last, First, Last]}]}`, "spec.openPeriods[0].weeksOfMonth[2]", "Duplicate value"},
+	{"weeks without days", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]}`, "spec.openPeriods[0]", causeWeeks},
 	{"weeks of a close period without days", `{default: closed, closePeriods: [{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]}`, "spec.closePeriods[0]", causeWeeks},
 
-	{"a duration of 0s", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 0s}]}`, "spec.windows[0].duration", causeDuration},
-	{"a duration of -1h", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: -1h}]}`, "spec.windows[0].duration", causeDuration},
-	{"a duration of 59s", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 59s}]}`, "spec.windows[0].duration", causeDuration},
-	{"a duration of 367 days", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 8808h}]}`, "spec.windows[0].duration", causeDuration},
-	{"a duration in days", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 1d}]}`, "spec.windows[0].duration", causeDuration},
+	{"a duration of 0s", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 0s}]}`, "spec.openPeriods[0].duration", causeDuration},
+	{"a duration of -1h", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: -1h}]}`, "spec.openPeriods[0].duration", causeDuration},
+	{"a duration of 59s", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 59s}]}`, "spec.openPeriods[0].duration", causeDuration},
+	{"a duration of 367 days", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 8808h}]}`, "spec.openPeriods[0].duration", causeDuration},
+	{"a duration in days", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 1d}]}`, "spec.openPeriods[0].duration", causeDuration},
 	{"a duration of a close period", `{default: closed, closePeriods: [{name: a, schedule: "0 0 * * *", duration: 0s}]}`, "spec.closePeriods[0].duration", causeDuration},
 	{"a window of 0s", `{default: closed, window: 0s}`, "spec.window", causeWindow},
 	{"a window of -1h", `{default: closed, window: -1h}`, "spec.window", causeWindow},
@@ -109,55 +109,55 @@ var badSpecs = []badSpec{
 	{"an interval of 9.9s", `{default: closed, interval: 9.9s}`, "spec.interval", causeInterval},
 	{"an interval of -1m", `{default: closed, interval: -1m}`, "spec.interval", causeInterval},
 
-	{"windows of a gate opened by default", `{default: opened, windows: [{name: a, start: "08:00", end: "09:00"}]}`, "spec", "windows say when a gate that is closed by default is open: they need default: closed; use closePeriods with default: opened"},
+	{"open periods of a gate opened by default", `{default: opened, openPeriods: [{name: a, start: "08:00", end: "09:00"}]}`, "spec", "openPeriods need default: closed; with default: opened use closePeriods"},
 	{"notAfter before notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-01T00:00:00Z"}`, "spec", "notAfter must be later than notBefore"},
 	{"notAfter equal to notBefore", `{default: closed, notBefore: "2026-12-02T00:00:00Z", notAfter: "2026-12-02T01:00:00+01:00"}`, "spec", "notAfter must be later than notBefore"},
 	{"notBefore that is not a time", `{default: closed, notBefore: tomorrow}`, "spec.notBefore", "date-time"},
-	{"until before from", `{default: closed, windows: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]}`, "spec.windows[0]", "until must be later than from"},
+	{"until before from", `{default: closed, openPeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]}`, "spec.openPeriods[0]", "until must be later than from"},
 	{"until equal to from", `{default: closed, closePeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", "until must be later than from"},
 
-	{"a period without a form", `{default: closed, windows: [{name: a}]}`, "spec.windows[0]", causeForm},
+	{"a period without a form", `{default: closed, openPeriods: [{name: a}]}`, "spec.openPeriods[0]", causeForm},
 	{"weekly and cron", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", schedule: "0 0 * * *", duration: 1h}]}`, "spec.windows[0]", causeForm},
 	{"weekly and dated", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", causeForm},
-	{"cron and dated", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 1h, from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.windows[0]", causeForm},
-	{"cron on days of the week", `{default: closed, windows: [{name: a, schedule: "0 0 * * *", duration: 1h, daysOfWeek: [Friday]}]}`, "spec.windows[0]", causeForm},
-	{"start and duration", `{default: closed, windows: [{name: a, start: "08:00", duration: 1h}]}`, "spec.windows[0]", causeForm},
-	{"start without end", `{default: closed, windows: [{name: a, start: "08:00"}]}`, "spec.windows[0]", causeForm},
-	{"end without start", `{default: closed, windows: [{name: a, end: "08:00"}]}`, "spec.windows[0]", causeForm},
-	{"cron in weeks of the month", `{default: closed, windows: [{name: a, schedule: "0 0 * * SUN", duration: 1h, weeksOfMonth: [First]}]}`, "spec.windows[0]", causeForm},
-	{"dated in weeks of the month", `{default: closed, windows: [{name: a, from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z", weeksOfMonth: [First]}]}`, "spec.windows[0]", causeForm},
-	{"days and weeks alone", `{default: closed, windows: [{name: a, daysOfWeek: [Monday], weeksOfMonth: [First]}]}`, "spec.windows[0]", causeForm},
-	{"days alone", `{default: closed, windows: [{name: a, daysOfWeek: [Monday]}]}`, "spec.windows[0]", causeForm},
-	{"schedule without duration", `{default: closed, windows: [{name: a, schedule: "0 0 * * *"}]}`, "spec.windows[0]", causeForm},
-	{"duration without schedule", `{default: closed, windows: [{name: a, duration: 1h}]}`, "spec.windows[0]", causeForm},
-	{"from without until", `{default: closed, windows: [{name: a, from: "2026-12-01T00:00:00Z"}]}`, "spec.windows[0]", causeForm},
+	{"cron and dated", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 1h, from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.openPeriods[0]", causeForm},
+	{"cron on days of the week", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 1h, daysOfWeek: [Friday]}]}`, "spec.openPeriods[0]", causeForm},
+	{"start and duration", `{default: closed, openPeriods: [{name: a, start: "08:00", duration: 1h}]}`, "spec.openPeriods[0]", causeForm},
+	{"start without end", `{default: closed, openPeriods: [{name: a, start: "08:00"}]}`, "spec.openPeriods[0]", causeForm},
+	{"end without start", `{default: closed, openPeriods: [{name: a, end: "08:00"}]}`, "spec.openPeriods[0]", causeForm},
+	{"cron in weeks of the month", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * SUN", duration: 1h, weeksOfMonth: [First]}]}`, "spec.openPeriods[0]", causeForm},
+	{"dated in weeks of the month", `{default: closed, openPeriods: [{name: a, from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z", weeksOfMonth: [First]}]}`, "spec.openPeriods[0]", causeForm},
+	{"days and weeks alone", `{default: closed, openPeriods: [{name: a, daysOfWeek: [Monday], weeksOfMonth: [First]}]}`, "spec.openPeriods[0]", causeForm},
+	{"days alone", `{default: closed, openPeriods: [{name: a, daysOfWeek: [Monday]}]}`, "spec.openPeriods[0]", causeForm},
+	{"schedule without duration", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *"}]}`, "spec.openPeriods[0]", causeForm},
+	{"duration without schedule", `{default: closed, openPeriods: [{name: a, duration: 1h}]}`, "spec.openPeriods[0]", causeForm},
+	{"from without until", `{default: closed, openPeriods: [{name: a, from: "2026-12-01T00:00:00Z"}]}`, "spec.openPeriods[0]", causeForm},
 	{"until without from", `{default: closed, closePeriods: [{name: a, until: "2026-12-01T00:00:00Z"}]}`, "spec.closePeriods[0]", causeForm},
 
-	{"calendar and weekly", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00", calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0]", causeForm},
+	{"calendar and weekly", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00", calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0]", causeForm},
 	{"calendar and days of the week", `{default: closed, closePeriods: [{name: a, daysOfWeek: [Friday], calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.closePeriods[0]", causeForm},
-	{"calendar and from", `{default: closed, windows: [{name: a, from: "2026-12-01T00:00:00Z", calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0]", causeForm},
-	{"calendar and duration", `{default: closed, windows: [{name: a, duration: 1h, calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0]", causeForm},
-	{"a calendar without a ConfigMap", `{default: closed, windows: [{name: a, calendar: {}}]}`, "spec.windows[0].calendar.configMapRef", "Required value"},
-	{"a calendar without a name", `{default: closed, windows: [{name: a, calendar: {configMapRef: {key: no.ics}}}]}`, "spec.windows[0].calendar.configMapRef.name", "Required value"},
+	{"calendar and from", `{default: closed, openPeriods: [{name: a, from: "2026-12-01T00:00:00Z", calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0]", causeForm},
+	{"calendar and duration", `{default: closed, openPeriods: [{name: a, duration: 1h, calendar: {configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0]", causeForm},
+	{"a calendar without a ConfigMap", `{default: closed, openPeriods: [{name: a, calendar: {}}]}`, "spec.openPeriods[0].calendar.configMapRef", "Required value"},
+	{"a calendar without a name", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {key: no.ics}}}]}`, "spec.openPeriods[0].calendar.configMapRef.name", "Required value"},
 	{"a calendar without a key", `{default: closed, closePeriods: [{name: a, calendar: {configMapRef: {name: days}}}]}`, "spec.closePeriods[0].calendar.configMapRef.key", "Required value"},
-	{"a calendar with an empty key", `{default: closed, windows: [{name: a, calendar: {configMapRef: {name: days, key: ""}}}]}`, "spec.windows[0].calendar.configMapRef.key", "should be at least 1 chars long"},
-	{"a calendar with a long key", `{default: closed, windows: [{name: a, calendar: {configMapRef: {name: days, key: ` + strings.Repeat("a", 254) + `}}}]}`, "spec.windows[0].calendar.configMapRef.key", "253"},
-	{"a calendar with a long name", `{default: closed, windows: [{name: a, calendar: {configMapRef: {name: ` + strings.Repeat("a", 254) + `, key: a}}}]}`, "spec.windows[0].calendar.configMapRef.name", "253"},
-	{"a calendar with no categories", `{default: closed, windows: [{name: a, calendar: {categories: [], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories", "should have at least 1 items"},
-	{"a calendar with an empty category", `{default: closed, windows: [{name: a, calendar: {categories: [""], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories[0]", "should be at least 1 chars long"},
-	{"a calendar with a long category", `{default: closed, windows: [{name: a, calendar: {categories: [` + strings.Repeat("ä", 129) + `], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories[0]", "128"},
-	{"a calendar with a category twice", `{default: closed, windows: [{name: a, calendar: {categories: [a, a], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories[1]", "Duplicate value"},
-	{"a calendar with 33 categories", `{default: closed, windows: [{name: a, calendar: {categories: [` + categories(33) + `], configMapRef: {name: days, key: no.ics}}}]}`, "spec.windows[0].calendar.categories", "must have at most 32 items"},
+	{"a calendar with an empty key", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: days, key: ""}}}]}`, "spec.openPeriods[0].calendar.configMapRef.key", "should be at least 1 chars long"},
+	{"a calendar with a long key", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: days, key: ` + strings.Repeat("a", 254) + `}}}]}`, "spec.openPeriods[0].calendar.configMapRef.key", "253"},
+	{"a calendar with a long name", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: ` + strings.Repeat("a", 254) + `, key: a}}}]}`, "spec.openPeriods[0].calendar.configMapRef.name", "253"},
+	{"a calendar with no categories", `{default: closed, openPeriods: [{name: a, calendar: {categories: [], configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0].calendar.categories", "should have at least 1 items"},
+	{"a calendar with an empty category", `{default: closed, openPeriods: [{name: a, calendar: {categories: [""], configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0].calendar.categories[0]", "should be at least 1 chars long"},
+	{"a calendar with a long category", `{default: closed, openPeriods: [{name: a, calendar: {categories: [` + strings.Repeat("ä", 129) + `], configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0].calendar.categories[0]", "128"},
+	{"a calendar with a category twice", `{default: closed, openPeriods: [{name: a, calendar: {categories: [a, a], configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0].calendar.categories[1]", "Duplicate value"},
+	{"a calendar with 33 categories", `{default: closed, openPeriods: [{name: a, calendar: {categories: [` + categories(33) + `], configMapRef: {name: days, key: no.ics}}}]}`, "spec.openPeriods[0].calendar.categories", "must have at most 32 items"},
 
-	{"101 windows", `{default: closed, windows: ` + periods(101) + `}`, "spec.windows", "must have at most 100 items"},
-	{"100 windows and a close period", `{default: closed, windows: ` + periods(100) + `, closePeriods: [{name: x, start: "08:00", end: "09:00"}]}`, "spec", causeCount},
-	{"two windows of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.windows[2]", causeTwice},
+	{"101 windows", `{default: closed, openPeriods: ` + periods(101) + `}`, "spec.openPeriods", "must have at most 100 items"},
+	{"100 windows and a close period", `{default: closed, openPeriods: ` + periods(100) + `, closePeriods: [{name: x, start: "08:00", end: "09:00"}]}`, "spec", causeCount},
+	{"two windows of one name", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00"}, {name: b, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.openPeriods[2]", causeTwice},
 	{"two close periods of one name", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00"}, {name: a, start: "10:00", end: "11:00"}]}`, "spec.closePeriods[1]", causeTwice},
-	{"a window and a close period of one name", `{default: closed, windows: [{name: a, start: "08:00", end: "09:00"}], closePeriods: [{name: a, start: "10:00", end: "11:00"}]}`, "spec", causeBoth},
-	{"a period without a name", `{default: closed, windows: [{start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", "Required value"},
-	{"a period whose name has a blank", `{default: closed, windows: [{name: "No Friday", start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", causeName},
-	{"a period whose name is too long", `{default: closed, windows: [{name: ` + strings.Repeat("a", 64) + `, start: "08:00", end: "09:00"}]}`, "spec.windows[0].name", "63"},
-	{"an unknown manualOpen", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", manualOpen: Never}]}`, "spec.closePeriods[0].manualOpen", `supported values: "Allow", "Deny"`},
+	{"a window and a close period of one name", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00"}], closePeriods: [{name: a, start: "10:00", end: "11:00"}]}`, "spec", causeBoth},
+	{"a period without a name", `{default: closed, openPeriods: [{start: "08:00", end: "09:00"}]}`, "spec.openPeriods[0].name", "Required value"},
+	{"a period whose name has a blank", `{default: closed, openPeriods: [{name: "No Friday", start: "08:00", end: "09:00"}]}`, "spec.openPeriods[0].name", causeName},
+	{"a period whose name is too long", `{default: closed, openPeriods: [{name: ` + strings.Repeat("a", 64) + `, start: "08:00", end: "09:00"}]}`, "spec.openPeriods[0].name", "63"},
+	{"an unknown override", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", override: Never}]}`, "spec.closePeriods[0].override", `supported values: "Allow", "Deny"`},
 
 	{"an unknown resume policy", `{default: closed, resumePolicy: Ignore}`, "spec.resumePolicy", `supported values: "Enforce", "Respect"`},
 	{"a target without a kind", `{default: closed, targets: [{name: a}]}`, "spec.targets[0].kind", "Required value"},
@@ -223,15 +223,15 @@ var badSpecs = []badSpec{
 	{"a readyExpr that is not a bool", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status.phase"}]}`, "spec.watch[0].readyExpr", ""},
 
 	{"TZ= in a cron", `{default: closed, windows: [{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
-	{"TZ= alone", `{default: closed, windows: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.windows[0].schedule", ""},
-	{"a cron that never fires", `{default: closed, windows: [{name: a, schedule: "0 0 30 2 *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
-	{"@every", `{default: closed, windows: [{name: a, schedule: "@every 1h", duration: 1h}]}`, "spec.windows[0].schedule", ""},
-	{"a cron of four fields", `{default: closed, windows: [{name: a, schedule: "0 0 * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
+	{"TZ= alone", `{default: closed, openPeriods: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.openPeriods[0].schedule", ""},
+	{"a cron that never fires", `{default: closed, openPeriods: [{name: a, schedule: "0 0 30 2 *", duration: 1h}]}`, "spec.openPeriods[0].schedule", ""},
+	{"@every", `{default: closed, openPeriods: [{name: a, schedule: "@every 1h", duration: 1h}]}`, "spec.openPeriods[0].schedule", ""},
+	{"a cron of four fields", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * *", duration: 1h}]}`, "spec.openPeriods[0].schedule", ""},
 }
 
 // goodSpecs must be accepted.
 var goodSpecs = map[string]string{
-	"calendars":             `{default: closed, windows: [{name: a, timeZone: Europe/Oslo, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + categories(32) + `]}}], closePeriods: [{name: b, manualOpen: Deny, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + strings.Repeat("ä", 128) + `]}}]}`,
+	"calendars":             `{default: closed, openPeriods: [{name: a, timeZone: Europe/Oslo, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + categories(32) + `]}}], closePeriods: [{name: b, override: Deny, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + strings.Repeat("ä", 128) + `]}}]}`,
 	"nothing but a default": `{default: opened}`,
 	"the example of DESIGN.md": `
 interval: 1m
@@ -240,11 +240,11 @@ window: 1h
 timeZone: Europe/Oslo
 notBefore: "2026-12-01T00:00:00Z"
 notAfter: "2027-06-01T00:00:00Z"
-windows:
+openPeriods:
 - {name: nights, daysOfWeek: [Monday, Tuesday, Wednesday, Thursday, Friday], start: "22:00", end: "05:00"}
 closePeriods:
 - {name: no-deploy-friday, schedule: "0 0 * * FRI", duration: 24h, timeZone: UTC}
-- {name: year-end, from: "2026-12-19T00:00:00Z", until: "2027-01-04T00:00:00Z", manualOpen: Deny}
+- {name: year-end, from: "2026-12-19T00:00:00Z", until: "2027-01-04T00:00:00Z", override: Deny}
 targets:
 - {kind: Kustomization, name: apps}
 - {kind: HelmRelease, name: "*", matchLabels: {tier: critical}}
@@ -253,14 +253,14 @@ resumePolicy: Enforce
 suspend: false`,
 	"100 periods":                          `{default: closed, windows: ` + periods(100) + `}`,
 	"all weeks of the month":               `{default: closed, windows: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Sunday, Monday], weeksOfMonth: [First, Second, Third, Fourth, Last]}]}`,
-	"a close period on the last Friday":    `{default: opened, closePeriods: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Friday], weeksOfMonth: [Last], manualOpen: Deny}]}`,
+	"a close period on the last Friday":    `{default: opened, closePeriods: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Friday], weeksOfMonth: [Last], override: Deny}]}`,
 	"24:00 as end":                         `{default: closed, windows: [{name: a, start: "00:00", end: "24:00"}]}`,
 	"start equal to end":                   `{default: closed, windows: [{name: a, start: "08:00", end: "08:00"}]}`,
 	"bounds of a duration":                 `{default: closed, windows: [{name: a, schedule: "* * * * *", duration: 1m}, {name: b, schedule: "0 0 29 2 *", duration: 8784h}]}`,
 	"bounds of a window":                   `{default: closed, window: 8784h, interval: 10s}`,
 	"a duration of several units":          `{default: closed, window: 1h30m}`,
 	"zones of all kinds":                   `{default: closed, timeZone: UTC, windows: [{name: a, start: "08:00", end: "09:00", timeZone: America/Argentina/Buenos_Aires}, {name: b, start: "08:00", end: "09:00", timeZone: Etc/GMT+5}]}`,
-	"close periods with default opened":    `{default: opened, closePeriods: [{name: a, start: "08:00", end: "09:00", manualOpen: Deny}]}`,
+	"close periods with default opened":    `{default: opened, closePeriods: [{name: a, start: "08:00", end: "09:00", override: Deny}]}`,
 	"empty lists":                          `{default: opened, windows: [], closePeriods: [], targets: []}`,
 	"until in another zone than from":      `{default: closed, windows: [{name: a, from: "2026-12-02T00:00:00+01:00", until: "2026-12-01T23:30:00Z"}]}`,
 	"all targets of a kind by expressions": `{default: closed, targets: [{kind: Kustomization, name: "*", matchExpressions: [{key: a, operator: NotIn, values: [b]}]}]}`,

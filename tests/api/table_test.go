@@ -27,16 +27,16 @@ type shown struct {
 var allShown = []shown{
 	{"docs/reference/gates.md", v1alpha1.GateKind, "production", `{default: closed}`, `
 conditions:
-- {type: Opened, status: "False", reason: OutsideWindows, message: Gate closed, lastTransitionTime: "2026-11-23T16:41:57Z"}
+- {type: Opened, status: "False", reason: OutsideOpenPeriods, message: Gate closed, lastTransitionTime: "2026-11-23T16:41:57Z"}
 - {type: Ready, status: "True", reason: Succeeded, message: 1 of 1 targets held, lastTransitionTime: "2026-11-23T16:41:57Z"}
-nextTransition: {at: "2026-11-23T21:00:00Z", state: opened, reason: WindowOpen}
+nextTransition: {at: "2026-11-23T21:00:00Z", state: opened, reason: OpenPeriod}
 targets: {total: 1, held: 1, foreign: 0, failed: 0}`, []string{"MODE MESSAGE", "Enforce Gate closed"}},
 	{"docs/reference/gateexceptions.md", v1alpha1.GateExceptionKind, "hotfix", `
 gateRef: {name: production}
 type: extend
 validFrom: "2026-11-28T00:00:00+01:00"
 validUntil: "2026-11-29T00:00:00+01:00"
-windows: [{name: a, start: "00:00", end: "24:00"}]`, `
+openPeriods: [{name: a, start: "00:00", end: "24:00"}]`, `
 state: Pending
 conditions:
 - {type: Active, status: "False", reason: Pending, message: later, lastTransitionTime: "2026-11-21T16:41:57Z"}

@@ -20,7 +20,7 @@ func TestATimeThatGoCannotDecodeIsRefused(t *testing.T) {
 		}{
 			"notBefore":  {subjects[0], `{default: closed, notBefore: %q}`},
 			"notAfter":   {subjects[0], `{default: closed, notAfter: %q}`},
-			"from":       {subjects[0], `{default: closed, windows: [{name: a, from: %q, until: "2030-01-01T00:00:00Z"}]}`},
+			"from":       {subjects[0], `{default: closed, openPeriods: [{name: a, from: %q, until: "2030-01-01T00:00:00Z"}]}`},
 			"until":      {subjects[0], `{default: closed, closePeriods: [{name: a, from: "2020-01-01T00:00:00Z", until: %q}]}`},
 			"validFrom":  {subjects[1], `{gateRef: {name: a}, type: replace, validFrom: %q, validUntil: "2027-01-01T00:00:00Z"}`},
 			"validUntil": {subjects[1], `{gateRef: {name: a}, type: replace, validFrom: "2026-12-01T00:00:00Z", validUntil: %q}`},

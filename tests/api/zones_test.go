@@ -15,7 +15,7 @@ func TestTheDefinitionAcceptsEveryZoneThatIsCompiledIn(t *testing.T) {
 		for i, name := range names {
 			windows = append(windows, fmt.Sprintf(`{name: p%d, start: "08:00", end: "09:00", timeZone: %q}`, i, name))
 		}
-		spec := fmt.Sprintf("{default: closed, timeZone: %q, windows: [%s]}", names[0], strings.Join(windows, ", "))
+		spec := fmt.Sprintf("{default: closed, timeZone: %q, openPeriods: [%s]}", names[0], strings.Join(windows, ", "))
 		if err := admit(t, spec); err != nil {
 			t.Errorf("the API server refuses a zone: %v", err)
 		}

@@ -20,7 +20,7 @@ const introduction = `# API
 Every field of every kind in ` + "`gating.toolkit.fluxcd.io/v1alpha1`" + `, with its type, default and bounds. The pages of the kinds say how the
 fields work together.
 
-` + "`kubectl explain gate.spec.windows`" + ` prints the same text in a terminal. [Stability](stability.md) says what may change.
+` + "`kubectl explain gate.spec.openPeriods`" + ` prints the same text in a terminal. [Stability](stability.md) says what may change.
 
 | kind | short name | page |
 |---|---|---|

@@ -31,14 +31,14 @@ func TestThePageOfTheAPIHasWhatIsNestedWithTypesDefaultsAndBounds(t *testing.T) 
 		"\n| [Gate](#gate) | `gt` | [gates.md](gates.md) |\n",
 		"\n| `default` | `closed`, `opened` | required |  | Default is the state",
 		"\n| `interval` | duration | `1m` | at most 32 characters; interval must be a duration of at least 10s, such as 1m | ",
-		"\n| `windows` | list of [object](#gate-specwindows) |  | at most 100 items | Windows are the periods",
-		"\n### Gate spec.windows\n",
+		"\n| `openPeriods` | list of [object](#gate-specopenperiods) |  | at most 100 items | OpenPeriods are the periods",
+		"\n### Gate spec.openPeriods\n",
 		"\n### Gate spec.closePeriods.calendar.configMapRef\n",
 		"\n| `namespaceSelector` | [label selector](",
 		"\n| `perMinute` | integer |  | 1 to 60000 | ",
 		"\n| `labels` | map of list of [object](#gatelock-speclabels) |  | ",
 		"\n| `conditions` | list of [Condition](",
-		"\n- windows say when a gate that is closed by default is open",
+		"\n- openPeriods need default: closed",
 		"has the columns `OPENED`, `REASON`, `NEXT`, `HELD`, `AGE`, `READY`, `STATUS`, `MODE` (with `-o wide`), `MESSAGE` (with `-o wide`).",
 	} {
 		if !strings.Contains(text, want) {

@@ -108,7 +108,7 @@ func (b *bench) restlessFleet(ctx context.Context) (gates []client.ObjectKey, er
 		}
 		return all
 	}
-	spec := v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: periods("*/2 * * * *", v1alpha1.MaxPeriods/2)}
+	spec := v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: periods("*/2 * * * *", v1alpha1.MaxPeriods/2)}
 	for _, p := range periods("*/2 * * * *", v1alpha1.MaxPeriods/2) {
 		p.Name = "c" + p.Name
 		spec.ClosePeriods = append(spec.ClosePeriods, v1alpha1.ClosePeriod{Period: p})

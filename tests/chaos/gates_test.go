@@ -52,12 +52,12 @@ func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 		spec.Window = &metav1.Duration{Duration: []time.Duration{20 * time.Second, time.Hour}[window-1]}
 	}
 	if spec.Default == v1alpha1.StateClosed && random.IntN(3) == 0 {
-		spec.Windows = []v1alpha1.Period{period(random, "window")}
+		spec.OpenPeriods = []v1alpha1.Period{period(random, "window")}
 	}
 	if random.IntN(3) == 0 {
-		spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: period(random, "freeze"), ManualOpen: v1alpha1.ManualOpenAllow}}
+		spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: period(random, "freeze"), Override: v1alpha1.OverrideAllow}}
 		if random.IntN(2) == 0 {
-			spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny
+			spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny
 		}
 	}
 	if random.IntN(8) == 0 {

@@ -36,9 +36,9 @@ func TestAnExceptionWithoutEffectIsNotSaidToBeInForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spec := frozen()
-	spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny
+	spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny
 	w.Decided(w.Gate("production", spec))
-	stays := "the gate stays closed: close period freeze (manualOpen: Deny)\n"
+	stays := "the gate stays closed: close period freeze (override: Deny)\n"
 	if got := w.gate("except", "production", "--for=2h", "--name=in-vain", "--apply"); got != (said{"", "error: gateexception " + w.Namespace + "/in-vain is created, but " + stays, exitIncomplete}) {
 		t.Errorf("%+v", got)
 	}

@@ -62,11 +62,11 @@ func (w *world) troubles() {
 	window := func(start, end string) []v1alpha1.Period {
 		return []v1alpha1.Period{{Name: "daily", Start: &start, End: &end}}
 	}
-	w.Gate("mornings", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: window("06:00", "09:00"), Targets: target("apps")})
-	w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: window("22:00", "05:00"), Targets: target("apps")})
+	w.Gate("mornings", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: window("06:00", "09:00"), Targets: target("apps")})
+	w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: window("22:00", "05:00"), Targets: target("apps")})
 	w.Gate("nothing", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: target("app")})
 	never := "0 0 30 2 *"
-	w.Gate("stalled", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{{Name: "never", Schedule: &never, Duration: &metav1.Duration{Duration: 3.6e12}}}})
+	w.Gate("stalled", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "never", Schedule: &never, Duration: &metav1.Duration{Duration: 3.6e12}}}})
 	own := w.Gate("own", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: target("gates")})
 	w.Must(w.Merge(own, `{"metadata":{"labels":{"kustomize.toolkit.fluxcd.io/name":"gates","kustomize.toolkit.fluxcd.io/namespace":%q}}}`, w.Namespace))
 	w.Gate("trial", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeAudit, Targets: target("apps")})

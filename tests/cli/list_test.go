@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// scene is a namespace with Gates as the docs have them: production is closed outside its windows and holds apps, staging is open.
+// scene is a namespace with Gates as the docs have them: production is closed outside its open periods and holds apps, staging is open.
 func (w *world) scene() {
 	w.Helper()
 	w.Create(w.Kustomization("apps"))
@@ -17,7 +17,7 @@ func (w *world) scene() {
 	everyNight[0].Start, everyNight[0].End = &at, &until
 	from, end := metav1.Now(), metav1.NewTime(metav1.Now().AddDate(0, 0, 20))
 	w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Windows: everyNight, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
+		Default: v1alpha1.StateClosed, OpenPeriods: everyNight, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &end}}},
 	})
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})

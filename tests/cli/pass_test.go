@@ -59,8 +59,8 @@ func TestPassRefusesWhatCannotPassInOneLine(t *testing.T) {
 		}
 	}
 	w.expect(w.gate("pass", "ks/apps", "--dry-run=server"), 0, "the API server would accept this (dry run)", "")
-	w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"closePeriods":[{"name":"freeze","from":%q,"until":%q,"manualOpen":"Deny"}]}}`,
+	w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"closePeriods":[{"name":"freeze","from":%q,"until":%q,"override":"Deny"}]}}`,
 		time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
 	w.Decided(w.ReadGate("production"))
-	w.expect(w.gate("pass", "ks/apps"), 3, "", "lets nothing pass: its close period 'freeze' has "+string("manualOpen: "+v1alpha1.ManualOpenDeny))
+	w.expect(w.gate("pass", "ks/apps"), 3, "", "lets nothing pass: its close period 'freeze' has "+string("override: "+v1alpha1.OverrideDeny))
 }

@@ -162,7 +162,7 @@ func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
 	if got := w.in(root, "cp clusters/production/gate.yaml new && sed 's/22:00/23:00/' new > clusters/production/gate.yaml && rm new"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if got := compared(); got.code != 0 || strings.Count(got.out, "opened   closed   outside windows, was window nights") < 29 {
+	if got := compared(); got.code != 0 || strings.Count(got.out, "opened   closed   outside open periods, was open period nights") < 29 {
 		t.Errorf("with a change: %+v", got)
 	}
 	if got := w.in(root, "sed -i s/closed/ajar/ clusters/production/gate.yaml"); got.code != 0 {

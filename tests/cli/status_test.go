@@ -25,7 +25,7 @@ func TestStatusPrintsThis(t *testing.T) {
 	w.Create(legacy)
 	w.Must(w.Flux(legacy, `{"spec":{"suspend":true}}`))
 	w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Windows: []v1alpha1.Period{days("first", 1, 2), days("second", 3, 4), days("third", 5, 6)},
+		Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{days("first", 1, 2), days("second", 3, 4), days("third", 5, 6)},
 		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}, {Kind: "Widget", Name: "w"}},
 	})
 	w.isHeldBy(apps, "production")

@@ -37,11 +37,11 @@ var symptoms = map[string]map[string]scene{
 		"Ready says AccessDenied":                {has: gate("closed", "", "{kind: Kustomization, name: apps, namespace: shop}")},
 		"Ready says NoTargets":                   {has: kustomization("apps") + gateOf("closed", "", "app"), first: matchesNothing},
 		"HoldsItsOwnSource":                      {has: kustomization("gates") + strings.Replace(gateOf("closed", "", "gates"), "spec:", fromGates+"spec:", 1)},
-		"The Gate is stalled":                    {has: gate("closed", "  windows: [{name: never, schedule: 0 0 30 2 *, duration: 1h}]\n", "")},
+		"The Gate is stalled":                    {has: gate("closed", "  openPeriods: [{name: never, schedule: 0 0 30 2 *, duration: 1h}]\n", "")},
 		"It is due to close and stays open":      {has: kustomization("a") + kustomization("b") + gateOf("opened", "  maxTargets: 1\n", "*"), first: func(w *world) { w.gate("close", "production") }},
 		"It is in a window and stays closed":     {has: kustomization("apps") + kustomization("staging") + gateOf("opened", "  watch: [{kind: Kustomization, name: staging}]\n", "apps")},
 		"It neither opens nor closes":            {has: gate("closed", "", ""), first: func(w *world) { w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"suspend":true}}`)) }},
-		"A calendar cannot be read":              {has: gate("closed", "  windows: [{name: workdays, calendar: {configMapRef: {name: holidays, key: calendar.ics}}}]\n", "")},
+		"A calendar cannot be read":              {has: gate("closed", "  openPeriods: [{name: workdays, calendar: {configMapRef: {name: holidays, key: calendar.ics}}}]\n", "")},
 		"It opens an hour too early or too late": {},
 		"An exception does not count":            {has: gate("closed", "", "") + exception("misspelt", "prodution") + exception("older", "production"), first: func(w *world) { w.later(); w.applied(exception("newer", "production")) }},
 	},
@@ -61,7 +61,7 @@ const (
     - {name: canary, matchLabels: {wave: canary}}
     - {name: rest, matchExpressions: [{key: wave, operator: DoesNotExist}]}
 `
-	hardFreeze = `  closePeriods: [{name: freeze, from: "2026-01-01T00:00:00Z", until: "2099-01-01T00:00:00Z", manualOpen: Deny}]
+	hardFreeze = `  closePeriods: [{name: freeze, from: "2026-01-01T00:00:00Z", until: "2099-01-01T00:00:00Z", override: Deny}]
 `
 	fromGates = `  labels: {kustomize.toolkit.fluxcd.io/name: gates, kustomize.toolkit.fluxcd.io/namespace: flux-system}
 `
@@ -179,7 +179,7 @@ func matchesNothing(w *world) {
 
 func hardFrozenApps(w *world) {
 	w.heldApps()
-	w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"closePeriods":[{"name":"freeze","from":%q,"until":%q,"manualOpen":"Deny"}]}}`,
+	w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"closePeriods":[{"name":"freeze","from":%q,"until":%q,"override":"Deny"}]}}`,
 		time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
 	w.Decided(w.ReadGate("production"))
 }

@@ -120,7 +120,7 @@ func TestWhySaysWhatARequestDoesInAClosePeriod(t *testing.T) {
 	if e := w.why("ks/apps"); !strings.HasPrefix(e.Remedies[0].Command, "kubectl gate open production") {
 		t.Errorf("the close period allows requests: %+v", e.Remedies)
 	}
-	w.EditGate(w.ReadGate("production"), func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].ManualOpen = v1alpha1.ManualOpenDeny })
+	w.EditGate(w.ReadGate("production"), func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny })
 	w.Decided(w.ReadGate("production"))
 	if e := w.why("ks/apps"); !strings.HasPrefix(e.Remedies[0].Command, "kubectl edit gate production") {
 		t.Errorf("the close period denies requests: %+v", e.Remedies)

@@ -141,7 +141,7 @@ func (d *demo) windowEnds(ctx context.Context) error {
 
 func (d *demo) scheduleOpens(ctx context.Context) error {
 	from := time.Now().UTC().Truncate(time.Second).Add(lead)
-	if err := d.apply(ctx, manifest(fmt.Sprintf(`  windows:
+	if err := d.apply(ctx, manifest(fmt.Sprintf(`  openPeriods:
   - name: maintenance
     from: %q
     until: %q

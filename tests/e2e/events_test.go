@@ -126,7 +126,7 @@ func TestAWordInTimeSaysWhatWaits(t *testing.T) {
 	w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
 		NotifyBefore: []metav1.Duration{{Duration: time.Minute}},
-		Windows:      []v1alpha1.Period{{Name: "release", From: &metav1.Time{Time: opens}, Until: &metav1.Time{Time: opens.Add(time.Hour)}}},
+		OpenPeriods:  []v1alpha1.Period{{Name: "release", From: &metav1.Time{Time: opens}, Until: &metav1.Time{Time: opens.Add(time.Hour)}}},
 	})
 	w.hears(sink, "Kustomization", "GateClosed")
 	push("v2")
@@ -139,7 +139,7 @@ func TestAWordInTimeSaysWhatWaits(t *testing.T) {
 	if !regexp.MustCompile(want).MatchString(soon.Message) { // seconds are of a busy machine
 		t.Errorf("got  %q\nwant %q", soon.Message, want)
 	}
-	w.says(soon, map[string]string{"gate": w.Namespace + "/production", "state": "opened", "reason": "WindowOpen", "period": "release", "at": at})
+	w.says(soon, map[string]string{"gate": w.Namespace + "/production", "state": "opened", "reason": "OpenPeriod", "period": "release", "at": at})
 	w.stays("v1")
 }
 

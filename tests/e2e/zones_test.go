@@ -17,7 +17,7 @@ func TestTheControllerDoesNotReadTheZonesOfTheMachine(t *testing.T) {
 	start, end := "12:00", "12:30"
 	w.Gate("noon", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, TimeZone: "America/New_York",
-		Windows: []v1alpha1.Period{{Name: "noon", Start: &start, End: &end}},
+		OpenPeriods: []v1alpha1.Period{{Name: "noon", Start: &start, End: &end}},
 	})
 	location, err := tz.Load("America/New_York")
 	w.Must(err)

@@ -175,7 +175,7 @@ func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 		t.Helper()
 		var names []string
 		spec := r.get(g).Spec
-		for _, p := range spec.Windows {
+		for _, p := range spec.OpenPeriods {
 			names = append(names, p.Name)
 		}
 		for _, p := range spec.ClosePeriods {
@@ -185,7 +185,7 @@ func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 			t.Errorf("has %q, want %q", got, want)
 		}
 	}
-	r.commitManifest(manifest(`"default":"closed","windows":[` + nights + `]`))
+	r.commitManifest(manifest(`"default":"closed","openPeriods":[` + nights + `]`))
 	r.synced()
 	paula := r.as("paula", editor, viewer)
 	apply := func(spec string) []string {
@@ -196,8 +196,8 @@ func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 	r.Decided(g)
 	r.settled(g)
 	has("nights, migration until 2027-11-30T00:00:00Z")
-	if out, err := paula.kubectl(r.Context(), r.Namespace, apply(`"windows":[`+strings.Replace(nights, "05:00", "06:00", 1)+`]`)...); err == nil ||
-		!strings.Contains(out, `conflict with "kustomize-controller": .spec.windows[name="nights"]`) {
+	if out, err := paula.kubectl(r.Context(), r.Namespace, apply(`"openPeriods":[`+strings.Replace(nights, "05:00", "06:00", 1)+`]`)...); err == nil ||
+		!strings.Contains(out, `conflict with "kustomize-controller": .spec.openPeriods[name="nights"]`) {
 		t.Errorf("paula changes the window of Git: %s, %v", out, err)
 	}
 
@@ -205,7 +205,7 @@ func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 	r.synced()
 	has("migration until 2027-11-30T00:00:00Z")
 	// Flux insists on what is in Git.
-	r.commitManifest(manifest(`"default":"closed","windows":[` + nights + `],"closePeriods":[` + strings.Replace(migration, "-30T", "-29T", 1) + `]`))
+	r.commitManifest(manifest(`"default":"closed","openPeriods":[` + nights + `],"closePeriods":[` + strings.Replace(migration, "-30T", "-29T", 1) + `]`))
 	r.synced()
 	has("nights, migration until 2027-11-29T00:00:00Z")
 }

@@ -41,7 +41,7 @@ func TestAnOpenerChangesNothingElse(t *testing.T) {
 		cause string
 	}{
 		{kubectl("the default", merge+`{"spec":{"default":"opened"}}`), may("spec")},
-		{kubectl("a window", merge+`{"spec":{"windows":[{"name":"now","start":"00:00","end":"24:00"}]}}`), may("spec")},
+		{kubectl("a window", merge+`{"spec":{"openPeriods":[{"name":"now","start":"00:00","end":"24:00"}]}}`), may("spec")},
 		{kubectl("the targets", merge+`{"spec":{"targets":[]}}`), may("spec")},
 		{kubectl("suspend", merge+`{"spec":{"suspend":true}}`), may("spec")},
 		{kubectl("the spec by JSON patch", `patch gate GATE --type=json -p [{"op":"replace","path":"/spec/default","value":"opened"}]`), may("spec")},

@@ -166,7 +166,7 @@ func TestWhoMayNotPatchTheTargetsEditsTheRestAndTakesThemOut(t *testing.T) {
 		w.allowed(bob, "patch", "gate", "freeze", "--type=merge", "-p", `{"spec":`+spec+`}`)
 	}
 	merge(`{"interval":"2m"}`)
-	merge(`{"windows":[{"name":"nights","start":"22:00","end":"04:00"}]}`)
+	merge(`{"openPeriods":[{"name":"nights","start":"22:00","end":"04:00"}]}`)
 	merge(of(`"suspend":true,`, targets...))
 	merge(of("", targets[2], targets[0], targets[1]))
 	merge(of("", append(targets, targets...)...))

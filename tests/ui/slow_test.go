@@ -25,7 +25,7 @@ func TestAThousandWhoReadNothingAreCutAndDelayNoGate(t *testing.T) {
 	clock := func(hour int) *string { text := fmt.Sprintf("%02d:00", hour); return &text }
 	spec := v1alpha1.GateSpec{Default: v1alpha1.StateClosed}
 	for i := range 6 {
-		spec.Windows = append(spec.Windows, v1alpha1.Period{Name: fmt.Sprintf("window-%d", i), Start: clock(4 * i), End: clock(4*i + 1)})
+		spec.OpenPeriods = append(spec.OpenPeriods, v1alpha1.Period{Name: fmt.Sprintf("window-%d", i), Start: clock(4 * i), End: clock(4*i + 1)})
 	}
 	for i := range 60 {
 		w.Gate(fmt.Sprintf("g-%02d", i), spec)

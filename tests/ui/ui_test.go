@@ -74,7 +74,7 @@ func (w *world) scene() {
 	nights := v1alpha1.Period{Name: "nights", Start: clock("22:00"), End: clock("05:00")}
 	weekends := v1alpha1.Period{Name: "weekends", Start: clock("00:00"), End: clock("24:00"), DaysOfWeek: []v1alpha1.DayOfWeek{"Saturday", "Sunday"}}
 	w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, TimeZone: "America/New_York", Windows: []v1alpha1.Period{nights}, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
+		Default: v1alpha1.StateClosed, TimeZone: "America/New_York", OpenPeriods: []v1alpha1.Period{nights}, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "quarter-end", From: at(4), Until: at(9)}}},
 	})
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: weekends}}})

@@ -29,7 +29,7 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 		return spec
 	}
 	frozen := with(opened, func(s *v1alpha1.GateSpec) {
-		s.ClosePeriods = []v1alpha1.ClosePeriod{{Period: span(-10, 10), ManualOpen: v1alpha1.ManualOpenDeny}}
+		s.ClosePeriods = []v1alpha1.ClosePeriod{{Period: span(-10, 10), Override: v1alpha1.OverrideDeny}}
 	})
 	hour := with(closed, func(s *v1alpha1.GateSpec) { s.Window = &metav1.Duration{Duration: time.Hour} })
 	open := func(at int) Request { return Request{Action: v1alpha1.RequestOpen, At: minute(at).Time} }
@@ -43,8 +43,8 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 		want string
 	}{
 		"nothing but the default":                            {gate{Gate: v1alpha1.Gate{Spec: closed}}, "closed Default"},
-		"in a window":                                        {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(0, 1)} })}}, "opened WindowOpen"},
-		"at the end of a window":                             {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.Windows = []v1alpha1.Period{span(-1, 0)} })}}, "closed OutsideWindows"},
+		"in a window":                                        {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.OpenPeriods = []v1alpha1.Period{span(0, 1)} })}}, "opened OpenPeriod"},
+		"at the end of a window":                             {gate{Gate: v1alpha1.Gate{Spec: with(closed, func(s *v1alpha1.GateSpec) { s.OpenPeriods = []v1alpha1.Period{span(-1, 0)} })}}, "closed OutsideOpenPeriods"},
 		"open was requested":                                 {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-59)}}, "opened OpenRequested"},
 		"the window of the request is over":                  {gate{Gate: v1alpha1.Gate{Spec: hour}, requests: []Request{open(-60)}}, "closed Default"},
 		"close wins on a tie":                                {gate{Gate: v1alpha1.Gate{Spec: opened}, requests: []Request{shut(-1), open(-1)}}, "closed CloseRequested"},

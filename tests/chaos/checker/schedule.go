@@ -56,10 +56,10 @@ func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
 	switch {
 	case g.closePeriod(at, false):
 		return v1alpha1.StateClosed, "ClosePeriod"
-	case slices.ContainsFunc(g.Spec.Windows, func(p v1alpha1.Period) bool { return in(p, at) }):
-		return v1alpha1.StateOpened, "WindowOpen"
-	case len(g.Spec.Windows) > 0:
-		return v1alpha1.StateClosed, "OutsideWindows"
+	case slices.ContainsFunc(g.Spec.OpenPeriods, func(p v1alpha1.Period) bool { return in(p, at) }):
+		return v1alpha1.StateOpened, "OpenPeriod"
+	case len(g.Spec.OpenPeriods) > 0:
+		return v1alpha1.StateClosed, "OutsideOpenPeriods"
 	case len(g.Spec.ClosePeriods) > 0 && g.Spec.Default == v1alpha1.StateOpened:
 		return v1alpha1.StateOpened, "OutsideClosePeriods"
 	}
@@ -75,7 +75,7 @@ func (g *gate) was(at time.Time) v1alpha1.State {
 // closePeriod returns whether an instant is in a close period, or in a hard one.
 func (g *gate) closePeriod(at time.Time, hard bool) bool {
 	return slices.ContainsFunc(g.Spec.ClosePeriods, func(p v1alpha1.ClosePeriod) bool {
-		return in(p.Period, at) && (!hard || p.ManualOpen == v1alpha1.ManualOpenDeny)
+		return in(p.Period, at) && (!hard || p.Override == v1alpha1.OverrideDeny)
 	})
 }
 
@@ -111,7 +111,7 @@ func (g *gate) edges(after time.Time) []time.Time {
 		}
 	}
 	period := func(p v1alpha1.Period) { add(p.From.Time); add(p.Until.Time) }
-	for _, p := range g.Spec.Windows {
+	for _, p := range g.Spec.OpenPeriods {
 		period(p)
 	}
 	for _, p := range g.Spec.ClosePeriods {
