@@ -105,7 +105,7 @@ func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	app, upstream := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(upstream, "True", "Succeeded", "")
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Watch: []v1alpha1.WatchReference{staging()},
+		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, DependsOn: []v1alpha1.DependencyReference{staging()},
 		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
 	w.reconcile(g)

@@ -39,7 +39,7 @@ func newCalendarReplica(now time.Time) *calendarReplica {
 }
 
 // looks has a replica look at a calendar, and returns what it reports, its path and when it looks again.
-func (w *world) looks(r *calendarReplica, obj *v1alpha1.GateCalendar) ([]string, string, time.Duration) {
+func (w *world) looks(r *calendarReplica, obj *v1alpha1.CalendarFeed) ([]string, string, time.Duration) {
 	w.Helper()
 	result, err := r.Reconcile(w.Context(), requestFor(obj))
 	w.Must(err)
@@ -67,7 +67,7 @@ func TestACalendarIsReadyOnceItHasATokenAndEveryReplicaServesIt(t *testing.T) {
 	now := time.Now()
 	one, two := newCalendarReplica(now), newCalendarReplica(now)
 	w.Must(cluster.Client.Create(w.Context(), &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: w.Namespace}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}))
-	obj := &v1alpha1.GateCalendar{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: w.Namespace}, Spec: v1alpha1.GateCalendarSpec{
+	obj := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: w.Namespace}, Spec: v1alpha1.CalendarFeedSpec{
 		SecretRef: meta.LocalObjectReference{Name: "all"}, Selector: &metav1.LabelSelector{},
 	}}
 	w.Must(cluster.Client.Create(w.Context(), obj))

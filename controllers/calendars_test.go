@@ -106,9 +106,9 @@ func TestAGateWithACalendarIsDecidedAgainEachDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.days(holiday("20271225", "Christmas"))
-	for name, watch := range map[string][]v1alpha1.WatchReference{"alone": nil, "watching": {staging()}} {
+	for name, watch := range map[string][]v1alpha1.DependencyReference{"alone": nil, "watching": {staging()}} {
 		g := w.gateIn(w.Namespace, name, v1alpha1.GateSpec{
-			Default: "closed", Interval: metav1.Duration{Duration: hours(72)}, Watch: watch, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}},
+			Default: "closed", Interval: metav1.Duration{Duration: hours(72)}, DependsOn: watch, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}},
 		})
 		w.in(hours(1))
 		w.reconcile(g)

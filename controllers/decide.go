@@ -47,8 +47,8 @@ type Decider struct {
 	ServerTime func(context.Context) (time.Time, error)
 	// ServerClock says by how much Clock is behind that of the API server: a Gate closes by the later of the two. Nil means that it is not.
 	ServerClock *ServerClock
-	// Watcher looks at the objects that Gates watch.
-	Watcher *Watcher
+	// Watcher looks at the dependencies of Gates.
+	Dependencies *DependencyReader
 	// Stamped returns whether the API server stamps who opens Gates and who approves that. Nil means that it does not.
 	Stamped func(context.Context) (bool, error)
 	// Skew is by how much Clock was ahead of that of the API server, negative if it was behind.
@@ -67,7 +67,7 @@ type decision struct {
 	edges []time.Time
 	// proceeds says that a person has newly asked the release to go on.
 	proceeds bool
-	// looked says that the objects which the Gate watches were looked at, and faults what came of it.
+	// looked says that the dependencies of the Gate were looked at, and faults what came of it.
 	looked bool
 	faults []fault
 	// err is what kept the Gate from opening.
@@ -102,7 +102,7 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, 
 	before := obj.DeepCopy()
 	stamps := r.stamps(ctx, obj)
 	v := decision{at: now, handled: stamps.HandleRequests(obj, now), stamps: stamps}
-	if len(obj.Spec.Watch) > 0 {
+	if len(obj.Spec.DependsOn) > 0 {
 		ready := with.calendars.DecideIfReady(obj, now, with.exceptions...)
 		if ready.State == v1alpha1.StateClosed {
 			v.decide(with.decide(obj, now))
@@ -112,9 +112,9 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, 
 		defer cancel()
 		var remembered bool
 		v.looked = true
-		v.faults, remembered = r.Watcher.observe(limited, obj, now, false)
+		v.faults, remembered = r.Dependencies.observe(limited, obj, now, false)
 		if remembered && opens(before, with.decide(obj, now).State, v.handled, now) {
-			v.faults, _ = r.Watcher.observe(limited, obj, now, true)
+			v.faults, _ = r.Dependencies.observe(limited, obj, now, true)
 		}
 		if next := ready.Next; next != nil && !r.Clock.Now().Before(next.At.Time) {
 			before.Status.DeepCopyInto(&obj.Status)
@@ -122,7 +122,7 @@ func (r *Decider) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, 
 		}
 	} else {
 		v.looked = true
-		r.Watcher.observe(ctx, obj, now, false)
+		r.Dependencies.observe(ctx, obj, now, false)
 	}
 	v.decide(with.decide(obj, now))
 	if r.ServerTime != nil && opens(before, v.State, v.handled, now) {
@@ -156,7 +156,7 @@ func (r *Decider) stamps(ctx context.Context, obj *v1alpha1.Gate) gate.Stamps {
 	return gate.Unstamped
 }
 
-// untilClosing returns a context that ends when a Gate closes even if all that it watches is ready.
+// untilClosing returns a context that ends when a Gate closes even if all its dependencies are ready.
 func untilClosing(ctx context.Context, ready gate.Decision, now time.Time) (context.Context, context.CancelFunc) {
 	if ready.Next == nil {
 		return ctx, func() {}
@@ -199,7 +199,7 @@ func (r *Decider) witness(ctx context.Context, before, obj *v1alpha1.Gate, with 
 
 	then := obj.DeepCopy()
 	before.Status.DeepCopyInto(&then.Status)
-	then.Status.Watch = obj.Status.Watch
+	then.Status.Dependencies = obj.Status.Dependencies
 	handled := v.stamps.HandleRequests(then, reached(shown, v.at))
 	at, d := shown, with.decide(then, shown)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(v.at) {
@@ -266,14 +266,14 @@ func untilShown(at, shown, now time.Time) time.Duration {
 	return min(max(now.Sub(at), soonest), latest)
 }
 
-// lookLater looks at the objects that a Gate watches if that was left to do, because the Gate is closed even if all
+// lookLater looks at the dependencies of a Gate if that was left to do, because the Gate is closed even if all
 // are ready, and decides once more. It returns whether it did.
 func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, with besides, v *decision) bool {
 	if v.looked {
 		return false
 	}
 	v.looked = true
-	v.faults, _ = r.Watcher.observe(ctx, obj, v.at, false)
+	v.faults, _ = r.Dependencies.observe(ctx, obj, v.at, false)
 	v.decide(with.decide(obj, v.at))
 	return true
 }

@@ -31,7 +31,7 @@ type decider struct {
 func newDecider(server *clocktesting.FakePassiveClock, ahead time.Duration) *decider {
 	r := &decider{clock: clocktesting.NewFakePassiveClock(start), ahead: ahead}
 	r.Decider = &Decider{
-		Clock: r.clock, Skew: MustMakeGateMetrics(prometheus.NewRegistry()).skew, Watcher: &Watcher{},
+		Clock: r.clock, Skew: MustMakeGateMetrics(prometheus.NewRegistry()).skew, Dependencies: &DependencyReader{},
 		ServerTime: func(context.Context) (time.Time, error) {
 			r.asked++
 			return server.Now().Truncate(time.Second), nil

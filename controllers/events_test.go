@@ -70,7 +70,7 @@ func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
 // revisions are where each kind says which revision it is at, and an example. An
 // empty path is for an object that is at none.
 var revisions = map[string]map[string]string{
-	"GatedSource": {"status.gated.revision": "main@sha1:4ab1", "": ""},
+	"GatedSource": {"status.pinned.revision": "main@sha1:4ab1", "": ""},
 	"Kustomization": {
 		"status.lastAppliedRevision": "main@sha1:4ab1", "status.lastAttemptedRevision": "main@sha1:4ab2", "": "",
 	},

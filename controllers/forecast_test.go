@@ -280,7 +280,7 @@ func TestAClosingSaysWhatItWouldDo(t *testing.T) {
 		"with mode Audit":  {func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b. The gate has mode Audit and holds nothing."},
 		"over too many":    {func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(2)) }, "closes", "it governs 3 targets, and spec.maxTargets allows 2, so that it would not close"},
 		"with maxTargets":  {func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(3)) }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
-		"if it watches":    {func(s *v1alpha1.GateSpec) { s.Watch = []v1alpha1.WatchReference{staging()} }, "closes again", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
+		"if it watches":    {func(s *v1alpha1.GateSpec) { s.DependsOn = []v1alpha1.DependencyReference{staging()} }, "closes again", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
 		"with a pace, too": {func(s *v1alpha1.GateSpec) { s.Release = &v1alpha1.ReleasePolicy{PerMinute: 60} }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestAClosingSaysWhatItWouldDo(t *testing.T) {
 func TestAGateThatGovernsNothingTellsOnItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g := w.telling(freeze(1, 30), func(s *v1alpha1.GateSpec) { s.Watch = nil })
+	g := w.telling(freeze(1, 30), func(s *v1alpha1.GateSpec) { s.DependsOn = nil })
 	w.reconcile(g)
 	equal(t, w.events.take("Soon"), []string{"Normal Gate/production GateClosesSoon: Gate closes at 2026-11-23T13:00:00Z (in 1h) by 'freeze': nothing would be held"})
 	w.in(hours(29))

@@ -36,8 +36,8 @@ func announced(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	case n.Reason == v1alpha1.OpenRequestedReason, n.Reason == v1alpha1.CloseRequestedReason:
 		text += " on request"
 	}
-	if n.State == v1alpha1.StateOpened && len(obj.Spec.Watch) > 0 {
-		text += " if all that it watches is ready"
+	if n.State == v1alpha1.StateOpened && len(obj.Spec.DependsOn) > 0 {
+		text += " if all its dependencies are ready"
 	}
 	if !n.Instead.IsZero() {
 		text += fmt.Sprintf(", not at %s as announced", n.Instead.UTC().Format(time.RFC3339))

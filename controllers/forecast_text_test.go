@@ -60,12 +60,12 @@ func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
 		"a period":            {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", By: "nights"}}, "closed", 0, "opens at T (in 1h) by 'nights'"},
 		"an event":            {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "ClosePeriod", By: "days"}, Event: "Easter"}, "opened", 1, "closes at T (in 1h) by 'days' (Easter)"},
 		"a planned request":   {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenRequested"}}, "closed", 0, "opens at T (in 1h) on request"},
-		"what it watches":     {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", By: "nights"}}, "closed", 1, "opens at T (in 1h) by 'nights' if all that it watches is ready"},
+		"what it watches":     {gate.Notice{Transition: v1alpha1.Transition{State: "opened", Reason: "OpenPeriod", By: "nights"}}, "closed", 1, "opens at T (in 1h) by 'nights' if all its dependencies are ready"},
 		"it is so now":        {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}}, "closed", 0, "closes again at T (in 1h)"},
 		"another time before": {gate.Notice{Transition: v1alpha1.Transition{State: "closed", Reason: "Default"}, Instead: start}, "opened", 0, "closes at T (in 1h), not at 2026-11-23T12:00:00Z as announced"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Watch: make([]v1alpha1.WatchReference, tc.watch)}}
+			g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{DependsOn: make([]v1alpha1.DependencyReference, tc.watch)}}
 			g.Status.LastTransition = &v1alpha1.Transition{State: tc.last}
 			tc.notice.At = metav1.NewTime(start.Add(time.Hour))
 			equal(t, strings.Replace(announced(g, tc.notice, start), "2026-11-23T13:00:00Z", "T", 1), tc.want)

@@ -1,7 +1,7 @@
 // Package controllers has the controllers. Each is keyed by what it writes, and is the only one that writes it.
 // GateReconciler writes the status of Gates, and TargetReconciler the targets, their conditions and what GatedSources have pinned.
 // LockReconciler writes the GateLocks, MachineReconciler the annotations of Machines, ExceptionReconciler the GateExceptions,
-// and PathReconciler the GateReceivers and the GateCalendars.
+// and PathReconciler the GateReceivers and the CalendarFeeds.
 package controllers
 
 import (
@@ -335,7 +335,7 @@ func (r *GateReconciler) forget(key types.NamespacedName) {
 
 // forgetGate forgets a Gate that is gone. One that is created again under its name begins from nothing.
 func (r *GateReconciler) forgetGate(g tally.Gate) {
-	r.Decider.Watcher.forget(g.NamespacedName)
+	r.Decider.Dependencies.forget(g.NamespacedName)
 	r.Calendars.forget(g.NamespacedName)
 	r.Backoff.Forget(backoffOf(g.UID))
 	r.Turns.Close(g)

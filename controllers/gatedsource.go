@@ -275,7 +275,7 @@ func because(reason string) string {
 // unableOf returns the reason and message of the condition Ready if it is about a failure, nil if it is not.
 func unableOf(g *v1alpha1.GatedSource) *metav1.Condition {
 	ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition)
-	if ready == nil || ready.Status != metav1.ConditionFalse || g.Status.Gated == nil && !meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
+	if ready == nil || ready.Status != metav1.ConditionFalse || g.Status.Pinned == nil && !meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
 		return nil
 	}
 	return &metav1.Condition{Reason: ready.Reason, Message: ready.Message}
@@ -340,7 +340,7 @@ func referring(t *target.Object) *v1alpha1.GatedSource {
 	return &v1alpha1.GatedSource{
 		ObjectMeta: metav1.ObjectMeta{Name: t.GetName(), CreationTimestamp: t.GetCreationTimestamp()},
 		Spec: v1alpha1.GatedSourceSpec{
-			SourceRef: v1alpha1.PinnableReference{Kind: text("spec", "sourceRef", "kind"), Name: text("spec", "sourceRef", "name")}, Name: text("spec", "name"),
+			SourceRef: v1alpha1.PinnableReference{Kind: text("spec", "sourceRef", "kind"), Name: text("spec", "sourceRef", "name")}, PinnedName: text("spec", "pinnedName"),
 		},
 	}
 }

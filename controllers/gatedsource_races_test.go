@@ -128,7 +128,7 @@ func TestAGatedSourceDoesNotTakeThePlaceOfAnOlderOne(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Promote: v1alpha1.PromoteWhenApproved})
 	takes := &following{world: f.world, g: &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "takes"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Name: "apps-gated",
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, PinnedName: "apps-gated",
 	}}}
 	f.Create(takes.g)
 	takes.looks()

@@ -207,7 +207,7 @@ func TestAGateThatCannotSayThatItIsOpenKeepsThePin(t *testing.T) {
 			f := follow(t, v1alpha1.GatedSourceSpec{})
 			prepare(f)
 			pinned := ""
-			if f.Read(f.g); f.g.Status.Gated != nil {
+			if f.Read(f.g); f.g.Status.Pinned != nil {
 				pinned = "a"
 			}
 			f.looks()
@@ -344,7 +344,7 @@ func TestAGateWithAPaceLetsGatedSourcesThroughOneAfterAnother(t *testing.T) {
 		list := &v1alpha1.GatedSourceList{}
 		f.Must(cluster.Client.List(f.Context(), list, client.InNamespace(f.Namespace)))
 		for _, one := range list.Items {
-			if one.Status.Gated != nil {
+			if one.Status.Pinned != nil {
 				n++
 			}
 		}
@@ -364,7 +364,7 @@ func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "else"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}, Name: "other",
+		SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}, PinnedName: "other",
 	}})
 	f.looks()
 	handler, ok := f.on().events.targets(t.Context()).(cache.ResourceEventHandlerDetailedFuncs)

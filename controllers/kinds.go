@@ -178,6 +178,6 @@ func (r *kindReconciler) sync(ctx context.Context, definition string) (changed b
 			return err == nil && adapter.GroupKind() == kind
 		}
 		return slices.ContainsFunc(gate.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return of(ref.APIVersion, ref.Kind) }) ||
-			slices.ContainsFunc(gate.Spec.Watch, func(ref v1alpha1.WatchReference) bool { return of(ref.APIVersion, ref.Kind) })
+			slices.ContainsFunc(gate.Spec.DependsOn, func(ref v1alpha1.DependencyReference) bool { return of(ref.APIVersion, ref.Kind) })
 	}, err
 }

@@ -65,8 +65,8 @@ type PathReconciler[O any, T interface {
 type (
 	// ReceiverReconciler makes GateReceivers ready to take webhooks.
 	ReceiverReconciler = PathReconciler[v1alpha1.GateReceiver, *v1alpha1.GateReceiver]
-	// CalendarReconciler makes GateCalendars ready to be read.
-	CalendarReconciler = PathReconciler[v1alpha1.GateCalendar, *v1alpha1.GateCalendar]
+	// CalendarReconciler makes CalendarFeeds ready to be read.
+	CalendarReconciler = PathReconciler[v1alpha1.CalendarFeed, *v1alpha1.CalendarFeed]
 )
 
 // refusedInterval is when to look again at an object that is not ready. Its Secret is
@@ -141,7 +141,7 @@ func reportPath(obj served, path string, err error) {
 }
 
 func readyMessage(obj served) string {
-	if _, ok := obj.(*v1alpha1.GateCalendar); ok {
+	if _, ok := obj.(*v1alpha1.CalendarFeed); ok {
 		return "The calendar is at the path of status.calendarPath"
 	}
 	return "Webhooks are taken at the path of status.webhookPath"

@@ -13,7 +13,7 @@ import (
 
 // Reach says what may refer to what.
 type Reach struct {
-	// AllowCrossNamespaceRefs lets a Gate hold and watch objects of other namespaces, and
+	// AllowCrossNamespaceRefs lets a Gate hold and depend on objects of other namespaces, and
 	// objects name a Gate of another one. Without it, what one namespace may be edited for
 	// reaches no other.
 	AllowCrossNamespaceRefs bool

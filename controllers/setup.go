@@ -89,7 +89,7 @@ type memory struct {
 	versions   *versions
 	targets    *targetVersions
 	gates      *gateMemory
-	watcher    *Watcher
+	watcher    *DependencyReader
 	calendar   *CalendarReader
 	news       *targetNews
 	counted    *countedMachines
@@ -101,7 +101,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &Watcher{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
+		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	}}
 	l.gates = &GateReconciler{
 		Client: c.Client, EventRecorder: c.EventRecorder, Metrics: c.Metrics, APIReader: c.APIReader, Clock: c.Clock,
-		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Watcher: m.watcher, Skew: c.GateMetrics.skew},
+		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff, Wake: wake,
 		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted, Passes: m.passes,
@@ -341,7 +341,7 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	}); err != nil {
 		return err
 	}
-	for field, keys := range map[string]client.IndexerFunc{watchField: watchedBy, targetField: targetedBy} {
+	for field, keys := range map[string]client.IndexerFunc{dependencyField: dependenciesOf, targetField: targetedBy} {
 		if err := indexer.IndexField(ctx, &v1alpha1.Gate{}, field, keys); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func auditing(s tally.Sums) string {
 // outcome is what became of the targets of a Gate.
 type outcome struct {
 	sums tally.Sums
-	// failures are those of targets, of references and of objects that the Gate watches.
+	// failures are those of targets, of references and of dependencies of the Gate.
 	failures []v1alpha1.TargetFailure
 	// empty says which references match nothing, and is empty if all match something.
 	empty string

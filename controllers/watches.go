@@ -288,7 +288,7 @@ func (e *Events) machine(ctx context.Context, obj *unstructured.Unstructured) {
 // watching wakes the Gates that watch an object, and the GatedSources that depend on it.
 func (e *Events) watching(ctx context.Context, obj *unstructured.Unstructured) {
 	e.Wake.Targets(queue.Change, followers(ctx, e.Selector.Targets, obj)...)
-	for _, g := range e.indexed(ctx, watchField, keyOf(obj, obj.GetName())) {
+	for _, g := range e.indexed(ctx, dependencyField, keyOf(obj, obj.GetName())) {
 		e.Wake.Gate(client.ObjectKeyFromObject(g))
 	}
 }

@@ -105,8 +105,8 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 		kind = v1alpha1.GateExceptionKind
 	case *v1alpha1.GateReceiver:
 		kind = v1alpha1.GateReceiverKind
-	case *v1alpha1.GateCalendar:
-		kind = v1alpha1.GateCalendarKind
+	case *v1alpha1.CalendarFeed:
+		kind = v1alpha1.CalendarFeedKind
 	case *v1alpha1.GatedSource:
 		kind = v1alpha1.GatedSourceKind
 	case *v1alpha1.GateLock:

@@ -20,7 +20,7 @@ const (
 	CloseRequestedReason = "CloseRequested"
 	// ClosePeriodReason means that the Gate is in a close period.
 	ClosePeriodReason = "ClosePeriod"
-	// DependencyNotReadyReason means that an object of spec.watch is not ready.
+	// DependencyNotReadyReason means that an object of spec.dependsOn is not ready.
 	DependencyNotReadyReason = "DependencyNotReady"
 	// OpenRequestedReason means that an open request is in force.
 	OpenRequestedReason = "OpenRequested"
@@ -141,7 +141,7 @@ const (
 	NoTargetsReason = "NoTargets"
 )
 
-// Reasons of the condition Ready of a GateReceiver and a GateCalendar besides
+// Reasons of the condition Ready of a GateReceiver and a CalendarFeed besides
 // Succeeded. A Receiver of notification-controller has the same.
 const (
 	// TokenNotFoundReason means that the Secret cannot be read or has no token.

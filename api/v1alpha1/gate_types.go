@@ -194,10 +194,10 @@ type GateSpec struct {
 	// them is not ready or does not exist, neither an open period nor an open
 	// request opens the Gate. At most 16, each once.
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be watched only once"
+	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be listed only once"
 	// +listType=atomic
 	// +optional
-	Watch []WatchReference `json:"watch,omitempty"`
+	DependsOn []DependencyReference `json:"dependsOn,omitempty"`
 
 	// NotifyBefore is how long before the Gate opens or closes that is told, in an
 	// event. Each change of its state is told once at each of these times, such as
@@ -466,12 +466,12 @@ type GateStatus struct {
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
-	// Watch is what the controller saw of the objects in spec.watch, in the same
-	// order.
+	// Watch is what the controller saw of the objects in spec.dependsOn, in the
+	// same order.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
-	Watch []WatchStatus `json:"watch,omitempty"`
+	Dependencies []DependencyStatus `json:"dependencies,omitempty"`
 
 	// Conditions of the Gate: Opened, Ready, Reconciling, Stalled.
 	// +listType=map

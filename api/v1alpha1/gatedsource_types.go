@@ -49,21 +49,21 @@ const (
 
 // GatedSourceSpec says which source is pinned, and when the pin moves.
 // +kubebuilder:validation:XValidation:rule="!has(self.approvals) || self.promote == 'WhenApproved'",message="approvals need promote: WhenApproved"
-// +kubebuilder:validation:XValidation:rule="!has(self.name) || self.name != self.sourceRef.name",message="the pinned source needs another name than the source in sourceRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.pinnedName) || self.pinnedName != self.sourceRef.name",message="the pinned source needs another name than the source in sourceRef"
 type GatedSourceSpec struct {
 	// SourceRef names the source that is followed, in the same namespace. Its kind
 	// cannot be changed.
 	// +required
 	SourceRef PinnableReference `json:"sourceRef"`
 
-	// Name of the pinned source, which is of the same kind. Kustomizations and
-	// HelmReleases refer to that one. A source of that name that is not of this
-	// GatedSource is never changed. Defaults to the name of the GatedSource with
-	// -gated after it.
+	// PinnedName is the name of the pinned source, which has the same kind.
+	// Kustomizations and HelmReleases refer to that one. A source of that name
+	// that is not of this GatedSource is never changed. Defaults to the name of
+	// the GatedSource with -gated after it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
-	Name string `json:"name,omitempty"`
+	PinnedName string `json:"pinnedName,omitempty"`
 
 	// Promote is WhenOpen or WhenApproved. WhenOpen moves the pin to the newest
 	// revision while all Gates that govern the GatedSource are open; if there are
@@ -199,10 +199,10 @@ type GatedSourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Gated is what the pinned source is made of. Missing if nothing was promoted
+	// Pinned is what the pinned source is made of. Missing if nothing was promoted
 	// yet.
 	// +optional
-	Gated *Pin `json:"gated,omitempty"`
+	Pinned *Pin `json:"pinned,omitempty"`
 
 	// Latest is the newest revision of the source that is followed.
 	// +optional
@@ -267,14 +267,14 @@ type GatedSourceStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=gtsrc,categories=all;fluxcd;fluxcd-gates
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Gated",type="string",JSONPath=".status.gated.revision"
+// +kubebuilder:printcolumn:name="Pinned",type="string",JSONPath=".status.pinned.revision"
 // +kubebuilder:printcolumn:name="Latest",type="string",JSONPath=".status.latest.revision"
 // +kubebuilder:printcolumn:name="Waiting",type="integer",JSONPath=".status.waiting"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
 // +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.name) || size(self.metadata.name) <= 247",message="the name of the pinned source would be too long: give it one in spec.name"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.name) || self.spec.sourceRef.name != self.metadata.name + '-gated'",message="the source in sourceRef would be pinned in its own place: give the pinned source another name in spec.name"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.pinnedName) || size(self.metadata.name) <= 247",message="the name of the pinned source would be too long: give it one in spec.pinnedName"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.pinnedName) || self.spec.sourceRef.name != self.metadata.name + '-gated'",message="the source in sourceRef would be pinned in its own place: give the pinned source another name in spec.pinnedName"
 type GatedSource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -303,7 +303,7 @@ func (in *GatedSource) SetConditions(conditions []metav1.Condition) {
 }
 
 // PinnedName returns the name of the pinned source.
-func (in *GatedSource) PinnedName() string { return cmp.Or(in.Spec.Name, in.Name+gatedSuffix) }
+func (in *GatedSource) PinnedName() string { return cmp.Or(in.Spec.PinnedName, in.Name+gatedSuffix) }
 
 // RequiredApprovals returns how many people must approve a revision, 0 if none
 // must.

@@ -20,7 +20,7 @@ const (
 	ReceiverWebhookPath = "/hook/"
 
 	// ReceiverTokenKey is the key of the token in the Secret of a GateReceiver or
-	// a GateCalendar, as for a Receiver of notification-controller.
+	// a CalendarFeed, as for a Receiver of notification-controller.
 	ReceiverTokenKey = "token"
 
 	// ReceiverPreviousTokenKey is the key of a second token in the same Secret
@@ -36,7 +36,7 @@ const (
 	// one.
 	ReceiverPreviousSigningTokenKey = "previousSigningToken"
 
-	// DefaultReceiverInterval applies if a GateReceiver or a GateCalendar has no
+	// DefaultReceiverInterval applies if a GateReceiver or a CalendarFeed has no
 	// spec.interval.
 	DefaultReceiverInterval = 10 * time.Minute
 

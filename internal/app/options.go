@@ -25,7 +25,7 @@ type Options struct {
 	// UIAnonymous shows names, states and times of Gates to whoever sends no token.
 	UIAnonymous bool
 	Concurrent  int
-	// AllowCrossNamespaceRefs lets Gates hold and watch objects of other namespaces, and
+	// AllowCrossNamespaceRefs lets Gates hold and depend on objects of other namespaces, and
 	// objects name Gates of other namespaces. Off by default, unlike in the controllers of
 	// Flux: a Gate suspends with the controller's own permissions, no matter who wrote it.
 	AllowCrossNamespaceRefs bool
@@ -64,13 +64,13 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.HealthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
 	fs.StringVar(&o.ReceiverAddr, "receiver-addr", ":9292", "The address the webhook receiver endpoint binds to, empty for none.")
 	fs.StringVar(&o.FlaggerAddr, "flagger-addr", "", "The address the endpoint for the manual gating of Flagger binds to, empty for none.")
-	fs.StringVar(&o.CalendarAddr, "calendar-addr", "", "The address the endpoint for the calendars of GateCalendars binds to, empty for none.")
+	fs.StringVar(&o.CalendarAddr, "calendar-addr", "", "The address the endpoint for the calendars of CalendarFeeds binds to, empty for none.")
 	fs.StringVar(&o.UIAddr, "ui-addr", "", "The address the endpoint for pages that show what is open binds to, empty for none.")
 	fs.BoolVar(&o.UIAnonymous, "ui-anonymous", false, "Let pages and badges show the names, states and times of all Gates to whoever sends no token.")
 	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles. Four times as many targets are written at once.")
 
 	fs.BoolVar(&o.AllowCrossNamespaceRefs, "allow-cross-namespace-refs", false,
-		"Let Gates hold and watch objects of other namespaces, and objects name Gates of other namespaces.")
+		"Let Gates hold and depend on objects of other namespaces, and objects name Gates of other namespaces.")
 
 	fs.StringSliceVar(&o.SuspendKinds, "suspend-kinds", nil,
 		"More kinds that Gates hold, each as group/Kind or group/Kind=spec.field with the boolean field that stops its objects, which is spec.suspend by default. "+

@@ -14,7 +14,7 @@ const installIt = "install gating-controller, or update it: kubectl apply --serv
 
 var ours = map[string]any{
 	v1alpha1.GateKind: v1alpha1.Gate{}, v1alpha1.GateExceptionKind: v1alpha1.GateException{}, v1alpha1.GateReceiverKind: v1alpha1.GateReceiver{},
-	v1alpha1.GateCalendarKind: v1alpha1.GateCalendar{},
+	v1alpha1.CalendarFeedKind: v1alpha1.CalendarFeed{},
 }
 
 // Definitions finds what the definitions of our kinds lack of what this plug-in knows, and the other way round. The document is what the
@@ -31,7 +31,7 @@ func Definitions(document []byte) (findings []Finding) {
 	if err := json.Unmarshal(document, &d); err != nil {
 		return []Finding{{Warning, "CustomResourceDefinitions", "what the API server publishes of them cannot be read: " + err.Error(), ""}}
 	}
-	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind, v1alpha1.GateCalendarKind} {
+	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {
 		object := "CustomResourceDefinition " + strings.ToLower(kind) + "s." + v1alpha1.GroupVersion.Group
 		schema := schemaOf(d.Components.Schemas, kind)
 		if schema == nil {

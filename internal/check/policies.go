@@ -45,7 +45,7 @@ var ruling = []policy{
 	{validating, "gated-source-name", "whoever may create a source takes the place of one that a GatedSource pins"},
 	{validating, "gated-source-delete", "whoever may delete a GatedSource creates it again with another revision"},
 	{validating, "gate-receiver-verb", "whoever may write a GateReceiver opens Gates by it"},
-	{validating, "gate-target-verb", "whoever may write a Gate holds what they may not patch, and watches what they may not read"},
+	{validating, "gate-target-verb", "whoever may write a Gate holds what they may not patch, and makes a Gate depend on what they may not read"},
 }
 
 // instead and insteadPass are what config/policies-1.30 has in place of what stamps.

@@ -146,7 +146,7 @@ func (r *result) inVain() error {
 	case opened.Reason == v1alpha1.ClosePeriodReason:
 		text += fmt.Sprintf(", which has override: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:
-		text += "; it opens when all that it watches is ready"
+		text += "; it opens when all its dependencies are ready"
 	default:
 		text += fmt.Sprintf("; kubectl gate status %s says more", where)
 	}

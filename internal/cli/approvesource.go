@@ -66,7 +66,7 @@ func (s *session) approveSource(ctx context.Context, c *cluster, name string, f 
 		return s.incomplete(err)
 	}
 	ready := conditionOf(g.Status.Conditions, v1alpha1.ApprovedCondition)
-	if g.Status.Gated != nil && g.Status.Gated.Revision == f.revision {
+	if g.Status.Pinned != nil && g.Status.Pinned.Revision == f.revision {
 		tell("gatedsource %s/%s: approved by %s, pinned to %s", g.Namespace, g.Name, me, f.revision)
 	} else {
 		tell("gatedsource %s/%s: approved by %s. %s", g.Namespace, g.Name, me, ready.Message)
@@ -83,7 +83,7 @@ func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) 
 		lines = append(lines, [2]string{name, fmt.Sprintf(format, args...)})
 	}
 	add("follows", "%s %s", g.Spec.SourceRef.Kind, g.Spec.SourceRef.Name)
-	if gated := g.Status.Gated; gated != nil {
+	if gated := g.Status.Pinned; gated != nil {
 		add("pinned", "%s since %s", gated.Revision, formatUntil(gated.At.Time, now))
 	}
 	if latest := g.Status.Latest; latest != nil {
@@ -150,7 +150,7 @@ func (s *session) approvedRevision(ctx context.Context, c *cluster, g *v1alpha1.
 		says := conditionOf(g.Status.Conditions, v1alpha1.ApprovedCondition)
 		counted := slices.ContainsFunc(g.Status.Approvals, func(is v1alpha1.RevisionApproval) bool { return is.By == a.by && is.Revision == a.revision })
 		switch {
-		case g.Status.Round != a.round && (g.Status.Gated == nil || g.Status.Gated.Revision != a.revision):
+		case g.Status.Round != a.round && (g.Status.Pinned == nil || g.Status.Pinned.Revision != a.revision):
 			return false, fmt.Errorf("another revision was promoted since, or the spec of the source has changed, so that the approval does not count: %s", says.Message)
 		case strings.Contains(says.Message, "do not count"):
 			return false, errors.New("the controller does not count this: " + says.Message)

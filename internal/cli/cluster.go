@@ -78,7 +78,7 @@ func scheme() *runtime.Scheme {
 // ourKinds maps our kinds, and those of Kubernetes that commands ask for, without asking the API server what it has.
 func ourKinds() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind, v1alpha1.GateCalendarKind} {
+	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateReceiverKind, v1alpha1.CalendarFeedKind} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)

@@ -210,11 +210,11 @@ func TestPreviewReadsStandardInput(t *testing.T) {
 }
 
 func TestPreviewTakesWhatAGateWatchesForReadyAndSaysSo(t *testing.T) {
-	watches := nights + "  watch:\n  - {kind: Kustomization, name: staging}\n  - {kind: HelmRelease, name: canary, readyExpr: \"dep.spec.suspend == false\"}\n"
+	watches := nights + "  dependsOn:\n  - {kind: Kustomization, name: staging}\n  - {kind: HelmRelease, name: canary, readyExpr: \"dep.spec.suspend == false\"}\n"
 	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}
 	_, without, _ := execute(t, nights, args...)
 	code, out, errOut := execute(t, watches, args...)
-	want := "warning: gates.yaml: flux-system/production: spec.watch: the gate is closed while an object that it watches is not ready, the preview takes all 2 for ready\n"
+	want := "warning: gates.yaml: flux-system/production: spec.dependsOn: the gate is closed while a dependency is not ready, the preview takes all 2 for ready\n"
 	if code != 0 || errOut != want {
 		t.Errorf("exit %d\ngot  %swant %s", code, errOut, want)
 	}
@@ -237,8 +237,8 @@ func TestPreviewSaysThatARequestWaitsForApprovals(t *testing.T) {
 }
 
 func TestPreviewRefusesAnExpressionThatIsNoCEL(t *testing.T) {
-	code, _, errOut := execute(t, nights+"  watch:\n  - {kind: Kustomization, name: staging, readyExpr: \"dep.status =\"}\n")
-	if code != 2 || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "gates.yaml: flux-system/production: spec.watch[0].readyExpr: ") {
+	code, _, errOut := execute(t, nights+"  dependsOn:\n  - {kind: Kustomization, name: staging, readyExpr: \"dep.status =\"}\n")
+	if code != 2 || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "gates.yaml: flux-system/production: spec.dependsOn[0].readyExpr: ") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }

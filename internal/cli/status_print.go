@@ -43,7 +43,7 @@ func (sc *screen) print(out *output) error {
 		sc.targetSection(out.isWide()),
 		{"Failures", []string{"KIND/NAME", "REASON", at("SINCE"), "MESSAGE"}, sc.failureRows(), ""},
 		{"Waits for", []string{"KIND/NAME", "STATE", "MESSAGE"}, sc.waitingRows(), ""},
-		{"Watch", []string{"KIND/NAME", "READY", at("SINCE"), "MESSAGE"}, sc.watchRows(), ""},
+		{"Dependencies", []string{"KIND/NAME", "READY", at("SINCE"), "MESSAGE"}, sc.dependencyRows(), ""},
 		{"History", historyHeaders(sc.now), sc.historyRows(), ""},
 	} {
 		if len(part.rows) == 0 && part.after == "" {
@@ -136,8 +136,8 @@ func (sc *screen) machines(m *v1alpha1.MachineStatus) {
 // afterNext says on what the next transitions depend, and whether there are more.
 func (sc *screen) afterNext() string {
 	var lines []string
-	if len(sc.gate.Spec.Watch) > 0 {
-		lines = append(lines, "As long as all that it watches is ready.")
+	if len(sc.gate.Spec.DependsOn) > 0 {
+		lines = append(lines, "As long as all its dependencies are ready.")
 	}
 	if sc.unseen {
 		lines = append(lines, "You may not list gateexceptions: what comes after is not known.")
@@ -229,9 +229,9 @@ func (sc *screen) waitingRows() [][]string {
 	return rows
 }
 
-func (sc *screen) watchRows() [][]string {
+func (sc *screen) dependencyRows() [][]string {
 	var rows [][]string
-	for _, w := range sc.gate.Status.Watch {
+	for _, w := range sc.gate.Status.Dependencies {
 		ready := sc.paint(green, "yes")
 		if !w.Ready {
 			ready = sc.paint(red, "no")

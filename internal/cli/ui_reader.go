@@ -121,11 +121,11 @@ func (r *uiReader) Why(ctx context.Context, kind, namespace, name string) (*expl
 
 // Subscriptions implements ui.Reader.
 func (r *uiReader) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Subscription, error) {
-	list := &v1alpha1.GateCalendarList{}
+	list := &v1alpha1.CalendarFeedList{}
 	if err := r.cluster.List(ctx, list, client.InNamespace(g.Namespace)); apierrors.IsForbidden(err) || isUnknownResource(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, asked{"list", "gatecalendars", g.Namespace, "", "gate-calendar-viewer"}.explain(err)
+		return nil, asked{"list", "calendarfeeds", g.Namespace, "", "calendar-feed-viewer"}.explain(err)
 	}
 	return ui.SubscriptionsTo(g, list.Items), nil
 }

@@ -15,7 +15,7 @@ func gated(status, reason string) *unstructured.Unstructured {
 		"apiVersion": "gating.toolkit.fluxcd.io/v1alpha1", "kind": "GatedSource", "metadata": map[string]any{"namespace": "shop", "name": "apps"},
 		"spec": map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "apps"}},
 		"status": map[string]any{
-			"gated": map[string]any{"revision": "main@sha1:a"}, "pending": map[string]any{"revision": "main@sha1:b"},
+			"pinned": map[string]any{"revision": "main@sha1:a"}, "pending": map[string]any{"revision": "main@sha1:b"},
 			"conditions": []any{map[string]any{"type": "Approved", "status": status, "reason": reason, "lastTransitionTime": "2026-11-23T12:00:00Z"}},
 		},
 	}}

@@ -144,8 +144,8 @@ func requestedClose(g *v1alpha1.Gate) {
 
 // watching has a Gate wait for the Kustomization staging.
 func watching(g *v1alpha1.Gate) {
-	g.Spec.Watch = []v1alpha1.WatchReference{{Kind: "Kustomization", Name: "staging"}}
-	g.Status.Watch = []v1alpha1.WatchStatus{{Kind: "Kustomization", Namespace: "shop", Name: "staging", Message: "Ready is False"}}
+	g.Spec.DependsOn = []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}}
+	g.Status.Dependencies = []v1alpha1.DependencyStatus{{Kind: "Kustomization", Namespace: "shop", Name: "staging", Message: "Ready is False"}}
 	because(v1alpha1.DependencyNotReadyReason, "")(g)
 }
 

@@ -182,9 +182,9 @@ func (k Known) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 // mend returns where to look at the objects that keep a Gate closed.
 func mend(g *v1alpha1.Gate) []Remedy {
 	var all []Remedy
-	for _, w := range g.Status.Watch {
+	for _, w := range g.Status.Dependencies {
 		if !w.Ready {
-			effect := "shows why it is not ready: the gate watches it, and opens once it is"
+			effect := "shows why it is not ready: the gate depends on it, and opens once it is ready"
 			if w.Message != "" {
 				effect += " (" + w.Message + ")"
 			}

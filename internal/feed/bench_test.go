@@ -14,7 +14,7 @@ import (
 // BenchmarkLargest writes a calendar of 365 days: of a Gate with one window for each day, as the baseline, and of the largest Gate, with as many
 // exceptions as can take effect, whose periods begin and end every two minutes. No calendar may take more than 2s.
 func BenchmarkLargest(b *testing.B) {
-	year := func(c *v1alpha1.GateCalendar) { c.Spec.Days = 365 }
+	year := func(c *v1alpha1.CalendarFeed) { c.Spec.Days = 365 }
 	for name, all := range map[string][]client.Object{"nights": {gateOf("web")}, "largest": largest()} {
 		b.Run("calendar/"+name, func(b *testing.B) {
 			r, _ := serving(b, year, all...)

@@ -21,12 +21,12 @@ import (
 
 const holidays = "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\nUID:1\nDTSTART:20261125T110000Z\nDURATION:PT1H\nSUMMARY:Day of Rest\nEND:VEVENT\nEND:VCALENDAR\n"
 
-func onlyClosed(c *v1alpha1.GateCalendar) { c.Spec.State = v1alpha1.StateClosed }
+func onlyClosed(c *v1alpha1.CalendarFeed) { c.Spec.State = v1alpha1.StateClosed }
 
-func onlyOpened(c *v1alpha1.GateCalendar) { c.Spec.State = v1alpha1.StateOpened }
+func onlyOpened(c *v1alpha1.CalendarFeed) { c.Spec.State = v1alpha1.StateOpened }
 
 // serving returns a replica with a calendar of all Gates, and its path.
-func serving(t testing.TB, change func(*v1alpha1.GateCalendar), all ...client.Object) (*replica, string) {
+func serving(t testing.TB, change func(*v1alpha1.CalendarFeed), all ...client.Object) (*replica, string) {
 	t.Helper()
 	c := calendarOf("production")
 	if change != nil {
@@ -153,7 +153,7 @@ func TestExceptionsAndRequestsOfTheClusterCount(t *testing.T) {
 		g.Spec.Window = &metav1.Duration{Duration: time.Hour}
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestOpen, Source: v1alpha1.SourceAnnotation, RequestedAt: at, AcceptedAt: metav1.NewMicroTime(testNow)}}
 	}
-	r, path := serving(t, func(c *v1alpha1.GateCalendar) { c.Spec.State, c.Spec.Days = v1alpha1.StateOpened, 3 }, gateOf("web", planned), evening, other)
+	r, path := serving(t, func(c *v1alpha1.CalendarFeed) { c.Spec.State, c.Spec.Days = v1alpha1.StateOpened, 3 }, gateOf("web", planned), evening, other)
 	var got []string
 	for _, e := range r.shows(path) {
 		got = append(got, e.GetProperty(ics.ComponentPropertyDtStart).Value+" "+e.GetProperty(ics.ComponentPropertySummary).Value)
@@ -228,7 +228,7 @@ func TestWhatIsNotReadYetIsNotServed(t *testing.T) {
 
 func TestWhatCannotBeDecidedOnOrIsNotThereIsShown(t *testing.T) {
 	nowhere := func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }
-	named := func(c *v1alpha1.GateCalendar) {
+	named := func(c *v1alpha1.CalendarFeed) {
 		c.Spec.Selector, c.Spec.Gates = nil, []v1alpha1.GateReference{{Name: "gone"}, {Name: "bad"}, {Name: "audit"}}
 		onlyOpened(c)
 	}
@@ -258,7 +258,7 @@ func TestTooManyGatesOrEventsAreSaid(t *testing.T) {
 	for i := range maxGates + 20 {
 		gates = append(gates, gateOf(fmt.Sprintf("g%03d", i)))
 	}
-	r, path := serving(t, func(c *v1alpha1.GateCalendar) { c.Spec.Days = 365; onlyClosed(c) }, gates...)
+	r, path := serving(t, func(c *v1alpha1.CalendarFeed) { c.Spec.Days = 365; onlyClosed(c) }, gates...)
 	events := r.shows(path)
 	said := summaries(events)[len(events)-2:]
 	if want := []string{"The calendar ends here", "20 gates are not in this calendar, which has room for 100"}; len(events) != maxEvents+2 || !slices.Equal(said, want) {
@@ -275,7 +275,7 @@ func TestAGateThatChangesEveryMinuteIsCutOff(t *testing.T) {
 		schedule, duration := "*/2 * * * *", metav1.Duration{Duration: time.Minute}
 		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "busy", Schedule: &schedule, Duration: &duration}}
 	}
-	r, path := serving(t, func(c *v1alpha1.GateCalendar) { c.Spec.Days = 365; onlyOpened(c) }, gateOf("busy", busy))
+	r, path := serving(t, func(c *v1alpha1.CalendarFeed) { c.Spec.Days = 365; onlyOpened(c) }, gateOf("busy", busy))
 	events := r.shows(path)
 	if got := summaries(events)[len(events)-1]; len(events) != maxEvents+1 || got != "The calendar ends here" {
 		t.Errorf("%d events, the last is %q: %s", len(events), got, events[0].GetProperty(ics.ComponentPropertyDescription).Value)

@@ -216,10 +216,10 @@ func TestASuspendedCalendarAsksToKeepWhatThereIs(t *testing.T) {
 
 func TestACalendarThatChoosesNothingOrTooMuchIsRefused(t *testing.T) {
 	r := newReplica(t, newObjects(t, secretOf("a", "token", "t")))
-	for name, change := range map[string]func(*v1alpha1.GateCalendar){
-		"neither": func(c *v1alpha1.GateCalendar) { c.Spec.Selector = nil },
-		"both":    func(c *v1alpha1.GateCalendar) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "web"}} },
-		"a selector that is none": func(c *v1alpha1.GateCalendar) {
+	for name, change := range map[string]func(*v1alpha1.CalendarFeed){
+		"neither": func(c *v1alpha1.CalendarFeed) { c.Spec.Selector = nil },
+		"both":    func(c *v1alpha1.CalendarFeed) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "web"}} },
+		"a selector that is none": func(c *v1alpha1.CalendarFeed) {
 			c.Spec.Selector.MatchLabels = map[string]string{"a b": "c d"}
 		},
 	} {

@@ -101,7 +101,7 @@ func newReplica(t testing.TB, o *objects) *replica {
 // load has a calendar loaded as its controller does, and returns its path.
 func (r *replica) load(name string) string {
 	r.Helper()
-	obj := &v1alpha1.GateCalendar{}
+	obj := &v1alpha1.CalendarFeed{}
 	if err := r.objects.Get(r.Context(), client.ObjectKey{Namespace: "apps", Name: name}, obj); err != nil {
 		r.Fatal(err)
 	}
@@ -251,10 +251,10 @@ func withHolidays(g *v1alpha1.Gate) {
 		ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}}}
 }
 
-func calendarOf(name string, change ...func(*v1alpha1.GateCalendar)) *v1alpha1.GateCalendar {
-	c := &v1alpha1.GateCalendar{
+func calendarOf(name string, change ...func(*v1alpha1.CalendarFeed)) *v1alpha1.CalendarFeed {
+	c := &v1alpha1.CalendarFeed{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps", Generation: 1, CreationTimestamp: metav1.NewTime(testNow)},
-		Spec:       v1alpha1.GateCalendarSpec{SecretRef: meta.LocalObjectReference{Name: name}, Selector: &metav1.LabelSelector{}, Days: 7},
+		Spec:       v1alpha1.CalendarFeedSpec{SecretRef: meta.LocalObjectReference{Name: name}, Selector: &metav1.LabelSelector{}, Days: 7},
 	}
 	for _, f := range change {
 		f(c)

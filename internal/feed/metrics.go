@@ -13,7 +13,7 @@ type Metrics struct{ answered *prometheus.CounterVec }
 func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{answered: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gating_calendar_requests_total",
-		Help: "Number of requests for calendars by the GateCalendar, empty for a path that is that of none, and by the status code of the answer.",
+		Help: "Number of requests for calendars by the CalendarFeed, empty for a path that is that of none, and by the status code of the answer.",
 	}, []string{"name", "namespace", "code"})}
 	registry.MustRegister(m.answered)
 	return m

@@ -16,9 +16,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// entry is a GateCalendar that is ready to be read.
+// entry is a CalendarFeed that is ready to be read.
 type entry struct {
-	obj    *v1alpha1.GateCalendar
+	obj    *v1alpha1.CalendarFeed
 	key    types.NamespacedName
 	tokens []string
 	// selector chooses Gates, nil if spec.gates names them.
@@ -44,7 +44,7 @@ func (e *entry) Paths() (paths []string) {
 // Inherit implements endpoint.Entry: a change of the calendar gives no new burst, and does not turn back the time of its last change.
 func (e *entry) Inherit(before *entry) { e.limiter, e.page = before.limiter, before.page }
 
-// Table has the GateCalendars that are ready to be read. Each replica has its own.
+// Table has the CalendarFeeds that are ready to be read. Each replica has its own.
 type Table struct {
 	// Secrets reads from the API server: Secrets are in no cache.
 	Secrets client.Reader
@@ -61,7 +61,7 @@ func NewTable(secrets client.Reader, source *Source) *Table {
 
 // Load makes a calendar ready and returns its path, if it has one. The error is an endpoint.Refused if the calendar or its Secret has to change
 // first.
-func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateCalendar) (string, error) {
+func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, error) {
 	e, err := compile(obj)
 	if err != nil {
 		t.Put(e.key, nil, false)
@@ -75,7 +75,7 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateCalendar) (string, e
 		return "", err
 	}
 	if other := t.Put(e.key, e, false); other != "" {
-		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of GateCalendar %s: use another one", other))
+		return "", endpoint.Refuse(v1alpha1.TokenNotFoundReason, fmt.Errorf("the token gives the path of CalendarFeed %s: use another one", other))
 	}
 	return e.Paths()[0], nil
 }
@@ -97,7 +97,7 @@ func (t *Table) Forget(key types.NamespacedName) {
 }
 
 // compile returns an entry without tokens.
-func compile(obj *v1alpha1.GateCalendar) (e *entry, err error) {
+func compile(obj *v1alpha1.CalendarFeed) (e *entry, err error) {
 	e = &entry{
 		obj: obj.DeepCopy(), key: client.ObjectKeyFromObject(obj),
 		limiter: rate.NewLimiter(requestsPerSecond, burst), page: newPage(),

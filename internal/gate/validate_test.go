@@ -42,9 +42,9 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 	for i := range hundredAndOne {
 		hundredAndOne[i] = weekly(fmt.Sprintf("p%d", i), "08:00", "09:00")
 	}
-	seventeen := make([]v1alpha1.WatchReference, 17)
+	seventeen := make([]v1alpha1.DependencyReference, 17)
 	for i := range seventeen {
-		seventeen[i] = v1alpha1.WatchReference{Kind: "Kustomization", Name: fmt.Sprintf("w%d", i)}
+		seventeen[i] = v1alpha1.DependencyReference{Kind: "Kustomization", Name: fmt.Sprintf("w%d", i)}
 	}
 	for name, tc := range map[string]struct {
 		gate        *v1alpha1.Gate
@@ -139,16 +139,16 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"labels of a target that is named": {closed(func(s *v1alpha1.GateSpec) {
 			s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "a", MatchLabels: map[string]string{"a": "b"}}}
 		}), "spec.targets[0].matchLabels", "needs name: '*'"},
-		"a watch without a kind":                  {closed(watching(v1alpha1.WatchReference{Name: "a"})), "spec.watch[0].kind", "Required"},
-		"a watch without a name":                  {closed(watching(v1alpha1.WatchReference{Kind: "Bucket"})), "spec.watch[0].name", "Required"},
-		"17 watches":                              {closed(watching(seventeen...)), "spec.watch", "16"},
-		"an object that is watched twice":         {closed(watching(staging(), canary(), v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", ReadyExpr: "true"})), "spec.watch[2]", "Duplicate"},
-		"an object of the gate's namespace twice": {production(closed(watching(staging(), v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "flux-system"}))), "spec.watch[1]", "Duplicate"},
-		"an expression that is not CEL":           {closed(watching(canary(), staging("dep.status ="))), "spec.watch[1].readyExpr", "Syntax error"},
-		"an expression of another type":           {closed(watching(staging("dep.metadata.name + 'a'"))), "spec.watch[0].readyExpr", "expected bool, got string"},
-		"an expression of any type":               {closed(watching(staging("dep.spec.suspend"))), "spec.watch[0].readyExpr", "expected bool, got dyn"},
-		"an expression with an unknown variable":  {closed(watching(staging("deps.metadata.name == 'a'"))), "spec.watch[0].readyExpr", "undeclared reference to 'deps'"},
-		"an expression that is too long":          {closed(watching(staging(strings.Repeat(" ", 4093) + "true"))), "spec.watch[0].readyExpr", "4096"},
+		"a watch without a kind":                  {closed(watching(v1alpha1.DependencyReference{Name: "a"})), "spec.dependsOn[0].kind", "Required"},
+		"a watch without a name":                  {closed(watching(v1alpha1.DependencyReference{Kind: "Bucket"})), "spec.dependsOn[0].name", "Required"},
+		"17 watches":                              {closed(watching(seventeen...)), "spec.dependsOn", "16"},
+		"an object that is watched twice":         {closed(watching(staging(), canary(), v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", ReadyExpr: "true"})), "spec.dependsOn[2]", "Duplicate"},
+		"an object of the gate's namespace twice": {production(closed(watching(staging(), v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", Namespace: "flux-system"}))), "spec.dependsOn[1]", "Duplicate"},
+		"an expression that is not CEL":           {closed(watching(canary(), staging("dep.status ="))), "spec.dependsOn[1].readyExpr", "Syntax error"},
+		"an expression of another type":           {closed(watching(staging("dep.metadata.name + 'a'"))), "spec.dependsOn[0].readyExpr", "expected bool, got string"},
+		"an expression of any type":               {closed(watching(staging("dep.spec.suspend"))), "spec.dependsOn[0].readyExpr", "expected bool, got dyn"},
+		"an expression with an unknown variable":  {closed(watching(staging("deps.metadata.name == 'a'"))), "spec.dependsOn[0].readyExpr", "undeclared reference to 'deps'"},
+		"an expression that is too long":          {closed(watching(staging(strings.Repeat(" ", 4093) + "true"))), "spec.dependsOn[0].readyExpr", "4096"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := gate.Validate(tc.gate)
@@ -196,8 +196,8 @@ func TestValidateAcceptsTheBoundsThemselves(t *testing.T) {
 			s.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"a": "b"}}}
 		}),
 		"objects that are watched": closed(watching(staging("dep.metadata.name == self.metadata.name"), canary())),
-		"objects of one name that are watched": closed(watching(staging(), v1alpha1.WatchReference{Kind: "HelmRelease", Name: "staging"},
-			v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "elsewhere"})),
+		"objects of one name that are watched": closed(watching(staging(), v1alpha1.DependencyReference{Kind: "HelmRelease", Name: "staging"},
+			v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", Namespace: "elsewhere"})),
 		"close periods with default opened":                           opened(closePeriods(closing(weekly("a", "08:00", "09:00"), "Deny"))),
 		"an unsupported kind of targets, which is reported in status": closed(func(s *v1alpha1.GateSpec) { s.Targets = []v1alpha1.TargetReference{{Kind: "Deployment", Name: "a"}} }),
 	} {

@@ -30,9 +30,9 @@ func (s *Set) doubts(r Range) (doubts []Fault) {
 func (s *Set) doubtsOfGate(g *v1alpha1.Gate, r Range) (doubts []Fault) {
 	doubts = append(doubts, s.ambiguous(g, gate.Ambiguities(g))...)
 	doubts = append(doubts, s.ambiguous(g, s.Calendars(g, r).Warnings(g))...)
-	if n := len(g.Spec.Watch); n > 0 {
-		doubts = append(doubts, s.fault(g, "spec.watch",
-			fmt.Sprintf("the gate is closed while an object that it watches is not ready, the preview takes all %d for ready", n)))
+	if n := len(g.Spec.DependsOn); n > 0 {
+		doubts = append(doubts, s.fault(g, "spec.dependsOn",
+			fmt.Sprintf("the gate is closed while a dependency is not ready, the preview takes all %d for ready", n)))
 	}
 	for _, i := range gate.HoldsBootstrap(g) {
 		doubts = append(doubts, s.fault(g, fmt.Sprintf("spec.targets[%d]", i), fmt.Sprintf(

@@ -59,7 +59,7 @@ type Input struct {
 type Step struct {
 	// Write is what the pinned source is to have in its spec, nil if it is as it should be.
 	Write map[string]any
-	// Promotes says that Write is what status.promoting has. Otherwise it is what status.gated has, which somebody has changed.
+	// Promotes says that Write is what status.promoting has. Otherwise it is what status.pinned has, which somebody has changed.
 	Promotes bool
 	// Again says that the status is to be written, and to be looked at once more before anything else is.
 	Again bool
@@ -112,7 +112,7 @@ func Look(g *v1alpha1.GatedSource, in Input) Step {
 // Wrote takes note of what the API server has made of the spec that was written, so that it is known again. It returns whether that
 // is another one.
 func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
-	p := g.Status.Gated
+	p := g.Status.Pinned
 	if s.Promotes {
 		p = g.Status.Promoting
 	}
@@ -133,10 +133,10 @@ func (l *look) findFault() fault {
 	ref, o, named := l.g.Spec.SourceRef, l.Original, l.original()
 	switch {
 	case l.Pinned != nil && l.Pinned.GatedBy != l.g.Name:
-		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s exists, and is not of this GatedSource: it is left as it is. Give the pinned source another name in spec.name, or delete that one.",
+		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s exists, and is not of this GatedSource: it is left as it is. Give the pinned source another name in spec.pinnedName, or delete that one.",
 			l.pinned()), true}
 	case l.hasRival():
-		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s is what the older GatedSource '%s' pins: nothing is pinned. Give the pinned source another name in spec.name, or delete that GatedSource.",
+		return fault{v1alpha1.SourceNotOursReason, fmt.Sprintf("%s is what the older GatedSource '%s' pins: nothing is pinned. Give the pinned source another name in spec.pinnedName, or delete that GatedSource.",
 			l.pinned(), l.Rival), true}
 	case o == nil:
 		return fault{v1alpha1.SourceNotFoundReason, named + " does not exist.", false}
@@ -150,7 +150,7 @@ func (l *look) findFault() fault {
 		return fault{v1alpha1.SourceNotFoundReason, named + " has no artifact yet.", false}
 	case checkRevision(ref.Kind, o.Revision) != nil:
 		return fault{v1alpha1.SourceNotPinnableReason, named + " cannot be pinned: " + checkRevision(ref.Kind, o.Revision).Error() + ".", true}
-	case o.Current, digestOf(ref.Kind, o.Spec) == l.g.Status.Digest, o.Unchanged && isSuspended(o.Spec) && l.g.Status.Gated == nil:
+	case o.Current, digestOf(ref.Kind, o.Spec) == l.g.Status.Digest, o.Unchanged && isSuspended(o.Spec) && l.g.Status.Pinned == nil:
 		return fault{}
 	case isSuspended(o.Spec):
 		return fault{v1alpha1.SourceNotFoundReason, named + " is suspended, and was not fetched as its spec is now: it is pinned once it goes on.", false}
@@ -205,8 +205,8 @@ func (l *look) hasRival() bool { return l.Rival != "" && !l.isOurs() }
 func (l *look) promoted(p v1alpha1.Pin) {
 	s := &l.g.Status
 	promotion := v1alpha1.Promotion{Revision: p.Revision, At: metav1.NewTime(l.Now), Reason: p.Reason}
-	if s.Gated != nil {
-		promotion.From = s.Gated.Revision
+	if s.Pinned != nil {
+		promotion.From = s.Pinned.Revision
 	}
 	for _, a := range s.Approvals {
 		switch {
@@ -216,7 +216,7 @@ func (l *look) promoted(p v1alpha1.Pin) {
 			promotion.Approvals = append(promotion.Approvals, a)
 		}
 	}
-	s.Gated, s.Promoting, s.Approvals, s.WaitingSince = &p, nil, nil, nil
+	s.Pinned, s.Promoting, s.Approvals, s.WaitingSince = &p, nil, nil, nil
 	s.Round++
 	s.Promotions = append([]v1alpha1.Promotion{promotion}, s.Promotions...)
 	s.Promotions = s.Promotions[:min(len(s.Promotions), v1alpha1.MaxPromotions)]
@@ -225,7 +225,7 @@ func (l *look) promoted(p v1alpha1.Pin) {
 
 // adopt takes over a pinned source that was there before this GatedSource, or before its status was lost.
 func (l *look) adopt() {
-	if l.g.Status.Gated != nil || !l.isOurs() {
+	if l.g.Status.Pinned != nil || !l.isOurs() {
 		return
 	}
 	if revision := pinnedTo(l.kind, l.Pinned.Spec); revision != "" {
@@ -260,7 +260,7 @@ func (l *look) known(revision string) string {
 			return is
 		}
 	}
-	if l.g.Status.Gated == nil && !isSuspended(l.Original.Spec) {
+	if l.g.Status.Pinned == nil && !isSuspended(l.Original.Spec) {
 		return revision
 	}
 	return ""
@@ -280,7 +280,7 @@ func seen(g *v1alpha1.GatedSource) (revisions []string) {
 // moves returns whether the pin is to move to a revision. A change of the spec of the source follows with the newest revision, or with
 // one that was approved since.
 func (l *look) moves(want, reason string) bool {
-	gated := l.g.Status.Gated
+	gated := l.g.Status.Pinned
 	return gated == nil || !same(l.kind, gated.Revision, want) ||
 		gated.Digest != l.g.Status.Digest && (reason == v1alpha1.ApprovedReason || l.g.RequiredApprovals() == 0)
 }
@@ -301,7 +301,7 @@ func (l *look) promote(want, reason string) {
 
 // restore has the pinned source be what it was, whoever has changed or deleted it. Gates do not matter to that.
 func (l *look) restore() {
-	gated := l.g.Status.Gated
+	gated := l.g.Status.Pinned
 	switch {
 	case gated == nil, l.hasRival(), l.Pinned != nil && (!l.isOurs() || l.Pinned.Deleted):
 	case l.Pinned == nil, !isSpec(l.Pinned.Spec, gated.Spec.Raw), l.Pinned.Owned != (l.g.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete):
@@ -318,7 +318,7 @@ func (l *look) note(want string, moves bool) {
 	case s.Latest == nil:
 	case moves:
 		pending = &v1alpha1.SeenRevision{Revision: want, At: l.seenAt(want)}
-	case want == "" && l.g.Spec.Revision == "" && (s.Gated == nil || !same(l.kind, s.Gated.Revision, s.Latest.Revision) || s.Gated.Digest != s.Digest):
+	case want == "" && l.g.Spec.Revision == "" && (s.Pinned == nil || !same(l.kind, s.Pinned.Revision, s.Latest.Revision) || s.Pinned.Digest != s.Digest):
 		pending = s.Latest
 	}
 	switch s.Pending = pending; {
@@ -346,10 +346,10 @@ func (l *look) seenAt(revision string) metav1.Time {
 
 // newer returns how many revisions are newer than the pinned one.
 func newer(s *v1alpha1.GatedSourceStatus, kind string) int {
-	if s.Gated == nil {
+	if s.Pinned == nil {
 		return len(s.Seen)
 	}
-	i := slices.IndexFunc(s.Seen, func(is v1alpha1.SeenRevision) bool { return same(kind, is.Revision, s.Gated.Revision) })
+	i := slices.IndexFunc(s.Seen, func(is v1alpha1.SeenRevision) bool { return same(kind, is.Revision, s.Pinned.Revision) })
 	if i < 0 {
 		return len(s.Seen)
 	}

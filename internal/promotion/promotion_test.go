@@ -58,15 +58,15 @@ func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
 	w := newWorld(whenApproved, a)
 	w.g.Spec.Approvals = &v1alpha1.RevisionApprovals{Required: 2}
 	w.settles().approves("alice", a).approves("alice", a).settles()
-	if w.g.Status.Gated != nil || !strings.Contains(w.message("Approved"), "1 of 2 by alice") {
+	if w.g.Status.Pinned != nil || !strings.Contains(w.message("Approved"), "1 of 2 by alice") {
 		t.Fatalf("%s: %s", w.is(), w.message("Approved"))
 	}
 	w.arrives(b).settles().approves("bob", b).settles()
-	if w.g.Status.Gated != nil {
+	if w.g.Status.Pinned != nil {
 		t.Fatalf("one approval of each of two revisions has promoted %s", w.is())
 	}
 	w.approves("bob", a).settles()
-	if w.g.Status.Gated == nil || w.g.Status.Gated.Revision != a {
+	if w.g.Status.Pinned == nil || w.g.Status.Pinned.Revision != a {
 		t.Fatal(w.is())
 	}
 	p := w.g.Status.Promotions[0]
@@ -98,7 +98,7 @@ func TestAnApprovalDoesNotCountElsewhereOrLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(whenApproved, a).settles().arrives(b).settles().approves("alice", b)
 			change(w)
-			if w.settles(); len(w.written) != 0 || w.g.Status.Gated != nil {
+			if w.settles(); len(w.written) != 0 || w.g.Status.Pinned != nil {
 				t.Errorf("promoted %s: %v", w.is(), w.written)
 			}
 		})
@@ -181,7 +181,7 @@ func TestAPinnedSourceIsAdoptedWithWhatItHas(t *testing.T) {
 	w := newWorld(whenOpen, a).settles()
 	w.g.Status = v1alpha1.GatedSourceStatus{} // as after a restore from a backup
 	w.closed().arrives(b).settles()
-	if got := w.g.Status.Promotions; len(w.written) != 1 || w.g.Status.Gated.Revision != a || got[0].Reason != v1alpha1.AdoptedReason {
+	if got := w.g.Status.Promotions; len(w.written) != 1 || w.g.Status.Pinned.Revision != a || got[0].Reason != v1alpha1.AdoptedReason {
 		t.Errorf("%s: %v, %+v", w.is(), w.written, got)
 	}
 }
@@ -242,7 +242,7 @@ func TestAKindIsPinnedByWhatCannotChange(t *testing.T) {
 			}
 			w.fetched().g.Status = v1alpha1.GatedSourceStatus{}
 			w.closed().settles()
-			if gated := w.g.Status.Gated; gated == nil || len(w.written) != 1 {
+			if gated := w.g.Status.Pinned; gated == nil || len(w.written) != 1 {
 				t.Errorf("it is not known again by its spec: %s", w.is())
 			}
 		})

@@ -56,9 +56,9 @@ func (l *look) approved(want string, moves bool) metav1.Condition {
 	case s.Pending != nil:
 		c.Reason, c.Message = v1alpha1.WaitingApprovalReason, l.waiting()
 	case g.Spec.Revision != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.PinnedInSpecReason, fmt.Sprintf("spec.revision pins '%s'.", s.Gated.Revision)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.PinnedInSpecReason, fmt.Sprintf("spec.revision pins '%s'.", s.Pinned.Revision)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.UpToDateReason, fmt.Sprintf("'%s' is the newest revision.", s.Gated.Revision)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.UpToDateReason, fmt.Sprintf("'%s' is the newest revision.", s.Pinned.Revision)
 	}
 	if c.Reason != v1alpha1.WaitingApprovalReason { // which ends with a command
 		c.Message += l.unseen()
@@ -90,7 +90,7 @@ func (l *look) waiting() string {
 	if len(by) > 0 {
 		note = " by " + strings.Join(by, ", ")
 	}
-	if gated := g.Status.Gated; gated != nil && same(l.kind, gated.Revision, revision) {
+	if gated := g.Status.Pinned; gated != nil && same(l.kind, gated.Revision, revision) {
 		note += ", because the spec of the source has changed"
 	}
 	return fmt.Sprintf("'%s' waits for approval: %d of %d%s.%s To approve it: kubectl -n %s annotate gatedsource/%s %s=%s,round=%d",
@@ -99,7 +99,7 @@ func (l *look) waiting() string {
 
 // ready returns the condition that says whether the pinned source is as it should be.
 func (l *look) ready(approved metav1.Condition) metav1.Condition {
-	gated, p := l.g.Status.Gated, l.Pinned
+	gated, p := l.g.Status.Pinned, l.Pinned
 	c := metav1.Condition{Type: fluxmeta.ReadyCondition, Status: metav1.ConditionFalse}
 	switch {
 	case l.fault != (fault{}):
@@ -138,7 +138,7 @@ func (l *look) behind() string {
 
 // unfetched says what it means that the pinned source cannot be fetched.
 func (l *look) unfetched() string {
-	gated, p := l.g.Status.Gated, l.Pinned
+	gated, p := l.g.Status.Pinned, l.Pinned
 	runs := "The running revision stays, but its drift is not corrected: source-controller has no copy"
 	if p.Revision != "" && same(l.kind, p.Revision, gated.Revision) {
 		runs = "The running revision stays, and its drift is corrected only until source-controller loses its copy"

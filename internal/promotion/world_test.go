@@ -114,7 +114,7 @@ func (w *world) settles() *world {
 // fetched has source-controller fetch what is pinned.
 func (w *world) fetched() *world {
 	pinned := *w.in.Pinned
-	pinned.Revision = w.g.Status.Gated.Revision
+	pinned.Revision = w.g.Status.Pinned.Revision
 	pinned.Ready = &metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}
 	w.in.Pinned = &pinned
 	return w.settles()
@@ -123,7 +123,7 @@ func (w *world) fetched() *world {
 // is returns the pinned revision, and the conditions in short.
 func (w *world) is() string {
 	pinned := "nothing"
-	if gated := w.g.Status.Gated; gated != nil {
+	if gated := w.g.Status.Pinned; gated != nil {
 		pinned = gated.Revision
 	}
 	for _, name := range []string{"Approved", "Ready", "Stalled"} {

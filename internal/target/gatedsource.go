@@ -64,7 +64,7 @@ func (gatedSource) levers() [][]string { return nil }
 
 func (gatedSource) reads() [][]string { return [][]string{{"spec"}, {"status"}} }
 
-func (gatedSource) revisions() [][]string { return [][]string{{"status", "gated", "revision"}} }
+func (gatedSource) revisions() [][]string { return [][]string{{"status", "pinned", "revision"}} }
 
 // Observe returns Held if a revision waits for Gates.
 func (gatedSource) Observe(obj *Object, _ Identity) State {

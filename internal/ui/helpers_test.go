@@ -48,7 +48,7 @@ type fake struct {
 	blind, bare bool
 	// versioned is whether Gates have versions, and calendars are those to subscribe to.
 	versioned bool
-	calendars []v1alpha1.GateCalendar
+	calendars []v1alpha1.CalendarFeed
 
 	mu      sync.Mutex
 	watches int

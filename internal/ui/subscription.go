@@ -12,12 +12,12 @@ import (
 
 // Subscription is a calendar to which somebody may subscribe.
 type Subscription struct {
-	// Name is that of the GateCalendar, Path where it is served.
+	// Name is that of the CalendarFeed, Path where it is served.
 	Name, Path string
 }
 
 // SubscriptionsTo returns those calendars that show a Gate and are served, by name.
-func SubscriptionsTo(g *v1alpha1.Gate, calendars []v1alpha1.GateCalendar) (found []Subscription) {
+func SubscriptionsTo(g *v1alpha1.Gate, calendars []v1alpha1.CalendarFeed) (found []Subscription) {
 	for i := range calendars {
 		c := &calendars[i]
 		named := slices.ContainsFunc(c.Spec.Gates, func(ref v1alpha1.GateReference) bool { return ref.Name == g.Name })

@@ -124,21 +124,21 @@ func TestABadgeHasTheStateAsAWordAndAColor(t *testing.T) {
 func TestAGateNamesTheCalendarsThatShowIt(t *testing.T) {
 	t.Parallel()
 	r := reader()
-	of := func(name, path string, change func(*v1alpha1.GateCalendar)) v1alpha1.GateCalendar {
-		c := v1alpha1.GateCalendar{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: v1alpha1.GateCalendarStatus{CalendarPath: path}}
+	of := func(name, path string, change func(*v1alpha1.CalendarFeed)) v1alpha1.CalendarFeed {
+		c := v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: v1alpha1.CalendarFeedStatus{CalendarPath: path}}
 		change(&c)
 		return c
 	}
-	all := func(c *v1alpha1.GateCalendar) { c.Spec.Selector = &metav1.LabelSelector{} }
-	r.calendars = []v1alpha1.GateCalendar{
-		of("team", "/calendar/a.ics", func(c *v1alpha1.GateCalendar) {
+	all := func(c *v1alpha1.CalendarFeed) { c.Spec.Selector = &metav1.LabelSelector{} }
+	r.calendars = []v1alpha1.CalendarFeed{
+		of("team", "/calendar/a.ics", func(c *v1alpha1.CalendarFeed) {
 			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}
 		}),
-		of("named", "/calendar/b.ics", func(c *v1alpha1.GateCalendar) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "web"}} }),
+		of("named", "/calendar/b.ics", func(c *v1alpha1.CalendarFeed) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "web"}} }),
 		of("no-path", "", all),
-		of("others", "/calendar/c.ics", func(c *v1alpha1.GateCalendar) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "db"}} }),
-		of("elsewhere", "/calendar/d.ics", func(c *v1alpha1.GateCalendar) { all(c); c.Namespace = "bank" }),
-		of("nothing", "/calendar/e.ics", func(*v1alpha1.GateCalendar) {}),
+		of("others", "/calendar/c.ics", func(c *v1alpha1.CalendarFeed) { c.Spec.Gates = []v1alpha1.GateReference{{Name: "db"}} }),
+		of("elsewhere", "/calendar/d.ics", func(c *v1alpha1.CalendarFeed) { all(c); c.Namespace = "bank" }),
+		of("nothing", "/calendar/e.ics", func(*v1alpha1.CalendarFeed) {}),
 	}
 	page := shows(t, r, "/gate/shop/web", "Subscribe", "<dt><code>/calendar/b.ics</code></dt><dd>named</dd><dt><code>/calendar/a.ics</code></dt><dd>team</dd>")
 	if n := strings.Count(page, "/calendar/"); n != 2 {

@@ -170,7 +170,7 @@ func newPages(t *testing.T, change func(*Options), all ...client.Object) *pages 
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "kustomize.toolkit.fluxcd.io", Version: "v1"}, {Group: "source.toolkit.fluxcd.io", Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}, meta.RESTScopeNamespace)
-	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.GateCalendarKind} {
+	for _, kind := range []string{v1alpha1.GateKind, v1alpha1.GateExceptionKind, v1alpha1.CalendarFeedKind} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

@@ -34,7 +34,7 @@ type ConfigMapWatch interface {
 
 // Source reads what pages show, from caches.
 type Source struct {
-	// Cache has all Gates, GateExceptions and, if they are served, GateCalendars.
+	// Cache has all Gates, GateExceptions and, if they are served, CalendarFeeds.
 	Cache cache.Cache
 	// Watch begins to watch a ConfigMap with calendars of Gates. It calls a function after each change.
 	Watch func(key types.NamespacedName, changed func()) ConfigMapWatch
@@ -93,9 +93,9 @@ func (s *Source) exceptions(ctx context.Context, namespace string) ([]*v1alpha1.
 	return exceptions, nil
 }
 
-// calendars returns the GateCalendars of a namespace.
-func (s *Source) calendars(ctx context.Context, namespace string) ([]v1alpha1.GateCalendar, error) {
-	list := &v1alpha1.GateCalendarList{}
+// calendars returns the CalendarFeeds of a namespace.
+func (s *Source) calendars(ctx context.Context, namespace string) ([]v1alpha1.CalendarFeed, error) {
+	list := &v1alpha1.CalendarFeedList{}
 	err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
 	return list.Items, err
 }

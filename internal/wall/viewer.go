@@ -226,12 +226,12 @@ func (v *viewer) Sees(ctx context.Context, namespaces []string) (bool, error) {
 	return len(allowed) > 0, err
 }
 
-// Subscriptions implements ui.Reader: the path of a calendar is for whom may read the GateCalendar.
+// Subscriptions implements ui.Reader: the path of a calendar is for whom may read the CalendarFeed.
 func (v *viewer) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Subscription, error) {
 	if !v.Calendars {
 		return nil, nil
 	}
-	may, err := v.may(ctx, "list", ours, "gatecalendars", g.Namespace, "")
+	may, err := v.may(ctx, "list", ours, "calendarfeeds", g.Namespace, "")
 	if err != nil || !may {
 		return nil, err
 	}

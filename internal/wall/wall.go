@@ -32,7 +32,7 @@ type Options struct {
 	Own string
 	// Namespaces reads the labels of namespaces, nil if nobody knows them.
 	Namespaces client.Reader
-	// Calendars is whether GateCalendars are served.
+	// Calendars is whether CalendarFeeds are served.
 	Calendars bool
 	// Anonymous is whether whoever sends no token sees names, states and times.
 	Anonymous bool

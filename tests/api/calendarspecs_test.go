@@ -27,7 +27,7 @@ var badCalendars = []badSpec{
 
 func TestEveryRuleOfACalendarSaysWhatIsWrong(t *testing.T) {
 	for _, bad := range badCalendars {
-		err := admitKind(t, v1alpha1.GateCalendarKind, bad.spec)
+		err := admitKind(t, v1alpha1.CalendarFeedKind, bad.spec)
 		if err == nil {
 			t.Errorf("%s: accepted", bad.name)
 			continue
@@ -41,7 +41,7 @@ func TestEveryRuleOfACalendarSaysWhatIsWrong(t *testing.T) {
 		`{secretRef: {name: s}, selector: {matchLabels: {a: b}, matchExpressions: [{key: c, operator: Exists}]}}`,
 		`{secretRef: {name: s}, gates: ` + list(100, "{name: a%d}") + `}`,
 	} {
-		if err := admitKind(t, v1alpha1.GateCalendarKind, good); err != nil {
+		if err := admitKind(t, v1alpha1.CalendarFeedKind, good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}

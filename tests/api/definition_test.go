@@ -28,7 +28,7 @@ func definition(w *harness.World, resource string) *apiextensionsv1.CustomResour
 
 func TestNamesOfKinds(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
-	for resource, short := range map[string]string{"gates": "gt", "gateexceptions": "gtex", "gatereceivers": "gtrcv", "gatecalendars": "gtcal"} {
+	for resource, short := range map[string]string{"gates": "gt", "gateexceptions": "gtex", "gatereceivers": "gtrcv", "calendarfeeds": "gtcal"} {
 		spec := definition(w, resource).Spec
 		if !slices.Equal(spec.Names.ShortNames, []string{short}) {
 			t.Errorf("%s: short names %q", resource, spec.Names.ShortNames)
@@ -77,7 +77,7 @@ func TestAGateFromGoIsAccepted(t *testing.T) {
 // so that its cache of results would not notice another definition.
 func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
-	for _, resource := range []string{"gates", "gateexceptions", "gatereceivers", "gatecalendars"} {
+	for _, resource := range []string{"gates", "gateexceptions", "gatereceivers", "calendarfeeds"} {
 		file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_"+resource+".yaml"))
 		w.Must(err)
 		want := &apiextensionsv1.CustomResourceDefinition{}

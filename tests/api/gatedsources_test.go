@@ -28,7 +28,7 @@ func TestAGatedSourceThatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 	}{
 		"a bucket":                     {"a", func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Kind = "Bucket" }, "a Bucket cannot be pinned: it keeps no revision but the newest"},
 		"a kind that is none":          {"a", func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Kind = "Secret" }, "kind must be GitRepository, OCIRepository or HelmChart"},
-		"its own source by its name":   {"a", func(s *v1alpha1.GatedSourceSpec) { s.Name = "apps" }, "the pinned source needs another name than the source in sourceRef"},
+		"its own source by its name":   {"a", func(s *v1alpha1.GatedSourceSpec) { s.PinnedName = "apps" }, "the pinned source needs another name than the source in sourceRef"},
 		"its own source by default":    {"a", func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Name = "a-gated" }, "the source in sourceRef would be pinned in its own place"},
 		"a name that is too long":      {strings.Repeat("a", 248), nil, "the name of the pinned source would be too long"},
 		"approvals that nobody counts": {"a", func(s *v1alpha1.GatedSourceSpec) { s.Approvals = &v1alpha1.RevisionApprovals{Required: 1} }, "approvals need promote: WhenApproved"},

@@ -66,7 +66,7 @@ const (
 	causeLonger   = "ttl must be longer than within, or the certificates would be refreshed without end"
 	causeWithin   = "within must be a duration from 1m to 87600h (10 years), such as 720h"
 	causeTimeout  = "timeout must be a duration from 1s to 24h, such as 1h"
-	causeWatch    = "an object can be watched only once"
+	causeWatch    = "an object can be listed only once"
 	causeName     = "name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 )
 
@@ -213,14 +213,14 @@ var badSpecs = []badSpec{
 	{"-1 approvals", `{default: closed, exceptions: {approvals: -1}}`, "spec.exceptions.approvals", "should be greater than or equal to 0"},
 	{"11 approvals", `{default: closed, exceptions: {approvals: 11}}`, "spec.exceptions.approvals", "should be less than or equal to 10"},
 
-	{"a watch without a kind", `{default: closed, watch: [{name: a}]}`, "spec.watch[0].kind", "Required value"},
-	{"a watch without a name", `{default: closed, watch: [{kind: Kustomization}]}`, "spec.watch[0].name", "Required value"},
-	{"17 watches", `{default: closed, watch: ` + watches(17) + `}`, "spec.watch", "must have at most 16 items"},
-	{"an object that is watched twice", `{default: closed, watch: [{kind: Kustomization, name: a}, {kind: Kustomization, name: b}, {kind: Kustomization, name: a, readyExpr: "true"}]}`, "spec.watch", causeWatch},
-	{"an object elsewhere that is watched twice", `{default: closed, watch: [{kind: Kustomization, name: a, namespace: b}, {apiVersion: x/v1, kind: Kustomization, name: a, namespace: b}]}`, "spec.watch", causeWatch},
-	{"a readyExpr that is too long", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "` + strings.Repeat(" ", 4093) + `true"}]}`, "spec.watch[0].readyExpr", "4096"},
-	{"a readyExpr that is not CEL", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status ="}]}`, "spec.watch[0].readyExpr", ""},
-	{"a readyExpr that is not a bool", `{default: closed, watch: [{kind: Kustomization, name: a, readyExpr: "dep.status.phase"}]}`, "spec.watch[0].readyExpr", ""},
+	{"a watch without a kind", `{default: closed, dependsOn: [{name: a}]}`, "spec.dependsOn[0].kind", "Required value"},
+	{"a watch without a name", `{default: closed, dependsOn: [{kind: Kustomization}]}`, "spec.dependsOn[0].name", "Required value"},
+	{"17 watches", `{default: closed, dependsOn: ` + watches(17) + `}`, "spec.dependsOn", "must have at most 16 items"},
+	{"an object that is watched twice", `{default: closed, dependsOn: [{kind: Kustomization, name: a}, {kind: Kustomization, name: b}, {kind: Kustomization, name: a, readyExpr: "true"}]}`, "spec.dependsOn", causeWatch},
+	{"an object elsewhere that is watched twice", `{default: closed, dependsOn: [{kind: Kustomization, name: a, namespace: b}, {apiVersion: x/v1, kind: Kustomization, name: a, namespace: b}]}`, "spec.dependsOn", causeWatch},
+	{"a readyExpr that is too long", `{default: closed, dependsOn: [{kind: Kustomization, name: a, readyExpr: "` + strings.Repeat(" ", 4093) + `true"}]}`, "spec.dependsOn[0].readyExpr", "4096"},
+	{"a readyExpr that is not CEL", `{default: closed, dependsOn: [{kind: Kustomization, name: a, readyExpr: "dep.status ="}]}`, "spec.dependsOn[0].readyExpr", ""},
+	{"a readyExpr that is not a bool", `{default: closed, dependsOn: [{kind: Kustomization, name: a, readyExpr: "dep.status.phase"}]}`, "spec.dependsOn[0].readyExpr", ""},
 
 	{"TZ= in a cron", `{default: closed, windows: [{name: a, schedule: "TZ=UTC 0 0 * * *", duration: 1h}]}`, "spec.windows[0].schedule", ""},
 	{"TZ= alone", `{default: closed, openPeriods: [{name: a, schedule: "TZ=0", duration: 1h}]}`, "spec.openPeriods[0].schedule", ""},
@@ -279,8 +279,8 @@ suspend: false`,
 	"10 approvals":                         `{default: opened, exceptions: {approvals: 10}}`,
 	"16 waves":                             `{default: closed, release: {waves: ` + waves(16) + `}}`,
 	"waves with a pace, without a soak":    `{default: closed, release: {perMinute: 60, waves: [{name: a, matchExpressions: [{key: a, operator: Exists}], soak: 0s}, {name: b, matchLabels: {b: c}, soak: 168h}]}}`,
-	"16 watches":                           `{default: closed, watch: ` + watches(16) + `}`,
-	"watches of one name":                  `{default: opened, watch: [{kind: Kustomization, name: a}, {kind: HelmRelease, name: a}, {kind: Kustomization, name: a, namespace: b}]}`,
-	"a watch with an expression":           `{default: opened, watch: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: a, readyExpr: "dep.metadata.generation == dep.status.observedGeneration"}]}`,
+	"16 watches":                           `{default: closed, dependsOn: ` + watches(16) + `}`,
+	"watches of one name":                  `{default: opened, dependsOn: [{kind: Kustomization, name: a}, {kind: HelmRelease, name: a}, {kind: Kustomization, name: a, namespace: b}]}`,
+	"a watch with an expression":           `{default: opened, dependsOn: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: a, readyExpr: "dep.metadata.generation == dep.status.observedGeneration"}]}`,
 	"an unsupported kind":                  `{default: closed, targets: [{kind: Deployment, name: a}]}`,
 }

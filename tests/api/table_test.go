@@ -46,7 +46,7 @@ conditions:
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: Webhooks are taken at the path of status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"", ""}},
-	{"docs/reference/gatecalendars.md", v1alpha1.GateCalendarKind, "production", `{secretRef: {name: s}, selector: {}}`, `
+	{"docs/reference/calendarfeeds.md", v1alpha1.CalendarFeedKind, "production", `{secretRef: {name: s}, selector: {}}`, `
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: The calendar is at the path of status.calendarPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"", ""}},

@@ -29,7 +29,7 @@ fields work together.
 // pages are the pages of the kinds, in the order of the reference.
 var pages = []struct{ kind, page string }{
 	{"Gate", "gates.md"}, {"GateException", "gateexceptions.md"}, {"GatedSource", "gatedsources.md"},
-	{"GateReceiver", "gatereceivers.md"}, {"GateCalendar", "gatecalendars.md"}, {"GateLock", "gatelocks.md"},
+	{"GateReceiver", "gatereceivers.md"}, {"CalendarFeed", "calendarfeeds.md"}, {"GateLock", "gatelocks.md"},
 }
 
 func main() {

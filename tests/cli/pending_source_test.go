@@ -153,10 +153,10 @@ func TestPendingListsWhatWaitsForApproval(t *testing.T) {
 func (p *pinned) readPinned() string {
 	p.Helper()
 	p.Read(p.g)
-	if p.g.Status.Gated == nil {
+	if p.g.Status.Pinned == nil {
 		return ""
 	}
-	return p.g.Status.Gated.Revision
+	return p.g.Status.Pinned.Revision
 }
 
 // short returns a revision as tables have it.

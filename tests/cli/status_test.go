@@ -103,7 +103,7 @@ func TestStatusListsNothingThatTheGateDoesNotGovern(t *testing.T) {
 func TestStatusShowsWhatAGateWatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Watch: []v1alpha1.WatchReference{{Kind: "Kustomization", Name: "staging"}}})
+	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}}})
 	w.Decided(w.ReadGate("production"))
 	got := w.gate("status", "production")
 	if !strings.Contains(got.out, "\nWatch\n") || !strings.Contains(got.out, "Kustomization/staging   no ") || !strings.Contains(got.out, "closed") {

@@ -39,7 +39,7 @@ var symptoms = map[string]map[string]scene{
 		"HoldsItsOwnSource":                      {has: kustomization("gates") + strings.Replace(gateOf("closed", "", "gates"), "spec:", fromGates+"spec:", 1)},
 		"The Gate is stalled":                    {has: gate("closed", "  openPeriods: [{name: never, schedule: 0 0 30 2 *, duration: 1h}]\n", "")},
 		"It is due to close and stays open":      {has: kustomization("a") + kustomization("b") + gateOf("opened", "  maxTargets: 1\n", "*"), first: func(w *world) { w.gate("close", "production") }},
-		"It is in a window and stays closed":     {has: kustomization("apps") + kustomization("staging") + gateOf("opened", "  watch: [{kind: Kustomization, name: staging}]\n", "apps")},
+		"It is in a window and stays closed":     {has: kustomization("apps") + kustomization("staging") + gateOf("opened", "  dependsOn: [{kind: Kustomization, name: staging}]\n", "apps")},
 		"It neither opens nor closes":            {has: gate("closed", "", ""), first: func(w *world) { w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"suspend":true}}`)) }},
 		"A calendar cannot be read":              {has: gate("closed", "  openPeriods: [{name: workdays, calendar: {configMapRef: {name: holidays, key: calendar.ics}}}]\n", "")},
 		"It opens an hour too early or too late": {},

@@ -96,8 +96,8 @@ func TestAStagingThatFailsClosesProductionUntilItIsMended(t *testing.T) {
 	app := w.kustomization("app", "ExternalArtifact", "app")
 	w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour},
-		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
-		Watch:   []v1alpha1.WatchReference{{Kind: "Kustomization", Name: "staging"}},
+		Targets:   []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
+		DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}},
 	})
 	w.Opened("production", metav1.ConditionTrue)
 	w.arrives("v1")

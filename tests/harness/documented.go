@@ -19,7 +19,7 @@ import (
 // documented are the kinds of objects that the commands of a page create.
 var documented = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind(v1alpha1.GateReceiverKind),
-	v1alpha1.GroupVersion.WithKind(v1alpha1.GateCalendarKind),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.CalendarFeedKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.GateExceptionKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind),
 	corev1.SchemeGroupVersion.WithKind("Secret"),

@@ -185,7 +185,7 @@ var mayWrite = map[string][]string{
 	"machine_controller.go":   {"Patch"},            // status.machines
 	"exception_controller.go": {"Patch", "Delete"},  // GateExceptions
 	"gatedsource_writer.go":   {"Create", "Patch"},  // the status of GatedSources, and what they have pinned
-	"path_controller.go":      {"Patch"},            // GateReceivers, GateCalendars
+	"path_controller.go":      {"Patch"},            // GateReceivers, CalendarFeeds
 	"versions.go":             {"Patch"},            // passes on what others write
 }
 

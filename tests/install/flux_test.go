@@ -135,7 +135,7 @@ func TestFluxPrunesNeitherTheNamespaceNorTheDefinitions(t *testing.T) {
 	i.gone("deployments", "clusterroles")
 	for _, kept := range []string{
 		"namespace/gating-system", "crd/gates.gating.toolkit.fluxcd.io", "crd/gateexceptions.gating.toolkit.fluxcd.io", "crd/gatereceivers.gating.toolkit.fluxcd.io",
-		"crd/gatecalendars.gating.toolkit.fluxcd.io",
+		"crd/calendarfeeds.gating.toolkit.fluxcd.io",
 	} {
 		if deleted := i.kubectl("get", kept, "-o=jsonpath={.metadata.deletionTimestamp}"); deleted != "" {
 			t.Errorf("%s is deleted at %s", kept, deleted)

@@ -165,7 +165,7 @@ func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
 		if err == nil {
 			t.Fatalf("everything is gone: %s", out)
 		}
-		for _, name := range []string{"gating-system", "gates.gating.toolkit.fluxcd.io", "gateexceptions.gating.toolkit.fluxcd.io", "gatereceivers.gating.toolkit.fluxcd.io", "gatecalendars.gating.toolkit.fluxcd.io"} {
+		for _, name := range []string{"gating-system", "gates.gating.toolkit.fluxcd.io", "gateexceptions.gating.toolkit.fluxcd.io", "gatereceivers.gating.toolkit.fluxcd.io", "calendarfeeds.gating.toolkit.fluxcd.io"} {
 			if !strings.Contains(out, "denied request: all gates must be gone first, or what they hold stays suspended; delete them, and then annotate "+name+" with gating.toolkit.fluxcd.io/uninstall=true") {
 				t.Errorf("nobody is told about %s: %s", name, out)
 			}

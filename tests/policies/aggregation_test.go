@@ -49,8 +49,8 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 		exceptionApprover: {"gateexceptions": {"approve", "get", "list", "patch", "watch"}},
 		receiverViewer:    {"gatereceivers": look},
 		receiverEditor:    {"gatereceivers": edit},
-		calendarViewer:    {"gatecalendars": look},
-		calendarEditor:    {"gatecalendars": edit},
+		calendarViewer:    {"calendarfeeds": look},
+		calendarEditor:    {"calendarfeeds": edit},
 	} {
 		if got, err := w.verbsOn(name); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
@@ -72,7 +72,7 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 	for name, verbs := range map[string][]string{"view": look, "edit": edit, "admin": edit} {
 		want := map[string][]string{"gates": verbs, "gateexceptions": verbs, "gatedsources": verbs}
 		if name != "view" { // the path of a generic receiver is all that opens, that of a calendar all that reads
-			want["gatereceivers"], want["gatecalendars"] = verbs, verbs
+			want["gatereceivers"], want["calendarfeeds"] = verbs, verbs
 		}
 		w.Eventually(name+" is aggregated", func() error {
 			got, err := w.verbsOn(name)

@@ -137,7 +137,7 @@ func TestNobodyTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	w.ClosedGate("nights", v1alpha1.TargetReference{Kind: v1alpha1.GatedSourceKind, Name: "*"})
 	for name, pinned := range map[string]string{"waits": "", "named": "production"} {
 		w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GatedSourceSpec{
-			SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Name: pinned,
+			SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, PinnedName: pinned,
 		}})
 	}
 	w.Eventually("the API server knows the GatedSources", func() error {

@@ -47,7 +47,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	pins := func(name string) string {
 		return "user mallory may not have gated source " + w.Namespace + "/" + name + " pin GitRepository apps-gated" + refused
 	}
-	takes := []string{"create", "-f", w.gatedFile("takes", v1alpha1.GatedSourceSpec{SourceRef: evil, Name: "apps-gated"})}
+	takes := []string{"create", "-f", w.gatedFile("takes", v1alpha1.GatedSourceSpec{SourceRef: evil, PinnedName: "apps-gated"})}
 	w.Eventually("the API server knows the GatedSource", func() error {
 		out, err := mallory.kubectl(w.Context(), w.Namespace, append(takes, "--dry-run=server")...)
 		if err == nil {
@@ -60,7 +60,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	defer w.bind("mallory", false, "approve", []string{"moves", "production"}, gatedSources)()
 	w.refuses(mallory, pins("moves"), "patch", "gtsrc", "moves", "--type=merge", "-p", `{"spec":{"name":"apps-gated"}}`)
 	w.allowed(mallory, "create", "-f", w.gatedFile("chart", v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "HelmChart", Name: "evil"}, Name: "apps-gated", // of another kind
+		SourceRef: v1alpha1.PinnableReference{Kind: "HelmChart", Name: "evil"}, PinnedName: "apps-gated", // of another kind
 	}))
 	w.allowed(alice, append(takes, "--dry-run=server")...)
 	w.allowed(mallory, "annotate", "gtsrc", "apps", "example.org/note=reviewed") // what pins it may be edited
@@ -75,7 +75,7 @@ func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
 	mallory, alice := w.as("mallory", sourceEditor, viewer), w.as("alice", sourceEditor, sourceApprover)
 	w.Eventually("the pin is in the status", func() error {
 		g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: w.Namespace}}
-		if w.Read(g); g.Status.Gated == nil {
+		if w.Read(g); g.Status.Pinned == nil {
 			return fmt.Errorf("it is %+v", g.Status)
 		}
 		return nil

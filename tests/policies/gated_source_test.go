@@ -77,8 +77,8 @@ func (w *world) approves(g *v1alpha1.GatedSource, want ...string) {
 func (w *world) promoted(g *v1alpha1.GatedSource, letter string) {
 	w.Helper()
 	w.Eventually("it is at "+letter, func() error {
-		if w.Read(g); g.Status.Gated == nil || g.Status.Gated.Revision != commit(letter) {
-			return fmt.Errorf("it is at %+v", g.Status.Gated)
+		if w.Read(g); g.Status.Pinned == nil || g.Status.Pinned.Revision != commit(letter) {
+			return fmt.Errorf("it is at %+v", g.Status.Pinned)
 		}
 		return nil
 	})
@@ -199,7 +199,7 @@ func TestAttacksOnARevision(t *testing.T) {
 			}
 		})
 	}
-	if w.onlyAlice(g); g.Status.Gated != nil || g.Status.Round != 0 {
+	if w.onlyAlice(g); g.Status.Pinned != nil || g.Status.Round != 0 {
 		t.Errorf("it has moved: %+v", g.Status)
 	}
 	w.allowed(people["alice"], approve(commit("a"))...)

@@ -26,7 +26,7 @@ func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
 	all := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, Namespace: platform.Namespace}
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "freeze", Namespace: w.Namespace}, Spec: v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{all},
-		Watch: []v1alpha1.WatchReference{{Kind: "Kustomization", Name: "apps", Namespace: platform.Namespace}},
+		DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "apps", Namespace: platform.Namespace}},
 	}}
 	w.Must(edith.Client.Create(w.Context(), g))
 	// The failures are written after the targets.

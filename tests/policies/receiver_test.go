@@ -19,8 +19,8 @@ import (
 const (
 	receiverViewer = "gate-receiver-viewer"
 	receiverEditor = "gate-receiver-editor"
-	calendarViewer = "gate-calendar-viewer"
-	calendarEditor = "gate-calendar-editor"
+	calendarViewer = "calendar-feed-viewer"
+	calendarEditor = "calendar-feed-editor"
 
 	deliveries = v1alpha1.DeliveriesAnnotation
 )

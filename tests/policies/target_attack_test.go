@@ -194,9 +194,9 @@ func TestNobodyWatchesWhatTheyMayNotGet(t *testing.T) {
 		if kind == v1alpha1.GatedSourceKind {
 			continue // who views Gates gets those
 		}
-		w.noHold(bob, w.mayNotWatch("bob", pluralOf(kind), w.Namespace, "after", resources[i]), "create", "-f", w.hold("after", `{"watch":[{"kind":"`+kind+`","name":"x"}]}`))
+		w.noHold(bob, w.mayNotWatch("bob", pluralOf(kind), w.Namespace, "after", resources[i]), "create", "-f", w.hold("after", `{"dependsOn":[{"kind":"`+kind+`","name":"x"}]}`))
 	}
-	watch := func(more string) string { return `{"watch":[{"kind":"Kustomization","name":"infra"` + more + `}]}` }
+	watch := func(more string) string { return `{"dependsOn":[{"kind":"Kustomization","name":"infra"` + more + `}]}` }
 	here := w.mayNotWatch("bob", "Kustomizations", w.Namespace, "after", apps)
 	for _, more := range []string{`,"apiVersion":"kustomize.toolkit.fluxcd.io/v1"`, `,"namespace":"` + w.Namespace + `"`, `,"readyExpr":"dep.spec.suspend"`} {
 		w.noHold(bob, here, "create", "-f", w.hold("after", watch(more)))
@@ -209,7 +209,7 @@ func TestNobodyWatchesWhatTheyMayNotGet(t *testing.T) {
 	for _, more := range []string{`,"readyExpr":"dep.spec.path.startsWith('s')"`, `,"apiVersion":"kustomize.toolkit.fluxcd.io/v1"`} {
 		w.noHold(bob, here, "patch", "gate", "after", "--type=merge", "-p", `{"spec":`+watch(more)+`}`)
 	}
-	w.allowed(bob, "create", "-f", w.hold("none", `{"watch":[{"kind":"Deployment","name":"x"},{"kind":"Kustomization","apiVersion":"v1","name":"x"}]}`))
+	w.allowed(bob, "create", "-f", w.hold("none", `{"dependsOn":[{"kind":"Deployment","name":"x"},{"kind":"Kustomization","apiVersion":"v1","name":"x"}]}`))
 	w.allowed(bob, "patch", "gate", "after", "--type=merge", "-p", `{"spec":{"watch":null}}`)
 }
 

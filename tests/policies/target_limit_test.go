@@ -13,12 +13,12 @@ import (
 
 // expensive are as many targets as there may be, and all kinds watched, with what of it may be long: of each kind in this
 // namespace, and so as many checks as there may be.
-func (w *world) expensive(letter string) (targets []v1alpha1.TargetReference, watch []v1alpha1.WatchReference) {
+func (w *world) expensive(letter string) (targets []v1alpha1.TargetReference, watch []v1alpha1.DependencyReference) {
 	w.Helper()
 	kinds, resources := kindsAndResources()
 	for i, resource := range resources {
 		_, group, _ := strings.Cut(resource, ".")
-		watch = append(watch, v1alpha1.WatchReference{
+		watch = append(watch, v1alpha1.DependencyReference{
 			APIVersion: group + "/v" + strings.Repeat("1", 250), Kind: kinds[i], Namespace: w.Namespace, Name: strings.Repeat(letter, 250),
 			ReadyExpr: strings.Repeat("true && ", 500) + "true",
 		})
@@ -63,8 +63,8 @@ func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
 	w.bind("erna", true, "patch", nil, resources...)
 	w.bind("erna", true, "get", nil, resources...)
 	w.allowed(erna, "create", "-f", w.hold("second", spec(beyond, watch...)))
-	if got := w.ReadGate("second"); len(got.Spec.Targets) != 256 || len(got.Spec.Watch) != len(watch) {
-		t.Errorf("%d targets, %d watched", len(got.Spec.Targets), len(got.Spec.Watch))
+	if got := w.ReadGate("second"); len(got.Spec.Targets) != 256 || len(got.Spec.DependsOn) != len(watch) {
+		t.Errorf("%d targets, %d watched", len(got.Spec.Targets), len(got.Spec.DependsOn))
 	}
 }
 
@@ -88,7 +88,7 @@ func TestAFleetOfNamespacesNeedsTheVerbInAllOfThem(t *testing.T) {
 	w.noHold(fred, w.mayNotHold("fred", "HelmReleases", "tenant-0", "fleet-256", releases), "patch", "gate", "fleet-256", "--type=json",
 		"-p", `[{"op":"replace","path":"/spec/targets/0","value":{"kind":"HelmRelease","name":"*","namespace":"tenant-0"}}]`)
 	watched := fmt.Sprintf("user fred may not watch Kustomizations in so many namespaces by gate %s/fleet: more than %d kinds and namespaces at once need the verb get on %s in all namespaces\n", w.Namespace, most, apps)
-	w.noHold(fred, watched, "create", "-f", w.hold("fleet", spec(fleet(most, "Kustomization"), v1alpha1.WatchReference{Kind: "Kustomization", Name: "infra"})))
+	w.noHold(fred, watched, "create", "-f", w.hold("fleet", spec(fleet(most, "Kustomization"), v1alpha1.DependencyReference{Kind: "Kustomization", Name: "infra"})))
 	w.allowed(bob, "patch", "gate", "fleet-256", "--type=merge", "-p", `{"spec":{"interval":"2m"}}`)
 	w.allowed(w.clusterAdmin(), "create", "-f", w.hold("fleet", spec(append(fleet(128, "Kustomization"), fleet(128, "HelmRelease")...))))
 }

@@ -147,7 +147,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 			t.Errorf("approve %s prints\n%s, want %s", args, out, want)
 		}
 	}
-	if w.Read(w.g); w.g.Status.Gated != nil {
+	if w.Read(w.g); w.g.Status.Pinned != nil {
 		t.Fatal("it is approved")
 	}
 	artifact, err := url.Parse(urlOf(w.source("GitRepository", "apps")))
@@ -162,7 +162,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 		t.Errorf("it prints\n%s", out)
 	}
 	w.arrives("v1")
-	if p := w.g.Status.Promotions; w.g.Status.Gated != nil && (len(p) != 1 || p[0].Approvals[0].Reason != "seen in staging") {
+	if p := w.g.Status.Promotions; w.g.Status.Pinned != nil && (len(p) != 1 || p[0].Approvals[0].Reason != "seen in staging") {
 		t.Errorf("promotions: %+v", p)
 	}
 	history, _, _ := strings.Cut(w.blocks("sh", "gate history")[0], "\n")

@@ -139,7 +139,7 @@ func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (ki
 		w.Must(w.approve(revision))
 		w.fetch("apps")
 		w.eventually("it is promoted, or the controller is killed", func(s v1alpha1.GatedSourceStatus) bool {
-			return !k.isAlive() || s.Gated != nil && s.Gated.Revision == revision && s.Latest.Revision == next
+			return !k.isAlive() || s.Pinned != nil && s.Pinned.Revision == revision && s.Latest.Revision == next
 		})
 		if !k.survives() {
 			killed = true

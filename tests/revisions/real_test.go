@@ -66,7 +66,7 @@ func TestWhatWasApprovedArrivesAlthoughOthersLandMeanwhile(t *testing.T) {
 		time.Sleep(time.Duration(n%10) * 10 * time.Millisecond) // sometimes before the other lands, sometimes after
 		w.Must(w.approve(revision))
 		wait.Wait()
-		w.eventually("it is at "+revision, func(s v1alpha1.GatedSourceStatus) bool { return s.Gated != nil && s.Gated.Revision == revision })
+		w.eventually("it is at "+revision, func(s v1alpha1.GatedSourceStatus) bool { return s.Pinned != nil && s.Pinned.Revision == revision })
 		w.sees(next)
 	}
 	for _, commit := range seen() {
@@ -180,8 +180,8 @@ func TestAnOCIRepositoryIsPinnedByItsDigest(t *testing.T) {
 	w.Create(source)
 	w.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.GatedSourceSpec{SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}}}
 	w.Create(w.g)
-	w.eventually("it is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Gated != nil })
-	first := w.g.Status.Gated.Revision
+	w.eventually("it is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Pinned != nil })
+	first := w.g.Status.Pinned.Revision
 	w.isPinned(first)
 	if got := revisionOf(w.source("OCIRepository", "apps-gated")); !strings.HasPrefix(first, "latest@sha256:") || got != strings.TrimPrefix(first, "latest@") {
 		t.Errorf("it is at %q, and the original at %q", got, first)
@@ -193,8 +193,8 @@ func TestAnOCIRepositoryIsPinnedByItsDigest(t *testing.T) {
 	w.reconcile("source.toolkit.fluxcd.io/v1", "OCIRepository", "apps-gated")
 	w.isPinned(first)
 	w.open()
-	w.eventually("it is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Waiting == 0 && s.Gated.Revision != first })
-	w.isPinned(w.g.Status.Gated.Revision)
+	w.eventually("it is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Waiting == 0 && s.Pinned.Revision != first })
+	w.isPinned(w.g.Status.Pinned.Revision)
 }
 
 func TestAHelmChartIsPinnedToItsVersion(t *testing.T) {

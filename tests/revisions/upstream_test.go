@@ -125,7 +125,7 @@ func (w *world) stays(text, pinned string) func() error {
 	return func() error {
 		w.Helper()
 		w.Read(w.g)
-		if gated := w.g.Status.Gated; gated == nil || gated.Revision != pinned {
+		if gated := w.g.Status.Pinned; gated == nil || gated.Revision != pinned {
 			return fmt.Errorf("the pin is at %+v", gated)
 		}
 		return applied()

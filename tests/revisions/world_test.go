@@ -103,7 +103,7 @@ func (w *world) approve(revision string) error {
 func (w *world) isPinned(revision string) {
 	w.Helper()
 	w.eventually("it is pinned to "+revision, func(s v1alpha1.GatedSourceStatus) bool {
-		return s.Gated != nil && s.Gated.Revision == revision && apimeta.IsStatusConditionTrue(s.Conditions, fluxmeta.ReadyCondition)
+		return s.Pinned != nil && s.Pinned.Revision == revision && apimeta.IsStatusConditionTrue(s.Conditions, fluxmeta.ReadyCondition)
 	})
 }
 

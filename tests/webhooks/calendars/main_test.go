@@ -1,4 +1,4 @@
-// Package calendars subscribes to GateCalendars of the built gating-controller, as processes of their own with the permissions of config/rbac and
+// Package calendars subscribes to CalendarFeeds of the built gating-controller, as processes of their own with the permissions of config/rbac and
 // config/calendar-feed, and as docs/guides/subscribe.md says.
 package calendars
 

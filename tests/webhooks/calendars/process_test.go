@@ -87,7 +87,7 @@ func TestEveryReplicaServesTheSameCalendarAndFollowsTheCluster(t *testing.T) {
 	w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "all"}, StringData: map[string]string{"token": token}})
 	from, until := metav1.NewTime(time.Now().AddDate(0, 0, 3).Truncate(time.Second)), metav1.NewTime(time.Now().AddDate(0, 0, 5).Truncate(time.Second))
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}})
-	obj := &v1alpha1.GateCalendar{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.GateCalendarSpec{
+	obj := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.CalendarFeedSpec{
 		SecretRef: meta.LocalObjectReference{Name: "all"}, Selector: &metav1.LabelSelector{}, State: v1alpha1.StateClosed,
 	}}
 	w.Create(obj)
@@ -140,7 +140,7 @@ func TestACalendarHasTheGatesOfAllShards(t *testing.T) {
 	w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "all"}, StringData: map[string]string{"token": token}})
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{"sharding.fluxcd.io/key": "shard1"}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
 	w.Create(g)
-	obj := &v1alpha1.GateCalendar{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.GateCalendarSpec{
+	obj := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.CalendarFeedSpec{
 		SecretRef: meta.LocalObjectReference{Name: "all"}, Gates: []v1alpha1.GateReference{{Name: "other"}},
 	}}
 	w.Create(obj)

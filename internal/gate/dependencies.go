@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxWatchMessage bounds in bytes what is copied from an object that a Gate follows.
+	// maxWatchMessage bounds in bytes what is copied from a dependency of a Gate.
 	// Anybody who may write that object may have written it.
 	maxWatchMessage = 256
 
@@ -38,22 +38,22 @@ func readyExpr(text string) (*expression.Bool, error) {
 
 // watches checks what a Gate follows.
 func (c *compiler) watches(g *v1alpha1.Gate) {
-	if n := len(g.Spec.Watch); n > v1alpha1.MaxWatches {
-		c.add(field.TooMany(field.NewPath("spec", "watch"), n, v1alpha1.MaxWatches))
+	if n := len(g.Spec.DependsOn); n > v1alpha1.MaxDependencies {
+		c.add(field.TooMany(field.NewPath("spec", "dependsOn"), n, v1alpha1.MaxDependencies))
 		return
 	}
-	for i := range g.Spec.Watch {
-		ref, path := &g.Spec.Watch[i], field.NewPath("spec", "watch").Index(i)
+	for i := range g.Spec.DependsOn {
+		ref, path := &g.Spec.DependsOn[i], field.NewPath("spec", "dependsOn").Index(i)
 		if ref.Kind == "" {
-			c.add(field.Required(path.Child("kind"), "what is watched needs a kind"))
+			c.add(field.Required(path.Child("kind"), "a dependency needs a kind"))
 		}
 		if ref.Name == "" {
-			c.add(field.Required(path.Child("name"), "what is watched needs a name"))
+			c.add(field.Required(path.Child("name"), "a dependency needs a name"))
 		}
-		if slices.ContainsFunc(g.Spec.Watch[:i], func(other v1alpha1.WatchReference) bool {
-			return other.Kind == ref.Kind && other.Name == ref.Name && WatchedNamespace(g, &other) == WatchedNamespace(g, ref)
+		if slices.ContainsFunc(g.Spec.DependsOn[:i], func(other v1alpha1.DependencyReference) bool {
+			return other.Kind == ref.Kind && other.Name == ref.Name && DependencyNamespace(g, &other) == DependencyNamespace(g, ref)
 		}) {
-			c.add(field.Duplicate(path, watched(g, ref)))
+			c.add(field.Duplicate(path, dependencyName(g, ref)))
 		}
 		if len(ref.ReadyExpr) > maxReadyExpr {
 			c.add(field.TooLong(path.Child("readyExpr"), "", maxReadyExpr))
@@ -86,30 +86,30 @@ func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr strin
 	return true, ""
 }
 
-// RecordWatch returns what to note of an object that a Gate follows: whether it is ready,
+// RecordWatch returns what to note of a dependency of a Gate: whether it is ready,
 // and since when.
-func RecordWatch(g *v1alpha1.Gate, ref *v1alpha1.WatchReference, ready bool, message string, now time.Time) v1alpha1.WatchStatus {
-	status := v1alpha1.WatchStatus{
-		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: WatchedNamespace(g, ref), Name: ref.Name,
+func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready bool, message string, now time.Time) v1alpha1.DependencyStatus {
+	status := v1alpha1.DependencyStatus{
+		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: DependencyNamespace(g, ref), Name: ref.Name,
 		Ready: ready, Message: OneLine(message, maxWatchMessage), Since: metav1.NewTime(now),
 	}
-	if before := Watched(g, ref); before != nil && before.Ready == ready {
+	if before := FindDependency(g, ref); before != nil && before.Ready == ready {
 		status.Since = before.Since
 	}
 	return status
 }
 
-// WatchedNamespace returns the namespace of an object that a Gate follows.
-func WatchedNamespace(g *v1alpha1.Gate, ref *v1alpha1.WatchReference) string {
+// WatchedNamespace returns the namespace of a dependency of a Gate.
+func DependencyNamespace(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) string {
 	return cmp.Or(ref.Namespace, g.Namespace)
 }
 
-// Watched returns what is noted of an object that a Gate follows, nil if nobody has looked
+// Watched returns what is noted of a dependency of a Gate, nil if nobody has looked
 // at it yet.
-func Watched(g *v1alpha1.Gate, ref *v1alpha1.WatchReference) *v1alpha1.WatchStatus {
-	for i := range g.Status.Watch {
-		if s := &g.Status.Watch[i]; s.Kind == ref.Kind && s.Name == ref.Name &&
-			s.Namespace == WatchedNamespace(g, ref) && groupOf(s.APIVersion) == groupOf(ref.APIVersion) {
+func FindDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) *v1alpha1.DependencyStatus {
+	for i := range g.Status.Dependencies {
+		if s := &g.Status.Dependencies[i]; s.Kind == ref.Kind && s.Name == ref.Name &&
+			s.Namespace == DependencyNamespace(g, ref) && groupOf(s.APIVersion) == groupOf(ref.APIVersion) {
 			return s
 		}
 	}
@@ -121,15 +121,15 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-func watched(g *v1alpha1.Gate, ref *v1alpha1.WatchReference) string {
-	return fmt.Sprintf("%s '%s/%s'", ref.Kind, WatchedNamespace(g, ref), ref.Name)
+func dependencyName(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) string {
+	return fmt.Sprintf("%s '%s/%s'", ref.Kind, DependencyNamespace(g, ref), ref.Name)
 }
 
 // waitsFor says which object keeps a Gate closed, empty if none does. An object that
 // nobody has looked at is not ready.
 func waitsFor(g *v1alpha1.Gate) string {
-	return firstOf(g, func(ref *v1alpha1.WatchReference) string {
-		switch status := Watched(g, ref); {
+	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
+		switch status := FindDependency(g, ref); {
 		case status == nil:
 			return "has not been looked at yet"
 		case !status.Ready:
@@ -143,8 +143,8 @@ func waitsFor(g *v1alpha1.Gate) string {
 // It must have been seen not ready. An object with an invalid expression does not count:
 // the last state stays.
 func closesInvalid(g *v1alpha1.Gate) string {
-	return firstOf(g, func(ref *v1alpha1.WatchReference) string {
-		status := Watched(g, ref)
+	return firstOf(g, func(ref *v1alpha1.DependencyReference) string {
+		status := FindDependency(g, ref)
 		if status == nil || status.Ready {
 			return ""
 		}
@@ -157,16 +157,16 @@ func closesInvalid(g *v1alpha1.Gate) string {
 	})
 }
 
-// firstOf names the first object that a Gate follows and that is not ready, and says how
+// firstOf names the first dependency of a Gate and that is not ready, and says how
 // many more there are.
-func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.WatchReference) string) string {
+func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string) string {
 	first, more := "", 0
-	for i := range g.Spec.Watch {
-		ref := &g.Spec.Watch[i]
+	for i := range g.Spec.DependsOn {
+		ref := &g.Spec.DependsOn[i]
 		switch why := whyNot(ref); {
 		case why == "":
 		case first == "":
-			first = fmt.Sprintf("%s is not ready: %s", watched(g, ref), why)
+			first = fmt.Sprintf("%s is not ready: %s", dependencyName(g, ref), why)
 		default:
 			more++
 		}
@@ -197,9 +197,9 @@ func DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.Gate
 // DecideIfReady is as the function, with calendars.
 func (c Calendars) DecideIfReady(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	ready := g.DeepCopy()
-	ready.Status.Watch = make([]v1alpha1.WatchStatus, len(g.Spec.Watch))
-	for i := range g.Spec.Watch {
-		ready.Status.Watch[i] = RecordWatch(g, &g.Spec.Watch[i], true, "", now)
+	ready.Status.Dependencies = make([]v1alpha1.DependencyStatus, len(g.Spec.DependsOn))
+	for i := range g.Spec.DependsOn {
+		ready.Status.Dependencies[i] = RecordDependency(g, &g.Spec.DependsOn[i], true, "", now)
 	}
 	return c.Decide(ready, now, exceptions...)
 }

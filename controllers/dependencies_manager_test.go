@@ -22,7 +22,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		w := newWorld(t)
 		stage := w.kustomization("staging", nil)
 		g := w.Gate("production", v1alpha1.GateSpec{
-			Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour}, Watch: []v1alpha1.WatchReference{staging()},
+			Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour}, DependsOn: []v1alpha1.DependencyReference{staging()},
 		})
 		soonWaits := func(why string) {
 			t.Helper()
@@ -72,7 +72,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		g := w.watchingGate(staging())
 		w.Edit(g, func() { slowly(g) })
 		w.soonHeld(app, g)
-		w.Edit(g, func() { g.Spec.Watch[0].Name = "other" })
+		w.Edit(g, func() { g.Spec.DependsOn[0].Name = "other" })
 		w.soonFree(app)
 		w.reports(stage, "True", "Succeeded", "")
 		w.reports(other, "False", "BuildFailed", "no such file")
@@ -86,7 +86,7 @@ func TestAWatchedKindThatIsInstalledLater(t *testing.T) {
 	startManager(t, cluster)
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.watchingGate(v1alpha1.WatchReference{Kind: "ImagePolicy", Name: "podinfo"})
+	g := w.watchingGate(v1alpha1.DependencyReference{Kind: "ImagePolicy", Name: "podinfo"})
 	w.Edit(g, func() { slowly(g) })
 	missing := func(g *v1alpha1.Gate) bool {
 		return slices.Equal(failuresOf(g), []string{"ImagePolicy/podinfo CRDNotFound"}) && strings.Contains(opened(g), "is not installed")

@@ -19,15 +19,15 @@ import (
 )
 
 // staging refers to a Kustomization that a Gate watches.
-func staging(readyExpr ...string) v1alpha1.WatchReference {
-	return v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", ReadyExpr: strings.Join(readyExpr, "")}
+func staging(readyExpr ...string) v1alpha1.DependencyReference {
+	return v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", ReadyExpr: strings.Join(readyExpr, "")}
 }
 
 // watchingGate creates a Gate that is opened by default, holds apps and watches.
-func (w *world) watchingGate(refs ...v1alpha1.WatchReference) *v1alpha1.Gate {
+func (w *world) watchingGate(refs ...v1alpha1.DependencyReference) *v1alpha1.Gate {
 	w.Helper()
 	return w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}, Watch: refs,
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}, DependsOn: refs,
 	})
 }
 
@@ -61,7 +61,7 @@ func opened(g *v1alpha1.Gate) string {
 func (w *world) expectOpened(g *v1alpha1.Gate, app *target.Object) {
 	w.Helper()
 	if !strings.HasPrefix(opened(g), "True ") || w.suspended(app) {
-		w.Errorf("not opened: %s; watch %+v", opened(g), g.Status.Watch)
+		w.Errorf("not opened: %s; watch %+v", opened(g), g.Status.Dependencies)
 	}
 }
 
@@ -88,7 +88,7 @@ type unreadable struct {
 func (u unreadable) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	switch err := u.objects[key.Name]; {
 	case errors.Is(err, errHangs):
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= watchTimeout {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= dependencyTimeout {
 			return nil, context.DeadlineExceeded
 		}
 		<-ctx.Done()

@@ -9,22 +9,22 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-func watching(refs ...v1alpha1.WatchReference) func(*v1alpha1.GateSpec) {
-	return func(s *v1alpha1.GateSpec) { s.Watch = refs }
+func watching(refs ...v1alpha1.DependencyReference) func(*v1alpha1.GateSpec) {
+	return func(s *v1alpha1.GateSpec) { s.DependsOn = refs }
 }
 
-// staging and canary are objects that a Gate follows.
-func staging(readyExpr ...string) v1alpha1.WatchReference {
-	return v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", ReadyExpr: strings.Join(readyExpr, "")}
+// staging and canary are dependencies of a Gate.
+func staging(readyExpr ...string) v1alpha1.DependencyReference {
+	return v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", ReadyExpr: strings.Join(readyExpr, "")}
 }
 
-func canary() v1alpha1.WatchReference {
-	return v1alpha1.WatchReference{Kind: "HelmRelease", Name: "canary", Namespace: "flagger"}
+func canary() v1alpha1.DependencyReference {
+	return v1alpha1.DependencyReference{Kind: "HelmRelease", Name: "canary", Namespace: "flagger"}
 }
 
 // seen notes what an object is that a Gate follows: ready if there is no message.
-func seen(g *v1alpha1.Gate, ref v1alpha1.WatchReference, message string) *v1alpha1.Gate {
-	g.Status.Watch = append(g.Status.Watch, gate.RecordWatch(g, &ref, message == "", message, noon))
+func seen(g *v1alpha1.Gate, ref v1alpha1.DependencyReference, message string) *v1alpha1.Gate {
+	g.Status.Dependencies = append(g.Status.Dependencies, gate.RecordDependency(g, &ref, message == "", message, noon))
 	return g
 }
 
@@ -32,7 +32,7 @@ const noSuchFile = "BuildFailed: no such file"
 
 // follows has a Gate follow staging, which is noSuchFile.
 func follows(g *v1alpha1.Gate) *v1alpha1.Gate {
-	g.Namespace, g.Spec.Watch = "flux-system", []v1alpha1.WatchReference{staging()}
+	g.Namespace, g.Spec.DependsOn = "flux-system", []v1alpha1.DependencyReference{staging()}
 	return seen(g, staging(), noSuchFile)
 }
 
@@ -118,7 +118,7 @@ func TestARequestIsReportedAndGoesOnWhenTheDependencyIsReadyAgain(t *testing.T) 
 	if d := gate.Decide(g, noon); d.State != isClosed || d.RequestedAt == nil || stamp(d.ResetToDefaultAt.Time) != "2026-11-23T12:30:00Z" {
 		t.Errorf("not ready: %s, request of %v until %v", d.State, d.RequestedAt, d.ResetToDefaultAt)
 	}
-	g.Status.Watch = nil
+	g.Status.Dependencies = nil
 	seen(g, staging(), "")
 	d := gate.Decide(g, noon)
 	if d.State != isOpened || d.Reason != "OpenRequested" || nextOf(d).at != "2026-11-23T12:30:00Z" || d.Request == nil {
@@ -127,8 +127,10 @@ func TestARequestIsReportedAndGoesOnWhenTheDependencyIsReadyAgain(t *testing.T) 
 }
 
 func TestEveryObjectThatIsFollowedHasToBeReady(t *testing.T) {
-	follow := func(refs ...v1alpha1.WatchReference) *v1alpha1.Gate { return production(opened(watching(refs...))) }
-	elsewhere := v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "elsewhere"}
+	follow := func(refs ...v1alpha1.DependencyReference) *v1alpha1.Gate {
+		return production(opened(watching(refs...)))
+	}
+	elsewhere := v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", Namespace: "elsewhere"}
 	grouped := staging()
 	grouped.APIVersion = "example.org/v1"
 	newer := staging()
@@ -207,17 +209,17 @@ func TestSinceIsWhenReadyLastChanged(t *testing.T) {
 		{"2026-11-23T12:03:00Z", "does not exist", "2026-11-23T12:02:00Z"},
 		{"2026-11-23T12:04:00Z", "", "2026-11-23T12:04:00Z"},
 	} {
-		got := gate.RecordWatch(g, &ref, step.message == "", step.message, utc(step.at))
+		got := gate.RecordDependency(g, &ref, step.message == "", step.message, utc(step.at))
 		if stamp(got.Since.Time) != step.since || got.Ready != (step.message == "") || got.Message != step.message {
 			t.Errorf("at %s: got %+v, want since %s", step.at, got, step.since)
 		}
-		g.Status.Watch = []v1alpha1.WatchStatus{got}
+		g.Status.Dependencies = []v1alpha1.DependencyStatus{got}
 	}
 }
 
 func TestWhatAnObjectSaysIsBoundedAndInOneLine(t *testing.T) {
 	ref := staging()
-	got := gate.RecordWatch(closed(), &ref, false, "Failed: a\nGate opened\x00"+strings.Repeat("é", 300), noon)
+	got := gate.RecordDependency(closed(), &ref, false, "Failed: a\nGate opened\x00"+strings.Repeat("é", 300), noon)
 	if len(got.Message) > 256 || strings.ContainsAny(got.Message, "\n\x00") || !strings.HasPrefix(got.Message, "Failed: a Gate opened") {
 		t.Errorf("%d bytes: %q", len(got.Message), got.Message)
 	}

@@ -39,8 +39,8 @@ func drawBusyGate(t *rapid.T, now time.Time) *v1alpha1.Gate {
 // follow has a Gate follow some objects, and says which of them are ready.
 func follow(t *rapid.T, g *v1alpha1.Gate) (allReady bool) {
 	allReady = true
-	for _, ref := range []v1alpha1.WatchReference{staging(), canary()}[:rapid.IntRange(1, 2).Draw(t, "followed")] {
-		g.Spec.Watch = append(g.Spec.Watch, ref)
+	for _, ref := range []v1alpha1.DependencyReference{staging(), canary()}[:rapid.IntRange(1, 2).Draw(t, "followed")] {
+		g.Spec.DependsOn = append(g.Spec.DependsOn, ref)
 		message := rapid.SampledFrom([]string{"", "", noSuchFile}).Draw(t, ref.Name+" says")
 		allReady = allReady && message == ""
 		seen(g, ref, message)

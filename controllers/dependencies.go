@@ -22,30 +22,30 @@ const (
 	// watchField is by which the Gates are looked up that watch an object: most
 	// events of targets are about the status that Flux reports, and most of those
 	// objects nobody watches.
-	watchField = "spec.watch"
+	dependencyField = "spec.dependsOn"
 
-	// watchTimeout bounds how long the objects that a Gate watches keep it from being
+	// watchTimeout bounds how long the dependencies of a Gate keep it from being
 	// decided on. An object that is not read by then is not ready.
-	watchTimeout = 10 * time.Second
+	dependencyTimeout = 10 * time.Second
 )
 
-// watchedBy returns the objects that a Gate watches, for the index by watchField.
-func watchedBy(obj client.Object) []string {
+// watchedBy returns the dependencies of a Gate, for the index by watchField.
+func dependenciesOf(obj client.Object) []string {
 	g, ok := obj.(*v1alpha1.Gate)
 	if !ok {
 		return nil
 	}
 	var watched []string
-	for i := range g.Spec.Watch {
-		ref := &g.Spec.Watch[i]
+	for i := range g.Spec.DependsOn {
+		ref := &g.Spec.DependsOn[i]
 		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
-			watched = append(watched, objectKey(adapter.GroupKind(), gate.WatchedNamespace(g, ref), ref.Name))
+			watched = append(watched, objectKey(adapter.GroupKind(), gate.DependencyNamespace(g, ref), ref.Name))
 		}
 	}
 	return watched
 }
 
-// observation is what was seen of an object that a Gate watches.
+// observation is what was seen of an dependency of a Gate.
 type observation struct {
 	ready   bool
 	message string
@@ -55,12 +55,12 @@ type observation struct {
 	retry   error
 }
 
-// sighting is what was seen of an object that a Gate watches, and in which versions.
+// sighting is what was seen of an dependency of a Gate, and in which versions.
 type sighting struct {
 	observation
 	// gate is the resource version of the Gate, which expressions may read.
 	gate string
-	ref  v1alpha1.WatchReference
+	ref  v1alpha1.DependencyReference
 	// version is the UID and the resource version of the object, empty if it did not
 	// exist.
 	version string
@@ -71,8 +71,8 @@ type sighting struct {
 // in the cache, whose watch may be broken.
 const sightingMaxAge = 10 * time.Minute
 
-// Watcher looks at the objects that Gates watch, and remembers what it saw.
-type Watcher struct {
+// Watcher looks at the dependencies of Gates, and remembers what it saw.
+type DependencyReader struct {
 	Reach
 	Targets TargetReader
 
@@ -86,10 +86,10 @@ type Watcher struct {
 // not read again, unless all are to be. It returns whether any was not.
 // One that cannot be read is not ready: the Gate must not open, or stay open, on what
 // was seen some time ago.
-func (r *Watcher) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (faults []fault, remembered bool) {
+func (r *DependencyReader) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (faults []fault, remembered bool) {
 	key := client.ObjectKeyFromObject(obj)
-	if len(obj.Spec.Watch) == 0 {
-		obj.Status.Watch = nil
+	if len(obj.Spec.DependsOn) == 0 {
+		obj.Status.Dependencies = nil
 		r.forget(key)
 		return nil, false
 	}
@@ -97,40 +97,40 @@ func (r *Watcher) observe(ctx context.Context, obj *v1alpha1.Gate, now time.Time
 	if err != nil {
 		panic(err) // what was decoded from JSON always converts
 	}
-	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dependencyTimeout)
 	defer cancel()
-	before, seen := r.seenBefore(key, len(obj.Spec.Watch)), make([]sighting, len(obj.Spec.Watch))
+	before, seen := r.seenBefore(key, len(obj.Spec.DependsOn)), make([]sighting, len(obj.Spec.DependsOn))
 	known := make([]bool, len(seen))
 	var group sync.WaitGroup
-	for i := range obj.Spec.Watch {
+	for i := range obj.Spec.DependsOn {
 		group.Go(func() {
-			if known[i] = !all && r.unchanged(ctx, obj, &before[i], &obj.Spec.Watch[i], now); known[i] {
+			if known[i] = !all && r.unchanged(ctx, obj, &before[i], &obj.Spec.DependsOn[i], now); known[i] {
 				seen[i] = before[i]
 				return
 			}
-			seen[i] = r.look(ctx, obj, self, &obj.Spec.Watch[i])
+			seen[i] = r.look(ctx, obj, self, &obj.Spec.DependsOn[i])
 			seen[i].at = now
 		})
 	}
 	group.Wait()
 
-	status := make([]v1alpha1.WatchStatus, len(seen))
+	status := make([]v1alpha1.DependencyStatus, len(seen))
 	for i, o := range seen {
-		ref := &obj.Spec.Watch[i]
-		status[i] = gate.RecordWatch(obj, ref, o.ready, o.message, now)
+		ref := &obj.Spec.DependsOn[i]
+		status[i] = gate.RecordDependency(obj, ref, o.ready, o.message, now)
 		if o.failure != "" {
 			f := newFault(ref.Kind, status[i].Namespace, ref.Name, o.failure, status[i].Message)
 			f.cause = o.retry
 			faults = append(faults, f)
 		}
 	}
-	obj.Status.Watch = status
+	obj.Status.Dependencies = status
 	r.remember(key, seen)
 	return faults, slices.Contains(known, true)
 }
 
-// seenBefore returns what was seen of the objects that a Gate watches.
-func (r *Watcher) seenBefore(key types.NamespacedName, n int) []sighting {
+// seenBefore returns what was seen of the dependencies of a Gate.
+func (r *DependencyReader) seenBefore(key types.NamespacedName, n int) []sighting {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known := r.sightings[key]; len(known) == n {
@@ -139,7 +139,7 @@ func (r *Watcher) seenBefore(key types.NamespacedName, n int) []sighting {
 	return make([]sighting, n)
 }
 
-func (r *Watcher) remember(key types.NamespacedName, seen []sighting) {
+func (r *DependencyReader) remember(key types.NamespacedName, seen []sighting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sightings == nil {
@@ -149,15 +149,15 @@ func (r *Watcher) remember(key types.NamespacedName, seen []sighting) {
 }
 
 // forget forgets what was seen for a Gate.
-func (r *Watcher) forget(key types.NamespacedName) {
+func (r *DependencyReader) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sightings, key)
 }
 
-// unchanged returns whether an object that a Gate watches is in the cache as it was when
+// unchanged returns whether an dependency of a Gate is in the cache as it was when
 // it was read, so that reading it again would show the same.
-func (r *Watcher) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sighting, ref *v1alpha1.WatchReference, now time.Time) bool {
+func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sighting, ref *v1alpha1.DependencyReference, now time.Time) bool {
 	age := now.Sub(seen.at)
 	if seen.gate == "" || readsGate(ref) && seen.gate != obj.ResourceVersion || seen.ref != *ref || seen.failure != "" || age < 0 || age >= sightingMaxAge {
 		return false
@@ -166,7 +166,7 @@ func (r *Watcher) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sight
 	if err != nil {
 		return false
 	}
-	cached, err := r.Targets.Select(ctx, adapter, gate.WatchedNamespace(obj, ref), &v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
+	cached, err := r.Targets.Select(ctx, adapter, gate.DependencyNamespace(obj, ref), &v1alpha1.TargetReference{Kind: ref.Kind, Name: ref.Name})
 	switch {
 	case err != nil || len(cached) > 1:
 		return false
@@ -177,7 +177,9 @@ func (r *Watcher) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sight
 }
 
 // readsGate returns whether what is said of an object may depend on the Gate that watches it.
-func readsGate(ref *v1alpha1.WatchReference) bool { return strings.Contains(ref.ReadyExpr, "self") }
+func readsGate(ref *v1alpha1.DependencyReference) bool {
+	return strings.Contains(ref.ReadyExpr, "self")
+}
 
 func versionOf(u *unstructured.Unstructured) string {
 	return string(u.GetUID()) + "/" + u.GetResourceVersion()
@@ -193,13 +195,13 @@ func selfOf(obj *v1alpha1.Gate) (map[string]any, error) {
 	return self, nil
 }
 
-// look looks at one object that a Gate watches.
-func (r *Watcher) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.WatchReference) sighting {
+// look looks at one dependency of a Gate.
+func (r *DependencyReader) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]any, ref *v1alpha1.DependencyReference) sighting {
 	cannot := func(failure, message string) sighting {
 		return sighting{observation: observation{failure: failure, message: message}}
 	}
-	namespace := gate.WatchedNamespace(obj, ref)
-	if message := r.outOfReach("objects", "watched", obj.Namespace, namespace); message != "" {
+	namespace := gate.DependencyNamespace(obj, ref)
+	if message := r.outOfReach("objects", "read", obj.Namespace, namespace); message != "" {
 		return cannot(v1alpha1.AccessDeniedReason, message)
 	}
 	adapter, err := target.For(ref.APIVersion, ref.Kind)
@@ -228,7 +230,7 @@ func (r *Watcher) look(ctx context.Context, obj *v1alpha1.Gate, self map[string]
 		seen.ready, seen.message = gate.EvaluateReadyExpr(ctx, content, self, ref.ReadyExpr)
 		return seen
 	}
-	was := gate.Watched(obj, ref)
+	was := gate.FindDependency(obj, ref)
 	seen.ready, seen.message = target.IsReady(&target.Object{Unstructured: *dep}, was != nil && was.Ready)
 	return seen
 }

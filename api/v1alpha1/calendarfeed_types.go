@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// GateCalendarKind is the kind of a GateCalendar.
-	GateCalendarKind = "GateCalendar"
+	// CalendarFeedKind is the kind of a CalendarFeed.
+	CalendarFeedKind = "CalendarFeed"
 
 	// CalendarPath is how the path of every calendar begins. It ends with .ics.
 	CalendarPath = "/calendar/"
 
-	// DefaultCalendarDays applies if a GateCalendar has no spec.days.
+	// DefaultCalendarDays applies if a CalendarFeed has no spec.days.
 	DefaultCalendarDays = 90
 )
 
-// GateCalendarSpec says which Gates a calendar shows, and to whom.
+// CalendarFeedSpec says which Gates a calendar shows, and to whom.
 // +kubebuilder:validation:XValidation:rule="has(self.gates) != has(self.selector)",message="exactly one of gates and selector must be set"
-type GateCalendarSpec struct {
+type CalendarFeedSpec struct {
 	// Interval is how often the Secret is read again even if nothing has changed.
 	// At least 1s, such as 1m. Defaults to 10m. So long can a token work that was
 	// removed from the Secret.
@@ -74,8 +74,8 @@ type GateCalendarSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// GateCalendarStatus is the observed state of a GateCalendar.
-type GateCalendarStatus struct {
+// CalendarFeedStatus is the observed state of a CalendarFeed.
+type CalendarFeedStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 
 	// ObservedGeneration is the last generation of the calendar that the
@@ -96,7 +96,7 @@ type GateCalendarStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// GateCalendar shows the plans of Gates as a calendar that people subscribe
+// CalendarFeed shows the plans of Gates as a calendar that people subscribe
 // to.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=gtcal,categories=all;fluxcd;fluxcd-gates
@@ -105,55 +105,55 @@ type GateCalendarStatus struct {
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
 // +kubebuilder:printcolumn:name="Status",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
-type GateCalendar struct {
+type CalendarFeed struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// +required
-	Spec GateCalendarSpec `json:"spec"`
+	Spec CalendarFeedSpec `json:"spec"`
 	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
-	Status GateCalendarStatus `json:"status,omitzero"`
+	Status CalendarFeedStatus `json:"status,omitzero"`
 }
 
-// GateCalendarList is a list of GateCalendars.
+// CalendarFeedList is a list of CalendarFeeds.
 // +kubebuilder:object:root=true
-type GateCalendarList struct {
+type CalendarFeedList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []GateCalendar `json:"items"`
+	Items           []CalendarFeed `json:"items"`
 }
 
 // GetConditions returns the conditions of the calendar.
-func (in *GateCalendar) GetConditions() []metav1.Condition { return in.Status.Conditions }
+func (in *CalendarFeed) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
 // SetConditions replaces the conditions of the calendar.
-func (in *GateCalendar) SetConditions(conditions []metav1.Condition) {
+func (in *CalendarFeed) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
 // SetLastHandledReconcileRequest notes the last request to reconcile.
-func (in *GateCalendar) SetLastHandledReconcileRequest(token string) {
+func (in *CalendarFeed) SetLastHandledReconcileRequest(token string) {
 	in.Status.SetLastHandledReconcileRequest(token)
 }
 
 // GetPath returns status.calendarPath.
-func (in *GateCalendar) GetPath() string { return in.Status.CalendarPath }
+func (in *CalendarFeed) GetPath() string { return in.Status.CalendarPath }
 
 // SetPath sets status.calendarPath.
-func (in *GateCalendar) SetPath(path string) { in.Status.CalendarPath = path }
+func (in *CalendarFeed) SetPath(path string) { in.Status.CalendarPath = path }
 
 // GetCalendarPath returns the path of the calendar for a token. Nobody can
 // tell from it the path of a GateReceiver with the same token and name.
-func (in *GateCalendar) GetCalendarPath(token string) string {
+func (in *CalendarFeed) GetCalendarPath(token string) string {
 	return CalendarPath + digestOf(token, in.Name, in.Namespace, "/calendar") + ".ics"
 }
 
 // GetInterval returns spec.interval, or its default if there is none.
-func (in *GateCalendar) GetInterval() time.Duration { return intervalOf(in.Spec.Interval) }
+func (in *CalendarFeed) GetInterval() time.Duration { return intervalOf(in.Spec.Interval) }
 
 // GetDays returns spec.days, or its default if there are none.
-func (in *GateCalendar) GetDays() int {
+func (in *CalendarFeed) GetDays() int {
 	if in.Spec.Days <= 0 {
 		return DefaultCalendarDays
 	}

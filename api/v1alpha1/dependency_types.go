@@ -3,11 +3,11 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // MaxWatches is the number of objects that a Gate can follow.
-const MaxWatches = 16
+const MaxDependencies = 16
 
-// WatchReference names an object that a Gate follows: the Gate is held closed
+// WatchReference names a dependency of a Gate: the Gate is held closed
 // while the object is not ready.
-type WatchReference struct {
+type DependencyReference struct {
 	// APIVersion of the object, such as kustomize.toolkit.fluxcd.io/v1. Only its
 	// group counts, and it is needed only if the kind alone is ambiguous.
 	// +kubebuilder:validation:MaxLength=317
@@ -45,8 +45,8 @@ type WatchReference struct {
 	ReadyExpr string `json:"readyExpr,omitempty"`
 }
 
-// WatchStatus is what the controller saw of an object that a Gate follows.
-type WatchStatus struct {
+// WatchStatus is what the controller saw of a dependency of a Gate.
+type DependencyStatus struct {
 	// APIVersion of the object, as in the spec.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`

@@ -50,19 +50,19 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 		} else {
 			w.expectWaiting(g, app, step.waits)
 		}
-		seen := g.Status.Watch
+		seen := g.Status.Dependencies
 		if len(seen) != 1 || seen[0].Name != "staging" || seen[0].Namespace != w.Namespace ||
 			seen[0].Ready != (step.waits == "") || seen[0].Message != step.waits || !seen[0].Since.Time.Equal(start.Add(hours(step.since))) {
-			t.Errorf("step %d: status.watch is %+v", i, seen)
+			t.Errorf("step %d: status.dependencies is %+v", i, seen)
 		}
 		if !conditions.IsReady(g) || len(g.Status.Failures) > 0 || result.RequeueAfter > 2*time.Minute {
 			t.Errorf("step %d: %v, %v", i, conditions.Get(g, meta.ReadyCondition), result)
 		}
 	}
-	w.Edit(g, func() { g.Spec.Watch = nil })
+	w.Edit(g, func() { g.Spec.DependsOn = nil })
 	w.reconcile(g)
-	if len(g.Status.Watch) > 0 {
-		t.Errorf("status.watch is still %+v", g.Status.Watch)
+	if len(g.Status.Dependencies) > 0 {
+		t.Errorf("status.dependencies is still %+v", g.Status.Dependencies)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAnExpressionReadsTheObjectInFullAndTheGate(t *testing.T) {
 	w.reconcile(g)
 	w.expectOpened(g, app)
 
-	w.Edit(g, func() { g.Spec.Watch[0].ReadyExpr = "dep.status.observedGeneration ==" })
+	w.Edit(g, func() { g.Spec.DependsOn[0].ReadyExpr = "dep.status.observedGeneration ==" })
 	w.reconcile(g)
 	if !strings.HasPrefix(opened(g), "True InvalidSpec: Gate stays opened") || !conditions.IsStalled(g) {
 		t.Errorf("an expression that is not CEL: %s", opened(g))
@@ -115,7 +115,7 @@ func TestARequestDoesNotOpenAGateThatWaitsAndGoesOnAfterwards(t *testing.T) {
 	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Window: duration(hours(3)), Targets: []v1alpha1.TargetReference{named("apps")},
-		Watch: []v1alpha1.WatchReference{staging()},
+		DependsOn: []v1alpha1.DependencyReference{staging()},
 	})
 	w.reports(stage, "False", "BuildFailed", "no such file")
 	w.open(g, start)
@@ -173,28 +173,28 @@ func TestAHardFreezeAndACloseRequestSayWhyAGateIsClosed(t *testing.T) {
 
 func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ref              v1alpha1.WatchReference
+		ref              v1alpha1.DependencyReference
 		change           func(*world)
 		failure, message string
 		retried          bool
 	}{
 		"a kind that no adapter knows": {
-			ref: v1alpha1.WatchReference{Kind: "Deployment", Name: "web"}, failure: "Deployment/web UnsupportedKind", message: "kind Deployment is not supported"},
+			ref: v1alpha1.DependencyReference{Kind: "Deployment", Name: "web"}, failure: "Deployment/web UnsupportedKind", message: "kind Deployment is not supported"},
 		"an object in another namespace": {
-			ref:     v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
+			ref:     v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
 			failure: "Kustomization/staging AccessDenied", message: "runs without --allow-cross-namespace-refs"},
 		"an object in a namespace that is not watched": {
-			ref: v1alpha1.WatchReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
+			ref: v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
 			change: func(w *world) {
 				w.AllowCrossNamespaceRefs, w.Namespaces = true, map[string]ctrlcache.Config{w.Namespace: {}}
 			},
 			failure: "Kustomization/staging AccessDenied", message: `the controller does not watch namespace "default": it runs with --watch-all-namespaces=false`},
 		"a kind that is not installed": {
-			ref:     v1alpha1.WatchReference{Kind: "Bucket", Name: "absent"},
+			ref:     v1alpha1.DependencyReference{Kind: "Bucket", Name: "absent"},
 			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"absent": ErrNotInstalled}} },
 			failure: "Bucket/absent CRDNotFound", message: "is not installed"},
 		"an object that cannot be read": {
-			ref:     v1alpha1.WatchReference{Kind: "Bucket", Name: "forbidden"},
+			ref:     v1alpha1.DependencyReference{Kind: "Bucket", Name: "forbidden"},
 			change:  func(w *world) { w.Targets = unreadable{w.Targets, map[string]error{"forbidden": errBroken}} },
 			failure: "Bucket/forbidden ReadFailed", message: "cannot be read: " + errBroken.Error(), retried: true},
 	} {
@@ -203,7 +203,7 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			w := newWorld(t)
 			app, stage := w.kustomization("apps", nil), w.kustomization("stage", nil)
 			w.reports(stage, "True", "Succeeded", "")
-			healthy := v1alpha1.WatchReference{Kind: "Kustomization", Name: "stage"}
+			healthy := v1alpha1.DependencyReference{Kind: "Kustomization", Name: "stage"}
 			if tc.change != nil {
 				tc.change(w)
 			}
@@ -219,10 +219,10 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			if got := failuresOf(g); !slices.Equal(got, []string{tc.failure}) {
 				t.Errorf("failures %q", got)
 			}
-			if seen := g.Status.Watch; len(seen) != 2 || !seen[0].Ready || seen[1].Ready || !strings.Contains(seen[1].Message, tc.message) {
-				t.Errorf("status.watch is %+v", seen)
+			if seen := g.Status.Dependencies; len(seen) != 2 || !seen[0].Ready || seen[1].Ready || !strings.Contains(seen[1].Message, tc.message) {
+				t.Errorf("status.dependencies is %+v", seen)
 			}
-			w.Edit(g, func() { g.Spec.Watch = []v1alpha1.WatchReference{healthy} })
+			w.Edit(g, func() { g.Spec.DependsOn = []v1alpha1.DependencyReference{healthy} })
 			w.reconcile(g)
 			w.expectOpened(g, app)
 		})
@@ -238,7 +238,7 @@ func TestAReadThatFailsClosesAndNeverOpens(t *testing.T) {
 			w := newWorld(t)
 			app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
 			w.reports(stage, "True", "Succeeded", "")
-			g := w.watchingGate(staging(), v1alpha1.WatchReference{Kind: "Kustomization", Name: "apps", ReadyExpr: "true"})
+			g := w.watchingGate(staging(), v1alpha1.DependencyReference{Kind: "Kustomization", Name: "apps", ReadyExpr: "true"})
 			live := w.Targets
 			w.Targets = unreadable{live, map[string]error{"staging": failure}}
 			_, _ = w.try(g)
@@ -258,8 +258,8 @@ func TestAReadThatFailsClosesAndNeverOpens(t *testing.T) {
 			if got := opened(g); !strings.HasPrefix(got, "False ClosePeriod: Gate closed by close period 'freeze', ") {
 				t.Error(got)
 			}
-			if !g.Status.Watch[1].Ready {
-				t.Errorf("the other one is %+v", g.Status.Watch[1])
+			if !g.Status.Dependencies[1].Ready {
+				t.Errorf("the other one is %+v", g.Status.Dependencies[1])
 			}
 		})
 	}
@@ -279,14 +279,14 @@ func TestACrashBetweenTheStatusAndTheTargetsOfAGateThatWaits(t *testing.T) {
 	if _, err := w.try(g); err == nil {
 		t.Fatal("no crash")
 	}
-	if seen := g.Status.Watch; len(seen) != 1 || seen[0].Ready || w.suspended(app) {
+	if seen := g.Status.Dependencies; len(seen) != 1 || seen[0].Ready || w.suspended(app) {
 		t.Errorf("the decision is not the first write: %+v, suspended %v", seen, w.suspended(app))
 	}
 	w.writes.heal()
 	w.in(hours(2))
 	w.reconcile(g)
 	w.expectWaiting(g, app, "BuildFailed: no such file")
-	if since := g.Status.Watch[0].Since; !since.Time.Equal(start.Add(hours(1))) {
+	if since := g.Status.Dependencies[0].Since; !since.Time.Equal(start.Add(hours(1))) {
 		t.Errorf("not ready since %s", since)
 	}
 }
@@ -309,13 +309,13 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 }
 
 func TestGatesAreFoundByWhatTheyWatch(t *testing.T) {
-	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Watch: []v1alpha1.WatchReference{
+	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{DependsOn: []v1alpha1.DependencyReference{
 		staging(), {Kind: "Deployment", Name: "web"}, {APIVersion: "helm.toolkit.fluxcd.io/v2beta1", Kind: "HelmRelease", Name: "canary", Namespace: "flagger"},
 	}}}
 	g.Namespace = "flux-system"
-	equal(t, watchedBy(g), []string{
+	equal(t, dependenciesOf(g), []string{
 		"Kustomization.kustomize.toolkit.fluxcd.io/flux-system/staging", "HelmRelease.helm.toolkit.fluxcd.io/flagger/canary",
 	})
 	var other client.Object = &v1alpha1.GateException{}
-	equal(t, watchedBy(other), []string(nil))
+	equal(t, dependenciesOf(other), []string(nil))
 }

@@ -79,7 +79,7 @@ func TestAGateOpensOnWhatWasReadJustNow(t *testing.T) {
 	app, stage := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, Watch: []v1alpha1.WatchReference{staging()},
+		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, DependsOn: []v1alpha1.DependencyReference{staging()},
 		OpenPeriods: []v1alpha1.Period{dated("nights", 5*time.Minute, hours(1))},
 	})
 	w.reconcile(g)
@@ -129,8 +129,8 @@ func TestACloseThatIsDueDoesNotWaitForWhatIsWatched(t *testing.T) {
 		t.Error("it looks before it holds")
 	}
 	w.expectWaiting(g, app, "BuildFailed: no such file") // and then says all that it knows
-	if seen := g.Status.Watch; len(seen) != 1 || seen[0].Ready || !seen[0].Since.Time.Equal(start.Add(hours(1))) {
-		t.Errorf("status.watch is %+v", seen)
+	if seen := g.Status.Dependencies; len(seen) != 1 || seen[0].Ready || !seen[0].Since.Time.Equal(start.Add(hours(1))) {
+		t.Errorf("status.dependencies is %+v", seen)
 	}
 }
 
