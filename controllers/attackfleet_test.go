@@ -9,14 +9,15 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // fleetLockIn returns the GateLock of all namespaces that a namespace has.
-func (w *world) fleetLockIn(namespace string) *v1alpha1.GateLock {
+func (w *world) fleetLockIn(namespace string) *lockv1alpha1.GateLock {
 	w.Helper()
-	obj := &v1alpha1.GateLock{}
-	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.AllNamespacesLockName}, obj)))
+	obj := &lockv1alpha1.GateLock{}
+	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.AllNamespacesLockName}, obj)))
 	return obj
 }
 

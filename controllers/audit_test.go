@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -73,7 +74,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 	w.expectHeld(held, other)
 	equal(t, w.reload(exempt).GetConditions(), conditionsBefore)
 	// An object that names a Gate that the GateLock does not know is locked.
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{
 		Gates: map[string]bool{key(g): false, key(other): true}, Targets: map[string][]string{"Kustomization/held": {key(other)}},
 	})
 
@@ -233,7 +234,7 @@ func TestACrashWhileTheModeIsSwitchedIsMended(t *testing.T) {
 				w.writes.heal()
 				w.restart()
 				w.reconcile(g)
-				want := v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): to == v1alpha1.ModeEnforce}}
+				want := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): to == v1alpha1.ModeEnforce}}
 				if to == v1alpha1.ModeEnforce {
 					w.expectHeld(app, g)
 					equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 1, Held: 1})

@@ -11,12 +11,13 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // gateLocks is the name of the definition of GateLocks. It comes with the
 // policies that read them.
-const gateLocks = "gatelocks.gating.toolkit.fluxcd.io"
+const gateLocks = "gatelocks.internal.gating.toolkit.fluxcd.io"
 
 // errLocksUnread is why nothing is released while the GateLocks cannot be read.
 var errLocksUnread = errors.New("GateLocks cannot be read, see the log of the controller")
@@ -26,7 +27,7 @@ type LockReader interface {
 	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. One that does not exist has no
 	// resource version; it is nil if there can be none: GateLocks are not installed, or nobody knows the namespace of the
 	// controller. It must not be changed.
-	Lock(ctx context.Context, namespace string) (*v1alpha1.GateLock, error)
+	Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error)
 
 	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all.
 	Naming(ctx context.Context, gate string) ([]string, error)
@@ -55,7 +56,7 @@ func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if err == nil && servedVersion(crd, "") == "" {
-		return false, fmt.Errorf("kind %s %w", v1alpha1.GateLockKind, ErrNotInstalled)
+		return false, fmt.Errorf("kind %s %w", lockv1alpha1.GateLockKind, ErrNotInstalled)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,9 +65,9 @@ func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 		return false, nil
 	case err != nil: // not found is an answer
 		l.informer = nil
-		return true, l.Cache.RemoveInformer(ctx, &v1alpha1.GateLock{})
+		return true, l.Cache.RemoveInformer(ctx, &lockv1alpha1.GateLock{})
 	}
-	informer, err := l.Cache.GetInformer(ctx, &v1alpha1.GateLock{}, ctrlcache.BlockUntilSynced(false))
+	informer, err := l.Cache.GetInformer(ctx, &lockv1alpha1.GateLock{}, ctrlcache.BlockUntilSynced(false))
 	if err != nil {
 		return false, err
 	}
@@ -88,7 +89,7 @@ func (l *LockCache) readable() (bool, error) {
 }
 
 // Lock implements LockReader.
-func (l *LockCache) Lock(ctx context.Context, namespace string) (*v1alpha1.GateLock, error) {
+func (l *LockCache) Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error) {
 	installed, err := l.readable()
 	if err != nil || !installed {
 		return nil, err
@@ -103,28 +104,28 @@ func (l *LockCache) Lock(ctx context.Context, namespace string) (*v1alpha1.GateL
 // lockKey names the GateLock of a namespace, or of all. Own is the namespace of the controller.
 func lockKey(namespace, own string) client.ObjectKey {
 	if namespace == v1alpha1.AnyName {
-		return client.ObjectKey{Namespace: own, Name: v1alpha1.AllNamespacesLockName}
+		return client.ObjectKey{Namespace: own, Name: lockv1alpha1.AllNamespacesLockName}
 	}
-	return client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}
+	return client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.GateLockName}
 }
 
 // lockedBy returns the namespace that a GateLock is about, v1alpha1.AnyName if it is about all.
-func lockedBy(obj *v1alpha1.GateLock) string {
-	if obj.Name == v1alpha1.AllNamespacesLockName {
+func lockedBy(obj *lockv1alpha1.GateLock) string {
+	if obj.Name == lockv1alpha1.AllNamespacesLockName {
 		return v1alpha1.AnyName
 	}
 	return obj.Namespace
 }
 
 // readLock reads a GateLock.
-func readLock(ctx context.Context, reader client.Reader, key client.ObjectKey, opts ...client.GetOption) (*v1alpha1.GateLock, error) {
-	obj := &v1alpha1.GateLock{}
+func readLock(ctx context.Context, reader client.Reader, key client.ObjectKey, opts ...client.GetOption) (*lockv1alpha1.GateLock, error) {
+	obj := &lockv1alpha1.GateLock{}
 	err := reader.Get(ctx, key, obj, opts...)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
 	if err != nil {
-		obj = &v1alpha1.GateLock{}
+		obj = &lockv1alpha1.GateLock{}
 		obj.Namespace, obj.Name = key.Namespace, key.Name
 	}
 	return obj, nil
@@ -136,7 +137,7 @@ func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
 	if err != nil || !installed {
 		return nil, err
 	}
-	list := &v1alpha1.GateLockList{}
+	list := &lockv1alpha1.GateLockList{}
 	if err := l.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
@@ -145,11 +146,11 @@ func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
 
 // naming returns the namespaces of the GateLocks that name a Gate. One of all namespaces that is not in the namespace of the
 // controller does not count: it was left by a controller that has moved, and no policy reads it.
-func naming(list *v1alpha1.GateLockList, gate, own string) []string {
+func naming(list *lockv1alpha1.GateLockList, gate, own string) []string {
 	var namespaces []string
 	for i := range list.Items {
 		l := &list.Items[i]
-		if _, ok := l.Spec.Gates[gate]; ok && (l.Name != v1alpha1.AllNamespacesLockName || l.Namespace == own) {
+		if _, ok := l.Spec.Gates[gate]; ok && (l.Name != lockv1alpha1.AllNamespacesLockName || l.Namespace == own) {
 			namespaces = append(namespaces, lockedBy(l))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/tally"
@@ -21,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=internal.gating.toolkit.fluxcd.io,resources=gatelocks,verbs=get;list;watch;create;update
 
 // LockReconciler writes the GateLocks, which are there only if config/lock is installed. All that the Gates lock in a
 // namespace is one write.
@@ -83,7 +84,7 @@ func (r *LockReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 // talliedLock is by what the Tally knows a GateLock.
 func talliedLock(namespace string) target.Key {
 	return target.Key{
-		GroupKind:      v1alpha1.GroupVersion.WithKind(v1alpha1.GateLockKind).GroupKind(),
+		GroupKind:      lockv1alpha1.GroupVersion.WithKind(lockv1alpha1.GateLockKind).GroupKind(),
 		NamespacedName: types.NamespacedName{Namespace: namespace, Name: lockKey(namespace, "").Name},
 	}
 }
@@ -135,7 +136,7 @@ func (r *LockReconciler) unread(ctx context.Context, namespace string, err error
 
 // write creates or updates a GateLock on the version that was read. In a namespace that does not exist, or not for long, there
 // is nothing to lock.
-func (r *LockReconciler) write(ctx context.Context, obj *v1alpha1.GateLock) error {
+func (r *LockReconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) error {
 	var err error
 	if obj.ResourceVersion == "" {
 		if err = r.Create(ctx, obj, client.FieldOwner(v1alpha1.FieldManager)); apierrors.IsNotFound(err) {
@@ -152,7 +153,7 @@ func (r *LockReconciler) write(ctx context.Context, obj *v1alpha1.GateLock) erro
 
 // shares returns what the GateLock of a namespace has to have of each Gate: nil for nothing. A Gate that is left out stays as
 // it is. It returns the Gates of this shard among them.
-func (r *LockReconciler) shares(ctx context.Context, obj *v1alpha1.GateLock, now time.Time) (map[string]*lock.Share, []*v1alpha1.Gate, error) {
+func (r *LockReconciler) shares(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Share, []*v1alpha1.Gate, error) {
 	namespace := lockedBy(obj)
 	all, err := listGates(ctx, r.Gates.Reader)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -36,14 +37,14 @@ func (w *world) restart() {
 }
 
 // lock returns the GateLock of a namespace, an empty one if there is none.
-func (w *world) lock(namespace string) *v1alpha1.GateLock {
+func (w *world) lock(namespace string) *lockv1alpha1.GateLock {
 	w.Helper()
-	obj := &v1alpha1.GateLock{}
-	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)))
+	obj := &lockv1alpha1.GateLock{}
+	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.GateLockName}, obj)))
 	return obj
 }
 
-func (w *world) expectLock(namespace string, want v1alpha1.GateLockSpec) {
+func (w *world) expectLock(namespace string, want lockv1alpha1.GateLockSpec) {
 	w.Helper()
 	equal(w.TB, w.lock(namespace).Spec, want)
 }
@@ -62,18 +63,18 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	w.reconcile(g)
 	gates := map[string]bool{key(g): true}
 	mine := []string{key(g)}
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: gates,
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: gates,
 		Targets: map[string][]string{"Kustomization/apps": mine, "Kustomization/*": mine},
-		Labels:  map[string]v1alpha1.LabelLocks{"Kustomization/tier=critical": {{MatchLabels: map[string]string{"tier": "critical"}, Gates: mine}}},
+		Labels:  map[string]lockv1alpha1.LabelLocks{"Kustomization/tier=critical": {{MatchLabels: map[string]string{"tier": "critical"}, Gates: mine}}},
 	})
-	w.expectLock(other, v1alpha1.GateLockSpec{Gates: gates,
-		Labels: map[string]v1alpha1.LabelLocks{"HelmRelease/a=2": {{MatchLabels: map[string]string{"a": "2", "b": "1"}, Gates: mine}}},
+	w.expectLock(other, lockv1alpha1.GateLockSpec{Gates: gates,
+		Labels: map[string]lockv1alpha1.LabelLocks{"HelmRelease/a=2": {{MatchLabels: map[string]string{"a": "2", "b": "1"}, Gates: mine}}},
 	})
-	w.expectLock(naming, v1alpha1.GateLockSpec{Gates: gates})
+	w.expectLock(naming, lockv1alpha1.GateLockSpec{Gates: gates})
 
 	w.open(g, start)
 	w.reconcile(g)
-	unlocked := v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}}
+	unlocked := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}}
 	for _, namespace := range w.namespaces {
 		w.expectLock(namespace, unlocked)
 	}
@@ -81,8 +82,8 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	w.Edit(g, func() { g.Spec.Targets = nil })
 	w.reconcile(g)
 	w.expectLock(w.Namespace, unlocked)
-	w.expectLock(other, v1alpha1.GateLockSpec{})
-	w.expectLock(naming, v1alpha1.GateLockSpec{})
+	w.expectLock(other, lockv1alpha1.GateLockSpec{})
+	w.expectLock(naming, lockv1alpha1.GateLockSpec{})
 }
 
 func TestAGateThatRespectsAResumeLocksNothing(t *testing.T) {
@@ -91,7 +92,7 @@ func TestAGateThatRespectsAResumeLocksNothing(t *testing.T) {
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})
 }
 
 func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
@@ -115,7 +116,7 @@ func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
 		equal(t, order, []string{"GateLock/" + w.Namespace, "Kustomization/apps"})
 	}
 	w.expectReleased(app, g)
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{})
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
 }
 
 func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
@@ -152,7 +153,7 @@ func TestACrashBetweenLockAndTargetsIsMended(t *testing.T) {
 				if got := w.suspended(app); got != tc.held {
 					t.Errorf("crash after %d writes: held is %t", n, got)
 				}
-				want := v1alpha1.GateLockSpec{}
+				want := lockv1alpha1.GateLockSpec{}
 				for name, locked := range tc.locked {
 					want.Gates = map[string]bool{w.Namespace + "/" + name: locked}
 					if locked {
@@ -178,7 +179,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 
 	w.writes.heal()
 	w.reconcile(g)
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 	equal(t, len(g.Status.Failures), 0)
 
 	w.open(g, start)
@@ -214,7 +215,7 @@ func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	w.writes.heal()
 	w.reconcile(g)
 	w.expectReleased(app, g)
-	w.expectLock(elsewhere, v1alpha1.GateLockSpec{})
+	w.expectLock(elsewhere, lockv1alpha1.GateLockSpec{})
 
 	w.writes.before = failing("GateLock")
 	w.Must(cluster.Client.Delete(w.Context(), g))
@@ -223,7 +224,7 @@ func TestAFailedWriteOfALockLosesNoShare(t *testing.T) {
 	}
 	w.writes.heal()
 	w.reconcile(g)
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/else": {key(other)}}})
 }
 
 func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
@@ -233,13 +234,13 @@ func TestALockThatSomebodyElseWroteIsMended(t *testing.T) {
 	w.reconcile(g)
 	w.reconcile(other)
 	want := w.lock(w.Namespace).Spec
-	for name, damage := range map[string]func(*v1alpha1.GateLock) error{
-		"emptied": func(l *v1alpha1.GateLock) error {
-			l.Spec = v1alpha1.GateLockSpec{}
+	for name, damage := range map[string]func(*lockv1alpha1.GateLock) error{
+		"emptied": func(l *lockv1alpha1.GateLock) error {
+			l.Spec = lockv1alpha1.GateLockSpec{}
 			return cluster.Client.Update(w.Context(), l)
 		},
-		"deleted": func(l *v1alpha1.GateLock) error { return cluster.Client.Delete(w.Context(), l) },
-		"opened": func(l *v1alpha1.GateLock) error {
+		"deleted": func(l *lockv1alpha1.GateLock) error { return cluster.Client.Delete(w.Context(), l) },
+		"opened": func(l *lockv1alpha1.GateLock) error {
 			l.Spec.Gates[key(g)] = false
 			return cluster.Client.Update(w.Context(), l)
 		},
@@ -278,7 +279,7 @@ func TestTheShareOfAGateThatIsNoMoreIsRemoved(t *testing.T) {
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	w.restart()
 	w.missing(w.Namespace, "production")
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{})
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
 }
 
 func TestAShardLeavesWhatAnotherOneHasLocked(t *testing.T) {
@@ -368,7 +369,7 @@ func TestANamespaceThatIsNotThereNeedsNoLock(t *testing.T) {
 	g := w.ClosedGate("production", ref, named("apps"))
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: v1alpha1.GateLockName}, &v1alpha1.GateLock{})
+	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: lockv1alpha1.GateLockName}, &lockv1alpha1.GateLock{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)
 	}
@@ -383,8 +384,8 @@ func TestAControllerOfOneNamespaceLocksThatAlone(t *testing.T) {
 	ref.Namespace = other
 	g := w.ClosedGate("production", named("apps"), ref)
 	w.reconcile(g)
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
-	w.expectLock(other, v1alpha1.GateLockSpec{})
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(other, lockv1alpha1.GateLockSpec{})
 }
 
 func TestWhatTheLockHoldsIsTakenOverOrReleased(t *testing.T) {

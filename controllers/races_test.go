@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -45,7 +46,7 @@ func TestACertificateThatNamesAGateElsewhereDoesNotWaitForTheLock(t *testing.T) 
 type unreadableLocks struct{ LockReader }
 
 // Lock implements LockReader.
-func (unreadableLocks) Lock(context.Context, string) (*v1alpha1.GateLock, error) {
+func (unreadableLocks) Lock(context.Context, string) (*lockv1alpha1.GateLock, error) {
 	return nil, errBroken
 }
 

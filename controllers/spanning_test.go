@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -228,7 +229,7 @@ func fleetLocking(t *testing.T) *world {
 // expectFleetLock checks what a Gate has in the GateLock of all namespaces, nil for nothing. Other worlds have Gates there too.
 func (w *world) expectFleetLock(g *v1alpha1.Gate, want *lock.Share) {
 	w.Helper()
-	obj := &v1alpha1.GateLock{}
+	obj := &lockv1alpha1.GateLock{}
 	w.Must(client.IgnoreNotFound(cluster.Client.Get(w.Context(), lockKey(v1alpha1.AnyName, w.Own), obj)))
 	got, has := lock.Read(&obj.Spec)[key(g)]
 	if has != (want != nil) || has && !got.Equal(*want) {
@@ -254,7 +255,7 @@ func TestOneGateLockIsForAllNamespaces(t *testing.T) {
 	w.reconcile(g)
 	w.expectFleetLock(g, ptr.To(lock.NewShare(true, g.Spec.Targets[:2]...)))
 	equal(t, w.writes.take("GateLock"), []string{"create GateLock/" + w.Namespace, "create GateLock/" + w.Own})
-	w.expectLock(w.Namespace, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 
 	w.open(g, start)
 	w.reconcile(g)
@@ -427,7 +428,7 @@ func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
 	w.on().events.namespace(w.Context(), nil, born)
 	w.settle()
 	equal(t, w.writes.take(""), []string{"create GateLock/" + born.Name})
-	w.expectLock(born.Name, v1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
+	w.expectLock(born.Name, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
 }
 
 func TestMachinesInAllNamespaces(t *testing.T) {

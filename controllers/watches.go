@@ -18,6 +18,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
@@ -306,7 +307,7 @@ func (e *Events) locks(ctx context.Context) toolscache.ResourceEventHandler {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 			obj = tombstone.Obj
 		}
-		if l, ok := obj.(*v1alpha1.GateLock); ok {
+		if l, ok := obj.(*lockv1alpha1.GateLock); ok {
 			e.lock(ctx, lockedBy(l))
 		}
 	}

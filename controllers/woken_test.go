@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -88,7 +88,7 @@ type liveLocks struct {
 }
 
 // Lock implements LockReader.
-func (l *liveLocks) Lock(ctx context.Context, namespace string) (*v1alpha1.GateLock, error) {
+func (l *liveLocks) Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error) {
 	if !l.installed {
 		return nil, nil //nolint:nilnil // as LockReader says
 	}
@@ -106,7 +106,7 @@ func (l *liveLocks) Naming(ctx context.Context, gate string) ([]string, error) {
 	}
 	var namespaces []string
 	for _, namespace := range l.w.namespaces {
-		list := &v1alpha1.GateLockList{}
+		list := &lockv1alpha1.GateLockList{}
 		if err := cluster.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -109,8 +110,8 @@ func (w *writes) note(verb string, obj any, do func() error) error {
 		kind = v1alpha1.CalendarFeedKind
 	case *v1alpha1.GatedSource:
 		kind = v1alpha1.GatedSourceKind
-	case *v1alpha1.GateLock:
-		kind, name = v1alpha1.GateLockKind, obj.Namespace
+	case *lockv1alpha1.GateLock:
+		kind, name = lockv1alpha1.GateLockKind, obj.Namespace
 	case *corev1.Secret:
 		kind = "Secret"
 	case *metav1.PartialObjectMetadata:

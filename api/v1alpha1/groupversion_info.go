@@ -16,7 +16,7 @@ var GroupVersion = schema.GroupVersion{Group: "gating.toolkit.fluxcd.io", Versio
 // AddToScheme registers the types of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Gate{}, &GateList{}, &GateException{}, &GateExceptionList{},
-		&GateReceiver{}, &GateReceiverList{}, &CalendarFeed{}, &CalendarFeedList{}, &GateLock{}, &GateLockList{},
+		&GateReceiver{}, &GateReceiverList{}, &CalendarFeed{}, &CalendarFeedList{},
 		&GatedSource{}, &GatedSourceList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

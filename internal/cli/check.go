@@ -78,7 +78,7 @@ func (r *reading) findings(ctx context.Context) ([]check.Finding, error) {
 	}
 	if admission, ok := r.admission(ctx); ok {
 		found = append(found, check.Policies(admission, r.deployed, gates)...)
-		found = append(found, check.Lock(admission, r.installed["GateLock.gating.toolkit.fluxcd.io"] != nil, r.deployed)...)
+		found = append(found, check.Lock(admission, r.installed["GateLock.internal.gating.toolkit.fluxcd.io"] != nil, r.deployed)...)
 		found = append(found, check.Added(admission, r.resources)...)
 	}
 	found = append(found, check.Kinds(r.kinds())...)

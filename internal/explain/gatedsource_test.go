@@ -59,7 +59,7 @@ func TestTheRevisionThatAGatedSourceHoldsBackIsThatOfItsStatus(t *testing.T) {
 func TestAGatedSourceThatWaitsForApprovalSaysForHowMany(t *testing.T) {
 	obj := gated("False", "WaitingApproval")
 	for path, value := range map[string]any{
-		"promote": "WhenApproved", "approvals": map[string]any{"required": int64(2)}, "name": "pinned",
+		"promote": "WhenApproved", "approvals": map[string]any{"required": int64(2)}, "pinnedName": "pinned",
 	} {
 		if err := unstructured.SetNestedField(obj.Object, value, "spec", path); err != nil {
 			t.Fatal(err)

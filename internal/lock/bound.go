@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 )
 
 // The cost at which the policy gate-hold compares an object with selectors, in the units of the API server, as measured there and
@@ -26,15 +26,15 @@ const (
 // Bound leaves out the last selectors of a kind, and the last entries of a label, if the policy could not compare an object with all of them:
 // each write of the kind, or with the label, would be refused. It leaves out the last labels, too, if there are more than a GateLock
 // has room for. It returns the Gates, each as namespace/name, of what it leaves out.
-func Bound(spec *v1alpha1.GateLockSpec) (gates []string) {
-	gates = bound(spec.Selectors, func(locks []v1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *v1alpha1.SelectorLock) []string { return l.Gates })
+func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
+	gates = bound(spec.Selectors, func(locks []lockv1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *lockv1alpha1.SelectorLock) []string { return l.Gates })
 	labels := 0
-	return sorted(append(gates, bound(spec.Labels, func(locks v1alpha1.LabelLocks) int {
-		if labels++; labels > v1alpha1.MaxLockedLabels {
+	return sorted(append(gates, bound(spec.Labels, func(locks lockv1alpha1.LabelLocks) int {
+		if labels++; labels > lockv1alpha1.MaxLockedLabels {
 			return 0
 		}
-		return min(fitting(locks, maxSpentByLabel, spendsByLabel), v1alpha1.MaxLabelLocks)
-	}, func(l *v1alpha1.LabelLock) []string { return l.Gates })...))
+		return min(fitting(locks, maxSpentByLabel, spendsByLabel), lockv1alpha1.MaxLabelLocks)
+	}, func(l *lockv1alpha1.LabelLock) []string { return l.Gates })...))
 }
 
 // bound keeps the first locks of each key, as many as there is room for, and returns the Gates of the others. It asks in the order of keys.
@@ -63,11 +63,11 @@ func fitting[L any](locks []L, most int, spends func(*L) int) int {
 	return len(locks)
 }
 
-func spendsByLabel(l *v1alpha1.LabelLock) int {
+func spendsByLabel(l *lockv1alpha1.LabelLock) int {
 	return ofEntry + len(l.MatchLabels)*ofRequirement + len(l.Gates)*ofGate
 }
 
-func spends(l *v1alpha1.SelectorLock) int {
+func spends(l *lockv1alpha1.SelectorLock) int {
 	spent := ofEntry + len(l.Gates)*ofGate
 	for _, selector := range []*metav1.LabelSelector{l.Selector, l.NamespaceSelector} {
 		if selector == nil {

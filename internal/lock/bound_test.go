@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ func TestWhatThePolicyCannotCompareIsLeftOut(t *testing.T) {
 		"each kind has its own bound":               {append(selectingRefs("Kustomization", 1500, 1), selectingRefs("HelmRelease", 1500, 1)...), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := v1alpha1.GateLockSpec{}
+			spec := lockv1alpha1.GateLockSpec{}
 			Update(&spec, map[string]*Share{"ns/a": &few})
 			share := NewShare(true, tc.refs...)
 			Update(&spec, map[string]*Share{"ns/a": &few, "ns/b": &share})

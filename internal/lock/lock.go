@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -78,7 +79,7 @@ func (t target) form() string {
 }
 
 // selects returns a text that is the same for locks that select the same. Maps are sorted in it.
-func selects(l v1alpha1.SelectorLock) string {
+func selects(l lockv1alpha1.SelectorLock) string {
 	l.Gates = nil
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -87,8 +88,8 @@ func selects(l v1alpha1.SelectorLock) string {
 	return string(text)
 }
 
-func (t target) lock() v1alpha1.SelectorLock {
-	return v1alpha1.SelectorLock{Name: t.name, Selector: t.selector, NamespaceSelector: t.namespaceSelector}
+func (t target) lock() lockv1alpha1.SelectorLock {
+	return lockv1alpha1.SelectorLock{Name: t.name, Selector: t.selector, NamespaceSelector: t.namespaceSelector}
 }
 
 // Equal returns whether two shares are the same.
@@ -97,7 +98,7 @@ func (s Share) Equal(other Share) bool {
 }
 
 // Read returns the shares in a GateLock by Gate, as namespace/name.
-func Read(spec *v1alpha1.GateLockSpec) map[string]Share {
+func Read(spec *lockv1alpha1.GateLockSpec) map[string]Share {
 	shares := map[string]Share{}
 	for gate, locked := range spec.Gates {
 		shares[gate] = Share{Locked: locked}
@@ -129,7 +130,7 @@ func Read(spec *v1alpha1.GateLockSpec) map[string]Share {
 
 // Update sets the shares of Gates, by namespace/name. A nil share is removed. Those of
 // other Gates stay. It returns whether anything changed.
-func Update(spec *v1alpha1.GateLockSpec, shares map[string]*Share) bool {
+func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Share) bool {
 	before, changed := Read(spec), false
 	for _, gate := range slices.Sorted(maps.Keys(shares)) {
 		was, has := before[gate]
@@ -161,7 +162,7 @@ type Object struct {
 // Lockers returns the Gates that lock an object by the GateLock of its namespace, as the policies of config/lock
 // find them: by its kind, its name and its labels. Those that the object names itself are among them unless they are
 // known to be open.
-func Lockers(spec *v1alpha1.GateLockSpec, o Object) []string {
+func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	lockers := slices.Concat(spec.Targets[o.Kind+"/"+o.Name], spec.Targets[o.Kind+"/"+v1alpha1.AnyName])
 	for key, value := range o.Labels {
 		for _, l := range spec.Labels[o.Kind+"/"+key+"="+value] {
@@ -179,7 +180,7 @@ func Lockers(spec *v1alpha1.GateLockSpec, o Object) []string {
 }
 
 // Selecting returns the Gates that lock an object by selectors. Those of the GateLock of all namespaces select all that they lock.
-func Selecting(spec *v1alpha1.GateLockSpec, o Object) []string {
+func Selecting(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	var lockers []string
 	for _, l := range spec.Selectors[o.Kind] {
 		if (l.Name == "" || l.Name == o.Name) && matches(l.Selector, o.Labels) && matches(l.NamespaceSelector, o.NamespaceLabels) {
@@ -217,7 +218,7 @@ func isSubset(some, all map[string]string) bool {
 }
 
 // Put adds the share of a Gate that has none yet.
-func Put(spec *v1alpha1.GateLockSpec, gate string, share Share) {
+func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Share) {
 	if spec.Gates == nil {
 		spec.Gates = map[string]bool{}
 	}
@@ -238,24 +239,24 @@ func Put(spec *v1alpha1.GateLockSpec, gate string, share Share) {
 	}
 }
 
-func putLabels(spec *v1alpha1.GateLockSpec, gate string, t target) {
+func putLabels(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 	if spec.Labels == nil {
-		spec.Labels = map[string]v1alpha1.LabelLocks{}
+		spec.Labels = map[string]lockv1alpha1.LabelLocks{}
 	}
 	key := labelsKey(t)
 	locks := spec.Labels[key]
 	i := indexOf(locks, t)
 	if i < 0 {
 		i = len(locks)
-		locks = append(locks, v1alpha1.LabelLock{MatchLabels: t.matchLabels})
+		locks = append(locks, lockv1alpha1.LabelLock{MatchLabels: t.matchLabels})
 	}
 	locks[i].Gates = insert(locks[i].Gates, gate)
 	spec.Labels[key] = locks
 }
 
-func putSelector(spec *v1alpha1.GateLockSpec, gate string, t target) {
+func putSelector(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 	if spec.Selectors == nil {
-		spec.Selectors = map[string][]v1alpha1.SelectorLock{}
+		spec.Selectors = map[string][]lockv1alpha1.SelectorLock{}
 	}
 	locks := spec.Selectors[t.kind]
 	i := selecting(locks, t)
@@ -268,7 +269,7 @@ func putSelector(spec *v1alpha1.GateLockSpec, gate string, t target) {
 }
 
 // Remove removes the share of a Gate.
-func Remove(spec *v1alpha1.GateLockSpec, gate string, share Share) {
+func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Share) {
 	delete(spec.Gates, gate)
 	for _, t := range share.targets {
 		switch {
@@ -309,12 +310,12 @@ func labelsKey(t target) string {
 	return t.kind + "/" + first + "=" + t.matchLabels[first]
 }
 
-func indexOf(locks []v1alpha1.LabelLock, t target) int {
-	return slices.IndexFunc(locks, func(l v1alpha1.LabelLock) bool { return maps.Equal(l.MatchLabels, t.matchLabels) })
+func indexOf(locks []lockv1alpha1.LabelLock, t target) int {
+	return slices.IndexFunc(locks, func(l lockv1alpha1.LabelLock) bool { return maps.Equal(l.MatchLabels, t.matchLabels) })
 }
 
-func selecting(locks []v1alpha1.SelectorLock, t target) int {
-	return slices.IndexFunc(locks, func(l v1alpha1.SelectorLock) bool {
+func selecting(locks []lockv1alpha1.SelectorLock, t target) int {
+	return slices.IndexFunc(locks, func(l lockv1alpha1.SelectorLock) bool {
 		return l.Name == t.name && same(l.Selector, t.selector) && same(l.NamespaceSelector, t.namespaceSelector)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -36,7 +37,7 @@ func refs(t *rapid.T) []v1alpha1.TargetReference {
 	}), 0, 4).Draw(t, "refs")
 }
 
-func text(t *rapid.T, spec v1alpha1.GateLockSpec) string {
+func text(t *rapid.T, spec lockv1alpha1.GateLockSpec) string {
 	out, err := json.Marshal(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func text(t *rapid.T, spec v1alpha1.GateLockSpec) string {
 
 func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := v1alpha1.GateLockSpec{}
+		spec := lockv1alpha1.GateLockSpec{}
 		model := map[string]Share{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			gate := "ns/" + rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "gate")
@@ -81,7 +82,7 @@ func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
 				}
 			}
 			for kind, locks := range spec.Selectors {
-				if len(locks) == 0 || slices.ContainsFunc(locks, func(l v1alpha1.SelectorLock) bool { return len(l.Gates) == 0 }) {
+				if len(locks) == 0 || slices.ContainsFunc(locks, func(l lockv1alpha1.SelectorLock) bool { return len(l.Gates) == 0 }) {
 					t.Fatalf("%s has an entry without gates: %+v", kind, locks)
 				}
 			}
@@ -97,7 +98,7 @@ func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
 
 func TestWhatIsLockedIsFoundByAnIndependentLookUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := v1alpha1.GateLockSpec{}
+		spec := lockv1alpha1.GateLockSpec{}
 		all := map[string][]v1alpha1.TargetReference{}
 		for i := range rapid.IntRange(1, 6).Draw(t, "gates") {
 			gate := fmt.Sprintf("ns/%d", i)
@@ -131,7 +132,7 @@ func TestWhatIsLockedIsFoundByAnIndependentLookUp(t *testing.T) {
 }
 
 // lookUp does what the policy in config/lock does for a Kustomization.
-func lookUp(spec *v1alpha1.GateLockSpec, name string, labels map[string]string) map[string]bool {
+func lookUp(spec *lockv1alpha1.GateLockSpec, name string, labels map[string]string) map[string]bool {
 	found := map[string]bool{}
 	for _, key := range []string{"Kustomization/" + name, "Kustomization/*"} {
 		for _, gate := range spec.Targets[key] {

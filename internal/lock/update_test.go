@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 )
@@ -19,7 +20,7 @@ func share(locked bool, refs ...v1alpha1.TargetReference) *lock.Share {
 func TestUpdateChangesOnlyWhatIsNew(t *testing.T) {
 	apps := v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}
 	team := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a"}}
-	spec := v1alpha1.GateLockSpec{}
+	spec := lockv1alpha1.GateLockSpec{}
 	for i, step := range []struct {
 		shares  map[string]*lock.Share
 		changed bool
@@ -45,7 +46,7 @@ func TestUpdateChangesOnlyWhatIsNew(t *testing.T) {
 }
 
 func TestWhoLocksAnObject(t *testing.T) {
-	spec := v1alpha1.GateLockSpec{}
+	spec := lockv1alpha1.GateLockSpec{}
 	lock.Update(&spec, map[string]*lock.Share{
 		"shop/name":   share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
 		"shop/all":    share(true, v1alpha1.TargetReference{Kind: "HelmRelease", Name: v1alpha1.AnyName}),
@@ -87,7 +88,7 @@ func TestWhoLocksAnObjectByTheLockOfAllNamespaces(t *testing.T) {
 		edit(&r)
 		return r
 	}
-	spec := v1alpha1.GateLockSpec{}
+	spec := lockv1alpha1.GateLockSpec{}
 	lock.Update(&spec, map[string]*lock.Share{
 		"ops/all":   share(true, ref(func(r *v1alpha1.TargetReference) { r.Kind = "HelmRelease" })),
 		"ops/named": share(true, ref(func(r *v1alpha1.TargetReference) { r.Name = "apps" })),

@@ -8,21 +8,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // labelled returns a GateLock with some labels. Each has some entries, and each entry matches some labels.
-func labelled(labels, locks, matched int) v1alpha1.GateLockSpec {
+func labelled(labels, locks, matched int) lockv1alpha1.GateLockSpec {
 	match := map[string]string{}
 	for i := range matched {
 		match[fmt.Sprintf("key-%d", i)] = "a"
 	}
-	spec := v1alpha1.GateLockSpec{Labels: map[string]v1alpha1.LabelLocks{}}
+	spec := lockv1alpha1.GateLockSpec{Labels: map[string]lockv1alpha1.LabelLocks{}}
 	for i := range labels {
-		var all v1alpha1.LabelLocks
+		var all lockv1alpha1.LabelLocks
 		for range locks {
-			all = append(all, v1alpha1.LabelLock{MatchLabels: match, Gates: []string{"a/b"}})
+			all = append(all, lockv1alpha1.LabelLock{MatchLabels: match, Gates: []string{"a/b"}})
 		}
 		spec.Labels[fmt.Sprintf("Kustomization/key-0=%d", i)] = all
 	}
@@ -32,24 +32,24 @@ func labelled(labels, locks, matched int) v1alpha1.GateLockSpec {
 func TestTheLabelsOfAGateLockAreBounded(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	for name, tc := range map[string]struct {
-		spec v1alpha1.GateLockSpec
+		spec lockv1alpha1.GateLockSpec
 		want string
 	}{
-		"as many entries as a label has": {labelled(1, v1alpha1.MaxLabelLocks, 1), ""},
-		"as many labels as there are":    {labelled(v1alpha1.MaxLockedLabels, 1, 1), ""},
+		"as many entries as a label has": {labelled(1, lockv1alpha1.MaxLabelLocks, 1), ""},
+		"as many labels as there are":    {labelled(lockv1alpha1.MaxLockedLabels, 1, 1), ""},
 		"as many labels as an entry has": {labelled(1, 1, 32), ""},
-		"one entry more":                 {labelled(1, v1alpha1.MaxLabelLocks+1, 1), "spec.labels.Kustomization/key-0=0: Too many: 513: must have at most 512 items"},
-		"one label more":                 {labelled(v1alpha1.MaxLockedLabels+1, 1, 1), "spec.labels: Too many: 8193: must have at most 8192 items"},
+		"one entry more":                 {labelled(1, lockv1alpha1.MaxLabelLocks+1, 1), "spec.labels.Kustomization/key-0=0: Too many: 513: must have at most 512 items"},
+		"one label more":                 {labelled(lockv1alpha1.MaxLockedLabels+1, 1, 1), "spec.labels: Too many: 8193: must have at most 8192 items"},
 		"one label of an entry more":     {labelled(1, 1, 33), "Too many: 33: must have at most 32 items"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GateLockName, Namespace: w.Namespace}, Spec: tc.spec}
+			obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Name: lockv1alpha1.GateLockName, Namespace: w.Namespace}, Spec: tc.spec}
 			err := w.Client.Create(t.Context(), obj, client.DryRunAll)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
 	}
-	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GateLockName}, Spec: labelled(v1alpha1.MaxLockedLabels, 1, 1)}
+	obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Name: lockv1alpha1.GateLockName}, Spec: labelled(lockv1alpha1.MaxLockedLabels, 1, 1)}
 	w.Create(obj) // all of them fit into one object
 }

@@ -36,7 +36,6 @@ func TestThePageOfTheAPIHasWhatIsNestedWithTypesDefaultsAndBounds(t *testing.T) 
 		"\n### Gate spec.closePeriods.calendar.configMapRef\n",
 		"\n| `namespaceSelector` | [label selector](",
 		"\n| `perMinute` | integer |  | 1 to 60000 | ",
-		"\n| `labels` | map of list of [object](#gatelock-speclabels) |  | ",
 		"\n| `conditions` | list of [Condition](",
 		"\n- openPeriods need default: closed",
 		"has the columns `OPENED`, `REASON`, `NEXT`, `HELD`, `AGE`, `READY`, `STATUS`, `MODE` (with `-o wide`), `MESSAGE` (with `-o wide`).",

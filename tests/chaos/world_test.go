@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/chaos/checker"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -146,7 +147,7 @@ func (w *walk) see() (checker.World, error) {
 		}
 		world.Targets = append(world.Targets, list.Items...)
 	}
-	locks, err := w.list(v1alpha1.GroupVersion.String(), v1alpha1.GateLockKind)
+	locks, err := w.list(v1alpha1.GroupVersion.String(), lockv1alpha1.GateLockKind)
 	if err != nil {
 		return world, err
 	}
@@ -181,7 +182,7 @@ func versions(world checker.World) map[string]string {
 		add(world.Targets[i].GetKind(), &world.Targets[i])
 	}
 	for i := range world.Locks {
-		add(v1alpha1.GateLockKind, &world.Locks[i])
+		add(lockv1alpha1.GateLockKind, &world.Locks[i])
 	}
 	for i := range world.Events {
 		if e := &world.Events[i]; e.ReportingController == v1alpha1.FieldManager {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -79,8 +80,8 @@ func bornHeld(t *testing.T) {
 	w.newGate("production")
 	w.close("production")
 	w.Eventually("the lock knows the gate", func() error {
-		lock := &v1alpha1.GateLock{}
-		if err := w.Client.Get(w.Context(), w.Key(v1alpha1.GateLockName), lock); err != nil {
+		lock := &lockv1alpha1.GateLock{}
+		if err := w.Client.Get(w.Context(), w.Key(lockv1alpha1.GateLockName), lock); err != nil {
 			return err
 		}
 		if len(lock.Spec.Targets["Kustomization/app"]) != 1 {

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -245,5 +246,5 @@ func (c *ControlPlane) Stop() error {
 // unstructured.
 func Scheme() (*apiruntime.Scheme, error) {
 	scheme := apiruntime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), lockv1alpha1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }

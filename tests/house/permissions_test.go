@@ -38,7 +38,7 @@ var mayDo = map[string][]string{
 	"calendarfeeds/status.gating.toolkit.fluxcd.io":                  writeStatus,
 	"gatedsources.gating.toolkit.fluxcd.io":                          read,
 	"gatedsources/status.gating.toolkit.fluxcd.io":                   writeStatus,
-	"gatelocks.gating.toolkit.fluxcd.io":                             {"get", "list", "watch", "create", "update"},
+	"gatelocks.internal.gating.toolkit.fluxcd.io":                    {"get", "list", "watch", "create", "update"},
 	"certificates.cert-manager.io":                                   hold,
 	"certificates/status.cert-manager.io":                            writeStatus,
 	"machines.cluster.x-k8s.io":                                      hold,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -74,8 +75,8 @@ func BenchmarkCreate(b *testing.B) {
 
 // many returns the lock of closed gates: half govern by name and half
 // by labels.
-func many(w *world, gates int) v1alpha1.GateLockSpec {
-	spec := v1alpha1.GateLockSpec{}
+func many(w *world, gates int) lockv1alpha1.GateLockSpec {
+	spec := lockv1alpha1.GateLockSpec{}
 	for i := range gates {
 		ref := v1alpha1.TargetReference{Kind: "Kustomization", Name: fmt.Sprintf("target-%d", i)}
 		if i%2 == 0 {

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -15,14 +15,14 @@ import (
 // The cost of a policy is bounded, and beyond that the API server refuses each write of the kind.
 func TestAnObjectThatThousandsOfGatesLockCanBeWritten(t *testing.T) {
 	w := newWorld(t)
-	var locks []v1alpha1.SelectorLock
+	var locks []lockv1alpha1.SelectorLock
 	for i := range 2000 {
-		locks = append(locks, v1alpha1.SelectorLock{Gates: []string{fmt.Sprintf("ops/gate-%d", i)}, NamespaceSelector: &metav1.LabelSelector{
+		locks = append(locks, lockv1alpha1.SelectorLock{Gates: []string{fmt.Sprintf("ops/gate-%d", i)}, NamespaceSelector: &metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: fmt.Sprintf("exempt-%d", i), Operator: metav1.LabelSelectorOpDoesNotExist}},
 			MatchLabels:      map[string]string{"kubernetes.io/metadata.name": w.Namespace},
 		}})
 	}
-	defer w.fleet(v1alpha1.GateLockSpec{Selectors: map[string][]v1alpha1.SelectorLock{"Kustomization": locks}})()
+	defer w.fleet(lockv1alpha1.GateLockSpec{Selectors: map[string][]lockv1alpha1.SelectorLock{"Kustomization": locks}})()
 	app := w.inGit("app")
 	w.apply(app)
 	w.resume(app)
@@ -35,13 +35,13 @@ func TestAnObjectThatThousandsOfGatesLockCanBeWritten(t *testing.T) {
 // The controller writes no such selector, but one of them would stop each write of its kind.
 func TestASelectorWithoutValuesStopsNoWrite(t *testing.T) {
 	w := newWorld(t)
-	var locks []v1alpha1.SelectorLock
+	var locks []lockv1alpha1.SelectorLock
 	for _, operator := range []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, "Nonsense"} {
-		locks = append(locks, v1alpha1.SelectorLock{Gates: []string{"ops/broken"}, NamespaceSelector: &metav1.LabelSelector{
+		locks = append(locks, lockv1alpha1.SelectorLock{Gates: []string{"ops/broken"}, NamespaceSelector: &metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kubernetes.io/metadata.name", Operator: operator}},
 		}})
 	}
-	defer w.fleet(v1alpha1.GateLockSpec{Selectors: map[string][]v1alpha1.SelectorLock{"Kustomization": locks}})()
+	defer w.fleet(lockv1alpha1.GateLockSpec{Selectors: map[string][]lockv1alpha1.SelectorLock{"Kustomization": locks}})()
 	app := w.inGit("app")
 	w.apply(app)
 	w.expectFree(app)
@@ -56,7 +56,7 @@ func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 	for name, more := range map[string]int{"few labels each": 0, "many labels each": 30} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			spec := v1alpha1.GateLockSpec{Labels: map[string]v1alpha1.LabelLocks{}, Selectors: map[string][]v1alpha1.SelectorLock{}}
+			spec := lockv1alpha1.GateLockSpec{Labels: map[string]lockv1alpha1.LabelLocks{}, Selectors: map[string][]lockv1alpha1.SelectorLock{}}
 			for i := range 1000 {
 				gates := []string{fmt.Sprintf("ops/gate-%d", i)}
 				for _, first := range []string{"a", "b"} {
@@ -65,10 +65,10 @@ func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 						match[fmt.Sprintf("k%02d", j)] = "v"
 					}
 					key := "Kustomization/" + first + "=v"
-					spec.Labels[key] = append(spec.Labels[key], v1alpha1.LabelLock{MatchLabels: match, Gates: gates})
+					spec.Labels[key] = append(spec.Labels[key], lockv1alpha1.LabelLock{MatchLabels: match, Gates: gates})
 				}
 				for range 2 {
-					spec.Selectors["Kustomization"] = append(spec.Selectors["Kustomization"], v1alpha1.SelectorLock{Gates: gates, Selector: &metav1.LabelSelector{
+					spec.Selectors["Kustomization"] = append(spec.Selectors["Kustomization"], lockv1alpha1.SelectorLock{Gates: gates, Selector: &metav1.LabelSelector{
 						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}},
 					}})
 				}
@@ -87,39 +87,39 @@ func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 
 // The bound is of the controller, and what the policy may spend is of the API server.
 func TestThePolicyComparesAllSelectorsThatTheBoundAllows(t *testing.T) {
-	for name, entry := range map[string]func(i int) v1alpha1.SelectorLock{
-		"one expression each": func(i int) v1alpha1.SelectorLock {
-			return v1alpha1.SelectorLock{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+	for name, entry := range map[string]func(i int) lockv1alpha1.SelectorLock{
+		"one expression each": func(i int) lockv1alpha1.SelectorLock {
+			return lockv1alpha1.SelectorLock{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 				{Key: fmt.Sprintf("exempt-%d", i), Operator: metav1.LabelSelectorOpDoesNotExist},
 			}}}
 		},
-		"many labels each": func(i int) v1alpha1.SelectorLock {
+		"many labels each": func(i int) lockv1alpha1.SelectorLock {
 			labels := map[string]string{"last": fmt.Sprint(i)}
 			for j := range 32 {
 				labels[fmt.Sprintf("k%d", j)] = "v"
 			}
-			return v1alpha1.SelectorLock{Selector: &metav1.LabelSelector{MatchLabels: labels}}
+			return lockv1alpha1.SelectorLock{Selector: &metav1.LabelSelector{MatchLabels: labels}}
 		},
-		"many expressions each": func(i int) v1alpha1.SelectorLock {
+		"many expressions each": func(i int) lockv1alpha1.SelectorLock {
 			s := &metav1.LabelSelector{}
 			for j := range 32 {
 				s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{
 					Key: fmt.Sprintf("k%d", j), Operator: metav1.LabelSelectorOpNotIn, Values: []string{fmt.Sprint(i)},
 				})
 			}
-			return v1alpha1.SelectorLock{Selector: s}
+			return lockv1alpha1.SelectorLock{Selector: s}
 		},
-		"many values each": func(i int) v1alpha1.SelectorLock {
+		"many values each": func(i int) lockv1alpha1.SelectorLock {
 			e := metav1.LabelSelectorRequirement{Key: "k0", Operator: metav1.LabelSelectorOpNotIn}
 			for j := range 1000 {
 				e.Values = append(e.Values, fmt.Sprint(i*1000+j))
 			}
-			return v1alpha1.SelectorLock{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}}
+			return lockv1alpha1.SelectorLock{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			spec := v1alpha1.GateLockSpec{Selectors: map[string][]v1alpha1.SelectorLock{}}
+			spec := lockv1alpha1.GateLockSpec{Selectors: map[string][]lockv1alpha1.SelectorLock{}}
 			for i := 0; ; i++ {
 				l := entry(i)
 				l.Gates = []string{fmt.Sprintf("ops/gate-%d", i)}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -20,19 +21,19 @@ import (
 
 // fleet writes the GateLock of all namespaces and waits until the policy knows it. The returned function empties it: it is
 // about the namespaces of other tests, too.
-func (w *world) fleet(spec v1alpha1.GateLockSpec) (empty func()) {
+func (w *world) fleet(spec lockv1alpha1.GateLockSpec) (empty func()) {
 	w.Helper()
 	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: harness.RuntimeNamespace}}
 	w.Must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), own)))
 	marker := fmt.Sprintf("probe-%d", time.Now().UnixNano())
 	if spec.Selectors == nil {
-		spec.Selectors = map[string][]v1alpha1.SelectorLock{}
+		spec.Selectors = map[string][]lockv1alpha1.SelectorLock{}
 	}
-	spec.Selectors["Kustomization"] = append(spec.Selectors["Kustomization"], v1alpha1.SelectorLock{Name: marker, Gates: []string{"ops/" + marker}})
+	spec.Selectors["Kustomization"] = append(spec.Selectors["Kustomization"], lockv1alpha1.SelectorLock{Name: marker, Gates: []string{"ops/" + marker}})
 	w.writeFleet(spec)
 	w.probes(w.Namespace, marker, true)
 	return func() {
-		w.writeFleet(v1alpha1.GateLockSpec{})
+		w.writeFleet(lockv1alpha1.GateLockSpec{})
 		w.probes(w.Namespace, marker, false)
 	}
 }
@@ -52,9 +53,9 @@ func (w *world) probes(namespace, name string, held bool) {
 	})
 }
 
-func (w *world) writeFleet(spec v1alpha1.GateLockSpec) {
+func (w *world) writeFleet(spec lockv1alpha1.GateLockSpec) {
 	w.Helper()
-	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.AllNamespacesLockName}}
+	obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: lockv1alpha1.AllNamespacesLockName}}
 	err := w.controller.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 	w.Must(client.IgnoreNotFound(err))
 	if obj.Spec = spec; err != nil {
@@ -65,9 +66,9 @@ func (w *world) writeFleet(spec v1alpha1.GateLockSpec) {
 }
 
 // freeze is the lock of a Gate that holds all Kustomizations in the namespaces of one world.
-func (w *world) freeze() v1alpha1.GateLockSpec {
+func (w *world) freeze() lockv1alpha1.GateLockSpec {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"fleet": w.Namespace}}
-	return v1alpha1.GateLockSpec{Gates: map[string]bool{"ops/freeze": true}, Selectors: map[string][]v1alpha1.SelectorLock{
+	return lockv1alpha1.GateLockSpec{Gates: map[string]bool{"ops/freeze": true}, Selectors: map[string][]lockv1alpha1.SelectorLock{
 		"Kustomization": {{NamespaceSelector: selector, Gates: []string{"ops/freeze"}}},
 	}}
 }
@@ -143,7 +144,7 @@ func TestTheLockFollowsTheLabelsOfANamespace(t *testing.T) {
 
 func TestNothingIsHeldInTheNamespaceOfTheController(t *testing.T) {
 	w := newWorld(t)
-	defer w.fleet(v1alpha1.GateLockSpec{Selectors: map[string][]v1alpha1.SelectorLock{"Kustomization": {{Name: "own-" + w.Namespace, Gates: []string{"ops/freeze"}}}}})()
+	defer w.fleet(lockv1alpha1.GateLockSpec{Selectors: map[string][]lockv1alpha1.SelectorLock{"Kustomization": {{Name: "own-" + w.Namespace, Gates: []string{"ops/freeze"}}}}})()
 	own, other := w.in(harness.RuntimeNamespace, "own-"+w.Namespace), w.inGit("own-"+w.Namespace)
 	w.apply(own)
 	w.expectFree(own)
@@ -155,8 +156,8 @@ func TestNothingIsHeldInTheNamespaceOfTheController(t *testing.T) {
 // An object that both GateLocks lock has the name of one: the controller adds the other.
 func TestBothLocksLock(t *testing.T) {
 	w := newWorld(t)
-	freeze := func() v1alpha1.GateLockSpec {
-		return v1alpha1.GateLockSpec{Selectors: map[string][]v1alpha1.SelectorLock{"Kustomization": {{
+	freeze := func() lockv1alpha1.GateLockSpec {
+		return lockv1alpha1.GateLockSpec{Selectors: map[string][]lockv1alpha1.SelectorLock{"Kustomization": {{
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}}, Gates: []string{"ops/freeze"},
 		}}}}
 	}
@@ -189,7 +190,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 	}
 	held, all := 0, 0
 	for range 6 {
-		spec := v1alpha1.GateLockSpec{}
+		spec := lockv1alpha1.GateLockSpec{}
 		refs := map[string][]v1alpha1.TargetReference{}
 		for _, gate := range []string{"ops/a", "ops/b", "ops/c"} {
 			for range 1 + random.IntN(2) {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -82,15 +83,15 @@ func TestACopyOfWhatWasHeldCanBeDeleted(t *testing.T) {
 func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
-	opened := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: v1alpha1.GateLockName}}
+	opened := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lockv1alpha1.GateLockName}}
 	w.Must(w.Client.Get(w.Context(), client.ObjectKeyFromObject(opened), opened))
-	opened.Spec = v1alpha1.GateLockSpec{}
+	opened.Spec = lockv1alpha1.GateLockSpec{}
 	other := newWorld(t)
 	for _, user := range []string{"admin", "system:serviceaccount:" + w.Namespace + ":gating-controller", "gating-controller", "system:serviceaccount:flux-system:kustomize-controller"} {
 		c := w.Person(user, "system:masters").Client
 		for verb, write := range map[string]func() error{
 			"create": func() error {
-				return c.Create(w.Context(), &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: v1alpha1.GateLockName}})
+				return c.Create(w.Context(), &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: lockv1alpha1.GateLockName}})
 			},
 			"update": func() error { return c.Update(w.Context(), opened.DeepCopy()) },
 			"patch": func() error {
@@ -111,7 +112,7 @@ func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {
 func TestANamespaceUnderDeletionTakesItsGateLockAlong(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
-	lock := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: v1alpha1.GateLockName}}
+	lock := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lockv1alpha1.GateLockName}}
 	// No namespace controller runs here, so that the namespace stays under deletion.
 	w.Must(w.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
 	w.Eventually("the GateLock can be deleted", func() error {
@@ -121,7 +122,7 @@ func TestANamespaceUnderDeletionTakesItsGateLockAlong(t *testing.T) {
 
 func TestAGateLockHasOneName(t *testing.T) {
 	w := newWorld(t)
-	err := w.controller.Create(w.Context(), &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}})
+	err := w.controller.Create(w.Context(), &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}})
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the one GateLock of a namespace is named closed") {
 		t.Errorf("got %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -13,12 +14,12 @@ import (
 func TestAnObjectIsBornHeld(t *testing.T) {
 	w := newWorld(t)
 	gate := w.gate("production")
-	w.lock(v1alpha1.GateLockSpec{
+	w.lock(lockv1alpha1.GateLockSpec{
 		Gates: map[string]bool{gate: true, "ops/freeze": true, w.gate("open"): false},
 		Targets: map[string][]string{
 			"Kustomization/app": {gate}, "Kustomization/both": {"ops/freeze", gate}, "GitRepository/*": {"ops/freeze"}, "HelmRelease/app": {gate},
 		},
-		Labels: map[string]v1alpha1.LabelLocks{"Kustomization/team=a": {
+		Labels: map[string]lockv1alpha1.LabelLocks{"Kustomization/team=a": {
 			{MatchLabels: map[string]string{"team": "a", "tier": "critical"}, Gates: []string{"ops/freeze"}},
 			{MatchLabels: map[string]string{"team": "a"}, Gates: []string{gate}},
 		}},
@@ -63,7 +64,7 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 func TestWhatTheControllerCreatesIsBornHeldAsWell(t *testing.T) {
 	w := newWorld(t)
 	gate := w.gate("production")
-	w.lock(v1alpha1.GateLockSpec{Gates: map[string]bool{gate: true}, Targets: map[string][]string{"Kustomization/app": {gate}}})
+	w.lock(lockv1alpha1.GateLockSpec{Gates: map[string]bool{gate: true}, Targets: map[string][]string{"Kustomization/app": {gate}}})
 	obj := w.inGit("app")
 	w.Must(w.asController(obj.DeepCopy()))
 	w.expectHeld(obj, gate)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -52,9 +52,9 @@ func newWorld(t testing.TB) *world {
 
 // lock writes the GateLock of the namespace and waits until the policy knows it:
 // the API server reads it from a watch of its own.
-func (w *world) lock(spec v1alpha1.GateLockSpec) {
+func (w *world) lock(spec lockv1alpha1.GateLockSpec) {
 	w.Helper()
-	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: v1alpha1.GateLockName}}
+	obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lockv1alpha1.GateLockName}}
 	err := w.controller.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 	w.Must(client.IgnoreNotFound(err))
 	marker := fmt.Sprintf("probe-%d", time.Now().UnixNano())
@@ -89,14 +89,14 @@ func merged(targets map[string][]string, key, gate string) map[string][]string {
 func (w *world) gate(name string) string { return w.Namespace + "/" + name }
 
 // locked is the lock of a Gate that is closed and governs the Kustomization app.
-func (w *world) locked() v1alpha1.GateLockSpec {
+func (w *world) locked() lockv1alpha1.GateLockSpec {
 	gate := w.gate("production")
-	return v1alpha1.GateLockSpec{Gates: map[string]bool{gate: true}, Targets: map[string][]string{"Kustomization/app": {gate}}}
+	return lockv1alpha1.GateLockSpec{Gates: map[string]bool{gate: true}, Targets: map[string][]string{"Kustomization/app": {gate}}}
 }
 
 // unlocked is the same Gate when it is open.
-func (w *world) unlocked() v1alpha1.GateLockSpec {
-	return v1alpha1.GateLockSpec{Gates: map[string]bool{w.gate("production"): false}}
+func (w *world) unlocked() lockv1alpha1.GateLockSpec {
+	return lockv1alpha1.GateLockSpec{Gates: map[string]bool{w.gate("production"): false}}
 }
 
 // inGit is a Kustomization as it is in Git.

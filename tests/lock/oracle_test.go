@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -23,7 +24,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 	pick, labels := draws(random)
 	held := 0
 	for range 8 {
-		spec := v1alpha1.GateLockSpec{}
+		spec := lockv1alpha1.GateLockSpec{}
 		refs := map[string][]v1alpha1.TargetReference{}
 		locked := map[string]bool{}
 		for _, gate := range []string{w.gate("a"), w.gate("b"), "ops/a", "ops/c-d.e"} {

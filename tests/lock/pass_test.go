@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -34,7 +35,7 @@ func (w *world) pass(obj *unstructured.Unstructured) *unstructured.Unstructured 
 // heldAndPassing returns an object that passes while the lock is shut.
 func (w *world) heldAndPassing(name string) *unstructured.Unstructured {
 	w.Helper()
-	w.lock(v1alpha1.GateLockSpec{Gates: map[string]bool{w.gate("production"): true}, Targets: map[string][]string{
+	w.lock(lockv1alpha1.GateLockSpec{Gates: map[string]bool{w.gate("production"): true}, Targets: map[string][]string{
 		"Kustomization/app": {w.gate("production")}, "Kustomization/other": {w.gate("production")},
 	}})
 	app := w.apply(w.inGit(name))

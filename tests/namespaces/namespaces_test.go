@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -94,7 +95,7 @@ func TestManyNamespacesThatAppearAtOnce(t *testing.T) {
 	if after := w.fleetLock().ResourceVersion; after != before {
 		t.Error("the GateLock of all namespaces was written")
 	}
-	locks := &v1alpha1.GateLockList{}
+	locks := &lockv1alpha1.GateLockList{}
 	w.Must(w.Client.List(w.Context(), locks))
 	own := map[string]bool{}
 	for i := range locks.Items {
@@ -117,9 +118,9 @@ func TestManyNamespacesThatAppearAtOnce(t *testing.T) {
 	}
 }
 
-func (w *world) fleetLock() *v1alpha1.GateLock {
+func (w *world) fleetLock() *lockv1alpha1.GateLock {
 	w.Helper()
-	obj := &v1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: v1alpha1.AllNamespacesLockName}}
+	obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: harness.RuntimeNamespace, Name: lockv1alpha1.AllNamespacesLockName}}
 	w.Read(obj)
 	return obj
 }

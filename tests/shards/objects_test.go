@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
@@ -153,7 +154,7 @@ func (w *world) recordAll() records {
 	ours := func(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
 	all := records{"targets": w.Record(kustomizations), "gates": w.Record(ours(v1alpha1.GateKind))}
 	if lockInstalled {
-		all["locks"] = w.Record(ours(v1alpha1.GateLockKind))
+		all["locks"] = w.Record(ours(lockv1alpha1.GateLockKind))
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -47,8 +48,8 @@ func installLock(t *testing.T) {
 // lock returns the Gates in the GateLock of a namespace.
 func (w *world) lock(namespace string) map[string]bool {
 	w.Helper()
-	obj := &v1alpha1.GateLock{}
-	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.GateLockName}, obj)
+	obj := &lockv1alpha1.GateLock{}
+	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.GateLockName}, obj)
 	w.Must(client.IgnoreNotFound(err))
 	return obj.Spec.Gates
 }

@@ -1,0 +1,21 @@
+// Package v1alpha1 has the internal API of the lock. Only the controller and the
+// policies of config/lock use it; it may change in any release.
+// +kubebuilder:object:generate=true
+// +groupName=internal.gating.toolkit.fluxcd.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of the types in this package.
+var GroupVersion = schema.GroupVersion{Group: "internal.gating.toolkit.fluxcd.io", Version: "v1alpha1"}
+
+// AddToScheme registers the types of this package with a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &GateLock{}, &GateLockList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
