@@ -63,6 +63,7 @@ generate: ## Generate deep copies, the CRD, the RBAC role, the pages of the plug
 	@tests/tools/build.sh gen >/dev/null
 	cd api && "$(GEN)" object paths=./... && "$(GEN)" crd paths=./... output:crd:artifacts:config=../config/crd/bases
 	mv config/crd/bases/internal.gating.toolkit.fluxcd.io_gatelocks.yaml config/lock/crd.yaml
+	mv config/crd/bases/gating.toolkit.fluxcd.io_machinecertificaterefreshes.yaml config/machines/crd.yaml
 	"$(GEN)" rbac:roleName=gating-controller paths="./controllers;./internal/feed;./internal/target;./receivers" output:rbac:artifacts:config=config/rbac
 	go run ./tests/clidocs
 	go test ./tests/house -run TestTheBadge -count=1 -update

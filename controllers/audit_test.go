@@ -278,34 +278,6 @@ func TestNothingOpensWhileNobodyKnowsWhatTheModeOfAGateIs(t *testing.T) {
 	}
 }
 
-func TestOfAGateWithModeAuditNoMachineIsRefreshed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	machines := []*target.Object{w.machine("due", 3*days), w.machine("late", 90*days)}
-	g := w.fleetGate("nights", v1alpha1.StateClosed, func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit })
-	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2, WouldHold: 1})
-	w.open(g, start)
-	w.reconcile(g)
-	equal(t, *g.Status.Targets, v1alpha1.TargetCounts{Total: 2})
-	if writes := w.writes.take("Machine"); len(writes) > 0 {
-		t.Errorf("it writes %q", writes)
-	}
-	w.expectAsked(machines)
-
-	w.mode(g, v1alpha1.ModeEnforce)
-	w.reconcile(g)
-	w.expectAsked(machines, "due")
-	w.mode(g, v1alpha1.ModeAudit)
-	w.reconcile(g)
-	w.expectAsked(machines, "due") // what has begun goes on to its end
-	w.provider(machines[0], works)
-	w.provider(machines[0], works)
-	w.reconcile(g)
-	w.expectAsked(machines)
-	w.expectQuiet(machines[0])
-}
-
 // A Gate that holds nothing does not keep a certificate from its Secret either: without any Gate it would stay there for good.
 func TestAGateWithModeAuditLetsACertificateBePutToUse(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func (h *heldCertificates) Collect(ch chan<- prometheus.Metric) {
 		ctrl.Log.WithName("metrics").Error(err, "unable to list certificates")
 	}
 	for _, obj := range all {
-		if len(heldBy(&obj.Unstructured)) == 0 || target.Of(&obj.Unstructured).Observe(obj, verdict.Us) != target.Held {
+		if len(verdict.HeldBy(&obj.Unstructured)) == 0 || target.Of(&obj.Unstructured).Observe(obj, verdict.Us) != target.Held {
 			continue
 		}
 		for field, desc := range map[string]*prometheus.Desc{"notBefore": h.begins, "notAfter": h.expires} {

@@ -84,7 +84,6 @@ var revisions = map[string]map[string]string{
 	"ImagePolicy":           {"status.latestRef.tag": "6.5.0"},
 	"ImageUpdateAutomation": {"status.lastPushCommit": "4ab1"},
 	"Certificate":           {"status.revision": "7"},
-	"Machine":               {"": ""},
 }
 
 func TestTheRevisionIsTheAppliedOneEvenIfAnotherWasTried(t *testing.T) {

@@ -75,7 +75,6 @@ type GateReconciler struct {
 	memory   *gateMemory
 	versions *versions
 	news     *targetNews
-	counted  *countedMachines
 	// accidents tell what nobody has meant.
 	accidents accidents
 	// foreteller tells what is to come.
@@ -192,9 +191,6 @@ func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, with be
 	changed := stateChanged(before, obj) || missed(before, d)
 	gate.RecordTransition(obj, d.Decision, d.at, changed)
 	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed || newlyRefused(before, obj))
-	if status := obj.Status.Machines; status != nil && (!isCurrent(before) || changed && d.State == v1alpha1.StateOpened) {
-		status.Stopped = nil
-	}
 	d.proceeds = d.State == v1alpha1.StateOpened && verdict.HasWaves(obj) && !obj.Audits() && gate.NoteProceed(obj, d.at)
 	return d
 }
@@ -295,7 +291,7 @@ func (r *GateReconciler) finalize(ctx context.Context, obj *v1alpha1.Gate, write
 		return ctrl.Result{}, err
 	}
 	for _, t := range held {
-		if !isMachine(&t.Unstructured) && !namedOn(&t.Unstructured, key.String()) && t.GetDeletionTimestamp().IsZero() {
+		if !namedOn(&t.Unstructured, key.String()) && t.GetDeletionTimestamp().IsZero() {
 			return waitFor(r.Tally, tallied(obj))
 		}
 	}
@@ -342,8 +338,5 @@ func (r *GateReconciler) forgetGate(g tally.Gate) {
 	r.Book.Close(g)
 	r.news.forget(g)
 	r.Passes.forget(g)
-	for _, key := range r.counted.replace(g, nil) {
-		r.Tally.Drop(key, g)
-	}
 	r.Tally.StopAwaiting(g)
 }

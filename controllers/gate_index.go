@@ -98,31 +98,16 @@ func (i *GateIndex) Of(ctx context.Context, obj *target.Object, now time.Time) (
 }
 
 // Live returns the Gates that have to do with a target, those of all shards, as the API server has them
-// or as the cache does if that is newer. It is for what cannot be undone.
+// or as the cache does if that is newer. The labels of namespaces are those that the API server has. It is for what cannot be undone.
 func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
-	all, err := i.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return i.Among(ctx, all, obj, now)
-}
-
-// All returns the Gates of all shards as the API server has them.
-func (i *GateIndex) All(ctx context.Context) ([]*v1alpha1.Gate, error) {
-	var gates []*v1alpha1.Gate
+	var all []*v1alpha1.Gate
 	for _, namespace := range i.all() {
 		listed, err := listGates(ctx, i.APIReader, client.InNamespace(namespace))
 		if err != nil {
 			return nil, err
 		}
-		gates = append(gates, listed...)
+		all = append(all, listed...)
 	}
-	return gates, nil
-}
-
-// Among returns those of all Gates that have to do with a target, each as the cache has it if that is newer. The labels of
-// namespaces are those that the API server has.
-func (i *GateIndex) Among(ctx context.Context, all []*v1alpha1.Gate, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	scope, failed := scopes{i.Reach, []client.Reader{i.APIReader}}.scope(ctx)
 	newest := map[types.UID]*v1alpha1.Gate{}
 	if cached, err := listGates(ctx, i.Reader); err == nil {

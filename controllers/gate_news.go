@@ -121,7 +121,7 @@ func (n gateTeller) toldOfRequests(ctx context.Context, gate string) []*target.O
 	}
 	held = slices.DeleteFunc(held, func(t *target.Object) bool {
 		state := target.Of(&t.Unstructured).Observe(t, verdict.Us)
-		return isMachine(&t.Unstructured) || state == target.Free || state == target.Foreign
+		return state == target.Free || state == target.Foreign
 	})
 	slices.SortFunc(held, func(a, b *target.Object) int {
 		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetKind(), b.GetKind()), strings.Compare(a.GetName(), b.GetName()))

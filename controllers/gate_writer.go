@@ -24,18 +24,12 @@ type gateWriter struct {
 	base *v1alpha1.Gate
 }
 
-// status writes the status of a Gate, unless it is what was read or written last. status.machines is that of MachineReconciler, and
-// stays as it is: a decision can only clear stopped.
+// status writes the status of a Gate, unless it is what was read or written last.
 func (w *gateWriter) status(ctx context.Context, obj *v1alpha1.Gate) error {
 	if equality.Semantic.DeepEqual(w.base.Status, obj.Status) {
 		return nil
 	}
-	goesOn := isStopped(w.base) && !isStopped(obj)
 	return w.write(ctx, func(written *v1alpha1.Gate, patch client.Patch) error {
-		obj.Status.Machines = written.Status.Machines
-		if goesOn && obj.Status.Machines != nil {
-			obj.Status.Machines.Stopped = nil
-		}
 		obj.Status.DeepCopyInto(&written.Status)
 		return w.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager))
 	})
@@ -76,11 +70,6 @@ func (w *gateWriter) removeLines(ctx context.Context, decided *v1alpha1.Gate) er
 	})
 }
 
-// isStopped returns whether the refresh of the Machines of a Gate is stopped.
-func isStopped(g *v1alpha1.Gate) bool {
-	return g.Status.Machines != nil && g.Status.Machines.Stopped != nil
-}
-
 // write makes a write, and tries again if somebody has changed something else of the Gate than what is decided here.
 func (w *gateWriter) write(ctx context.Context, patch func(*v1alpha1.Gate, client.Patch) error) error {
 	for retry := 0; ; retry++ {
@@ -97,16 +86,9 @@ func (w *gateWriter) write(ctx context.Context, patch func(*v1alpha1.Gate, clien
 		if err := w.live.Get(ctx, client.ObjectKeyFromObject(w.base), latest); err != nil {
 			return err
 		}
-		if latest.UID != w.base.UID || latest.Spec.Suspend != w.base.Spec.Suspend || !sameDecision(latest, w.base) {
+		if latest.UID != w.base.UID || latest.Spec.Suspend != w.base.Spec.Suspend || !equality.Semantic.DeepEqual(latest.Status, w.base.Status) {
 			return err // another process is at it
 		}
 		w.base = latest
 	}
-}
-
-// sameDecision returns whether the statuses of two Gates are the same, apart from status.machines.
-func sameDecision(a, b *v1alpha1.Gate) bool {
-	one, other := a.Status.DeepCopy(), b.Status.DeepCopy()
-	one.Machines, other.Machines = nil, nil
-	return equality.Semantic.DeepEqual(one, other)
 }

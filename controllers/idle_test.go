@@ -91,7 +91,6 @@ func newIdle(t *testing.T) *idle {
 	i.certificate("deferred", nil)
 	i.activating("web")
 	i.stage(i.readCertificate("web"), i.keyPair(-time.Hour, 90*day))
-	i.machine("m0", 300*days)
 
 	closed, opened := v1alpha1.StateClosed, v1alpha1.StateOpened
 	of := func(names ...string) (refs []v1alpha1.TargetReference) {
@@ -116,7 +115,6 @@ func newIdle(t *testing.T) *idle {
 	add("refused", v1alpha1.GateSpec{Default: closed, Targets: of("shared", "foreign"), MaxTargets: ptr.To(int32(1))})
 	i.appliedBy(add("own", v1alpha1.GateSpec{Default: opened, Targets: of("watching")}), "kustomize", "watching")
 	i.gates = append(i.gates, i.nights(certificates), i.activationGate(-hours(1)))
-	i.gates = append(i.gates, i.fleetGate("fleet", opened), i.fleetGate("fleet-closed", closed))
 	requested := add("requested", v1alpha1.GateSpec{Default: closed, Window: duration(day), Targets: of("paced"), Release: &v1alpha1.ReleasePolicy{PerMinute: 60}})
 	respects := add("respects", v1alpha1.GateSpec{Default: closed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: of("resumed")})
 	i.exceptions = []*v1alpha1.GateException{

@@ -64,33 +64,19 @@ func (r *kindReconciler) start(ctx context.Context) error {
 // readOf returns what is expected of a kind at the start: until its objects are read, the sums of no Gate are complete.
 func readOf(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
-// wakeAll has all targets looked at, and the Machines of all Gates.
+// wakeAll enqueues all targets.
 func (r *kindReconciler) wakeAll(ctx context.Context) {
 	for _, adapter := range target.All() {
 		r.wakeKind(ctx, adapter.GroupKind())
 	}
 }
 
-// wakeKind has all targets of a kind looked at, or the Machines of all Gates.
+// wakeKind enqueues all targets of a kind.
 func (r *kindReconciler) wakeKind(ctx context.Context, kind schema.GroupKind) {
 	all, err := r.targets.All(ctx, kind)
 	failed(err)
 	for _, t := range all {
-		if kind != target.Machine {
-			r.wake.Targets(queue.Resync, target.KeyOf(t))
-			continue
-		}
-		for _, name := range holders(&t.Unstructured) {
-			r.wake.Machines(keyNamed(name))
-		}
-	}
-	if kind != target.Machine {
-		return
-	}
-	gates, err := listGates(ctx, r.gates)
-	failed(err)
-	for _, g := range gates {
-		r.wake.Machines(client.ObjectKeyFromObject(g))
+		r.wake.Targets(queue.Resync, target.KeyOf(t))
 	}
 }
 
@@ -115,8 +101,7 @@ func (r *kindReconciler) watchAllGates(ctx context.Context) error {
 		selector := Selector{Targets: r.targets}
 		named, err := selector.Named(ctx, key.String())
 		failed(err)
-		r.wake.Targets(queue.Release, slices.DeleteFunc(named, isMachineKey)...)
-		r.wake.Machines(keyNamed(key.String()))
+		r.wake.Targets(queue.Release, named...)
 		namespaces, err := r.locks.Naming(ctx, key.String())
 		failed(err)
 		r.wake.Locks(namespaces...)

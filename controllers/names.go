@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/refresh"
 	"github.com/fluxcd/gating-controller/internal/tally"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -22,20 +21,11 @@ const (
 	eventWarning = corev1.EventTypeWarning
 )
 
-// heldBy returns the Gates that hold a target, or the one that has the
-// certificates of a Machine refreshed.
-func heldBy(obj *unstructured.Unstructured) []string {
-	if record := refresh.ParseRecord(obj.GetAnnotations()[v1alpha1.RefreshAnnotation]); record != nil && isMachine(obj) {
-		return []string{record.Gate}
-	}
-	return verdict.HeldBy(obj)
-}
-
 // heldByNobody returns whether we hold a target in no Gate's name: somebody
 // removed the annotation.
 func heldByNobody(obj *unstructured.Unstructured) bool {
 	adapter := target.Of(obj)
-	return len(heldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
+	return len(verdict.HeldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
 }
 
 // holders returns the Gates that hold a target. The empty name in its namespace
@@ -44,11 +34,7 @@ func holders(obj *unstructured.Unstructured) []string {
 	if heldByNobody(obj) {
 		return []string{obj.GetNamespace() + "/"}
 	}
-	return heldBy(obj)
-}
-
-func isMachine(obj *unstructured.Unstructured) bool {
-	return obj.GroupVersionKind().GroupKind() == target.Machine
+	return verdict.HeldBy(obj)
 }
 
 // keyNamed returns the key of a Gate by its name, given as namespace/name.
@@ -99,12 +85,4 @@ func objectKey(kind schema.GroupKind, namespace, name string) string {
 // keyOf returns the key of an object by some name, which may be v1alpha1.AnyName.
 func keyOf(obj *unstructured.Unstructured, name string) string {
 	return objectKey(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), name)
-}
-
-func isMachineKey(key target.Key) bool { return key.GroupKind == target.Machine }
-
-// machinesOf is by what the Tally knows that the Machines of a Gate have not been looked at since the start.
-func machinesOf(gate types.NamespacedName) target.Key {
-	gate.Name = "gate/" + gate.Name
-	return target.Key{GroupKind: target.Machine, NamespacedName: gate}
 }

@@ -45,10 +45,6 @@ func (e *Events) namespace(ctx context.Context, before, after *metav1.PartialObj
 			if err != nil || !ref.SpansNamespaces() || e.Selector.includes(ref, before) == e.Selector.includes(ref, after) {
 				continue
 			}
-			if adapter.GroupKind() == target.Machine {
-				e.Wake.Machines(client.ObjectKeyFromObject(g))
-				continue
-			}
 			found, err := e.Selector.Targets.Select(ctx, adapter, after.Name, ref)
 			failed(unlessUnread(err))
 			e.Wake.Targets(queue.Change, keysOfTargets(found)...)

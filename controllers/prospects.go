@@ -28,8 +28,7 @@ const (
 
 // prospects are what a change of the state of a Gate is about.
 type prospects struct {
-	// governed are the targets that nobody else has suspended, and held those of them that the Gate holds. Both are in order. Machines
-	// are not among them.
+	// governed are the targets that nobody else has suspended, and held those of them that the Gate holds. Both are in order.
 	governed, held []*target.Object
 	// fresh are held, and something new waits for them. All says that there are no others.
 	fresh []*target.Object
@@ -47,7 +46,7 @@ func prospectsOf(ctx context.Context, s *Selector, obj *v1alpha1.Gate, f gate.Fo
 	name := client.ObjectKeyFromObject(obj).String()
 	for _, key := range keys {
 		found, err := s.Targets.Get(ctx, key)
-		if err != nil || found == nil || isMachineKey(key) {
+		if err != nil || found == nil {
 			continue // it goes or comes just now
 		}
 		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {

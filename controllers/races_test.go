@@ -9,10 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -63,92 +61,6 @@ func TestALockThatCannotBeReadKeepsWhatItCanLockAlone(t *testing.T) {
 	}
 	if got := w.look(c).heldBy; got != "" {
 		t.Errorf("the Certificate is held by %q", got)
-	}
-}
-
-// A request to a Machine cannot be taken back: its own Gate counts as it is once the Machines were read.
-func TestAGateThatChangesOnceItsMachinesWereReadRefreshesNone(t *testing.T) {
-	edit := func(change func(*v1alpha1.Gate)) func(*world, *v1alpha1.Gate, *target.Object) {
-		return func(w *world, g *v1alpha1.Gate, _ *target.Object) {
-			fresh := g.DeepCopy()
-			w.Must(w.TryRead(fresh))
-			w.Edit(fresh, func() { change(fresh) })
-			_, err := w.decideOn(client.ObjectKeyFromObject(g))
-			w.Must(err)
-		}
-	}
-	closes := func(w *world, g *v1alpha1.Gate, _ *target.Object) {
-		w.close(g.DeepCopy(), start)
-		_, err := w.decideOn(client.ObjectKeyFromObject(g))
-		w.Must(err)
-	}
-	suspends := edit(func(g *v1alpha1.Gate) { g.Spec.Suspend = true })
-	for name, tc := range map[string]struct {
-		expires time.Duration
-		changes func(*world, *v1alpha1.Gate, *target.Object)
-		asked   bool
-	}{
-		"closed by a request":                    {2 * days, closes, false},
-		"closed by a request, shortly before":    {hours(12), closes, true},
-		"suspended":                              {2 * days, suspends, false},
-		"suspended, shortly before":              {hours(12), suspends, false},
-		"closed by its window":                   {2 * days, func(w *world, _ *v1alpha1.Gate, _ *target.Object) { w.in(hours(1)) }, false},
-		"edited, and does not name them":         {2 * days, edit(func(g *v1alpha1.Gate) { g.Spec.Targets = []v1alpha1.TargetReference{named("apps")} }), false},
-		"edited, and not to be understood":       {2 * days, edit(broken), false},
-		"edited, and wants another time to live": {2 * days, edit(func(g *v1alpha1.Gate) { g.Spec.Machines.TTL = "60d" }), false},
-		"edited, and not decided about": {2 * days, func(w *world, g *v1alpha1.Gate, _ *target.Object) {
-			fresh := g.DeepCopy()
-			w.Must(w.TryRead(fresh))
-			w.Edit(fresh, func() { fresh.Spec.Machines.TTL = "60d" })
-		}, false},
-		"stopped by a failure": {2 * days, func(w *world, g *v1alpha1.Gate, _ *target.Object) {
-			w.Must(w.reportMachines(g, &v1alpha1.MachineStatus{Due: 1, Stopped: stopped}))
-		}, false},
-		"deleted": {2 * days, func(w *world, g *v1alpha1.Gate, _ *target.Object) {
-			w.Must(cluster.Client.Delete(w.Context(), g.DeepCopy()))
-		}, false},
-		"without the label of the Machine": {2 * days, func(w *world, _ *v1alpha1.Gate, m *target.Object) {
-			w.reload(m).SetLabels(map[string]string{target.ClusterNameLabel: "c1"})
-			w.Must(cluster.Client.Update(w.Context(), &m.Unstructured))
-		}, false},
-		"as it was": {2 * days, func(*world, *v1alpha1.Gate, *target.Object) {}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			m := w.machine("a", tc.expires, "fleet")
-			g := w.fleetGate("nights", "closed", func(s *v1alpha1.GateSpec) {
-				s.OpenPeriods = []v1alpha1.Period{dated("night", -hours(1), hours(1))}
-				s.Targets[0].MatchLabels = map[string]string{"fleet": ""}
-			})
-			w.in(hours(1) - time.Millisecond)
-			_, err := w.decideOn(client.ObjectKeyFromObject(g))
-			w.Must(err)
-			read := false
-			w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					err := c.List(ctx, list, opts...)
-					if _, ok := list.(*unstructured.UnstructuredList); ok && !read {
-						read = true
-						tc.changes(w, g, m)
-					}
-					return err
-				},
-			})
-			w.woken.Machines(client.ObjectKeyFromObject(g))
-			w.Must(w.lookAtWoken())
-			w.APIReader = cluster.Client
-			request, _ := w.asked(m)
-			if !read || (request != "") != tc.asked {
-				t.Errorf("read %t, asked %q", read, request)
-			}
-			told := strings.Join(w.events.take("RefreshCertsInProgress"), "\n")
-			if shortly := strings.HasSuffix(name, "shortly before"); tc.asked && strings.Contains(told, "although gate '"+key(g)+"' is closed") != shortly {
-				t.Errorf("told %q", told)
-			}
-			if g = w.read(client.ObjectKeyFromObject(g)); g != nil && len(g.Status.Failures) > 0 {
-				t.Errorf("failures %v", g.Status.Failures)
-			}
-		})
 	}
 }
 

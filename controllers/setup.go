@@ -36,7 +36,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Gating is what the controllers of Gates, targets, GateLocks and Machines share.
+// Gating is what the controllers of Gates, targets and GateLocks share.
 type Gating struct {
 	// Client reads Gates from the cache and writes.
 	client.Client
@@ -92,7 +92,6 @@ type memory struct {
 	watcher    *DependencyReader
 	calendar   *CalendarReader
 	news       *targetNews
-	counted    *countedMachines
 	appliers   *appliers
 	background *background
 	passes     *Passes
@@ -101,17 +100,16 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		tally: &tally.Tally{}, turns: &Turns{}, book: &Book{}, versions: &versions{}, targets: &targetVersions{}, gates: &gateMemory{},
-		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, counted: &countedMachines{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
+		watcher: &DependencyReader{}, calendar: &CalendarReader{}, news: &targetNews{}, appliers: &appliers{}, background: &background{}, passes: &Passes{},
 	}
 }
 
 // loops are the controllers, and what wakes them.
 type loops struct {
-	gates    *GateReconciler
-	targets  *TargetReconciler
-	locks    *LockReconciler
-	machines *MachineReconciler
-	events   *Events
+	gates   *GateReconciler
+	targets *TargetReconciler
+	locks   *LockReconciler
+	events  *Events
 }
 
 // loops makes the controllers.
@@ -133,7 +131,7 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 		Decider:   &Decider{Clock: c.Clock, ServerTime: c.ServerTime, ServerClock: c.ServerClock, Stamped: c.Stamped, Dependencies: m.watcher, Skew: c.GateMetrics.skew},
 		Calendars: m.calendar,
 		Selector:  selector, Locks: c.Locks, Tally: m.tally, Turns: m.turns, Book: m.book, Events: l.events, GateMetrics: c.GateMetrics, Backoff: c.Backoff, Wake: wake,
-		memory: m.gates, versions: m.versions, news: m.news, counted: m.counted, Passes: m.passes,
+		memory: m.gates, versions: m.versions, news: m.news, Passes: m.passes,
 		accidents:  accidents{selector, m.gates, m.appliers, c.EventRecorder, c.GateMetrics},
 		foreteller: foreteller{selector, m.tally, c.EventRecorder, m.background},
 	}
@@ -145,10 +143,6 @@ func (c *Gating) loops(m *memory, wake Waker) *loops {
 	}
 	l.locks = &LockReconciler{
 		Client: c.Client, Reach: c.Reach, APIReader: c.APIReader, Clock: c.Clock, Locks: c.Locks, Gates: index, Targets: c.Targets, Tally: m.tally,
-	}
-	l.machines = &MachineReconciler{
-		Client: c.Client, EventRecorder: c.EventRecorder, APIReader: c.APIReader, Clock: c.Clock, Selector: selector, Gates: index, Tally: m.tally,
-		versions: m.versions, counted: m.counted,
 	}
 	return l
 }
@@ -243,7 +237,7 @@ func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, r
 	}
 }
 
-// register registers the controllers of Gates, targets, GateLocks, Machines and kinds.
+// register registers the controllers of Gates, targets, GateLocks and kinds.
 func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queues, kinds *kindReconciler) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Gate{}, builder.WithPredicates(predicate.Or[client.Object](
@@ -284,13 +278,8 @@ func (c *Gating) register(mgr ctrl.Manager, opts Options, l *loops, queues *Queu
 	})); err != nil {
 		return err
 	}
-	for name, r := range map[string]struct {
-		reconcile.Reconciler
-		queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	}{"gatelock": {l.locks, queues.locks}, "machine": {l.machines, queues.machines}} {
-		if _, err := controller.New(name, mgr, controller.Options{Reconciler: r.Reconciler, NewQueue: queueOf(r.queue)}); err != nil {
-			return err
-		}
+	if _, err := controller.New("gatelock", mgr, controller.Options{Reconciler: l.locks, NewQueue: queueOf(queues.locks)}); err != nil {
+		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("target-kind").

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -429,24 +428,4 @@ func TestTheGateLockOfANamespaceIsWrittenWhenThatIsBorn(t *testing.T) {
 	w.settle()
 	equal(t, w.writes.take(""), []string{"create GateLock/" + born.Name})
 	w.expectLock(born.Name, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
-}
-
-func TestMachinesInAllNamespaces(t *testing.T) {
-	w := reaching(t)
-	other := w.NewNamespace()
-	w.relabelNamespace(other, map[string]string{"team": "shop"})
-	ref := w.inLabelled("team", "shop")
-	ref.Kind = "Machine"
-	g := w.ClosedGate("freeze", ref)
-	machine := &unstructured.Unstructured{}
-	machine.SetGroupVersionKind(target.Machine.WithVersion("v1beta2"))
-	machine.SetNamespace(other)
-	machine.SetName("node-1")
-	w.on().events.machine(w.Context(), machine)
-	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
-	w.relabelNamespace(other, nil)
-	equal(t, w.woken.take().machines, []client.ObjectKey{client.ObjectKeyFromObject(g)})
-	w.on().events.machine(w.Context(), machine)
-	expectNone(t, w.woken.take().machines)
-	w.Must(cluster.Client.Delete(w.Context(), g)) // the Machines of other tests are in its reach
 }

@@ -28,8 +28,7 @@ const (
 	missingInterval = 10 * time.Minute
 )
 
-// TargetReconciler holds and releases targets, and tells in their conditions what became of them. Machines are not its
-// targets, see MachineReconciler.
+// TargetReconciler holds and releases targets, and tells in their conditions what became of them.
 type TargetReconciler struct {
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
@@ -57,9 +56,6 @@ type TargetReconciler struct {
 
 // Reconcile makes of a target what all Gates together say, in one write, and then tells it.
 func (r *TargetReconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
-	if isMachineKey(key) {
-		return ctrl.Result{}, nil
-	}
 	now := r.Clock.Now()
 	r.Tally.Look(key)
 	obj, err := r.Targets.Get(ctx, key)

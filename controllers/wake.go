@@ -25,8 +25,6 @@ type Waker interface {
 	Urge(key target.Key)
 	// Locks has the GateLocks of namespaces looked at.
 	Locks(namespaces ...string)
-	// Machines has the Machines of a Gate looked at.
-	Machines(gate types.NamespacedName)
 }
 
 const (
@@ -39,8 +37,8 @@ const (
 
 // Queues are those of the controllers. Keys that are added before these start wait for them.
 type Queues struct {
-	gates, locks, machines workqueue.TypedRateLimitingInterface[reconcile.Request]
-	targets                workqueue.TypedRateLimitingInterface[target.Key]
+	gates, locks workqueue.TypedRateLimitingInterface[reconcile.Request]
+	targets      workqueue.TypedRateLimitingInterface[target.Key]
 	// order is that of targets, and gateOrder that of Gates.
 	order     *queue.Queue[target.Key]
 	gateOrder *queue.Queue[reconcile.Request]
@@ -65,7 +63,7 @@ func newQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Qu
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name})
 	}
 	q := &Queues{
-		locks: named("gatelock"), machines: named("machine"), order: queue.New[target.Key](),
+		locks: named("gatelock"), order: queue.New[target.Key](),
 		gateOrder: queue.NewFair(func(gate reconcile.Request) string { return gate.Namespace }),
 	}
 	q.gates = &gateQueue{workqueue.NewTypedRateLimitingQueueWithConfig[reconcile.Request](within{limiter(), failureInterval}, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
@@ -114,11 +112,6 @@ func (q *Queues) Locks(namespaces ...string) {
 	for _, namespace := range namespaces {
 		q.locks.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}})
 	}
-}
-
-// Machines implements Waker.
-func (q *Queues) Machines(gate types.NamespacedName) {
-	q.machines.Add(reconcile.Request{NamespacedName: gate})
 }
 
 // failureInterval is how long to wait at most for another try: the next transition may come meanwhile, and nothing tells when

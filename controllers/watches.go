@@ -7,7 +7,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -103,14 +102,13 @@ func (e *Events) gate(ctx context.Context, before, after *v1alpha1.Gate) error {
 		if g == nil {
 			continue
 		}
-		governed, err := e.governed(ctx, g)
+		governed, err := e.Selector.Governed(ctx, g)
 		if err != nil {
 			return err
 		}
 		if g == after {
 			if before == nil && conditions.Has(after, v1alpha1.OpenedCondition) { // at the start of this process
 				class = queue.Resync
-				e.Tally.Expect(machinesOf(client.ObjectKeyFromObject(after)))
 			} else {
 				e.Tally.Wake(tallied(g), governed)
 			}
@@ -128,14 +126,7 @@ func (e *Events) gate(ctx context.Context, before, after *v1alpha1.Gate) error {
 	return e.wake(ctx, class, g, all, namespaces)
 }
 
-// governed returns the targets that a Gate governs, without Machines.
-func (e *Events) governed(ctx context.Context, g *v1alpha1.Gate) ([]target.Key, error) {
-	keys, err := e.Selector.Governed(ctx, g)
-	return slices.DeleteFunc(keys, isMachineKey), err
-}
-
-// wake wakes targets, among them those that have the name of a Gate, the GateLocks of namespaces, among them those that have it, and
-// its Machines.
+// wake wakes targets, among them those that have the name of a Gate, and the GateLocks of namespaces, among them those that have it.
 func (e *Events) wake(ctx context.Context, class queue.Class, g *v1alpha1.Gate, keys keySet, namespaces keySetOf[string]) error {
 	name := client.ObjectKeyFromObject(g)
 	named, err := e.Selector.Named(ctx, name.String())
@@ -145,9 +136,8 @@ func (e *Events) wake(ctx context.Context, class queue.Class, g *v1alpha1.Gate, 
 	for _, key := range named {
 		namespaces.addKeys(key.Namespace)
 	}
-	keys.addKeys(slices.DeleteFunc(named, isMachineKey)...)
+	keys.addKeys(named...)
 	e.Wake.Targets(class, keys.keys...)
-	e.Wake.Machines(name)
 	locked, err := e.Locks.Naming(ctx, name.String())
 	namespaces.addKeys(locked...)
 	e.Wake.Locks(namespaces.keys...)
@@ -159,7 +149,7 @@ func (e *Events) wake(ctx context.Context, class queue.Class, g *v1alpha1.Gate, 
 
 // wakeAll has all looked at that a Gate has to do with, although nothing has changed.
 func (e *Events) wakeAll(ctx context.Context, g *v1alpha1.Gate) error {
-	governed, err := e.governed(ctx, g)
+	governed, err := e.Selector.Governed(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -211,9 +201,6 @@ func (e *Events) target(ctx context.Context, before, after *unstructured.Unstruc
 	}
 	key := target.KeyOf(&target.Object{Unstructured: *obj})
 	switch {
-	case isMachine(obj):
-		e.machine(ctx, before)
-		e.machine(ctx, after)
 	case isInInitialList:
 		e.Tally.Expect(key)
 		class := queue.Resync
@@ -261,29 +248,6 @@ func namesIn(obj *unstructured.Unstructured) []string {
 		return nil
 	}
 	return verdict.NamedBy(obj)
-}
-
-// machine wakes the Gates of a Machine.
-func (e *Events) machine(ctx context.Context, obj *unstructured.Unstructured) {
-	if obj == nil {
-		return
-	}
-	gates := keySetOf[types.NamespacedName]{}
-	for _, name := range append(holders(obj), verdict.NamedBy(obj)...) {
-		gates.addKeys(keyNamed(name))
-	}
-	scope, unread := e.Selector.scope(ctx)
-	for _, key := range keysIn(obj) {
-		for _, g := range e.indexed(ctx, targetField, key) {
-			if scope.Governs(g, obj) {
-				gates.addKeys(client.ObjectKeyFromObject(g))
-			}
-		}
-	}
-	failed(unread())
-	for _, gate := range gates.keys {
-		e.Wake.Machines(gate)
-	}
 }
 
 // watching wakes the Gates that watch an object, and the GatedSources that depend on it.
@@ -345,7 +309,6 @@ func matters(before, after *unstructured.Unstructured) bool {
 	passes, _ := verdict.PassMoves(old, latest)
 	return passes || adapter == nil || before.GetUID() != after.GetUID() || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
 		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
-		old.GetAnnotations()[v1alpha1.RefreshAnnotation] != latest.GetAnnotations()[v1alpha1.RefreshAnnotation] ||
 		old.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != latest.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] ||
 		old.GetAnnotations()[v1alpha1.GatesAnnotation] != latest.GetAnnotations()[v1alpha1.GatesAnnotation] ||
 		(old.GetDeletionTimestamp() == nil) != (latest.GetDeletionTimestamp() == nil) ||

@@ -21,9 +21,8 @@ type woken struct {
 
 // wokenNow is what was woken besides Gates, each once.
 type wokenNow struct {
-	targets  []target.Key
-	locks    []string
-	machines []types.NamespacedName
+	targets []target.Key
+	locks   []string
 }
 
 func (w *woken) Gate(key types.NamespacedName) {
@@ -50,12 +49,6 @@ func (w *woken) Locks(namespaces ...string) {
 	w.locks = distinct(w.locks, namespaces)
 }
 
-func (w *woken) Machines(gate types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.machines = distinct(w.machines, []types.NamespacedName{gate})
-}
-
 func distinct[T comparable](to, keys []T) []T {
 	all := keySetOf[T]{}
 	all.addKeys(to...)
@@ -76,7 +69,7 @@ func (w *woken) take() wokenNow {
 func (w *woken) has(gate types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	has := w.gates.has[gate] || len(w.targets)+len(w.locks)+len(w.machines) > 0
+	has := w.gates.has[gate] || len(w.targets)+len(w.locks) > 0
 	delete(w.gates.has, gate)
 	return has
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -184,7 +183,7 @@ func (w *world) expectAll(key client.ObjectKey) {
 		keys, err := w.on().gates.Selector.Governed(w.Context(), g)
 		w.Must(err)
 		if w.memory.gates.resyncOf(g).IsZero() {
-			w.memory.tally.Expect(append(slices.DeleteFunc(keys, isMachineKey), machinesOf(key))...)
+			w.memory.tally.Expect(keys...)
 		}
 		w.Must(w.on().events.wakeAll(w.Context(), g))
 	}
@@ -195,10 +194,7 @@ func (w *world) wakeNamed(key client.ObjectKey) {
 	w.Helper()
 	named, err := w.on().gates.Selector.Named(w.Context(), key.String())
 	w.Must(err)
-	if slices.ContainsFunc(named, isMachineKey) || key.Name == "" {
-		w.woken.Machines(key)
-	}
-	w.woken.Targets(queue.Resync, slices.DeleteFunc(named, isMachineKey)...)
+	w.woken.Targets(queue.Resync, named...)
 	namespaces, err := w.Locks.Naming(w.Context(), key.String())
 	w.Must(err)
 	w.woken.Locks(namespaces...)
@@ -215,7 +211,7 @@ func (w *world) decideOn(key client.ObjectKey) (ctrl.Result, error) {
 	return result, err
 }
 
-// lookAtWoken looks once at the GateLocks, the targets and the Machines that were woken.
+// lookAtWoken looks once at the GateLocks and the targets that were woken.
 func (w *world) lookAtWoken() error {
 	w.Helper()
 	l, take := w.on(), w.woken.take()
@@ -236,11 +232,6 @@ func (w *world) lookAtWoken() error {
 		case w.writes.count() > written:
 			w.woken.Targets(queue.Tell, key) // its event
 		}
-	}
-	for _, gate := range take.machines {
-		result, err := l.machines.Reconcile(w.Context(), ctrl.Request{NamespacedName: gate})
-		w.soonest[target.Key{GroupKind: target.Machine, NamespacedName: gate}] = result.RequeueAfter
-		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -174,9 +174,9 @@ const (
 	// name of that GatedSource.
 	GatedByAnnotation = "gating.toolkit.fluxcd.io/gated-by"
 
-	// RefreshAnnotation is on a Machine whose certificates a Gate refreshes. It
-	// has the Gate, when the Gate asked, and when the certificates expired at that
-	// time.
+	// RefreshAnnotation is on a Machine whose certificates are being refreshed. It
+	// has the MachineCertificateRefresh, the time of its request, and when the
+	// certificates expired at that time.
 	RefreshAnnotation = "gating.toolkit.fluxcd.io/refresh"
 
 	// TimeZoneDataLabel is on the Lease of a controller and has the version of the

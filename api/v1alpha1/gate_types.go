@@ -174,11 +174,6 @@ type GateSpec struct {
 	// +optional
 	Certificates *CertificatePolicy `json:"certificates,omitempty"`
 
-	// Machines says how the certificates of Machines of Cluster API are refreshed
-	// while the Gate is open. If omitted, they are not refreshed.
-	// +optional
-	Machines *MachinePolicy `json:"machines,omitempty"`
-
 	// Exceptions says which GateExceptions of this Gate count: only those that
 	// enough people have approved. If omitted, all of them count.
 	// +optional
@@ -445,11 +440,6 @@ type GateStatus struct {
 	// the Gate closed. Only with spec.release.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
-
-	// Machines says how far the refresh of the certificates of Machines has come.
-	// Missing if the Gate governs no Machines or has no spec.machines.
-	// +optional
-	Machines *MachineStatus `json:"machines,omitempty"`
 
 	// Failures are the targets that are not as the Gate wants them, newest first.
 	// At most 10: status.targets.failed counts all.

@@ -17,7 +17,7 @@ var GroupVersion = schema.GroupVersion{Group: "gating.toolkit.fluxcd.io", Versio
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Gate{}, &GateList{}, &GateException{}, &GateExceptionList{},
 		&GateReceiver{}, &GateReceiverList{}, &CalendarFeed{}, &CalendarFeedList{},
-		&GatedSource{}, &GatedSourceList{})
+		&GatedSource{}, &GatedSourceList{}, &MachineCertificateRefresh{}, &MachineCertificateRefreshList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

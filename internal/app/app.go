@@ -38,6 +38,7 @@ import (
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers"
+	"github.com/fluxcd/gating-controller/controllers/machine"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/tz"
 	"github.com/fluxcd/gating-controller/internal/version"
@@ -160,7 +161,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 	}).SetupWithManager(mgr, opts); err != nil {
 		return fmt.Errorf("unable to create the controller of exceptions: %w", err)
 	}
-	if err := addReceivers(mgr, recorder, common, opts, o); err != nil {
+	machines := &machine.Reconciler{Client: mgr.GetClient(), EventRecorder: recorder, Metrics: common, APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{}, Shard: shard}
+	if err := errors.Join(machines.SetupWithManager(mgr, namespaces(o.Watch), opts.RateLimiter()), addReceivers(mgr, recorder, common, opts, o)); err != nil {
 		return err
 	}
 	if o.CalendarAddr == "" && o.UIAddr == "" {

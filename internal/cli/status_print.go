@@ -92,9 +92,6 @@ func (sc *screen) head() {
 	if isInWaves(g) {
 		sc.say("%s.", explain.WaveOf(g))
 	}
-	if m := g.Status.Machines; m != nil {
-		sc.machines(m)
-	}
 }
 
 // isHolding returns whether a Gate holds targets.
@@ -119,18 +116,6 @@ func moreThanWords(g *v1alpha1.Gate) string {
 		return fmt.Sprintf("Exception %s is invalid", found[1])
 	}
 	return ""
-}
-
-// machines says how far the refresh of the certificates of Machines has come.
-func (sc *screen) machines(m *v1alpha1.MachineStatus) {
-	switch {
-	case m.Stopped != nil:
-		sc.say("The refresh of Machines has stopped at %s: %s.", m.Stopped.Machine, strings.TrimSuffix(m.Stopped.Message, "."))
-	case m.Refreshing != "":
-		sc.say("The certificates of Machine %s are being refreshed, %d are due.", m.Refreshing, m.Due)
-	case m.Due > 0:
-		sc.say("%d Machines need new certificates.", m.Due)
-	}
 }
 
 // afterNext says on what the next transitions depend, and whether there are more.

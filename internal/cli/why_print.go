@@ -74,8 +74,6 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 		return "It does nothing while it is held."
 	case explain.RenewalDue:
 		return fmt.Sprintf("Its renewal waits%s.", since)
-	case explain.CertificatesExpire:
-		return strings.Replace("They expire"+since+".", " since", " at", 1)
 	case explain.SourceUnknown:
 		return "Nobody knows what waits: its source does not exist, has no artifact, or you may not see it."
 	}

@@ -129,15 +129,11 @@ func Explain(obj *unstructured.Unstructured, k Known) Explanation {
 	for _, o := range target.OtherOwners(&t.Unstructured, verdict.Us) {
 		e.Owners = append(e.Owners, Owner{o.Manager, timeOf(o.At)})
 	}
-	if t.GroupVersionKind().GroupKind() == target.Machine {
-		e.State = machineState(gates)
-	} else {
-		e.Becomes = becomes(e.State, r)
-	}
+	e.Becomes = becomes(e.State, r)
 	for _, g := range gates {
 		holds := slices.ContainsFunc(r.Verdict.Holders, func(h verdict.Gate) bool { return h.Name == g.Name })
 		is := k.gate(g, t, holds && e.State != Foreign && e.State != Resumed)
-		is.WouldHold = g.Audits && g.Would == verdict.Closed && wouldHold(r.Would(g, gates))
+		is.WouldHold = g.Audits && g.Would == verdict.Closed && r.Would(g, gates).Step.Hold
 		e.Gates = append(e.Gates, is)
 	}
 	k.summarize(&e, r)
@@ -228,19 +224,6 @@ func stateOf(r verdict.Ruling) State {
 	case verdict.Exempt:
 		return Exempt
 	case verdict.Free, verdict.Held, verdict.Foreign, verdict.Passing:
-	}
-	return Free
-}
-
-// wouldHold returns whether an object would be held. A Machine would not be refreshed while a Gate is closed.
-func wouldHold(r verdict.Ruling) bool {
-	return r.Step.Hold || r.Object.GroupVersionKind().GroupKind() == target.Machine
-}
-
-// machineState returns what a Machine is: its certificates are not refreshed while a Gate is closed.
-func machineState(gates []verdict.Gate) State {
-	if slices.ContainsFunc(gates, func(g verdict.Gate) bool { return g.Governs && !g.LetsActivate() }) {
-		return Held
 	}
 	return Free
 }

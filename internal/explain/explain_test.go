@@ -221,26 +221,6 @@ func TestNothingChangesTheObject(t *testing.T) {
 	}
 }
 
-func TestMachinesAreHeldWhileAGateIsClosed(t *testing.T) {
-	machine := newObject("cluster.x-k8s.io/v1beta1", "Machine", "m1")
-	all := targets(v1alpha1.TargetReference{Kind: "Machine", Name: "*"})
-	for _, tc := range []struct {
-		gate  *v1alpha1.Gate
-		state explain.State
-		says  string
-	}{
-		{closed("production", all), explain.Held, "The certificates of Machine shop/m1 are not refreshed: gate production is closed."},
-		{opened("production", all), explain.Free, "The certificates of Machine shop/m1 are refreshed when they are due: gate production is open."},
-		{closed("production", all, func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }), explain.Free,
-			"No gate has the certificates of Machine shop/m1 refreshed: gate production has mode Audit."},
-		{closed("production"), explain.Free, "No gate governs Machine shop/m1."},
-	} {
-		if e := explain.Explain(machine, in(tc.gate)); e.State != tc.state || e.Summary != tc.says {
-			t.Errorf("%s: %s", e.State, e.Summary)
-		}
-	}
-}
-
 func TestTheRulesOfAGateForManyNamespaces(t *testing.T) {
 	shop := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 	tier := []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}}}

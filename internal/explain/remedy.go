@@ -53,9 +53,9 @@ func (k Known) remedy(e *Explanation, r verdict.Ruling) {
 		return // it changes by itself
 	case e.State.IsHeld() || e.State == Foreign || e.State == Exempt && r.Plan.Exempt == target.Activates:
 		for _, g := range r.Verdict.Holders {
-			e.Remedies = append(e.Remedies, k.lift(g, r.Object, e.Target.Kind == target.Machine.Kind)...)
+			e.Remedies = append(e.Remedies, k.lift(g, r.Object)...)
 		}
-		if e.State == Foreign || len(e.Owners) > 0 && e.State.IsHeld() && e.Target.Kind != target.Machine.Kind {
+		if e.State == Foreign || len(e.Owners) > 0 && e.State.IsHeld() {
 			e.Remedies = append(e.Remedies, e.resume())
 		}
 	case e.State == Resumed:
@@ -71,7 +71,7 @@ func (k Known) remedy(e *Explanation, r verdict.Ruling) {
 }
 
 // lift returns what ends the hold of one Gate.
-func (k Known) lift(g verdict.Gate, obj *target.Object, refreshes bool) []Remedy {
+func (k Known) lift(g verdict.Gate, obj *target.Object) []Remedy {
 	switch g.Stand {
 	case verdict.Missing, verdict.Denied:
 		return []Remedy{unname(g.Name, obj)}
@@ -84,11 +84,7 @@ func (k Known) lift(g verdict.Gate, obj *target.Object, refreshes bool) []Remedy
 			"has the controller look at the gate again",
 		}}
 	case verdict.Closed:
-		done := "releases what the gate holds"
-		if refreshes {
-			done = "lets certificates be refreshed"
-		}
-		return k.open(g.Object, done)
+		return k.open(g.Object, "releases what the gate holds")
 	default:
 		return nil
 	}

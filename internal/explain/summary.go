@@ -15,8 +15,6 @@ func (k Known) summarize(e *Explanation, r verdict.Ruling) {
 	subject := e.Target.String()
 	governed, holders := e.names(governs), e.names(func(g Gate) bool { return g.Holds })
 	switch {
-	case e.Target.Kind == target.Machine.Kind:
-		e.summarizeMachine(governed)
 	case e.State == Foreign:
 		e.Summary = fmt.Sprintf("%s is suspended by %s. Gates leave it alone.", subject, e.owners())
 	case e.State == Resumed:
@@ -63,7 +61,7 @@ func (e *Explanation) note(r verdict.Ruling) {
 	if e.State == Overridden {
 		add("Somebody has resumed it, and the lock has put the hold back.")
 	}
-	if e.State.IsHeld() && len(e.Owners) > 0 && e.Target.Kind != target.Machine.Kind {
+	if e.State.IsHeld() && len(e.Owners) > 0 {
 		add("It is also suspended by %s, and stays so when the gates open.", e.owners())
 	}
 	if closed := e.names(closed); e.State == Foreign && len(closed) > 0 {
@@ -103,23 +101,6 @@ func releaseNote(r verdict.Ruling) string {
 		}
 	}
 	return "Nothing keeps it any more: the controller releases it in a moment. If it does not, it is not running."
-}
-
-// summarizeMachine says what a Machine is.
-func (e *Explanation) summarizeMachine(governed []string) {
-	switch {
-	case len(governed) == 0 && len(e.names(audits)) > 0:
-		e.Summary = fmt.Sprintf("No gate has the certificates of %s refreshed: %s mode Audit.", e.Target, have(e.names(audits)))
-	case len(governed) == 0:
-		e.Summary = fmt.Sprintf("No gate governs %s.", e.Target)
-	case e.State == Held:
-		e.Summary = fmt.Sprintf("The certificates of %s are not refreshed: %s.", e.Target, areClosed(e.names(closed)))
-	default:
-		e.Summary = fmt.Sprintf("The certificates of %s are refreshed when they are due: %s.", e.Target, areOpen(governed))
-	}
-	if len(e.Owners) > 0 {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s has asked for a refresh. Gates leave that alone.", e.owners()))
-	}
 }
 
 // exemptions says why an object is not held.

@@ -34,8 +34,6 @@ const (
 	Stopped Reason = "Stopped"
 	// RenewalDue means that cert-manager would have renewed the certificate.
 	RenewalDue Reason = "RenewalDue"
-	// CertificatesExpire means that the certificates of a Machine are not refreshed, and when they expire.
-	CertificatesExpire Reason = "CertificatesExpire"
 	// Passes means that one reconciliation of the object passes, and since when.
 	Passes Reason = "Passes"
 	// SourceUnknown means that the source does not exist, has no artifact, or may not be seen.
@@ -53,7 +51,7 @@ type Waiting struct {
 	Reason   Reason `json:"reason"`
 	// Waits is the revision that waits. Empty unless a revision does.
 	Waits string `json:"waits,omitempty"`
-	// Since is when it began to wait, when a renewal that is not due will be, or when certificates expire. Missing if unknown.
+	// Since is when it began to wait, or when a renewal that is not due will be. Missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Source is the object whose revision waits.
 	Source *Ref `json:"source,omitempty"`
@@ -63,7 +61,7 @@ type Waiting struct {
 
 // words say what waits if that is not a revision.
 var words = map[Reason]string{
-	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal", CertificatesExpire: "expiry",
+	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal",
 	Passes: "one reconciliation passes", SourceUnknown: "source unknown",
 }
 
@@ -84,7 +82,7 @@ func IsHeld(obj *unstructured.Unstructured) bool {
 	if adapter != nil && adapter.GroupKind() == target.GatedSource { // nothing is written on it
 		return observe(obj).IsHeld()
 	}
-	if adapter == nil || adapter.GroupKind() == target.Machine || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
+	if adapter == nil || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
 		return false
 	}
 	return observe(obj).IsHeld() || passing(obj) != nil
@@ -131,10 +129,6 @@ func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	switch kind := target.Of(obj).GroupKind(); kind {
 	case target.Certificate:
 		w.renewal(obj, now)
-	case target.Machine:
-		w.Reason = CertificatesExpire
-		at, _ := time.Parse(time.RFC3339, obj.GetAnnotations()[target.CertificatesExpiryAnnotation]) // unknown if it is none
-		w.Since = timeOf(at)
 	default:
 		if _, added := target.Added(kind); added {
 			w.Reason = Stopped

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -19,10 +18,6 @@ const (
 	minWindow   = time.Second
 	maxWindow   = 366 * 24 * time.Hour
 	minInterval = 10 * time.Second
-	minWithin   = time.Minute
-	maxWithin   = 87600 * time.Hour
-	minTimeout  = time.Second
-	maxTimeout  = 24 * time.Hour
 	minNotice   = time.Minute
 	maxNotice   = 720 * time.Hour
 	maxNotices  = 5
@@ -54,7 +49,6 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 	}
 	errs = append(errs, validateNotices(field.NewPath("spec", "notifyBefore"), g.Spec.NotifyBefore)...)
 	errs = append(errs, validateRelease(field.NewPath("spec", "release"), g.Spec.Release)...)
-	errs = append(errs, validateMachines(field.NewPath("spec", "machines"), g.Spec.Machines)...)
 	for i := range g.Spec.Targets {
 		errs = append(errs, validateTarget(field.NewPath("spec", "targets").Index(i), &g.Spec.Targets[i])...)
 	}
@@ -72,29 +66,6 @@ func validateNotices(path *field.Path, leads []metav1.Duration) (errs field.Erro
 		if slices.Contains(leads[:i], lead) {
 			errs = append(errs, field.Duplicate(path.Index(i), lead.Duration.String()))
 		}
-	}
-	return errs
-}
-
-// validateMachines treats an empty field as if it had the default of the CRD.
-func validateMachines(path *field.Path, policy *v1alpha1.MachinePolicy) field.ErrorList {
-	if policy == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	within, lifetime, timeout := policy.Within.Duration, policy.Lifetime(), policy.Timeout.Duration
-	if within != 0 && (within < minWithin || within > maxWithin) {
-		errs = append(errs, field.Invalid(path.Child("within"), within.String(), "must be from 1m to 87600h (10 years)"))
-	}
-	if timeout != 0 && (timeout < minTimeout || timeout > maxTimeout) {
-		errs = append(errs, field.Invalid(path.Child("timeout"), timeout.String(), "must be from 1s to 24h"))
-	}
-	switch {
-	case lifetime == 0:
-		errs = append(errs, field.Invalid(path.Child("ttl"), policy.TTL,
-			"must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"))
-	case len(errs) == 0 && lifetime <= cmp.Or(within, v1alpha1.DefaultMachineWithin):
-		errs = append(errs, field.Invalid(path, policy.TTL, "ttl must be longer than within, or the certificates would be refreshed without end"))
 	}
 	return errs
 }

@@ -34,9 +34,9 @@ type Machine struct {
 	Cluster string
 	// ControlPlane says that the Machine is part of the control plane.
 	ControlPlane bool
-	// Governed says that the Gate governs the Machine. A Machine that it no longer governs
-	// may still have its record.
-	Governed bool
+	// Selected means that the policy selects the Machine. A Machine that it no longer
+	// selects may still have its record.
+	Selected bool
 	// Deleting says that the Machine is being deleted. Then it is left alone.
 	Deleting bool
 	// Expiry is when the certificates expire, as the provider wrote it.
@@ -58,9 +58,9 @@ func (m *Machine) expiry() (time.Time, bool) {
 // Record is what we note on a Machine in the same write as the request. It stays until the
 // refresh is over, no matter what happens to the request.
 type Record struct {
-	// Gate that asked for the refresh, as namespace/name.
-	Gate string `json:"gate"`
-	// RequestedAt is when the Gate asked.
+	// Refresh is the MachineCertificateRefresh that requested it, as namespace/name.
+	Refresh string `json:"refresh"`
+	// RequestedAt is the time of the request.
 	RequestedAt time.Time `json:"requestedAt"`
 	// Expiry of the certificates at that time.
 	Expiry time.Time `json:"expiry"`
@@ -72,7 +72,7 @@ func (r Record) String() string {
 	content, err := json.Marshal(r)
 	if err != nil {
 		// Only a year of more than four digits does not marshal.
-		return fmt.Sprintf(`{"gate":%q}`, r.Gate)
+		return fmt.Sprintf(`{"refresh":%q}`, r.Refresh)
 	}
 	return string(content)
 }

@@ -67,7 +67,7 @@ func (n *node) finish(now time.Time) {
 // because the process ends.
 type model struct {
 	*rapid.T
-	gate  refresh.Gate
+	gate  refresh.Policy
 	nodes []*node
 	now   time.Time
 	// stopped is what the status of the Gate has.
@@ -176,7 +176,7 @@ func (m *model) begin(n *node) {
 		}
 	}
 	n.Request = refresh.Ours
-	n.Record = &refresh.Record{Gate: m.gate.Name, RequestedAt: m.now, Expiry: n.expires()}
+	n.Record = &refresh.Record{Refresh: m.gate.Name, RequestedAt: m.now, Expiry: n.expires()}
 }
 
 // check is called after each action.
@@ -208,7 +208,7 @@ func (m *model) open() { m.gate.Open, m.stopped, m.failed = true, false, false }
 func (m *model) tick(d time.Duration) { m.now = m.now.Add(d) }
 
 func newModel(t *rapid.T) *model {
-	m := &model{T: t, now: now, gate: refresh.Gate{
+	m := &model{T: t, now: now, gate: refresh.Policy{
 		Name: us, Within: 30 * day, Timeout: time.Hour, Margin: day, Strict: rapid.Bool().Draw(t, "strict"),
 	}}
 	for i := range rapid.IntRange(1, 6).Draw(t, "machines") {

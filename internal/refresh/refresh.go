@@ -1,4 +1,4 @@
-// Package refresh decides which Machine of Cluster API has its certificates refreshed, and
+// Package refresh decides which Machine of Cluster API gets new certificates next, and
 // when. It is pure: no client, no clock, the standard library only.
 //
 // The provider Canonical Kubernetes refreshes the certificates of a Machine that has an
@@ -17,22 +17,20 @@ import (
 	"time"
 )
 
-// Gate is what a Gate wants of its Machines at an instant.
-type Gate struct {
-	// Name as namespace/name. Empty for requests that nobody can trace to a Gate, because
-	// somebody removed the record.
+// Policy is what a MachineCertificateRefresh allows at an instant.
+type Policy struct {
+	// Name of the MachineCertificateRefresh as namespace/name. Empty for requests whose record was removed.
 	Name string
-	// Open says that the Gate is open.
+	// Open means that all Gates are open.
 	Open bool
-	// Idle says that the Gate starts nothing: a refresh has failed, or the Gate does not
-	// say how to refresh Machines.
+	// Idle means that no refresh begins: one has failed, or the MachineCertificateRefresh does not exist.
 	Idle bool
 	// Within is how long before their expiry certificates are refreshed.
 	Within time.Duration
 	// Timeout is how long the refresh of one Machine may take.
 	Timeout time.Duration
-	// Margin is how long before their expiry certificates are refreshed even though the
-	// Gate is closed, unless it is Strict.
+	// Margin is how long before their expiry certificates are refreshed even though a
+	// Gate is closed, unless Strict is set.
 	Margin time.Duration
 	Strict bool
 }
@@ -47,7 +45,7 @@ const (
 	Failed
 	// TooShort means that they have been refreshed, but are already due again.
 	TooShort
-	// Withdrawn means that the Gate closed before the provider began.
+	// Withdrawn means that a Gate closed before the provider began.
 	Withdrawn
 	// TakenOver means that somebody else has changed the request.
 	TakenOver
@@ -74,28 +72,26 @@ type Fault struct {
 	Message string
 }
 
-// Decision is what to do with the Machines of a Gate.
+// Decision is what to do with the Machines of a policy.
 type Decision struct {
 	// Ends are the refreshes that are over.
 	Ends []End
 	// Next are the Machines that may be refreshed, the most urgent first. Start one of
 	// them, then decide again.
 	Next []string
-	// Running is the Machine that is being refreshed on behalf of the Gate.
+	// Running is the Machine that is being refreshed for the policy.
 	Running string
-	// Due is the number of Machines to refresh. Held of them wait for the Gate to open.
+	// Due is the number of Machines to refresh. Held of them wait for the Gates to open.
 	Due, Held int
-	// Waiting are the Machines that wait for the Gate to open.
-	Waiting []string
 	// Faults are what people should look at.
 	Faults []Fault
 	// Recheck is when to decide again even if no Machine changes. Zero means never.
 	Recheck time.Time
 }
 
-// Decide returns what to do at an instant with the Machines that a Gate governs and those
+// Decide returns what to do at an instant with the Machines that a policy selects and those
 // that have its record.
-func Decide(gate Gate, machines []Machine, now time.Time) Decision {
+func Decide(policy Policy, machines []Machine, now time.Time) Decision {
 	d := Decision{}
 	machines = slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Deleting })
 	slices.SortFunc(machines, compare)
@@ -103,23 +99,23 @@ func Decide(gate Gate, machines []Machine, now time.Time) Decision {
 	var candidates []*Machine
 	for i := range machines {
 		m := &machines[i]
-		if end, ok := gate.end(m, now); ok {
+		if end, ok := policy.end(m, now); ok {
 			d.Ends = append(d.Ends, end)
 		}
-		if m.Record != nil && m.Record.Gate == gate.Name {
+		if m.Record != nil && m.Record.Refresh == policy.Name {
 			d.Running = m.Name
-			d.recheck(m.Record.RequestedAt.Add(gate.Timeout), now)
+			d.recheck(m.Record.RequestedAt.Add(policy.Timeout), now)
 		}
 		if m.busy() {
 			if was := busy[m.Cluster]; was == nil || m.stuck() {
 				busy[m.Cluster] = m
 			}
 		}
-		if gate.consider(&d, m, now) {
+		if policy.consider(&d, m, now) {
 			candidates = append(candidates, m)
 		}
 	}
-	if gate.Idle {
+	if policy.Idle {
 		return d
 	}
 	for _, m := range candidates {
@@ -157,10 +153,10 @@ func (m *Machine) busy() bool {
 // stuck returns whether somebody else's request keeps others waiting.
 func (m *Machine) stuck() bool { return m.Request == Others && m.Status == StatusFailed }
 
-// consider counts a Machine, notes when to look at it again, and returns whether
-// the Gate lets it be refreshed now.
-func (g Gate) consider(d *Decision, m *Machine, now time.Time) bool {
-	if !m.Governed || g.Within == 0 || m.Expiry == "" {
+// consider counts a Machine, records when to check it again, and returns whether
+// it may be refreshed now.
+func (p Policy) consider(d *Decision, m *Machine, now time.Time) bool {
+	if !m.Selected || p.Within == 0 || m.Expiry == "" {
 		return false
 	}
 	expiry, ok := m.expiry()
@@ -168,65 +164,63 @@ func (g Gate) consider(d *Decision, m *Machine, now time.Time) bool {
 		d.fault(m.Name, fmt.Sprintf("the expiry of the certificates is not a time in RFC 3339: %.64q", m.Expiry))
 		return false
 	}
-	d.recheck(expiry.Add(-g.Within), now)
-	if !g.Open && !g.Strict {
-		d.recheck(expiry.Add(-g.Margin), now)
+	d.recheck(expiry.Add(-p.Within), now)
+	if !p.Open && !p.Strict {
+		d.recheck(expiry.Add(-p.Margin), now)
 	}
-	if expiry.Add(-g.Within).After(now) {
+	if expiry.Add(-p.Within).After(now) {
 		return false
 	}
 	d.Due++
 	switch {
 	case m.busy():
 		return false
-	case g.Open || g.Imminent(expiry, now):
+	case p.Open || p.Imminent(expiry, now):
 		return true
 	}
 	d.Held++
-	d.Waiting = append(d.Waiting, m.Name)
 	return false
 }
 
 // Imminent returns whether certificates that expire at an instant are refreshed even
-// though the Gate is closed.
-func (g Gate) Imminent(expiry, now time.Time) bool {
-	return !g.Strict && !expiry.Add(-g.Margin).After(now)
+// though a Gate is closed.
+func (p Policy) Imminent(expiry, now time.Time) bool {
+	return !p.Strict && !expiry.Add(-p.Margin).After(now)
 }
 
 // end returns whether a refresh is over, and how.
-func (g Gate) end(m *Machine, now time.Time) (End, bool) {
+func (p Policy) end(m *Machine, now time.Time) (End, bool) {
 	over := func(outcome Outcome, format string, args ...any) (End, bool) {
 		return End{Machine: m.Name, Outcome: outcome, Message: fmt.Sprintf(format, args...)}, true
 	}
-	ours := m.Record != nil && m.Record.Gate == g.Name
+	ours := m.Record != nil && m.Record.Refresh == p.Name
 	deadline := time.Time{}
 	if ours {
-		deadline = m.Record.RequestedAt.Add(g.Timeout)
+		deadline = m.Record.RequestedAt.Add(p.Timeout)
 	}
 	expiry, known := m.expiry()
 	switch {
 	case ours && m.Request == Others:
 		return over(TakenOver, "somebody else requested a refresh")
 	case ours && m.Request == None && m.Status == StatusDone && known && expiry.After(m.Record.Expiry):
-		if g.Within > 0 && !expiry.Add(-g.Within).After(now) {
+		if p.Within > 0 && !expiry.Add(-p.Within).After(now) {
 			return over(TooShort, "the certificates have been refreshed but expire at %s, which is due at once: does the CA expire?", stamp(expiry))
 		}
 		return over(Done, "the certificates expire at %s", stamp(expiry))
 	case ours && m.Status == StatusFailed:
 		return over(Failed, "the provider reports that the refresh failed")
 	case ours && !deadline.After(now):
-		return over(Failed, "the refresh was not over after %s: %s", g.Timeout, m.standing())
-	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil || m.Governed) && !g.wants(m, now):
+		return over(Failed, "the refresh was not over after %s: %s", p.Timeout, m.standing())
+	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil) && !p.wants(m, now):
 		return over(Withdrawn, "the request is withdrawn, the provider had not begun")
 	}
 	return End{}, false
 }
 
-// wants returns whether the Gate still wants a request that the provider has not acted on
-// yet.
-func (g Gate) wants(m *Machine, now time.Time) bool {
+// wants returns whether a request that the provider has not acted on yet stays.
+func (p Policy) wants(m *Machine, now time.Time) bool {
 	expiry, known := m.expiry()
-	return m.Record != nil && m.Governed && (g.Open || known && g.Imminent(expiry, now))
+	return m.Record != nil && m.Selected && (p.Open || known && p.Imminent(expiry, now))
 }
 
 // standing says how far the provider has come.

@@ -13,25 +13,25 @@ var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
 
-func opened(change ...func(*refresh.Gate)) refresh.Gate {
-	g := refresh.Gate{Name: "ops/nights", Open: true, Within: 30 * day, Timeout: time.Hour, Margin: day}
+func opened(change ...func(*refresh.Policy)) refresh.Policy {
+	g := refresh.Policy{Name: "ops/nights", Open: true, Within: 30 * day, Timeout: time.Hour, Margin: day}
 	for _, c := range change {
 		c(&g)
 	}
 	return g
 }
 
-func closed(change ...func(*refresh.Gate)) refresh.Gate {
-	return opened(append([]func(*refresh.Gate){func(g *refresh.Gate) { g.Open = false }}, change...)...)
+func closed(change ...func(*refresh.Policy)) refresh.Policy {
+	return opened(append([]func(*refresh.Policy){func(g *refresh.Policy) { g.Open = false }}, change...)...)
 }
 
-func strict(g *refresh.Gate) { g.Strict = true }
-func idle(g *refresh.Gate)   { g.Idle = true }
+func strict(g *refresh.Policy) { g.Strict = true }
+func idle(g *refresh.Policy)   { g.Idle = true }
 
 // machine is a worker whose certificates expire in a time from now.
 func machine(name string, expires time.Duration, change ...func(*refresh.Machine)) refresh.Machine {
 	m := refresh.Machine{
-		Name: "fleet/" + name, Cluster: "fleet/c1", Governed: true, Expiry: now.Add(expires).Format(time.RFC3339),
+		Name: "fleet/" + name, Cluster: "fleet/c1", Selected: true, Expiry: now.Add(expires).Format(time.RFC3339),
 	}
 	for _, c := range change {
 		c(&m)
@@ -41,7 +41,7 @@ func machine(name string, expires time.Duration, change ...func(*refresh.Machine
 
 func controlPlane(m *refresh.Machine) { m.ControlPlane = true }
 func deleting(m *refresh.Machine)     { m.Deleting = true }
-func stray(m *refresh.Machine)        { m.Governed = false }
+func stray(m *refresh.Machine)        { m.Selected = false }
 func theirs(m *refresh.Machine)       { m.Request = refresh.Others }
 func orphan(m *refresh.Machine)       { m.Request = refresh.Ours }
 func removed(m *refresh.Machine)      { m.Request = refresh.None }
@@ -64,7 +64,7 @@ func asked(gate string, ago time.Duration) func(*refresh.Machine) {
 			panic(err)
 		}
 		m.Request = refresh.Ours
-		m.Record = &refresh.Record{Gate: gate, RequestedAt: now.Add(-ago), Expiry: at}
+		m.Record = &refresh.Record{Refresh: gate, RequestedAt: now.Add(-ago), Expiry: at}
 	}
 }
 
@@ -90,7 +90,7 @@ func next(d refresh.Decision) []string {
 
 func TestTheMostUrgentMachineIsNext(t *testing.T) {
 	for name, tc := range map[string]struct {
-		gate      refresh.Gate
+		gate      refresh.Policy
 		machines  []refresh.Machine
 		next      []string
 		due, held int
@@ -114,7 +114,7 @@ func TestTheMostUrgentMachineIsNext(t *testing.T) {
 		"being deleted":   {gate: opened(), machines: []refresh.Machine{machine("a", day, deleting)}},
 		"not governed":    {gate: opened(), machines: []refresh.Machine{machine("a", day, stray)}},
 		"after a failure": {gate: opened(idle), machines: []refresh.Machine{machine("a", day)}, due: 1},
-		"a gate that does not say how": {gate: refresh.Gate{Name: us, Open: true, Idle: true, Margin: day}, machines: []refresh.Machine{
+		"a gate that does not say how": {gate: refresh.Policy{Name: us, Open: true, Idle: true, Margin: day}, machines: []refresh.Machine{
 			machine("a", day),
 		}},
 		"a status of an earlier round": {gate: opened(), machines: []refresh.Machine{
@@ -125,7 +125,7 @@ func TestTheMostUrgentMachineIsNext(t *testing.T) {
 	}
 }
 
-func expectNext(t *testing.T, gate refresh.Gate, machines []refresh.Machine, want []string, due, held int) {
+func expectNext(t *testing.T, gate refresh.Policy, machines []refresh.Machine, want []string, due, held int) {
 	t.Helper()
 	d := refresh.Decide(gate, machines, now)
 	if !slices.Equal(next(d), want) || d.Due != due || d.Held != held || len(d.Ends) > 0 {
@@ -134,9 +134,9 @@ func expectNext(t *testing.T, gate refresh.Gate, machines []refresh.Machine, wan
 }
 
 func TestAClosedGateRefreshesOnlyWhatIsAboutToExpire(t *testing.T) {
-	short := func(g *refresh.Gate) { g.Within = time.Hour }
+	short := func(g *refresh.Policy) { g.Within = time.Hour }
 	for name, tc := range map[string]struct {
-		gate      refresh.Gate
+		gate      refresh.Policy
 		machines  []refresh.Machine
 		next      []string
 		due, held int
@@ -200,7 +200,7 @@ func TestWhatKeepsOthersWaitingIsAFaultHoweverManyDo(t *testing.T) {
 func TestHowARefreshEnds(t *testing.T) {
 	pending, old := asked(us, time.Minute), asked(us, time.Hour)
 	for name, tc := range map[string]struct {
-		gate    refresh.Gate
+		gate    refresh.Policy
 		machine refresh.Machine
 		want    string
 		message string
@@ -231,12 +231,12 @@ func TestHowARefreshEnds(t *testing.T) {
 		"pending, no longer governed":         {opened(), machine("a", day, pending, stray), "a withdrawn", ""},
 		"in progress, no longer governed":     {opened(), machine("a", day, pending, stray, status("in-progress")), "", ""},
 		"another gate's, pending":             {opened(), machine("a", day, asked("ops/other", 2*time.Hour)), "", ""},
-		"another gate's, while we are closed": {closed(), machine("a", 2*day, asked("ops/other", time.Minute)), "a withdrawn", ""},
+		"another gate's, while we are closed": {closed(), machine("a", 2*day, asked("ops/other", time.Minute)), "", ""},
 		"another gate's, in progress":         {closed(), machine("a", 2*day, asked("ops/other", 2*time.Hour), status("in-progress")), "", ""},
 		"another gate's, done":                {closed(), machine("a", 2*day, asked("ops/other", time.Minute), removed, status("done"), renewed), "", ""},
 		"no record":                           {opened(), machine("a", day, orphan), "a withdrawn", ""},
 		"no record, in progress":              {opened(), machine("a", day, orphan, status("in-progress")), "", ""},
-		"no record, nobody's":                 {refresh.Gate{Timeout: time.Hour}, machine("a", day, orphan, stray), "a withdrawn", ""},
+		"no record, nobody's":                 {refresh.Policy{Timeout: time.Hour}, machine("a", day, orphan, stray), "a withdrawn", ""},
 		"taken over":                          {closed(), machine("a", day, pending, theirs), "a taken over", ""},
 		"taken over after the timeout":        {opened(), machine("a", day, old, theirs, status("failed")), "a taken over", ""},
 		"somebody's, while closed":            {closed(strict), machine("a", day, theirs), "", ""},
@@ -266,7 +266,7 @@ func TestOnlyFailuresStopTheBatch(t *testing.T) {
 
 func TestWhenToLookAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		gate    refresh.Gate
+		gate    refresh.Policy
 		machine refresh.Machine
 		want    time.Duration
 	}{
@@ -306,15 +306,15 @@ func TestABrokenExpiryIsAFault(t *testing.T) {
 }
 
 func TestARecordReadsAsItWasWritten(t *testing.T) {
-	record := refresh.Record{Gate: us, RequestedAt: now.Add(time.Nanosecond), Expiry: now.Add(day)}
-	const want = `{"gate":"ops/nights","requestedAt":"2026-11-23T12:00:00.000000001Z","expiry":"2026-11-24T12:00:00Z"}`
+	record := refresh.Record{Refresh: us, RequestedAt: now.Add(time.Nanosecond), Expiry: now.Add(day)}
+	const want = `{"refresh":"ops/nights","requestedAt":"2026-11-23T12:00:00.000000001Z","expiry":"2026-11-24T12:00:00Z"}`
 	if record.String() != want {
 		t.Errorf("got  %s\nwant %s", record, want)
 	}
 	if got := refresh.ParseRecord(want); got == nil || *got != record {
 		t.Errorf("got %v", got)
 	}
-	for _, value := range []string{"", "{", "[]", `{"gate":7}`, `{"gate":"a/b","requestedAt":"tomorrow"}`} {
+	for _, value := range []string{"", "{", "[]", `{"refresh":7}`, `{"refresh":"a/b","requestedAt":"tomorrow"}`} {
 		if got := refresh.ParseRecord(value); got != nil {
 			t.Errorf("%q: got %v", value, got)
 		}

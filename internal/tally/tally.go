@@ -159,21 +159,6 @@ func (t *Tally) put(key target.Key, entries []Entry, now time.Time) {
 	}
 }
 
-// Add replaces the outcome of a target for one Gate. The others stay.
-func (t *Tally) Add(key target.Key, entry Entry, now time.Time) {
-	t.mu.Lock()
-	defer t.unlock()
-	entries := slices.DeleteFunc(slices.Clone(t.targets[key]), func(e Entry) bool { return e.Gate == entry.Gate })
-	t.put(key, append(entries, entry), now)
-}
-
-// Drop forgets the outcome of a target for one Gate. The others stay.
-func (t *Tally) Drop(key target.Key, gate Gate) {
-	t.mu.Lock()
-	defer t.unlock()
-	t.put(key, slices.DeleteFunc(slices.Clone(t.targets[key]), func(e Entry) bool { return e.Gate == gate }), time.Time{})
-}
-
 // Forget forgets a target that is gone.
 func (t *Tally) Forget(key target.Key) {
 	t.mu.Lock()

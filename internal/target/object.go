@@ -129,7 +129,7 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 		}
 	}
 	obj.Object = trimmed
-	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.refreshPath(), us.passPath())...); len(entries) > 0 {
+	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.passPath())...); len(entries) > 0 {
 		_ = unstructured.SetNestedField(obj.Object, entries, managedFieldsPath...) // they were read from there
 	} else {
 		unstructured.RemoveNestedField(obj.Object, managedFieldsPath...)
@@ -139,9 +139,6 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 	delete(annotations, lastAppliedAnnotation)
 	if ours, others := us.owners(obj, us.heldByPath()); others && !ours {
 		delete(annotations, us.HeldBy)
-	}
-	if ours, _ := us.owners(obj, us.refreshPath()); !ours {
-		delete(annotations, us.Refresh) // unlike the other, no admission policy writes it
 	}
 	obj.SetAnnotations(annotations)
 }
@@ -154,16 +151,11 @@ type Identity struct {
 	Manager string
 	// HeldBy is the annotation of a target that names the Gates that hold it.
 	HeldBy string
-	// Refresh is the annotation of a Machine that says which Gate has its
-	// certificates refreshed.
-	Refresh string
 	// Pass is the annotation of a target that says what became of the last pass.
 	Pass string
 }
 
 func (us Identity) heldByPath() []string { return []string{"metadata", "annotations", us.HeldBy} }
-
-func (us Identity) refreshPath() []string { return []string{"metadata", "annotations", us.Refresh} }
 
 func (us Identity) passPath() []string { return []string{"metadata", "annotations", us.Pass} }
 

@@ -30,7 +30,6 @@ var kinds = []string{
 	"ImageRepository.image.toolkit.fluxcd.io",
 	"ImageUpdateAutomation.image.toolkit.fluxcd.io",
 	"Kustomization.kustomize.toolkit.fluxcd.io",
-	"Machine.cluster.x-k8s.io",
 	"OCIRepository.source.toolkit.fluxcd.io",
 }
 
@@ -142,9 +141,7 @@ func TestEachKindIsOneFileWithItsRBAC(t *testing.T) {
 		if gk != target.GatedSource { // nothing is written on it
 			want[0] += ";patch"
 		}
-		if gk != target.Machine { // it gets no conditions
-			want = append(want, "groups="+gk.Group+",resources="+plural.Resource+"/status,verbs=get;patch")
-		}
+		want = append(want, "groups="+gk.Group+",resources="+plural.Resource+"/status,verbs=get;patch")
 		var got []string
 		for _, m := range markers.FindAllStringSubmatch(string(source), -1) {
 			got = append(got, m[1])

@@ -136,8 +136,7 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 	return Open
 }
 
-// LetsActivate returns whether a Gate lets a certificate be put to use, or the
-// certificates of a Machine be refreshed: it is open, or was open when it was suspended.
+// LetsActivate returns whether a Gate lets a certificate be put to use: it is open, or was open when it was suspended.
 func (g Gate) LetsActivate() bool {
 	return g.Stand == Open || g.Stand == Suspended && g.wasOpen()
 }

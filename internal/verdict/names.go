@@ -13,7 +13,7 @@ import (
 )
 
 // Us is how we recognize our holds.
-var Us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation, Refresh: v1alpha1.RefreshAnnotation, Pass: v1alpha1.PassAnnotation}
+var Us = target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation, Pass: v1alpha1.PassAnnotation}
 
 // HeldBy returns the Gates whose names are on a target because they hold it.
 func HeldBy(obj *unstructured.Unstructured) []string {

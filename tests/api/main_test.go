@@ -11,5 +11,5 @@ import (
 var cluster *harness.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.RunTests(m, &cluster, harness.Lock))
+	os.Exit(harness.RunTests(m, &cluster, harness.Lock, harness.Machines))
 }

@@ -62,10 +62,6 @@ const (
 	causeCount    = "a gate can have at most 100 open and close periods together"
 	causeTwice    = `Duplicate value: {"name":"a"}`
 	causeBoth     = "an open period and a close period must not have the same name"
-	causeTTL      = "ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
-	causeLonger   = "ttl must be longer than within, or the certificates would be refreshed without end"
-	causeWithin   = "within must be a duration from 1m to 87600h (10 years), such as 720h"
-	causeTimeout  = "timeout must be a duration from 1s to 24h, such as 1h"
 	causeWatch    = "an object can be listed only once"
 	causeName     = "name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
 )
@@ -185,31 +181,6 @@ var badSpecs = []badSpec{
 	{"a wave by an operator that nobody knows", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: a, operator: Around}]}]}}`, "spec.release.waves[0].matchExpressions[0].operator", ""},
 	{"labels of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchLabels: {a: b}}]}`, "spec.targets[0]", "matchLabels needs name: '*'"},
 
-	{"a ttl of 0d, which the provider accepts", `{default: closed, machines: {ttl: 0d}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl of -1d, which the provider accepts", `{default: closed, machines: {ttl: -1d}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl without a unit", `{default: closed, machines: {ttl: "1"}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl with a blank", `{default: closed, machines: {ttl: "1y "}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl with a blank before it", `{default: closed, machines: {ttl: " 1y"}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl with two lines", `{default: closed, machines: {ttl: "1y\n"}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl of 01d", `{default: closed, machines: {ttl: 01d}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl in weeks", `{default: closed, machines: {ttl: 1w}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl of two units", `{default: closed, machines: {ttl: 1y6mo}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl with a fraction", `{default: closed, machines: {ttl: 1.5y}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl of +1y", `{default: closed, machines: {ttl: +1y}}`, "spec.machines.ttl", causeTTL},
-	{"a ttl in milliseconds", `{default: closed, machines: {ttl: 1ms}}`, "spec.machines.ttl", causeTTL},
-
-	{"a ttl that is too long", `{default: closed, machines: {ttl: 12345678y}}`, "spec.machines.ttl", "8"},
-	{"a ttl that is not longer than within", `{default: closed, machines: {ttl: 30d, within: 720h}}`, "spec.machines", causeLonger},
-	{"a ttl that is not longer than within by default", `{default: closed, machines: {ttl: 1mo}}`, "spec.machines", causeLonger},
-	{"a ttl in minutes that is not longer than within", `{default: closed, machines: {ttl: 720m, within: 12h}}`, "spec.machines", causeLonger},
-	{"within of -1h", `{default: closed, machines: {within: -1h}}`, "spec.machines.within", causeWithin},
-	{"within of 59s", `{default: closed, machines: {within: 59s}}`, "spec.machines.within", causeWithin},
-	{"within in days", `{default: closed, machines: {within: 30d}}`, "spec.machines.within", causeWithin},
-	{"within of more than ten years", `{default: closed, machines: {within: 87601h, ttl: 20y}}`, "spec.machines.within", causeWithin},
-	{"a timeout of -1s", `{default: closed, machines: {timeout: -1s}}`, "spec.machines.timeout", causeTimeout},
-	{"a timeout of 500ms", `{default: closed, machines: {timeout: 500ms}}`, "spec.machines.timeout", causeTimeout},
-	{"a timeout of two days", `{default: closed, machines: {timeout: 48h}}`, "spec.machines.timeout", causeTimeout},
-
 	{"-1 approvals", `{default: closed, exceptions: {approvals: -1}}`, "spec.exceptions.approvals", "should be greater than or equal to 0"},
 	{"11 approvals", `{default: closed, exceptions: {approvals: 11}}`, "spec.exceptions.approvals", "should be less than or equal to 10"},
 
@@ -261,7 +232,7 @@ suspend: false`,
 	"a duration of several units":          `{default: closed, window: 1h30m}`,
 	"zones of all kinds":                   `{default: closed, timeZone: UTC, windows: [{name: a, start: "08:00", end: "09:00", timeZone: America/Argentina/Buenos_Aires}, {name: b, start: "08:00", end: "09:00", timeZone: Etc/GMT+5}]}`,
 	"close periods with default opened":    `{default: opened, closePeriods: [{name: a, start: "08:00", end: "09:00", override: Deny}]}`,
-	"empty lists":                          `{default: opened, windows: [], closePeriods: [], targets: []}`,
+	"empty lists":                          `{default: opened, openPeriods: [], closePeriods: [], targets: []}`,
 	"until in another zone than from":      `{default: closed, windows: [{name: a, from: "2026-12-02T00:00:00+01:00", until: "2026-12-01T23:30:00Z"}]}`,
 	"all targets of a kind by expressions": `{default: closed, targets: [{kind: Kustomization, name: "*", matchExpressions: [{key: a, operator: NotIn, values: [b]}]}]}`,
 	"all namespaces":                       `{default: closed, targets: [{kind: Kustomization, name: "*", namespace: "*"}]}`,
@@ -270,10 +241,6 @@ suspend: false`,
 	"no word in time":                      `{default: closed, notifyBefore: []}`,
 	"an audit of at most ten targets":      `{default: closed, mode: Audit, maxTargets: 10}`,
 	"all targets of a kind by labels":      `{default: closed, targets: [{kind: Kustomization, name: "*", matchLabels: {a: b}}]}`,
-	"machines by default":                  `{default: closed, machines: {}}`,
-	"machines as in the example":           `{default: closed, machines: {within: 720h, ttl: 1y}, targets: [{kind: Machine, name: "*"}]}`,
-	"the longest and shortest ttl":         `{default: closed, machines: {ttl: 9999999y, within: 87600h, timeout: 24h}}`,
-	"a ttl just longer than within":        `{default: closed, machines: {ttl: 61s, within: 1m, timeout: 1s}}`,
 	"exceptions by default":                `{default: closed, exceptions: {}}`,
 	"no approvals":                         `{default: closed, exceptions: {approvals: 0}}`,
 	"10 approvals":                         `{default: opened, exceptions: {approvals: 10}}`,

@@ -30,6 +30,7 @@ fields work together.
 var pages = []struct{ kind, page string }{
 	{"Gate", "gates.md"}, {"GateException", "gateexceptions.md"}, {"GatedSource", "gatedsources.md"},
 	{"GateReceiver", "gatereceivers.md"}, {"CalendarFeed", "calendarfeeds.md"},
+	{"MachineCertificateRefresh", "../guides/node-certificates.md"},
 }
 
 func main() {
@@ -75,7 +76,7 @@ func definitions(root string) (map[string]*apiextensionsv1.CustomResourceDefinit
 		return nil, err
 	}
 	kinds := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, file := range files {
+	for _, file := range append(files, filepath.Join(root, "config", "machines", "crd.yaml")) {
 		content, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 		if err != nil {
 			return nil, err

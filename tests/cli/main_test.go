@@ -36,7 +36,7 @@ func setup(ctx context.Context) (stop func() error, err error) {
 		artifacts.Stop()
 		return err
 	}
-	if err := cluster.Install(ctx); err != nil {
+	if err := errors.Join(cluster.Install(ctx), cluster.InstallComponent(ctx, "machines")); err != nil {
 		return stop, err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", program(), "./cmd/kubectl-gate")

@@ -130,19 +130,11 @@ func TestWhySaysWhatARequestDoesInAClosePeriod(t *testing.T) {
 	}
 }
 
-func TestWhyKnowsCertificatesAndMachines(t *testing.T) {
+func TestWhyKnowsCertificates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.dueCertificate("www")
-	machine := harness.Object("cluster.x-k8s.io/v1beta1", "Machine", w.Key("m1"))
-	machine.Object["spec"] = map[string]any{"clusterName": "c", "bootstrap": map[string]any{"dataSecretName": "s"}, "infrastructureRef": map[string]any{"kind": "K", "name": "n", "apiGroup": "a.example.com"}}
-	w.Create(machine)
-	w.ClosedGate("nodes", v1alpha1.TargetReference{Kind: "Machine", Name: "*"})
-	w.Decided(w.ReadGate("nodes"))
 	if e := w.why("cert/www"); e.State != explain.Held || e.Waiting.Reason != explain.RenewalDue {
-		t.Errorf("%+v", e)
-	}
-	if e := w.why("machine/m1"); e.State != explain.Held || e.Gates[0].Gate != w.Namespace+"/nodes" {
 		t.Errorf("%+v", e)
 	}
 }

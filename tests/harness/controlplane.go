@@ -80,13 +80,17 @@ var CRDs = []string{
 	"cert-manager", "cluster-api",
 }
 
-// Lock is the definition of GateLocks alone, without the policies of config/lock.
-const Lock = "gating-controller/lock"
+// Lock and Machines are the definitions of config/lock and config/machines alone, without policies.
+const (
+	addOn    = "gating-controller/"
+	Lock     = addOn + "lock"
+	Machines = addOn + "machines"
+)
 
-// CRDPath returns where the definitions of one of CRDs are, or of Lock.
+// CRDPath returns where the definitions of one of CRDs are, or of Lock or Machines.
 func CRDPath(project string) string {
-	if project == Lock {
-		return filepath.Join(Root(), "config", "lock", "crd.yaml")
+	if name, ok := strings.CutPrefix(project, addOn); ok {
+		return filepath.Join(Root(), "config", name, "crd.yaml")
 	}
 	return filepath.Join(Tools(), "crds", project)
 }

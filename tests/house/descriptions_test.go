@@ -23,7 +23,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		t.Fatalf("%q, %v", files, err)
 	}
 	fields := 0
-	for _, file := range append(files, filepath.Join(root, "config", "lock", "crd.yaml")) {
+	for _, file := range append(files, filepath.Join(root, "config", "lock", "crd.yaml"), filepath.Join(root, "config", "machines", "crd.yaml")) {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

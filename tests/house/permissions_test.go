@@ -41,7 +41,6 @@ var mayDo = map[string][]string{
 	"gatelocks.internal.gating.toolkit.fluxcd.io":                    {"get", "list", "watch", "create", "update"},
 	"certificates.cert-manager.io":                                   hold,
 	"certificates/status.cert-manager.io":                            writeStatus,
-	"machines.cluster.x-k8s.io":                                      hold,
 	"kustomizations.kustomize.toolkit.fluxcd.io":                     hold,
 	"kustomizations/status.kustomize.toolkit.fluxcd.io":              writeStatus,
 	"helmreleases.helm.toolkit.fluxcd.io":                            hold,
@@ -112,6 +111,17 @@ func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
 func TestTheRoleOfCalendarsReadsConfigMapsAndNothingElse(t *testing.T) {
 	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: read}}
 	if got := roles(t, "config/calendars/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestTheRoleOfMachinesAnnotatesThemAndWritesOneStatus(t *testing.T) {
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"machines"}, Verbs: hold},
+		{APIGroups: []string{"gating.toolkit.fluxcd.io"}, Resources: []string{"machinecertificaterefreshes"}, Verbs: read},
+		{APIGroups: []string{"gating.toolkit.fluxcd.io"}, Resources: []string{"machinecertificaterefreshes/status"}, Verbs: writeStatus},
+	}
+	if got := roles(t, "config/machines/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // addOns are the folders of config that add to config/default, by whether they are components of kustomize.
 var addOns = map[string]bool{
-	"activation": false, "availability": true, "calendar-feed": true, "calendars": false, "flagger": true, "lock": false, "metrics": true, "monitoring": false, "notifications": true, "policies": false, "sharding": true, "suspend-kinds": true, "ui": true, "webhooks": false,
+	"activation": false, "availability": true, "calendar-feed": true, "calendars": false, "flagger": true, "lock": false, "machines": false, "metrics": true, "monitoring": false, "notifications": true, "policies": false, "sharding": true, "suspend-kinds": true, "ui": true, "webhooks": false,
 }
 
 // noAddOns are the other folders of config. policies-1.30 is in the place of policies.

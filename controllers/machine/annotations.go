@@ -1,0 +1,127 @@
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/refresh"
+)
+
+const (
+	// requestAnnotation of a Machine requests new certificates from the provider Canonical Kubernetes. Its value is how long they are
+	// valid. The provider reports in statusAnnotation.
+	requestAnnotation = "v1beta2.k8sd.io/refresh-certificates"
+	statusAnnotation  = "v1beta2.k8sd.io/refresh-certificates-status"
+	// expiryAnnotation is when the certificates expire.
+	expiryAnnotation = "machine.cluster.x-k8s.io/certificates-expiry"
+	// controlPlaneLabel is on the Machines of the control plane, and clusterNameLabel on all of a cluster.
+	controlPlaneLabel = "cluster.x-k8s.io/control-plane"
+	clusterNameLabel  = "cluster.x-k8s.io/cluster-name"
+)
+
+// machineKind is the kind of Machines of Cluster API.
+var machineKind = schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}
+
+// newMachine returns a Machine in a version. Only the metadata of Machines is read.
+func newMachine(version string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(machineKind.WithVersion(version))
+	return m
+}
+
+// list reads the Machines of a namespace from the API server.
+func (r *Reconciler) list(ctx context.Context, version, namespace string) ([]*metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(machineKind.WithVersion(version).GroupVersion().WithKind(machineKind.Kind + "List"))
+	if err := r.APIReader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	machines := make([]*metav1.PartialObjectMetadata, len(list.Items))
+	for i := range list.Items {
+		machines[i] = &list.Items[i]
+		machines[i].SetGroupVersionKind(machineKind.WithVersion(version))
+	}
+	return machines, nil
+}
+
+func nameOf(m *metav1.PartialObjectMetadata) string { return client.ObjectKeyFromObject(m).String() }
+
+// baseName returns the name in namespace/name.
+func baseName(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+
+// stateOf returns what matters of a Machine.
+func stateOf(m *metav1.PartialObjectMetadata, selected bool) refresh.Machine {
+	_, controlPlane := m.Labels[controlPlaneLabel]
+	return refresh.Machine{
+		Name: nameOf(m), Cluster: m.Namespace + "/" + m.Labels[clusterNameLabel], ControlPlane: controlPlane, Selected: selected,
+		Deleting: !m.DeletionTimestamp.IsZero(), Expiry: m.Annotations[expiryAnnotation], Status: m.Annotations[statusAnnotation],
+		Record: recordOn(m), Request: requestOn(m),
+	}
+}
+
+// recordOn returns the record on a Machine. One that another manager has written, or that was restored from a backup, does not count.
+func recordOn(m *metav1.PartialObjectMetadata) *refresh.Record {
+	if !isOurs(m, v1alpha1.RefreshAnnotation) {
+		return nil
+	}
+	return refresh.ParseRecord(m.Annotations[v1alpha1.RefreshAnnotation])
+}
+
+// requestOn returns who has requested a refresh.
+func requestOn(m *metav1.PartialObjectMetadata) refresh.Request {
+	switch _, ok := m.Annotations[requestAnnotation]; {
+	case !ok:
+		return refresh.None
+	case isOurs(m, requestAnnotation):
+		return refresh.Ours
+	}
+	return refresh.Others
+}
+
+// isOurs returns whether this controller owns an annotation.
+func isOurs(m *metav1.PartialObjectMetadata, annotation string) bool {
+	for _, entry := range m.ManagedFields {
+		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		var owned struct {
+			Metadata struct {
+				Annotations map[string]any `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned); err == nil && owned.Metadata.Annotations["f:"+annotation] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// annotate applies the annotations of this controller on a Machine and removes its others, on the version that was read.
+func (r *Reconciler) annotate(ctx context.Context, m *metav1.PartialObjectMetadata, annotations map[string]string) error {
+	config := &unstructured.Unstructured{}
+	config.SetGroupVersionKind(m.GroupVersionKind())
+	config.SetName(m.Name)
+	config.SetNamespace(m.Namespace)
+	config.SetUID(m.UID) // or a Machine that is gone would be created again
+	config.SetResourceVersion(m.ResourceVersion)
+	config.SetAnnotations(annotations)
+	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return err
+	}
+	m.ResourceVersion, m.Annotations, m.ManagedFields = config.GetResourceVersion(), config.GetAnnotations(), config.GetManagedFields()
+	return nil
+}
+
+// clearStatus removes the status of the provider.
+func (r *Reconciler) clearStatus(ctx context.Context, m *metav1.PartialObjectMetadata) error {
+	before := m.DeepCopy()
+	delete(m.Annotations, statusAnnotation)
+	return r.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
+}

@@ -1,0 +1,275 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/refresh"
+	"github.com/fluxcd/gating-controller/internal/verdict"
+)
+
+// fleet is the Machines of one MachineCertificateRefresh during a pass.
+type fleet struct {
+	*pass
+	// obj is nil if the MachineCertificateRefresh does not exist. Before is its latest version.
+	obj, before *v1alpha1.MachineCertificateRefresh
+	selector    labels.Selector
+	policy      refresh.Policy
+	// waits means that nothing is written to Machines until the Gates are known.
+	waits bool
+	// opened is when the last of the Gates opened, and closed are those that are closed.
+	opened time.Time
+	closed []string
+	// reason and message say why the object is not ready.
+	reason, message string
+}
+
+// prepare reads the Gates and sets the policy. It is idle if a refresh has failed and nothing has happened since that lets it resume.
+func (f *fleet) prepare(ctx context.Context) error {
+	var err error
+	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector); err != nil {
+		f.unready(v1alpha1.InvalidSpecReason, fmt.Sprintf("spec.selector: %s", err))
+		f.selector = labels.Nothing()
+	} else if f.obj.Spec.Selector == nil {
+		f.selector = labels.Everything()
+	}
+	if err = errors.Join(f.judge(ctx), f.unread); err != nil {
+		f.unready(v1alpha1.ReadFailedReason, err.Error())
+		f.waits = true
+	}
+	requested, _ := meta.ReconcileAnnotationValue(f.obj.GetAnnotations())
+	status := &f.obj.Status
+	if s := status.Stopped; s != nil && (f.policy.Open && f.opened.After(s.At.Time) || status.ObservedGeneration != f.obj.Generation ||
+		requested != status.LastHandledReconcileAt) {
+		status.Stopped = nil
+	}
+	f.policy.Idle = status.Stopped != nil
+	if f.waits {
+		f.again(f.now.Add(retryDelay))
+	}
+	if !f.installed {
+		f.unready(v1alpha1.CRDNotFoundReason, "kind Machine of cluster.x-k8s.io is not installed")
+	}
+	return err
+}
+
+// judge reads the Gates from the API server.
+func (f *fleet) judge(ctx context.Context) error {
+	f.policy.Open, f.policy.Margin = true, math.MaxInt64
+	for _, ref := range f.obj.Spec.GateRefs {
+		g := &v1alpha1.Gate{}
+		if err := f.APIReader.Get(ctx, client.ObjectKey{Namespace: f.obj.Namespace, Name: ref.Name}, g); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		v := verdict.Governing(ref.Name, g, f.now)
+		switch {
+		case g.UID == "" || !g.DeletionTimestamp.IsZero():
+			f.forbid(v1alpha1.GateNotFoundReason, ref.Name, "does not exist")
+		case verdict.IsInvalid(g):
+			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "has an invalid spec")
+		case v.Audits:
+			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "has mode Audit")
+		case v.Stand == verdict.Suspended:
+			f.forbid(v1alpha1.GateNotReadyReason, ref.Name, "is suspended")
+		case v.Stand == verdict.Open:
+			if last := g.Status.LastTransition; last != nil && last.At.After(f.opened) {
+				f.opened = last.At.Time
+			}
+		case v.Stand == verdict.Closed:
+			terms := verdict.Terms([]verdict.Gate{v})
+			f.policy.Open, f.policy.Strict = false, f.policy.Strict || terms.Strict
+			f.policy.Margin = min(f.policy.Margin, terms.Margin, f.obj.Spec.Lifetime()/6)
+			f.closed = append(f.closed, ref.Name)
+		default:
+			f.waits = true
+			f.unready(v1alpha1.GateNotReadyReason, fmt.Sprintf("Gate %s has not been reconciled yet", ref.Name))
+		}
+	}
+	return nil
+}
+
+// forbid lets nothing begin because of a Gate, not even shortly before the expiry.
+func (f *fleet) forbid(reason, gate, problem string) {
+	f.policy.Open, f.policy.Strict = false, true
+	f.unready(reason, fmt.Sprintf("No refresh begins: Gate %s %s", gate, problem))
+}
+
+// unready sets why the object is not ready, unless that is known.
+func (f *fleet) unready(reason, message string) {
+	if f.reason == "" {
+		f.reason, f.message = reason, message
+	}
+}
+
+func (f *fleet) decide() refresh.Decision {
+	machines := make([]refresh.Machine, len(f.machines))
+	for i, m := range f.machines {
+		machines[i] = stateOf(m, f.selector.Matches(labels.Set(m.Labels)))
+	}
+	return refresh.Decide(f.policy, machines, f.now)
+}
+
+// act ends the refreshes that are over. If there are none, it begins the next one.
+func (f *fleet) act(ctx context.Context, d refresh.Decision) error {
+	var failed []error
+	for _, end := range d.Ends {
+		failed = append(failed, f.check(end.Machine, f.end(ctx, end)))
+	}
+	if len(d.Ends) > 0 {
+		f.again(f.now.Add(retryDelay)) // the next one begins on fresh reads
+		return errors.Join(failed...)
+	}
+	for _, name := range d.Next {
+		err := f.begin(ctx, f.find(name))
+		failed = append(failed, f.check(name, err))
+		if !refused(err) {
+			break // it has begun, or may have
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// refused returns whether the API server has refused a write of an object that nobody else has written.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && !raced(err) && status.Status().Code >= 400 && status.Status().Code < 500
+}
+
+// check returns the error of a write unless another client was faster.
+func (f *fleet) check(machine string, err error) error {
+	if raced(err) {
+		f.again(f.now.Add(retryDelay))
+		return nil
+	}
+	if err != nil {
+		f.unready(v1alpha1.WriteFailedReason, fmt.Sprintf("Machine %s: %s", machine, err))
+	}
+	return err
+}
+
+func (f *fleet) find(name string) *metav1.PartialObjectMetadata {
+	return f.machines[slices.IndexFunc(f.machines, func(m *metav1.PartialObjectMetadata) bool { return nameOf(m) == name })]
+}
+
+// begin requests a refresh. The request and its record are one conditional write.
+func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) error {
+	state := stateOf(m, true)
+	expiry, err := time.Parse(time.RFC3339, state.Expiry)
+	if err != nil {
+		return err
+	}
+	if state.Status == refresh.StatusFailed {
+		// A provider that fails again leaves the status as it is, so that the failure would not be seen.
+		if err := f.clearStatus(ctx, m); err != nil {
+			return err
+		}
+	}
+	ttl := f.obj.Spec.TTL
+	record := refresh.Record{Refresh: f.policy.Name, RequestedAt: f.now, Expiry: expiry}
+	if err := f.annotate(ctx, m, map[string]string{requestAnnotation: ttl, v1alpha1.RefreshAnnotation: record.String()}); err != nil {
+		return err
+	}
+	why := "its Gates are open"
+	if !f.policy.Open {
+		why = fmt.Sprintf("the certificates expire at %s, although Gate %s is closed", state.Expiry, f.closed[0])
+	}
+	f.Eventf(m, corev1.EventTypeNormal, v1alpha1.RefreshCertsInProgressReason, "MachineCertificateRefresh %s requested certificates valid for %s: %s", f.obj.Name, ttl, why)
+	return nil
+}
+
+// end removes what is left of a request. A failure is in the status before it leaves the Machine.
+func (f *fleet) end(ctx context.Context, end refresh.End) error {
+	if end.Outcome.Stops() && f.obj != nil {
+		f.policy.Idle = true
+		f.obj.Status.Stopped = &v1alpha1.MachineFailure{Machine: baseName(end.Machine), Message: end.Message, At: metav1.NewTime(f.now)}
+		if err := f.writeStatus(ctx); err != nil {
+			return err
+		}
+	}
+	m := f.find(end.Machine)
+	if err := f.annotate(ctx, m, nil); err != nil {
+		return err
+	}
+	switch {
+	case end.Outcome.Stops():
+		f.Eventf(m, corev1.EventTypeWarning, v1alpha1.RefreshCertsFailedReason, "Refresh of the certificates failed: %s", end.Message)
+	case end.Outcome == refresh.Done:
+		f.Eventf(m, corev1.EventTypeNormal, v1alpha1.RefreshCertsDoneReason, "Certificates have been refreshed: %s", end.Message)
+	}
+	return nil
+}
+
+// report writes the status unless it is up to date.
+func (f *fleet) report(ctx context.Context, d refresh.Decision, failed error) error {
+	status := &f.obj.Status
+	status.Due, status.Refreshing = int64(d.Due), baseName(d.Running)
+	if s := status.Stopped; s != nil {
+		f.reason = v1alpha1.RefreshCertsFailedReason
+		f.message = fmt.Sprintf("Machine %s: %s. No other refresh begins until a Gate opens, the spec changes or %s is set", s.Machine, s.Message, meta.ReconcileRequestAnnotation)
+	}
+	for _, fault := range d.Faults {
+		f.unready(v1alpha1.RefreshCertsFailedReason, fmt.Sprintf("Machine %s: %s", baseName(fault.Machine), fault.Message))
+	}
+	if failed != nil {
+		f.unready(meta.FailedReason, failed.Error())
+	}
+	conditions.Delete(f.obj, meta.StalledCondition)
+	switch f.reason {
+	case "":
+		conditions.MarkTrue(f.obj, meta.ReadyCondition, meta.SucceededReason, "%s", f.progress(d))
+	case v1alpha1.InvalidSpecReason:
+		conditions.MarkStalled(f.obj, f.reason, "%s", f.message)
+		fallthrough
+	default:
+		conditions.MarkFalse(f.obj, meta.ReadyCondition, f.reason, "%s", f.message)
+	}
+	return f.writeStatus(ctx)
+}
+
+func (f *fleet) progress(d refresh.Decision) string {
+	text := fmt.Sprintf("%d Machines are due", d.Due)
+	if d.Due == 1 {
+		text = "1 Machine is due"
+	}
+	switch {
+	case d.Running != "":
+		return text + ", and " + baseName(d.Running) + " is being refreshed"
+	case d.Held > 0:
+		return text + fmt.Sprintf(": %d wait for Gate %s to open", d.Held, f.closed[0])
+	}
+	return text
+}
+
+// writeStatus writes the status on the version that was read. It keeps the generation that was decided on, so that a crash does not
+// attribute a failure to the spec before.
+func (f *fleet) writeStatus(ctx context.Context) error {
+	f.obj.Status.ObservedGeneration = f.obj.Generation
+	f.obj.Status.LastHandledReconcileAt, _ = meta.ReconcileAnnotationValue(f.obj.GetAnnotations())
+	for i := range f.obj.Status.Conditions {
+		f.obj.Status.Conditions[i].ObservedGeneration = f.obj.Generation
+	}
+	if equality.Semantic.DeepEqual(f.before.Status, f.obj.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(f.before, client.MergeFromWithOptimisticLock{})
+	if err := f.Status().Patch(ctx, f.obj, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return err
+	}
+	f.before = f.obj.DeepCopy()
+	return nil
+}

@@ -1,0 +1,160 @@
+// Package machine refreshes the certificates of Machines of Cluster API while Gates are open. It alone writes the annotations of
+// Machines and the status of MachineCertificateRefreshes.
+package machine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	kuberecorder "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/refresh"
+)
+
+const (
+	// retryDelay is the delay after a conflict, and until a Gate has been reconciled.
+	retryDelay = time.Second
+	// pollInterval is the resync interval while a Machine is due: Gates of other shards have no events here.
+	pollInterval = time.Minute
+	// resyncInterval is that of a namespace with nothing due. Timers are late after the clock was set.
+	resyncInterval = 10 * time.Minute
+)
+
+// Reconciler reconciles all MachineCertificateRefreshes and Machines of one namespace at a time. Each pass reads them from the API
+// server, because a stale read would let a second refresh begin. It reads Machines first and Gates last: a write fails if the
+// Machine has changed since, but not if a Gate has.
+type Reconciler struct {
+	// Client writes.
+	client.Client
+	// EventRecorder for events on Machines.
+	kuberecorder.EventRecorder
+	// Metrics are those that all controllers of Flux have.
+	runtimectrl.Metrics
+
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Clock is read once for each pass.
+	Clock clock.PassiveClock
+	// Shard selects the MachineCertificateRefreshes of this process by their labels, nil for all.
+	Shard labels.Selector
+
+	kinds kinds
+}
+
+// pass is one reconciliation of a namespace.
+type pass struct {
+	*Reconciler
+	now       time.Time
+	refreshes []v1alpha1.MachineCertificateRefresh
+	machines  []*metav1.PartialObjectMetadata
+	// installed means that the cluster has Machines, and unread why they could not be read.
+	installed bool
+	unread    error
+	// next is when the next pass is due.
+	next time.Time
+}
+
+// Reconcile reconciles a namespace.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	installed, version := r.kinds.served()
+	if !installed {
+		return ctrl.Result{}, nil
+	}
+	p := &pass{Reconciler: r, now: r.Clock.Now(), installed: version != ""}
+	if p.installed {
+		p.machines, p.unread = r.list(ctx, version, req.Namespace)
+	}
+	list := &v1alpha1.MachineCertificateRefreshList{}
+	if err := r.APIReader.List(ctx, list, client.InNamespace(req.Namespace)); err != nil {
+		return ctrl.Result{}, err
+	}
+	p.refreshes = list.Items
+	var failed []error
+	for i := range p.refreshes {
+		if obj := &p.refreshes[i]; obj.DeletionTimestamp.IsZero() && (r.Shard == nil || r.Shard.Matches(labels.Set(obj.Labels))) {
+			failed = append(failed, p.reconcile(ctx, obj))
+		}
+	}
+	for _, name := range p.orphans() {
+		f := &fleet{pass: p, selector: labels.Nothing(), policy: refresh.Policy{Name: name, Idle: true, Timeout: v1alpha1.DefaultMachineTimeout}}
+		d := f.decide()
+		p.again(d.Recheck)
+		failed = append(failed, f.act(ctx, d))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return ctrl.Result{}, err
+	}
+	if p.next.IsZero() && len(p.refreshes) == 0 {
+		return ctrl.Result{}, nil
+	}
+	p.again(p.now.Add(resyncInterval))
+	return ctrl.Result{RequeueAfter: max(p.next.Sub(r.Clock.Now()), time.Millisecond)}, nil
+}
+
+// again schedules the next pass not later than at an instant, unless that is zero.
+func (p *pass) again(at time.Time) {
+	if p.next.IsZero() || !at.IsZero() && at.Before(p.next) {
+		p.next = at
+	}
+}
+
+// orphans returns the names in records whose MachineCertificateRefresh does not exist, and the empty name if a record was removed.
+func (p *pass) orphans() []string {
+	var names []string
+	for _, m := range p.machines {
+		switch record := recordOn(m); {
+		case record != nil:
+			names = append(names, record.Refresh)
+		case requestOn(m) == refresh.Ours:
+			names = append(names, "")
+		}
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return slices.ContainsFunc(p.refreshes, func(obj v1alpha1.MachineCertificateRefresh) bool {
+			return client.ObjectKeyFromObject(&obj).String() == name && obj.DeletionTimestamp.IsZero()
+		})
+	})
+}
+
+// reconcile begins and ends refreshes for a MachineCertificateRefresh, and reports in its status.
+func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRefresh) error {
+	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+	defer func() { p.RecordDuration(ctx, obj, start) }()
+
+	f := &fleet{pass: p, obj: obj, before: obj.DeepCopy(), policy: refresh.Policy{
+		Name: client.ObjectKeyFromObject(obj).String(), Within: obj.Spec.Within.Duration, Timeout: obj.Spec.Timeout.Duration,
+	}}
+	failed := f.prepare(ctx)
+	d := f.decide()
+	if !f.waits {
+		failed = errors.Join(failed, f.act(ctx, d))
+		d = f.decide()
+	}
+	if d.Due > 0 || d.Running != "" {
+		p.again(p.now.Add(pollInterval))
+	}
+	p.again(d.Recheck)
+	if err := f.report(ctx, d, failed); raced(err) {
+		p.again(p.now.Add(retryDelay))
+	} else {
+		failed = errors.Join(failed, err)
+	}
+	p.RecordReadiness(ctx, obj)
+	p.RecordStalled(ctx, obj)
+	return failed
+}
+
+// raced returns whether another client has written or deleted the object since it was read.
+func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
