@@ -73,7 +73,7 @@ func createdBy(t *testing.T, kind, spec string) owned {
 
 // ownedLists are the lists of periods, with what else the object needs.
 var ownedLists = map[string]struct{ kind, list, rest string }{
-	"openPeriods":  {v1alpha1.GateKind, "windows", "default: closed"},
+	"openPeriods":  {v1alpha1.GateKind, "openPeriods", "default: closed"},
 	"closeperiods": {v1alpha1.GateKind, "closePeriods", "default: closed"},
 	"exceptions": {
 		v1alpha1.GateExceptionKind, "windows",

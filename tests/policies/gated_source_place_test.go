@@ -58,7 +58,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	w.refuses(mallory, pins("takes"), takes...)
 	w.allowed(mallory, "create", "-f", w.gatedFile("moves", v1alpha1.GatedSourceSpec{SourceRef: evil}))
 	defer w.bind("mallory", false, "approve", []string{"moves", "production"}, gatedSources)()
-	w.refuses(mallory, pins("moves"), "patch", "gtsrc", "moves", "--type=merge", "-p", `{"spec":{"name":"apps-gated"}}`)
+	w.refuses(mallory, pins("moves"), "patch", "gtsrc", "moves", "--type=merge", "-p", `{"spec":{"pinnedName":"apps-gated"}}`)
 	w.allowed(mallory, "create", "-f", w.gatedFile("chart", v1alpha1.GatedSourceSpec{
 		SourceRef: v1alpha1.PinnableReference{Kind: "HelmChart", Name: "evil"}, PinnedName: "apps-gated", // of another kind
 	}))

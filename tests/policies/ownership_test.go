@@ -26,7 +26,7 @@ var bothKinds = []governed{
 	},
 	{
 		v1alpha1.GateExceptionKind, "gtex", "gate exception", exceptionApprover, approveAt,
-		`{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z","openPeriods":[{"name":"always","start":"00:00","end":"24:00"}]}`,
+		`{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z","windows":[{"name":"always","start":"00:00","end":"24:00"}]}`,
 		`{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z"}`,
 	},
 }
@@ -45,10 +45,10 @@ func (k governed) value(w *world) string {
 	return time.Now().UTC().Format(time.RFC3339Nano)
 }
 
-// windows returns what the cluster has in spec.openPeriods.
+// windows returns the periods that the cluster has.
 func (k governed) windows(w *world) string {
 	w.Helper()
-	out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "get", k.resource, "owned", "-o=jsonpath={.spec.openPeriods}")
+	out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "get", k.resource, "owned", "-o=jsonpath={.spec.openPeriods}{.spec.windows}")
 	w.Must(err)
 	return out
 }

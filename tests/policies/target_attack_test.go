@@ -210,7 +210,7 @@ func TestNobodyWatchesWhatTheyMayNotGet(t *testing.T) {
 		w.noHold(bob, here, "patch", "gate", "after", "--type=merge", "-p", `{"spec":`+watch(more)+`}`)
 	}
 	w.allowed(bob, "create", "-f", w.hold("none", `{"dependsOn":[{"kind":"Deployment","name":"x"},{"kind":"Kustomization","apiVersion":"v1","name":"x"}]}`))
-	w.allowed(bob, "patch", "gate", "after", "--type=merge", "-p", `{"spec":{"watch":null}}`)
+	w.allowed(bob, "patch", "gate", "after", "--type=merge", "-p", `{"spec":{"dependsOn":null}}`)
 }
 
 // The policy judges nobody by name: what the controller writes of a Gate is never a target.

@@ -56,7 +56,7 @@ func (w *world) hold(name, spec string) string {
 
 // spec is targets and what is watched as a spec.
 func spec(targets []v1alpha1.TargetReference, watch ...v1alpha1.DependencyReference) string {
-	content, err := json.Marshal(map[string]any{"targets": targets, "watch": watch})
+	content, err := json.Marshal(map[string]any{"targets": targets, "dependsOn": watch})
 	if err != nil {
 		panic(err)
 	}
