@@ -11,7 +11,7 @@ import (
 // The versions of Kubernetes that somebody has to know about, see docs/reference/versions.md.
 var (
 	// oldestKubernetes is the oldest one that the controller is tested with.
-	oldestKubernetes = version.MustParseGeneric("1.33")
+	oldestKubernetes = version.MustParseGeneric("1.34")
 	// mutatingKubernetes is the first one with what config/policies and config/lock consist of.
 	mutatingKubernetes = version.MustParseGeneric("1.36")
 )

@@ -30,8 +30,8 @@ func TestTheLogSaysWhatTheVersionOfKubernetesMeans(t *testing.T) {
 		"of a cloud":         {of("36+"), ""},
 		"acts as an old one": {server{info: &version.Info{Major: "1", Minor: "36", EmulationMajor: "1", EmulationMinor: "34"}}, `"kubernetes"="1.34"`},
 		"without mutations":  {of("35"), "too old for config/policies and config/lock"},
-		"the oldest":         {of("33"), "too old for config/policies and config/lock"},
-		"too old":            {of("32"), "older than any that the controller is tested with"},
+		"the oldest":         {of("34"), "too old for config/policies and config/lock"},
+		"too old":            {of("33"), "older than any that the controller is tested with"},
 		"unknown":            {of("x"), "unable to tell the version"},
 		"no answer":          {server{err: errors.New("no answer")}, "unable to ask for the version"},
 	} {

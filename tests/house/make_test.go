@@ -153,7 +153,7 @@ func TestTheDemoSaysWhoseControlPlaneItTakes(t *testing.T) {
 	}{
 		"named":           {named: "theirs", folder: "theirs", says: "Control plane: that of KUBEBUILDER_ASSETS, Kubernetes v1.36.0"},
 		"named, not all":  {named: "partial", says: "KUBEBUILDER_ASSETS is partial, which has no kube-apiserver"},
-		"named, too old":  {named: "old", says: "It is too old: the controller needs Kubernetes 1.33 or later"},
+		"named, too old":  {named: "old", says: "It is too old: the controller needs Kubernetes 1.34 or later"},
 		"downloaded":      {goes: "echo theirs", folder: "theirs", says: "Control plane: downloaded by setup-envtest, Kubernetes v1.36.0"},
 		"not to be had":   {goes: "exit 1", build: "echo /built", folder: "/built/bin", says: "Control plane: built here, because setup-envtest cannot"},
 		"built before":    {goes: "echo theirs", build: "echo /built", made: ".cache/tools/current/bin/kube-apiserver", folder: "/built/bin"},

@@ -75,7 +75,7 @@ func allSuspended(w *harness.World, all []*unstructured.Unstructured, want bool)
 
 // The API server is the newest one, which acts as an older one.
 func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
-	for _, version := range []string{"1.33", "1.34", "1.35"} {
+	for _, version := range []string{"1.34", "1.35", "1.36"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			w := emulated(t, version)
@@ -99,6 +99,13 @@ func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 			w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
 			allSuspended(w, all, false)
 
+			if version == "1.36" { // the first one with MutatingAdmissionPolicy v1
+				for _, addOn := range []string{"policies", "lock"} {
+					w.Must(w.InstallComponent(w.Context(), addOn))
+					w.Must(w.RemoveComponent(w.Context(), addOn))
+				}
+				return
+			}
 			for _, addOn := range []string{"policies", "lock"} {
 				// The rest of it goes as it came.
 				for _, do := range []func(context.Context, string) error{w.InstallComponent, w.RemoveComponent} {

@@ -5,8 +5,8 @@ set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 cache=$here/../../.cache
-version=1.36 oldest=1.33                           # see docs/reference/versions.md
-envtest=sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1
+version=1.37 oldest=1.34                           # see docs/reference/versions.md
+envtest=sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.2
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -31,7 +31,7 @@ cd "$here"
 key=$(
   {
     go version
-    find build.sh go.mod go.sum lint gotestsum clusterapi oldest containerd cmd -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    find build.sh go.mod go.sum lint gotestsum clusterapi oldest containerd kustomize source certmanager cmd -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
   } | sha256sum | cut -c1-16
 )
 out=$cache/$key
@@ -116,9 +116,9 @@ step() {
 gobuild() { cd "$1" && exec go build -trimpath -ldflags "-s -w $2" -o "$tmp/bin/${4:-}" "$3"; }
 
 build_gen() { gobuild . "" sigs.k8s.io/controller-tools/cmd/controller-gen; }
-build_kustomize() { gobuild . "" github.com/fluxcd/kustomize-controller; }
-build_source() { gobuild . "" github.com/fluxcd/source-controller; }
-build_certmanager() { gobuild . "" ./cmd/certmanager cert-manager; }
+build_kustomize() { gobuild kustomize "" github.com/fluxcd/kustomize-controller; }
+build_source() { gobuild source "" github.com/fluxcd/source-controller; }
+build_certmanager() { gobuild certmanager "" . cert-manager; }
 build_lint() { gobuild lint "" github.com/golangci/golangci-lint/v2/cmd/golangci-lint; }
 build_gotestsum() { gobuild gotestsum "" gotest.tools/gotestsum; }
 
@@ -170,15 +170,15 @@ copy_crds() {
 
 build_fluxcrds() {
   local project
-  for project in kustomize-controller source-controller; do
-    copy_crds "$project" "github.com/fluxcd/$project" 'config/crd/bases/*.yaml'
+  for project in kustomize source; do
+    (cd "$project" && copy_crds "$project-controller" "github.com/fluxcd/$project-controller" 'config/crd/bases/*.yaml')
   done
 }
 
 # Most projects ship their CRDs; of three only the API modules can be had, and the CRDs are generated as they do it.
 build_crds() {
   local project
-  copy_crds cert-manager github.com/cert-manager/cert-manager 'deploy/crds/*.yaml'
+  (cd certmanager && copy_crds cert-manager github.com/cert-manager/cert-manager 'deploy/crds/*.yaml')
   (cd clusterapi && copy_crds cluster-api sigs.k8s.io/cluster-api core/config/crd/bases/cluster.x-k8s.io_machines.yaml)
   for project in helm-controller image-automation-controller image-reflector-controller; do
     "$out/bin/controller-gen" crd "paths=github.com/fluxcd/$project/api/..." "output:crd:dir=$tmp/crds/$project"
