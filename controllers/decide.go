@@ -47,7 +47,7 @@ type Decider struct {
 	ServerTime func(context.Context) (time.Time, error)
 	// ServerClock says by how much Clock is behind that of the API server: a Gate closes by the later of the two. Nil means that it is not.
 	ServerClock *ServerClock
-	// Watcher looks at the dependencies of Gates.
+	// Dependencies reads the dependencies of Gates.
 	Dependencies *DependencyReader
 	// Stamped returns whether the API server stamps who opens Gates and who approves that. Nil means that it does not.
 	Stamped func(context.Context) (bool, error)

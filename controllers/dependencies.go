@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// watchField is by which the Gates are looked up that watch an object: most
+	// dependencyField is by which the Gates are looked up that watch an object: most
 	// events of targets are about the status that Flux reports, and most of those
 	// objects nobody watches.
 	dependencyField = "spec.dependsOn"
 
-	// watchTimeout bounds how long the dependencies of a Gate keep it from being
+	// dependencyTimeout bounds how long the dependencies of a Gate keep it from being
 	// decided on. An object that is not read by then is not ready.
 	dependencyTimeout = 10 * time.Second
 )
 
-// watchedBy returns the dependencies of a Gate, for the index by watchField.
+// dependenciesOf returns the dependencies of a Gate, for the index by dependencyField.
 func dependenciesOf(obj client.Object) []string {
 	g, ok := obj.(*v1alpha1.Gate)
 	if !ok {
@@ -71,7 +71,7 @@ type sighting struct {
 // in the cache, whose watch may be broken.
 const sightingMaxAge = 10 * time.Minute
 
-// Watcher looks at the dependencies of Gates, and remembers what it saw.
+// DependencyReader reads the dependencies of Gates, and caches what it read.
 type DependencyReader struct {
 	Reach
 	Targets TargetReader

@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxWatches is the number of objects that a Gate can follow.
+// MaxDependencies is the number of dependencies that a Gate can have.
 const MaxDependencies = 16
 
-// WatchReference names a dependency of a Gate: the Gate is held closed
+// DependencyReference names a dependency of a Gate: the Gate is held closed
 // while the object is not ready.
 type DependencyReference struct {
 	// APIVersion of the object, such as kustomize.toolkit.fluxcd.io/v1. Only its
@@ -45,7 +45,7 @@ type DependencyReference struct {
 	ReadyExpr string `json:"readyExpr,omitempty"`
 }
 
-// WatchStatus is what the controller saw of a dependency of a Gate.
+// DependencyStatus is the observed state of a dependency of a Gate.
 type DependencyStatus struct {
 	// APIVersion of the object, as in the spec.
 	// +optional

@@ -456,8 +456,8 @@ type GateStatus struct {
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
-	// Watch is what the controller saw of the objects in spec.dependsOn, in the
-	// same order.
+	// Dependencies is what the controller saw of the objects in spec.dependsOn, in
+	// the same order.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional

@@ -180,8 +180,8 @@ func (in *MachineCertificateRefresh) SetConditions(conditions []metav1.Condition
 	in.Status.Conditions = conditions
 }
 
-// Reasons of events on Machines, named as in the proposal of the provider Canonical
-// Kubernetes for refreshing certificates.
+// Reasons of events on Machines, named as in the proposal of the provider
+// Canonical Kubernetes for refreshing certificates.
 const (
 	// RefreshCertsInProgressReason means that a refresh was requested.
 	RefreshCertsInProgressReason = "RefreshCertsInProgress"

@@ -86,7 +86,7 @@ func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr strin
 	return true, ""
 }
 
-// RecordWatch returns what to note of a dependency of a Gate: whether it is ready,
+// RecordDependency returns what to note of a dependency of a Gate: whether it is ready,
 // and since when.
 func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready bool, message string, now time.Time) v1alpha1.DependencyStatus {
 	status := v1alpha1.DependencyStatus{
@@ -99,12 +99,12 @@ func RecordDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference, ready
 	return status
 }
 
-// WatchedNamespace returns the namespace of a dependency of a Gate.
+// DependencyNamespace returns the namespace of a dependency of a Gate.
 func DependencyNamespace(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) string {
 	return cmp.Or(ref.Namespace, g.Namespace)
 }
 
-// Watched returns what is noted of a dependency of a Gate, nil if nobody has looked
+// FindDependency returns what is noted of a dependency of a Gate, nil if nobody has looked
 // at it yet.
 func FindDependency(g *v1alpha1.Gate, ref *v1alpha1.DependencyReference) *v1alpha1.DependencyStatus {
 	for i := range g.Status.Dependencies {

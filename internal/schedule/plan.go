@@ -49,7 +49,7 @@ type Config struct {
 	// NotBefore and NotAfter bound the time in which the gate can be open by
 	// itself; zero means unbounded.
 	NotBefore, NotAfter time.Time
-	// Windows in which a gate that is closed by default is open.
+	// OpenPeriods are those in which a gate that is closed by default is open.
 	OpenPeriods []Period
 	// ClosePeriods in which the gate is closed although a window is open.
 	ClosePeriods []Period
