@@ -61,7 +61,7 @@ func TestWhatIsInstalledIsOfTheRelease(t *testing.T) {
 			t.Error("the manifests have Go code")
 		}
 		slices.Sort(files)
-		if want := []string{"activation.yaml", "calendars.yaml", "install.yaml", "lock.yaml", "monitoring.yaml", "policies-1.30.yaml", "policies.yaml", "webhooks.yaml"}; !slices.Equal(files, want) {
+		if want := []string{"activation.yaml", "calendars.yaml", "install.yaml", "lock.yaml", "machines.yaml", "monitoring.yaml", "policies-1.30.yaml", "policies.yaml", "webhooks.yaml"}; !slices.Equal(files, want) {
 			t.Errorf("files %q, want %q", files, want)
 		}
 		install := read(t, filepath.Join(out, "install.yaml"))
