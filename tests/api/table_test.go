@@ -36,7 +36,7 @@ gateRef: {name: production}
 type: extend
 validFrom: "2026-11-28T00:00:00+01:00"
 validUntil: "2026-11-29T00:00:00+01:00"
-openPeriods: [{name: a, start: "00:00", end: "24:00"}]`, `
+windows: [{name: a, start: "00:00", end: "24:00"}]`, `
 state: Pending
 conditions:
 - {type: Active, status: "False", reason: Pending, message: later, lastTransitionTime: "2026-11-21T16:41:57Z"}
