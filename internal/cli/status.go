@@ -25,7 +25,7 @@ func (s *session) statusCommand() *cobra.Command {
 		Aliases: []string{"describe"},
 		Short:   "Show everything about one Gate on one screen",
 		Long: `Show everything about one Gate on one screen: what it is and why, its next five changes of state with the exceptions in the cluster,
-requests and exceptions. Then come its targets, which revision waits, failures, what it watches, and its last three entries of
+requests and exceptions. Then come its targets, which revision waits, failures, its dependencies, and its last three entries of
 history. At most ten targets are listed, those first for which something waits. Targets that you may not list are only counted. A target
 that somebody else has suspended is foreign while the Gate is closed, and suspended while it is open. If you may not list exceptions, only
 the next change is shown, which the Gate itself knows.`,

@@ -100,13 +100,13 @@ func TestStatusListsNothingThatTheGateDoesNotGovern(t *testing.T) {
 	}
 }
 
-func TestStatusShowsWhatAGateWatches(t *testing.T) {
+func TestStatusShowsTheDependenciesOfAGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}}})
 	w.Decided(w.ReadGate("production"))
 	got := w.gate("status", "production")
-	if !strings.Contains(got.out, "\nWatch\n") || !strings.Contains(got.out, "Kustomization/staging   no ") || !strings.Contains(got.out, "closed") {
+	if !strings.Contains(got.out, "\nDependencies\n") || !strings.Contains(got.out, "Kustomization/staging   no ") || !strings.Contains(got.out, "closed") {
 		t.Errorf("%+v", got)
 	}
 }
