@@ -41,10 +41,10 @@ require (
 	k8s.io/apimachinery v0.37.2
 	k8s.io/cli-runtime v0.37.2
 	k8s.io/client-go v0.37.2
-	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3
+	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // as Kubernetes 1.37 and newer Flux packages have it
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/controller-runtime v0.25.2
-	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // as in Kubernetes 1.37
 	sigs.k8s.io/kustomize/api v0.21.2 // Go 1.27
 	sigs.k8s.io/kustomize/kyaml v0.21.2 // Go 1.27
 	sigs.k8s.io/yaml v1.6.0

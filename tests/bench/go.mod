@@ -14,13 +14,13 @@ require (
 	github.com/fluxcd/pkg/apis/meta v1.33.0 // Go 1.27
 	github.com/go-logr/logr v1.4.4
 	github.com/prometheus/client_model v0.6.3
-	github.com/prometheus/common v0.72.0
+	github.com/prometheus/common v0.72.0 // as in go.mod
 	github.com/robfig/cron/v3 v3.0.1
 	golang.org/x/sync v0.25.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
-	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3
+	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // as Kubernetes 1.37 and newer Flux packages have it
 	sigs.k8s.io/controller-runtime v0.25.2
 )
 

@@ -45,9 +45,9 @@ replace (
 )
 
 require (
-	github.com/fluxcd/helm-controller/api v1.6.5
-	github.com/fluxcd/image-automation-controller/api v1.2.5
-	github.com/fluxcd/image-reflector-controller/api v1.2.5
+	github.com/fluxcd/helm-controller/api v1.6.5 // Go 1.27
+	github.com/fluxcd/image-automation-controller/api v1.2.5 // Go 1.27
+	github.com/fluxcd/image-reflector-controller/api v1.2.5 // Go 1.27
 	go.etcd.io/etcd/server/v3 v3.7.3
 	k8s.io/component-base v0.37.2
 	k8s.io/kubectl v0.37.2

@@ -5,8 +5,8 @@ go 1.26.0
 
 require (
 	github.com/cert-manager/cert-manager v1.21.2
-	golang.org/x/sync v0.22.0
-	k8s.io/client-go v0.36.2
+	golang.org/x/sync v0.22.0 // as in cert-manager 1.21
+	k8s.io/client-go v0.36.2 // as in cert-manager 1.21
 )
 
 require (

@@ -4,11 +4,11 @@ module github.com/fluxcd/gating-controller/tests/tools/oldest
 go 1.26.0
 
 require (
-	github.com/fluxcd/helm-controller/api v1.3.0
-	github.com/fluxcd/image-automation-controller/api v0.41.2
-	github.com/fluxcd/image-reflector-controller/api v0.35.2
-	github.com/fluxcd/kustomize-controller/api v1.6.1
-	github.com/fluxcd/source-controller/api v1.6.2
+	github.com/fluxcd/helm-controller/api v1.3.0 // the oldest Flux that is supported
+	github.com/fluxcd/image-automation-controller/api v0.41.2 // the oldest Flux that is supported
+	github.com/fluxcd/image-reflector-controller/api v0.35.2 // the oldest Flux that is supported
+	github.com/fluxcd/kustomize-controller/api v1.6.1 // the oldest Flux that is supported
+	github.com/fluxcd/source-controller/api v1.6.2 // the oldest Flux that is supported
 )
 
 require (
