@@ -63,7 +63,11 @@ func (k governed) owners(w *world) string {
 	var owners []string
 	for _, f := range fields {
 		if f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`) {
-			owners = append(owners, f.Manager)
+			owner := f.Manager
+			if f.APIVersion != v1alpha1.GroupVersion.String() {
+				owner += " in " + f.APIVersion
+			}
+			owners = append(owners, owner)
 		}
 	}
 	return strings.Join(owners, ",")
@@ -104,7 +108,8 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 				if name == "apply as Flux a part" { // which takes the windows away
 					want = "user alice may not change spec of " + k.what
 				}
-				if err == nil || !strings.Contains(out, want) {
+				// Since 1.37, Kubernetes itself keeps the managed fields if an entry has an unknown version.
+				if ignored := name == "another version" && err == nil; !ignored && (err == nil || !strings.Contains(out, want)) {
 					t.Errorf("%s: %s, %v", name, out, err)
 				}
 				if owners := k.owners(w); owners != "kustomize-controller" {
