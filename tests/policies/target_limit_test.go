@@ -34,8 +34,8 @@ func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
 	w, shop := newWorld(t), newWorld(t)
 	targets, watch := w.expensive("a")
 	_, resources := kindsAndResources()
-	if 2*len(resources) != most {
-		t.Fatalf("%d kinds, held and watched, are not at the limit of %d", len(resources), most)
+	if 2*len(resources) > most {
+		t.Fatalf("%d kinds, held and depended on, are above the limit of %d", len(resources), most)
 	}
 	bob, dora := w.as("bob", editor, viewer), w.as("dora", editor, viewer)
 	for user, gets := range map[string][]string{"bob": resources, "dora": resources[:len(resources)-1]} {

@@ -151,10 +151,9 @@ type records map[string]*harness.History
 
 func (w *world) recordAll() records {
 	w.Helper()
-	ours := func(kind string) schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind(kind) }
-	all := records{"targets": w.Record(kustomizations), "gates": w.Record(ours(v1alpha1.GateKind))}
+	all := records{"targets": w.Record(kustomizations), "gates": w.Record(v1alpha1.GroupVersion.WithKind(v1alpha1.GateKind))}
 	if lockInstalled {
-		all["locks"] = w.Record(ours(lockv1alpha1.GateLockKind))
+		all["locks"] = w.Record(lockv1alpha1.GroupVersion.WithKind(lockv1alpha1.GateLockKind))
 	}
 	return all
 }
