@@ -147,7 +147,7 @@ func (w *walk) see() (checker.World, error) {
 		}
 		world.Targets = append(world.Targets, list.Items...)
 	}
-	locks, err := w.list(v1alpha1.GroupVersion.String(), lockv1alpha1.GateLockKind)
+	locks, err := w.list(lockv1alpha1.GroupVersion.String(), lockv1alpha1.GateLockKind)
 	if err != nil {
 		return world, err
 	}
