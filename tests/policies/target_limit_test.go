@@ -33,22 +33,26 @@ func (w *world) expensive(letter string) (targets []v1alpha1.TargetReference, wa
 func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
 	w, shop := newWorld(t), newWorld(t)
 	targets, watch := w.expensive("a")
-	_, resources := kindsAndResources()
-	if 2*len(resources) > most {
+	kinds, resources := kindsAndResources()
+	left := most - 2*len(resources)
+	if left < 0 {
 		t.Fatalf("%d kinds, held and depended on, are above the limit of %d", len(resources), most)
 	}
 	bob, dora := w.as("bob", editor, viewer), w.as("dora", editor, viewer)
 	for user, gets := range map[string][]string{"bob": resources, "dora": resources[:len(resources)-1]} {
 		w.mayOn(user, "patch", resources...)
 		w.mayOn(user, "get", gets...)
-		shop.mayOn(user, "patch", apps)
+		shop.mayOn(user, "patch", resources...)
 	}
 	w.allowed(bob, "create", "-f", w.hold("freeze", spec(targets, watch...)))
 	w.noHold(dora, w.mayNotWatch("dora", "OCIRepositories", w.Namespace, "second", resources[len(resources)-1]), "create", "-f", w.hold("second", spec(targets, watch...)))
 
-	one := v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", Namespace: shop.Namespace}
-	beyond := slices.Concat(targets[:255], []v1alpha1.TargetReference{one})
-	for _, more := range [][]v1alpha1.TargetReference{slices.Concat([]v1alpha1.TargetReference{one}, targets[1:]), beyond} {
+	var above []v1alpha1.TargetReference
+	for _, kind := range kinds[:left+1] {
+		above = append(above, v1alpha1.TargetReference{Kind: kind, Name: "apps", Namespace: shop.Namespace})
+	}
+	beyond := slices.Concat(targets[:256-len(above)], above)
+	for _, more := range [][]v1alpha1.TargetReference{slices.Concat(above, targets[len(above):]), beyond} {
 		w.noHold(bob, w.tooMany("bob", "Buckets", "second", resources[0]), "create", "-f", w.hold("second", spec(more, watch...)))
 	}
 	// All of them are new, and each is compared with all that was.
