@@ -17,6 +17,7 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 
+	"github.com/fluxcd/gating-controller/internal/crds"
 	"github.com/fluxcd/gating-controller/internal/fields"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -91,26 +92,6 @@ func versionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) *a
 	return nil
 }
 
-// servedVersion returns the version to watch: the one before if it is still
-// served, else that of storage, else any. It is empty if none is served yet.
-func servedVersion(crd *apiextensionsv1.CustomResourceDefinition, before string) string {
-	if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	}) {
-		return ""
-	}
-	version := ""
-	for _, v := range crd.Spec.Versions {
-		switch {
-		case v.Served && v.Name == before:
-			return v.Name
-		case v.Served && (v.Storage || version == ""):
-			version = v.Name
-		}
-	}
-	return version
-}
-
 // definitions looks kinds up in the cluster.
 type definitions struct {
 	mapper meta.RESTMapper
@@ -143,7 +124,7 @@ func (d *definitions) find(ctx context.Context, kind schema.GroupKind, before st
 	if err := d.reader.Get(ctx, client.ObjectKey{Name: d.nameOf(kind)}, crd); err != nil {
 		return found{}, client.IgnoreNotFound(err) // not found is an answer
 	}
-	f := found{installed: true, version: servedVersion(crd, before)}
+	f := found{installed: true, version: crds.ServedVersion(crd, before)}
 	f.definition = definitionIn(crd, f.version)
 	if !ok || f.version == "" {
 		return f, nil

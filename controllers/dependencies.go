@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// dependencyField is by which the Gates are looked up that watch an object: most
-	// events of targets are about the status that Flux reports, and most of those
-	// objects nobody watches.
+	// dependencyField is the index of Gates by their dependencies. Most events of targets
+	// are about the status that Flux reports, and most of these targets are no dependency.
 	dependencyField = "spec.dependsOn"
 
 	// dependencyTimeout bounds how long the dependencies of a Gate keep it from being
@@ -35,27 +34,27 @@ func dependenciesOf(obj client.Object) []string {
 	if !ok {
 		return nil
 	}
-	var watched []string
+	var keys []string
 	for i := range g.Spec.DependsOn {
 		ref := &g.Spec.DependsOn[i]
 		if adapter, err := target.For(ref.APIVersion, ref.Kind); err == nil {
-			watched = append(watched, objectKey(adapter.GroupKind(), gate.DependencyNamespace(g, ref), ref.Name))
+			keys = append(keys, objectKey(adapter.GroupKind(), gate.DependencyNamespace(g, ref), ref.Name))
 		}
 	}
-	return watched
+	return keys
 }
 
-// observation is what was seen of an dependency of a Gate.
+// observation is the readiness of a dependency when it was read.
 type observation struct {
 	ready   bool
 	message string
-	// failure is why the object cannot be watched, one of the reasons in
+	// failure is why the object cannot be read, one of the reasons in
 	// status.failures, and retry the cause if another try may mend that.
 	failure string
 	retry   error
 }
 
-// sighting is what was seen of an dependency of a Gate, and in which versions.
+// sighting is an observation with the versions that it is based on.
 type sighting struct {
 	observation
 	// gate is the resource version of the Gate, which expressions may read.
@@ -80,7 +79,7 @@ type DependencyReader struct {
 	sightings map[types.NamespacedName][]sighting
 }
 
-// observe notes in the status of a Gate what the objects are that it watches.
+// observe writes the state of the dependencies of a Gate into its status.
 // They are read from the API server, in full, which is what an expression needs and
 // what the cache of targets does not keep. One that has not changed since it was read is
 // not read again, unless all are to be. It returns whether any was not.
@@ -155,7 +154,7 @@ func (r *DependencyReader) forget(key types.NamespacedName) {
 	delete(r.sightings, key)
 }
 
-// unchanged returns whether an dependency of a Gate is in the cache as it was when
+// unchanged returns whether a dependency of a Gate is in the cache as it was when
 // it was read, so that reading it again would show the same.
 func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, seen *sighting, ref *v1alpha1.DependencyReference, now time.Time) bool {
 	age := now.Sub(seen.at)
@@ -176,7 +175,7 @@ func (r *DependencyReader) unchanged(ctx context.Context, obj *v1alpha1.Gate, se
 	return seen.version == versionOf(&cached[0].Unstructured)
 }
 
-// readsGate returns whether what is said of an object may depend on the Gate that watches it.
+// readsGate returns whether the readiness of a dependency may depend on its Gate.
 func readsGate(ref *v1alpha1.DependencyReference) bool {
 	return strings.Contains(ref.ReadyExpr, "self")
 }

@@ -13,6 +13,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/crds"
 )
 
 // gateLocks is the name of the definition of GateLocks. It comes with the
@@ -55,7 +56,7 @@ func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return false, err
 	}
-	if err == nil && servedVersion(crd, "") == "" {
+	if err == nil && crds.ServedVersion(crd, "") == "" {
 		return false, fmt.Errorf("kind %s %w", lockv1alpha1.GateLockKind, ErrNotInstalled)
 	}
 	l.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/fluxcd/gating-controller/internal/crds"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -81,7 +82,7 @@ func TestTheVersionToWatchIsOneThatIsServed(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			crd.Spec.Versions = tc.versions
 			crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: tc.established}}
-			if got := servedVersion(crd, tc.before); got != tc.want {
+			if got := crds.ServedVersion(crd, tc.before); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

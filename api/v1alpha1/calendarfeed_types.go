@@ -143,8 +143,8 @@ func (in *CalendarFeed) GetPath() string { return in.Status.CalendarPath }
 // SetPath sets status.calendarPath.
 func (in *CalendarFeed) SetPath(path string) { in.Status.CalendarPath = path }
 
-// GetCalendarPath returns the path of the calendar for a token. Nobody can
-// tell from it the path of a GateReceiver with the same token and name.
+// GetCalendarPath returns the path of the calendar for a token. The path of a
+// GateReceiver with the same token and name cannot be derived from it.
 func (in *CalendarFeed) GetCalendarPath(token string) string {
 	return CalendarPath + digestOf(token, in.Name, in.Namespace, "/calendar") + ".ics"
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/crds"
 )
 
 // The definitions of the two kinds. That of MachineCertificateRefreshes comes with config/machines.
@@ -135,27 +136,13 @@ func (k *kinds) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, err
 	return ctrl.Result{}, nil
 }
 
-// versionOf returns the version of a kind to watch: the one before if it is still served, otherwise the stored one. It is empty if
-// the kind is not served.
-func (k *kinds) versionOf(ctx context.Context, definition, before string) (version string, err error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := k.reader.Get(ctx, client.ObjectKey{Name: definition}, crd); err != nil {
+// versionOf returns the version of a kind to watch. It is empty if the kind is not served or its definition is being deleted.
+func (k *kinds) versionOf(ctx context.Context, definition, before string) (string, error) {
+	found := &apiextensionsv1.CustomResourceDefinition{}
+	if err := k.reader.Get(ctx, client.ObjectKey{Name: definition}, found); err != nil || !found.DeletionTimestamp.IsZero() {
 		return "", client.IgnoreNotFound(err)
 	}
-	if !slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	}) || !crd.DeletionTimestamp.IsZero() {
-		return "", nil
-	}
-	for _, v := range crd.Spec.Versions {
-		switch {
-		case v.Served && v.Name == before:
-			return before, nil
-		case v.Served && (v.Storage || version == ""):
-			version = v.Name
-		}
-	}
-	return version, nil
+	return crds.ServedVersion(found, before), nil
 }
 
 // follow replaces the informer of a kind.
