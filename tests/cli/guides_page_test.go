@@ -25,11 +25,7 @@ func (w *world) does(folder string, b block) {
 			w.Errorf("%s\n%+v", b.text, got)
 		}
 	}
-	for _, c := range b.commandsOf() {
-		if err := w.prints(folder, c[0], c[1]); err != nil {
-			w.Error(err)
-		}
-	}
+	w.printsAll(folder, b, b.text)
 }
 
 // TestThePageOnHotfixesShowsWhatHappens is in its freeze.

@@ -23,12 +23,8 @@ func TestThePageOnPassesShowsWhatHappens(t *testing.T) {
 			ran++
 			continue
 		}
-		for _, c := range b.commandsOf() {
-			ran++
-			if err := w.prints(folder, c[0], c[1]); err != nil {
-				t.Error(err)
-			}
-		}
+		ran += len(b.commandsOf())
+		w.printsAll(folder, b, b.text)
 	}
 	if ran != 3 {
 		t.Errorf("%d commands", ran)
