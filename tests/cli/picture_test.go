@@ -60,9 +60,9 @@ func picture(shown string) string {
 		`<circle cx="20" cy="20" r="6" fill="#ff5f57"/><circle cx="40" cy="20" r="6" fill="#febc2e"/><circle cx="60" cy="20" r="6" fill="#28c840"/>` + "\n" + drawn.String() + "</svg>\n"
 }
 
-// wordsOf returns what a picture says, without what is different on each day.
+// wordsOf returns what a picture says, without what is different on each day. Where the terminal cuts a word depends on the width of the times.
 func wordsOf(svg string) []string {
-	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(svg, " "))
+	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>|[^\s\x{a0}]*…`).ReplaceAllString(svg, " "))
 	words := regexp.MustCompile(`[A-Za-z][A-Za-z/.:\[\]-]{2,}`).FindAllString(text, -1)
 	return slices.DeleteFunc(words, func(word string) bool { return regexp.MustCompile(`^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)$`).MatchString(word) })
 }
