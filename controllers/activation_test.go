@@ -25,7 +25,7 @@ import (
 func (w *world) activationGate(notBefore time.Duration) *v1alpha1.Gate {
 	w.Helper()
 	return w.Gate("go-live", v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: 1000 * day},
+		Default: v1alpha1.StateOpened, Interval: v1alpha1.Duration{Duration: 1000 * day},
 		NotBefore: ptr.To(metav1.NewTime(start.Add(notBefore))), Targets: []v1alpha1.TargetReference{certificateRef("web")},
 	})
 }

@@ -108,7 +108,7 @@ func TestAGateWithACalendarIsDecidedAgainEachDay(t *testing.T) {
 	w.days(holiday("20271225", "Christmas"))
 	for name, watch := range map[string][]v1alpha1.DependencyReference{"alone": nil, "watching": {staging()}} {
 		g := w.gateIn(w.Namespace, name, v1alpha1.GateSpec{
-			Default: "closed", Interval: metav1.Duration{Duration: hours(72)}, DependsOn: watch, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}},
+			Default: "closed", Interval: v1alpha1.Duration{Duration: hours(72)}, DependsOn: watch, ClosePeriods: []v1alpha1.ClosePeriod{{Period: calendar("holidays")}},
 		})
 		w.in(hours(1))
 		w.reconcile(g)

@@ -33,7 +33,7 @@ const atMargin = "0 12 21 1 *"
 func (w *world) nights(targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
 	w.Helper()
 	return w.Gate("nights", v1alpha1.GateSpec{
-		Default: "closed", TimeZone: "Europe/Oslo", Targets: targets, Interval: metav1.Duration{Duration: 1000 * time.Hour},
+		Default: "closed", TimeZone: "Europe/Oslo", Targets: targets, Interval: v1alpha1.Duration{Duration: 1000 * time.Hour},
 		OpenPeriods: []v1alpha1.Period{{Name: "nights", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}, Start: ptr.To("22:00"), End: ptr.To("05:00")}},
 	})
 }
@@ -86,7 +86,7 @@ func TestACertificateIsLetGoAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 			w.issue(www, tc.from, expiry)
 			g := w.Gate("production", v1alpha1.GateSpec{
 				Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: tc.policy,
-				Interval: metav1.Duration{Duration: 10000 * time.Hour}, ResumePolicy: v1alpha1.ResumePolicyRespect,
+				Interval: v1alpha1.Duration{Duration: 10000 * time.Hour}, ResumePolicy: v1alpha1.ResumePolicyRespect,
 			})
 			if result := w.reconcile(g); result.RequeueAfter != margin.Sub(start) {
 				t.Errorf("looked at again after %s, want %s", result.RequeueAfter, margin.Sub(start))

@@ -166,7 +166,7 @@ func TestAnOpeningThatWaitsForTheOtherClockIsNotMissed(t *testing.T) {
 			for _, phase := range []time.Duration{0, time.Microsecond, 123456 * time.Microsecond, 999 * time.Millisecond} {
 				server := clocktesting.NewFakePassiveClock(start)
 				r := newDecider(server, ahead)
-				g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: 24 * time.Hour},
+				g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: 24 * time.Hour},
 					OpenPeriods: []v1alpha1.Period{dated("now", 2*time.Hour, 8*time.Hour)}}}
 				now := start.Add(phase)
 				for looks := 0; !isOpened(g); looks++ {

@@ -6,13 +6,11 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // slowly makes an interval so long that only events bring a Gate to look.
-func slowly(g *v1alpha1.Gate) { g.Spec.Interval = metav1.Duration{Duration: time.Hour} }
+func slowly(g *v1alpha1.Gate) { g.Spec.Interval = v1alpha1.Duration{Duration: time.Hour} }
 
 func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 	startManager(t, cluster)
@@ -22,7 +20,7 @@ func TestAWatchingGateHearsOfItsObjects(t *testing.T) {
 		w := newWorld(t)
 		stage := w.kustomization("staging", nil)
 		g := w.Gate("production", v1alpha1.GateSpec{
-			Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour}, DependsOn: []v1alpha1.DependencyReference{staging()},
+			Default: v1alpha1.StateOpened, Interval: v1alpha1.Duration{Duration: time.Hour}, DependsOn: []v1alpha1.DependencyReference{staging()},
 		})
 		soonWaits := func(why string) {
 			t.Helper()

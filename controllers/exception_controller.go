@@ -139,7 +139,7 @@ func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateExce
 // removalOf returns when an exception that is reported as expired is deleted, zero
 // for never.
 func removalOf(obj *v1alpha1.GateException) time.Time {
-	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && obj.Status.State == v1alpha1.ExceptionExpired {
+	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && ttl.Duration >= 0 && obj.Status.State == v1alpha1.ExceptionExpired {
 		return obj.Spec.ValidUntil.Add(ttl.Duration)
 	}
 	return time.Time{}

@@ -24,7 +24,7 @@ func forNow(d time.Duration) func(*v1alpha1.GateException) {
 func (w *world) idleGate(name string, app *target.Object) *v1alpha1.Gate {
 	w.Helper()
 	g := w.Gate(name, v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: hour}, Targets: []v1alpha1.TargetReference{named(app.GetName())},
+		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: hour}, Targets: []v1alpha1.TargetReference{named(app.GetName())},
 	})
 	w.soonHeld(app, g)
 	return g

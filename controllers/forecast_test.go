@@ -18,9 +18,9 @@ import (
 )
 
 // leads are hours before a change.
-func leads(before ...float64) (leads []metav1.Duration) {
+func leads(before ...float64) (leads []v1alpha1.Duration) {
 	for _, h := range before {
-		leads = append(leads, metav1.Duration{Duration: hours(h)})
+		leads = append(leads, v1alpha1.Duration{Duration: hours(h)})
 	}
 	return leads
 }
@@ -36,7 +36,7 @@ func (w *world) telling(periods []v1alpha1.ClosePeriod, edits ...func(*v1alpha1.
 	w.Helper()
 	spec := v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, ClosePeriods: periods, NotifyBefore: leads(24, 1),
-		Interval: metav1.Duration{Duration: hours(1000)},
+		Interval: v1alpha1.Duration{Duration: hours(1000)},
 	}
 	for _, edit := range edits {
 		edit(&spec)
@@ -337,7 +337,7 @@ func TestAWordInTimeThroughTheCaches(t *testing.T) {
 	w.kustomizations(3)
 	now := time.Now()
 	w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, NotifyBefore: []metav1.Duration{{Duration: time.Minute}},
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, NotifyBefore: []v1alpha1.Duration{{Duration: time.Minute}},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &metav1.Time{Time: now.Add(63 * time.Second)}, Until: &metav1.Time{Time: now.Add(time.Hour)}}}},
 	})
 	var said []string

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -190,7 +188,7 @@ func TestAnApprovalWakesItsGate(t *testing.T) {
 	startManager(t, cluster, func(r *Gating) {
 		r.Stamped = func(context.Context) (bool, error) { return true, nil }
 	})
-	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{Required: 1}, Interval: metav1.Duration{Duration: time.Hour}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{Required: 1}, Interval: v1alpha1.Duration{Duration: time.Hour}})
 	ask := func(window string) {
 		t.Helper()
 		w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano)+window, v1alpha1.OpenRequestedByAnnotation, "alice")

@@ -30,7 +30,7 @@ func dated(name string, from, until time.Duration) v1alpha1.Period {
 	return v1alpha1.Period{Name: name, From: ptr.To(metav1.NewTime(start.Add(from))), Until: ptr.To(metav1.NewTime(start.Add(until)))}
 }
 
-func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }
 
 func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 	open := func(w *world, g *v1alpha1.Gate) { w.open(g, w.clock.Now()) }
@@ -96,7 +96,7 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 			{at: hours(1), state: "opened", reason: "Default", requeue: hours(1)},
 			{at: hours(2), state: "closed", reason: "Expired", requeue: slow},
 		}},
-		"the interval if that is sooner": {v1alpha1.GateSpec{Default: "opened", Interval: metav1.Duration{Duration: time.Minute}, ClosePeriods: []v1alpha1.ClosePeriod{
+		"the interval if that is sooner": {v1alpha1.GateSpec{Default: "opened", Interval: v1alpha1.Duration{Duration: time.Minute}, ClosePeriods: []v1alpha1.ClosePeriod{
 			{Period: dated("freeze", hours(1), hours(2))},
 		}}, []moment{
 			{state: "opened", reason: "OutsideClosePeriods", requeue: time.Minute},

@@ -56,7 +56,7 @@ func TestAGatedSourceIsReadyInItsWaveOnceItsRevisionIsFetched(t *testing.T) {
 	app := f.kustomization("c", map[string]string{"wave": "two"})
 	f.says(app, metav1.ConditionTrue, "Applied revision: v1")
 	g := f.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all(), allGatedSources},
+		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all(), allGatedSources},
 		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", 0), wave("two", 0)}},
 	})
 	f.reconcile(g)
@@ -81,7 +81,7 @@ func TestAGatedSourceThatWaitsForApprovalStopsNoRelease(t *testing.T) {
 	app := f.kustomization("c", map[string]string{"wave": "two"})
 	f.says(app, metav1.ConditionTrue, "Applied revision: v1")
 	g := f.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all(), allGatedSources},
+		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all(), allGatedSources},
 		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", 0), wave("two", 0)}},
 	})
 	f.looks(g)

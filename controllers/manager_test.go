@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -366,7 +365,7 @@ func TestWatches(t *testing.T) {
 		web := w.activating("web")
 		w.Edit(&web.Unstructured, func() { web.SetAnnotations(nil) })
 		w.Gate("go-live", v1alpha1.GateSpec{
-			Default: "opened", Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{certificateRef("web")},
+			Default: "opened", Interval: v1alpha1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{certificateRef("web")},
 		})
 		w.soonStatus(w.ReadGate("go-live"), "the gate is reconciled", func(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Status.Targets.Total == 1 })
 		w.Edit(&web.Unstructured, func() { web.SetAnnotations(map[string]string{v1alpha1.ActivateIntoAnnotation: "web-tls"}) })

@@ -108,7 +108,7 @@ func pathFor(obj *v1alpha1.GateReceiver, token string) string {
 func TestAReceiverIsReadyOnceItHasAToken(t *testing.T) {
 	w := newWorld(t)
 	r := newReplica()
-	obj := w.receiver("ci", func(s *v1alpha1.GateReceiverSpec) { s.Interval = &metav1.Duration{Duration: time.Hour} })
+	obj := w.receiver("ci", func(s *v1alpha1.GateReceiverSpec) { s.Interval = &v1alpha1.Duration{Duration: time.Hour} })
 	again, err := w.loads(r, obj)
 	w.Must(err)
 	w.saysReceiver(obj, "", "Ready False TokenNotFound")

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -29,7 +27,7 @@ func pacedWorld(t *testing.T) (*world, *v1alpha1.Gate, []*target.Object) {
 	here, there := all(), all()
 	here.Namespace, there.Namespace = namespaces[0], namespaces[1]
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: time.Hour},
+		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour},
 		Targets: []v1alpha1.TargetReference{here, there}, Release: &v1alpha1.ReleasePolicy{PerMinute: 2},
 	})
 	w.reconcile(g)
@@ -178,7 +176,7 @@ func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
 	w.issue(free, start.Add(-30*day), start.Add(26*time.Hour))
 	later := []*target.Object{w.certificate("a", nil), w.certificate("b", nil)}
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: 1000 * time.Hour},
+		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: 1000 * time.Hour},
 		Targets: []v1alpha1.TargetReference{certificates}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
 	})
 	w.reconcile(g)

@@ -52,7 +52,7 @@ func (r releaser) inWaves(obj *v1alpha1.Gate, s tally.Sums, now time.Time) relea
 	}
 	release := &waves.Release{Members: members, Settled: s.IsSettled()}
 	for i := range obj.Spec.Release.Waves {
-		release.Soaks = append(release.Soaks, ptr.Deref(obj.Spec.Release.Waves[i].Soak, metav1.Duration{}).Duration)
+		release.Soaks = append(release.Soaks, obj.Spec.Release.Waves[i].Soak.Or(0))
 	}
 	before := progressOf(obj, status.Waves, members)
 	if len(status.Waves.Done) == 0 && status.Waves.Total == 0 && !release.Begins() {
@@ -190,7 +190,7 @@ func waveText(obj *v1alpha1.Gate) string {
 	text := fmt.Sprintf("wave %s: %d of %d ready", w.Current, w.Ready, w.Total)
 	names := wavesOf(obj)
 	if i := slices.Index(names, w.Current); w.ReadySince != nil && i >= 0 && i < len(names)-1 {
-		soak := ptr.Deref(obj.Spec.Release.Waves[i].Soak, metav1.Duration{}).Duration
+		soak := obj.Spec.Release.Waves[i].Soak.Or(0)
 		text += fmt.Sprintf(", wave %s follows at %s", names[i+1], w.ReadySince.Add(soak).UTC().Format(time.RFC3339))
 	}
 	return text + "; "

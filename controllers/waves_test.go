@@ -40,7 +40,7 @@ func (w *world) says(app *target.Object, ready metav1.ConditionStatus, message s
 }
 
 func wave(name string, soak time.Duration) v1alpha1.ReleaseWave {
-	return v1alpha1.ReleaseWave{Name: name, MatchLabels: map[string]string{"wave": name}, Soak: &metav1.Duration{Duration: soak}}
+	return v1alpha1.ReleaseWave{Name: name, MatchLabels: map[string]string{"wave": name}, Soak: &v1alpha1.Duration{Duration: soak}}
 }
 
 // wavesWorld has a closed Gate that holds two targets in each of two waves with a soak of ten minutes, and one in none.
@@ -54,7 +54,7 @@ func wavesWorld(t *testing.T) (*world, *v1alpha1.Gate, map[string]*target.Object
 		w.says(apps[name], metav1.ConditionTrue, "Applied revision: v1")
 	}
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: metav1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all()},
+		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: time.Hour}, Targets: []v1alpha1.TargetReference{all()},
 		Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{wave("one", 10*time.Minute), wave("two", 10*time.Minute)}},
 	})
 	w.reconcile(g)

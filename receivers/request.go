@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/record"
@@ -31,7 +30,7 @@ var (
 type ask struct {
 	action     v1alpha1.RequestAction
 	by, reason string
-	window     *metav1.Duration
+	window     *v1alpha1.Duration
 	// delivery identifies the webhook, empty if it may come more than once.
 	delivery string
 	// repeats is a delivery that must not be remembered already, empty for none.

@@ -25,12 +25,10 @@ type CalendarFeedSpec struct {
 	// Interval is how often the Secret is read again even if nothing has changed.
 	// At least 1s, such as 1m. Defaults to 10m. So long can a token work that was
 	// removed from the Secret.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
 	// +kubebuilder:default="10m"
 	// +optional
-	Interval *metav1.Duration `json:"interval,omitempty"`
+	Interval *Duration `json:"interval,omitempty"`
 
 	// SecretRef names the Secret of the readers, in the same namespace. The path
 	// of the calendar is made of its key token. A second token in the key
@@ -150,7 +148,9 @@ func (in *CalendarFeed) GetCalendarPath(token string) string {
 }
 
 // GetInterval returns spec.interval, or its default if there is none.
-func (in *CalendarFeed) GetInterval() time.Duration { return intervalOf(in.Spec.Interval) }
+func (in *CalendarFeed) GetInterval() time.Duration {
+	return in.Spec.Interval.Or(DefaultReceiverInterval)
+}
 
 // GetDays returns spec.days, or its default if there are none.
 func (in *CalendarFeed) GetDays() int {

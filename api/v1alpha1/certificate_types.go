@@ -2,8 +2,6 @@ package v1alpha1
 
 import (
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // DefaultSafetyMargin applies if a Gate has no spec.certificates.safetyMargin.
@@ -15,11 +13,9 @@ type CertificatePolicy struct {
 	// SafetyMargin is how long before its expiry a certificate is renewed even
 	// though the Gate is closed, from 1m to 8784h (366 days). For a Certificate of
 	// cert-manager it is at most a sixth of its lifetime. Defaults to 24h.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="safetyMargin must be a duration from 1m to 8784h (366 days), such as 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 366 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="safetyMargin must be a duration from 1m to 8784h (366 days), such as 24h"
 	// +optional
-	SafetyMargin *metav1.Duration `json:"safetyMargin,omitempty"`
+	SafetyMargin *Duration `json:"safetyMargin,omitempty"`
 
 	// Strict keeps certificates from being renewed while the Gate is closed, even
 	// if they expire. Defaults to false.

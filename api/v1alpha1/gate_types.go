@@ -72,12 +72,10 @@ type GateSpec struct {
 	// Interval is how often the controller checks that every target is as the Gate
 	// wants it, even if nothing has changed. At least 10s, such as 5m. Defaults to
 	// 1m.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('10s')",message="interval must be a duration of at least 10s, such as 1m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('10s')",message="interval must be a duration of at least 10s, such as 1m"
 	// +kubebuilder:default="1m"
 	// +optional
-	Interval metav1.Duration `json:"interval,omitzero"`
+	Interval Duration `json:"interval,omitzero"`
 
 	// Default is the state of the Gate while nothing else decides: closed or
 	// opened. A Gate that is closed by default opens in open periods and on open
@@ -90,11 +88,9 @@ type GateSpec struct {
 	// days), such as 1h. A close request without a duration lasts that long, too;
 	// one with a duration lasts for that. If omitted, a request without a duration
 	// lasts until the opposite request.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 366 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
 	// +optional
-	Window *metav1.Duration `json:"window,omitempty"`
+	Window *Duration `json:"window,omitempty"`
 
 	// TimeZone is the time zone of all periods that have none of their own: a name
 	// of the IANA database, such as Europe/Oslo. Defaults to UTC.
@@ -199,13 +195,11 @@ type GateSpec struct {
 	// [24h, 1h]. At most 5, each once and from 1m to 720h (30 days). If omitted,
 	// nothing is told in advance.
 	// +kubebuilder:validation:MaxItems=5
-	// +kubebuilder:validation:items:Type=string
-	// +kubebuilder:validation:items:MaxLength=32
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be a duration from 1m to 720h (30 days), such as 24h"
-	// +kubebuilder:validation:XValidation:rule="!self.all(d, d.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$')) || self.all(d, self.exists_one(e, duration(e) == duration(d)))",message="a duration can be there only once"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 30 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be a duration from 1m to 720h (30 days), such as 24h"
+	// +kubebuilder:validation:XValidation:rule="!self.all(d, d.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$')) || self.all(d, self.exists_one(e, (e.matches('[dw]$') ? int(e.substring(0, size(e) - 1)) * (e.endsWith('w') ? 7 : 1) * 86400000 : duration(e).getMilliseconds()) == (d.matches('[dw]$') ? int(d.substring(0, size(d) - 1)) * (d.endsWith('w') ? 7 : 1) * 86400000 : duration(d).getMilliseconds())))",message="a duration can be there only once"
 	// +listType=atomic
 	// +optional
-	NotifyBefore []metav1.Duration `json:"notifyBefore,omitempty"`
+	NotifyBefore []Duration `json:"notifyBefore,omitempty"`
 
 	// Suspend stops the reconciliation of this Gate. Targets that it holds stay
 	// held. Defaults to false.
@@ -305,7 +299,7 @@ type Announcement struct {
 
 	// Before is the shortest duration of spec.notifyBefore that has been told.
 	// Longer ones are not told any more.
-	Before metav1.Duration `json:"before"`
+	Before Duration `json:"before"`
 }
 
 // TargetCounts counts the targets by what became of them.
@@ -520,9 +514,4 @@ func (in *Gate) RequiredApprovals() int {
 }
 
 // GetInterval returns spec.interval, or its default if there is none.
-func (in *Gate) GetInterval() time.Duration {
-	if in.Spec.Interval.Duration <= 0 {
-		return DefaultInterval
-	}
-	return in.Spec.Interval.Duration
-}
+func (in *Gate) GetInterval() time.Duration { return in.Spec.Interval.Or(DefaultInterval) }

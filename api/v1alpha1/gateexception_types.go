@@ -87,11 +87,9 @@ type GateExceptionSpec struct {
 	// until the window is over. One that is running goes on until the window. Only
 	// for type suspend. From 1s to 2160h (90 days), such as 1h. If omitted, there
 	// is none.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 90 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
 	// +optional
-	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
+	LeadTime *Duration `json:"leadTime,omitempty"`
 
 	// Windows are the periods in which the exception changes the schedule, written
 	// as in a Gate. Their time zone defaults to spec.timeZone of the Gate. Their
@@ -111,11 +109,9 @@ type GateExceptionSpec struct {
 	// exception, from 0s to 87600h (10 years), such as 720h. If omitted, it is
 	// kept for audit until somebody deletes it. Omit it for an exception in Git,
 	// and remove the exception there: Flux would create it again.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 3650 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
 	// +optional
-	TTLAfterExpired *metav1.Duration `json:"ttlAfterExpired,omitempty"`
+	TTLAfterExpired *Duration `json:"ttlAfterExpired,omitempty"`
 }
 
 // GateReference names a Gate in the same namespace.

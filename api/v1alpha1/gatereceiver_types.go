@@ -109,12 +109,10 @@ type GateReceiverSpec struct {
 	// Interval is how often the Secret is read again even if nothing has changed.
 	// At least 1s, such as 1m. Defaults to 10m. A new token works once it is read;
 	// one that is removed from the Secret stops working at once.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
 	// +kubebuilder:default="10m"
 	// +optional
-	Interval *metav1.Duration `json:"interval,omitempty"`
+	Interval *Duration `json:"interval,omitempty"`
 
 	// SecretRef names the Secret of the sender, in the same namespace. Its key
 	// token has the token, and its key signingToken has the key of signatures if
@@ -193,11 +191,9 @@ type GateReceiverSpec struct {
 	// Window is how long the request lasts, from 1s to 8784h (366 days), such as
 	// 30m. An open request lasts at most as long as spec.window of the Gate, a
 	// close request as long as this says. Defaults to spec.window of the Gate.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 366 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
 	// +optional
-	Window *metav1.Duration `json:"window,omitempty"`
+	Window *Duration `json:"window,omitempty"`
 
 	// Suspend answers webhooks with 503, so that their senders may try again.
 	// Defaults to false.
@@ -434,16 +430,11 @@ func (in *GateReceiver) GetWebhookPath(token string) string {
 }
 
 // GetInterval returns spec.interval, or its default if there is none.
-func (in *GateReceiver) GetInterval() time.Duration { return intervalOf(in.Spec.Interval) }
+func (in *GateReceiver) GetInterval() time.Duration {
+	return in.Spec.Interval.Or(DefaultReceiverInterval)
+}
 
 // digestOf returns the SHA-256 of what a secret path is made of.
 func digestOf(parts ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(parts, ""))))
-}
-
-func intervalOf(interval *metav1.Duration) time.Duration {
-	if interval == nil || interval.Duration <= 0 {
-		return DefaultReceiverInterval
-	}
-	return interval.Duration
 }

@@ -24,7 +24,7 @@ const (
 
 // MachineCertificateRefreshSpec says which Machines of Cluster API get new
 // certificates, and when.
-// +kubebuilder:validation:XValidation:rule="!self.ttl.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$') || !self.within.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || (self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) >= 2 * duration(self.within).getSeconds()",message="ttl must be at least twice within: write a longer ttl, such as 60d for within: 720h, or a shorter within"
+// +kubebuilder:validation:XValidation:rule="!self.ttl.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$') || !self.within.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$') || (self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) >= 2 * (self.within.matches('[dw]$') ? int(self.within.substring(0, size(self.within) - 1)) * (self.within.endsWith('w') ? 7 : 1) * 86400 : duration(self.within).getSeconds())",message="ttl must be at least twice within: write a longer ttl, such as 60d for within: 720h, or a shorter within"
 type MachineCertificateRefreshSpec struct {
 	// GateRefs name the Gates, in the same namespace. From 1 to 10. A refresh
 	// begins only while all of them are open. Shortly before the certificates
@@ -46,12 +46,10 @@ type MachineCertificateRefreshSpec struct {
 	// Within is how long before their expiry the certificates of a Machine are
 	// refreshed while the Gates are open, from 1m to 87600h (10 years). Defaults
 	// to 720h (30 days).
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="within must be a duration from 1m to 87600h (10 years), such as 720h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 3650 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="within must be a duration from 1m to 87600h (10 years), such as 720h"
 	// +kubebuilder:default="720h"
 	// +optional
-	Within metav1.Duration `json:"within,omitzero"`
+	Within Duration `json:"within,omitzero"`
 
 	// TTL is how long the new certificates are valid: a whole number and one of
 	// the units y, mo, d, h, m, s of the provider Canonical Kubernetes, such as
@@ -64,12 +62,10 @@ type MachineCertificateRefreshSpec struct {
 
 	// Timeout is how long the refresh of one Machine may take before it counts as
 	// failed, from 1s to 24h. Defaults to 1h.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be a duration from 1s to 24h, such as 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be a duration from 1s to 24h, such as 1h"
 	// +kubebuilder:default="1h"
 	// +optional
-	Timeout metav1.Duration `json:"timeout,omitzero"`
+	Timeout Duration `json:"timeout,omitzero"`
 }
 
 // maxTTLLength is the length of the longest spec.ttl.

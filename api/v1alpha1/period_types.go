@@ -79,11 +79,9 @@ type Period struct {
 
 	// Duration of a cron period after each tick, as elapsed time, from 1m to 8784h
 	// (366 days), such as 8h. It may be longer than the time between two ticks.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="duration must be from 1m to 8784h (366 days), such as 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 366 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="duration must be from 1m to 8784h (366 days), such as 24h"
 	// +optional
-	Duration *metav1.Duration `json:"duration,omitempty"`
+	Duration *Duration `json:"duration,omitempty"`
 
 	// From is when a dated period starts: a time in RFC 3339, such as
 	// 2026-12-19T00:00:00Z.

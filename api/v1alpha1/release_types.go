@@ -65,11 +65,9 @@ type ReleaseWave struct {
 	// Soak is how long all targets of the wave must have been ready before the
 	// next wave is released, from 0s to 168h (7 days), such as 30m. Defaults to
 	// 0s.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="soak must be a duration from 0s to 168h (7 days), such as 30m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 7 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="soak must be a duration from 0s to 168h (7 days), such as 30m"
 	// +optional
-	Soak *metav1.Duration `json:"soak,omitempty"`
+	Soak *Duration `json:"soak,omitempty"`
 }
 
 // Selector returns what the labels of the targets must match.

@@ -44,7 +44,7 @@ type LastRequest struct {
 
 	// Window of the request, if it has one of its own.
 	// +optional
-	Window *metav1.Duration `json:"window,omitempty"`
+	Window *Duration `json:"window,omitempty"`
 
 	// Unlimited is true for a close request without end.
 	// +optional
@@ -83,7 +83,7 @@ type RequestMemory struct {
 
 	// Window is the duration in that value, missing if it has none.
 	// +optional
-	Window *metav1.Duration `json:"window,omitempty"`
+	Window *Duration `json:"window,omitempty"`
 
 	// Unlimited is true if that value is a close request without end.
 	// +optional
@@ -109,7 +109,7 @@ type AcceptedRequest struct {
 	// when this window is over, or without one when spec.window is. With neither,
 	// a request lasts until an opposite request ends it.
 	// +optional
-	Window *metav1.Duration `json:"window,omitempty"`
+	Window *Duration `json:"window,omitempty"`
 
 	// Unlimited is true for a close request that lasts until an open request ends
 	// it: spec.window does not limit it.

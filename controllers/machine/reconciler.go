@@ -134,7 +134,7 @@ func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRe
 	defer func() { p.RecordDuration(ctx, obj, start) }()
 
 	f := &fleet{pass: p, obj: obj, before: obj.DeepCopy(), policy: refresh.Policy{
-		Name: client.ObjectKeyFromObject(obj).String(), Within: obj.Spec.Within.Duration, Timeout: obj.Spec.Timeout.Duration,
+		Name: client.ObjectKeyFromObject(obj).String(), Within: obj.Spec.Within.Or(0), Timeout: obj.Spec.Timeout.Or(v1alpha1.DefaultMachineTimeout),
 	}}
 	failed := f.prepare(ctx)
 	d := f.decide()

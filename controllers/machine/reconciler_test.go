@@ -214,7 +214,7 @@ func TestWhenAClosedGateLetsCertificatesBeRefreshed(t *testing.T) {
 		return func(g *v1alpha1.Gate) { g.Spec.Certificates = &policy }
 	}
 	short := func(s *v1alpha1.MachineCertificateRefreshSpec) {
-		s.TTL, s.Within = "6d", metav1.Duration{Duration: 3 * day}
+		s.TTL, s.Within = "6d", v1alpha1.Duration{Duration: 3 * day}
 	}
 	for name, tc := range map[string]struct {
 		gate   func(*v1alpha1.Gate)
@@ -222,8 +222,8 @@ func TestWhenAClosedGateLetsCertificatesBeRefreshed(t *testing.T) {
 		margin time.Duration
 	}{
 		"by default a day before":        {func(*v1alpha1.Gate) {}, func(*v1alpha1.MachineCertificateRefreshSpec) {}, day},
-		"by its safety margin":           {certificates(v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: time.Hour}}), func(*v1alpha1.MachineCertificateRefreshSpec) {}, time.Hour},
-		"a sixth of the lifetime before": {certificates(v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: 28 * time.Hour}}), short, day},
+		"by its safety margin":           {certificates(v1alpha1.CertificatePolicy{SafetyMargin: v1alpha1.NewDuration(time.Hour)}), func(*v1alpha1.MachineCertificateRefreshSpec) {}, time.Hour},
+		"a sixth of the lifetime before": {certificates(v1alpha1.CertificatePolicy{SafetyMargin: v1alpha1.NewDuration(28 * time.Hour)}), short, day},
 		"never if it is strict":          {certificates(v1alpha1.CertificatePolicy{Strict: true}), func(*v1alpha1.MachineCertificateRefreshSpec) {}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func TestAGateThatIsNotAsItsSpecSaysIsFound(t *testing.T) {
 
 func TestAScheduleThatIsEasilyMisreadIsFound(t *testing.T) {
 	cron := func(schedule string) []v1alpha1.Period {
-		return []v1alpha1.Period{{Name: "sundays", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}}}
+		return []v1alpha1.Period{{Name: "sundays", Schedule: &schedule, Duration: &v1alpha1.Duration{Duration: time.Hour}}}
 	}
 	clear, misread := gate("clear"), gate("misread")
 	clear.Spec.OpenPeriods, misread.Spec.OpenPeriods = cron("0 2 * * SUN"), cron("0 2 1-7 * SUN")

@@ -123,7 +123,7 @@ func describeRequest(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 }
 
 // shorter returns the shorter one of two windows, nil if there is none.
-func shorter(a, b *metav1.Duration) *metav1.Duration {
+func shorter(a, b *v1alpha1.Duration) *v1alpha1.Duration {
 	if a == nil || b != nil && b.Duration < a.Duration {
 		return b
 	}

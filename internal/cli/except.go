@@ -299,16 +299,16 @@ func (f *exceptFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time
 	}
 	for _, d := range []struct {
 		flag, value string
-		into        **metav1.Duration
+		into        **v1alpha1.Duration
 	}{{"--lead-time", f.lead, &e.Spec.LeadTime}, {"--ttl", f.ttl, &e.Spec.TTLAfterExpired}} {
 		if d.value == "" {
 			continue
 		}
-		length, err := parseDuration(d.value)
+		length, err := v1alpha1.ParseDuration(d.value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.flag, err)
 		}
-		*d.into = &metav1.Duration{Duration: length}
+		*d.into = &v1alpha1.Duration{Duration: length}
 	}
 	return e, nil
 }
@@ -323,7 +323,7 @@ func (f *exceptFlags) validity(now time.Time) (from, until time.Time, err error)
 		from = from.Truncate(time.Second)
 	}
 	if f.lasts != "" {
-		length, err := parseDuration(f.lasts)
+		length, err := v1alpha1.ParseDuration(f.lasts)
 		if err != nil {
 			return from, until, fmt.Errorf("--for: %w", err)
 		}

@@ -148,7 +148,7 @@ func TestFlagsOfExceptThatDoNotGoTogetherAreRefused(t *testing.T) {
 		{"except a --for 2h --type extend --close", "error: --close chooses the type: use it or --type"},
 		{"except a --for 2h --type open", "error: --type=open: use extend, suspend, replace"},
 		{"except a --for 2h --dry-run=client", "error: --dry-run=client: use none or server"},
-		{"except a --for soon --type extend", `error: --for: "soon" is not a duration: write 30m, 2h or 3d`},
+		{"except a --for soon --type extend", `error: --for: "soon" is not a duration: write 30m, 1h30m, 3d or 2w`},
 		{"except a --from someday --until 2h --type extend", `error: --from "someday": cannot be read as a time: ` + timeForms},
 		{"except a --from 2027-01-02 --until 2027-01-01 --type extend", `error: --until "2027-01-01" is 2027-01-01 00:00 `},
 		{"except a --from 3h --until someday --type extend", `error: --until "someday": cannot be read as a time: ` + timeForms},

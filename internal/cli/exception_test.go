@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -17,9 +16,9 @@ func TestAnApproverSeesTheZoneOfAWindowAndNothingThatHidesALine(t *testing.T) {
 	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{
 		{Name: "a", Start: ptr.To("09:00"), End: ptr.To("10:00")},
 		{Name: "b", Start: ptr.To("09:00"), End: ptr.To("10:00"), TimeZone: "Europe/Oslo"},
-		{Name: "c", Schedule: ptr.To("0 0 * * *\x1b[2K"), Duration: &metav1.Duration{Duration: time.Hour}},
-		{Name: "d", Schedule: ptr.To("0 2 1-7 * SUN"), Duration: &metav1.Duration{Duration: time.Hour}},
-		{Name: "e", Schedule: ptr.To("0 2 * * SUN"), Duration: &metav1.Duration{Duration: time.Hour}},
+		{Name: "c", Schedule: ptr.To("0 0 * * *\x1b[2K"), Duration: &v1alpha1.Duration{Duration: time.Hour}},
+		{Name: "d", Schedule: ptr.To("0 2 1-7 * SUN"), Duration: &v1alpha1.Duration{Duration: time.Hour}},
+		{Name: "e", Schedule: ptr.To("0 2 * * SUN"), Duration: &v1alpha1.Duration{Duration: time.Hour}},
 		{Name: "f", Start: ptr.To("09:00"), End: ptr.To("10:00"), DaysOfWeek: []v1alpha1.DayOfWeek{"Sunday", "Monday"}, WeeksOfMonth: []v1alpha1.WeekOfMonth{"First", "Last"}},
 	}}}
 	e.Annotations = map[string]string{descriptionAnnotation: "typo\x1b[4A", v1alpha1.AuthorsAnnotation: "bob\x1b[2K"}

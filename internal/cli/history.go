@@ -106,7 +106,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := parseDuration(text); err == nil {
+	if d, err := v1alpha1.ParseDuration(text); err == nil {
 		return now.Add(-d), nil
 	}
 	at, err := readWhen(text, now)

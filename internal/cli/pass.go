@@ -47,7 +47,7 @@ pass either. The exit code is 3 if the controller refuses it, or if with --wait 
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the condition, the history, events and the log. Cut to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the reconciliation has ended and the object is held again.")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "How long to wait with --wait.")
+	addTimeout(cmd, &f.timeout)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		kind, name, err := kindAndName(args)
 		if err == nil {

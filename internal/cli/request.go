@@ -66,7 +66,7 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "Why: for the status, the history, events and the log. Cut to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until all targets are held or released.")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "How long to wait with --wait.")
+	addTimeout(cmd, &f.timeout)
 }
 
 // request is what a person asks of a Gate.
@@ -103,7 +103,7 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 	case f.lasts != "" && f.until != "":
 		return nil, errors.New("--for and --until say the same: use one of them")
 	case f.lasts != "":
-		d, err := parseDuration(f.lasts)
+		d, err := v1alpha1.ParseDuration(f.lasts)
 		if err == nil && d < time.Second {
 			err = fmt.Errorf("%s is too short: a request lasts at least 1s", f.lasts)
 		}
@@ -134,7 +134,7 @@ const maxDistance = 366 * 24 * time.Hour
 // value returns the value of the annotation.
 func (r *request) value() string {
 	if r.takesBack {
-		return gate.FormatRequest(r.at, &metav1.Duration{})
+		return gate.FormatRequest(r.at, &v1alpha1.Duration{})
 	}
 	if r.unlimited {
 		return gate.FormatUnlimited(r.at)
@@ -142,7 +142,7 @@ func (r *request) value() string {
 	if r.until.IsZero() {
 		return gate.FormatRequest(r.at, nil)
 	}
-	return gate.FormatRequest(r.at, &metav1.Duration{Duration: r.until.Sub(r.at)})
+	return gate.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
 }
 
 // of returns the request for a Gate. One to open counts from the last whole second, because a Gate opens only at the next one, unless

@@ -27,7 +27,7 @@ func newWatchFlags(cmd *cobra.Command) *watchFlags {
 	f := &watchFlags{}
 	cmd.Flags().BoolVarP(&f.wanted, "watch", "w", false, "Print the row of a Gate again each time that it changes.")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "With --watch: end when all targets of the gates are held or released.")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "How long to wait with --wait.")
+	addTimeout(cmd, &f.timeout)
 	return f
 }
 

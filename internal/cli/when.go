@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -68,7 +69,7 @@ func readWhen(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
 		return at.In(now.Location()), nil
 	}
-	if d, err := parseDuration(strings.TrimPrefix(text, "in ")); err == nil {
+	if d, err := v1alpha1.ParseDuration(strings.TrimPrefix(text, "in ")); err == nil {
 		return now.Add(d), nil
 	}
 	for _, layout := range layouts {
@@ -158,25 +159,22 @@ func resolve(wall time.Time, zone *time.Location) time.Time {
 	return wall.Add(-time.Duration(before) * time.Second).In(zone)
 }
 
-var days = regexp.MustCompile(`^([0-9]{1,5})([dw])(.*)$`)
+// durationFlag is a flag with a duration as in specs.
+type durationFlag time.Duration
 
-// parseDuration reads a duration of Go that can begin with weeks or days of 24 hours.
-func parseDuration(text string) (time.Duration, error) {
-	whole := time.Duration(0)
-	if found := days.FindStringSubmatch(text); found != nil {
-		n, _ := strconv.Atoi(found[1])
-		if found[2] == "w" {
-			n *= 7
-		}
-		if whole, text = time.Duration(n)*24*time.Hour, found[3]; text == "" {
-			return whole, nil
-		}
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is not a duration: write 30m, 2h or 3d", text)
-	}
-	return whole + d, nil
+func (d *durationFlag) String() string { return time.Duration(*d).String() }
+
+func (d *durationFlag) Type() string { return "duration" }
+
+func (d *durationFlag) Set(text string) error {
+	parsed, err := v1alpha1.ParseDuration(text)
+	*d = durationFlag(parsed)
+	return err
+}
+
+func addTimeout(cmd *cobra.Command, timeout *time.Duration) {
+	*timeout = 5 * time.Minute
+	cmd.Flags().Var((*durationFlag)(timeout), "timeout", "How long to wait with --wait.")
 }
 
 // formatTime is how people read an instant, in its zone, with seconds if there are some.

@@ -32,9 +32,7 @@ func TestTimesAreReadAsPeopleWriteThem(t *testing.T) {
 		"2h":                        "2026-11-21 15:00 CET",
 		"in 90m":                    "2026-11-21 14:30 CET",
 		"3d":                        "2026-11-24 13:00 CET",
-		"1w2d3h":                    "2026-11-21 13:00 CET", // what follows days is a duration of Go
 		"1w":                        "2026-11-28 13:00 CET",
-		"2d12h":                     "2026-11-24 01:00 CET",
 		"2026-12-24":                "2026-12-24 00:00 CET",
 		"2026-12-24 08:00":          "2026-12-24 08:00 CET",
 		"2026-12-24T08:00":          "2026-12-24 08:00 CET",
@@ -42,10 +40,10 @@ func TestTimesAreReadAsPeopleWriteThem(t *testing.T) {
 		"2027-03-28 02:30":          "2027-03-28 03:30 CEST", // in the gap, with the offset before it
 		"2027-10-31 02:30":          "2027-10-31 02:30 CEST", // twice, the first
 		"2026-12-24T08:00:00+05:30": "2026-12-24 03:30 CET",
-		"13:00:01":                  "", "25:00": "", "noon": "", "": "", "mo": "", "yesterday": "", "2026-13-01": "", "-2h": "", "2 h": "", "today": "", "2020-01-01": "",
+		"13:00:01":                  "", "25:00": "", "noon": "", "": "", "mo": "", "yesterday": "", "2026-13-01": "", "-2h": "", "2 h": "", "today": "", "2020-01-01": "", "1w2d": "", "2d12h": "",
 	} {
 		at, err := parseWhen(text, saturday)
-		if got := at.Format("2006-01-02 15:04 MST"); text != "1w2d3h" && (err == nil) != (want != "") || err == nil && got != want {
+		if got := at.Format("2006-01-02 15:04 MST"); (err == nil) != (want != "") || err == nil && got != want {
 			t.Errorf("%q is %s, %v, want %q", text, got, err, want)
 		}
 	}

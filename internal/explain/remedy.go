@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	automationv1 "github.com/fluxcd/image-automation-controller/api/v1"
@@ -170,7 +169,7 @@ func (k Known) requested(g *v1alpha1.Gate) *v1alpha1.Gate {
 		g.Annotations = map[string]string{}
 	}
 	at := k.Now.Truncate(time.Second)
-	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = gate.FormatRequest(at, &metav1.Duration{Duration: openFor(g)})
+	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = gate.FormatRequest(at, &v1alpha1.Duration{Duration: openFor(g)})
 	gate.HandleRequests(g, k.Now)
 	return g
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -25,10 +24,10 @@ func TestTheRemedyOfAHeldObjectIsWhatOpensItsGate(t *testing.T) {
 		effect string
 	}{
 		{"it is closed by default", closed("production"), opens, "for an hour"},
-		{"spec.window is shorter", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &metav1.Duration{Duration: 20 * time.Minute} }), "kubectl gate open production -n shop --for 20m\n", "for 20m, its spec.window"},
-		{"spec.window is ten seconds", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &metav1.Duration{Duration: 10 * time.Second} }), "kubectl gate open production -n shop --for 10s\n", "for 10s, its spec.window"},
-		{"spec.window is longer", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &metav1.Duration{Duration: 90 * time.Minute} }), opens, "for an hour"},
-		{"spec.window is shorter, and it asks for approvals", closed("production", fourEyes, func(g *v1alpha1.Gate) { g.Spec.Window = &metav1.Duration{Duration: 90 * time.Second} }), "kubectl gate open production -n shop --for 1m30s\n", "asks for it; once others have approved it (1, with kubectl gate approve gate/production -n shop) it releases what the gate holds for 1m30s, its spec.window"},
+		{"spec.window is shorter", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 20 * time.Minute} }), "kubectl gate open production -n shop --for 20m\n", "for 20m, its spec.window"},
+		{"spec.window is ten seconds", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 10 * time.Second} }), "kubectl gate open production -n shop --for 10s\n", "for 10s, its spec.window"},
+		{"spec.window is longer", closed("production", func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 90 * time.Minute} }), opens, "for an hour"},
+		{"spec.window is shorter, and it asks for approvals", closed("production", fourEyes, func(g *v1alpha1.Gate) { g.Spec.Window = &v1alpha1.Duration{Duration: 90 * time.Second} }), "kubectl gate open production -n shop --for 1m30s\n", "asks for it; once others have approved it (1, with kubectl gate approve gate/production -n shop) it releases what the gate holds for 1m30s, its spec.window"},
 		{"somebody has closed it", opened("production", requestedClose, func(g *v1alpha1.Gate) { g.Status.Conditions[0].Status = "False" }), opens, "for an hour, and after that. It ends the close request of alice: incident"},
 		{"a close period allows requests", closed("production", freeze("")), opens, "releases"},
 		{"a close period denies requests", closed("production", freeze(v1alpha1.OverrideDeny)), "kubectl edit gate production -n shop\n", "close period freeze, which has override: Deny"},

@@ -36,7 +36,7 @@ func BenchmarkLargest(b *testing.B) {
 func largest() (all []client.Object) {
 	cron := func(schedule string, n int) (all []v1alpha1.Period) {
 		for i := range n {
-			all = append(all, v1alpha1.Period{Name: fmt.Sprintf("p%d", i), Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Minute}})
+			all = append(all, v1alpha1.Period{Name: fmt.Sprintf("p%d", i), Schedule: &schedule, Duration: &v1alpha1.Duration{Duration: time.Minute}})
 		}
 		return all
 	}
@@ -45,7 +45,7 @@ func largest() (all []client.Object) {
 		all = append(all, &v1alpha1.GateException{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: fmt.Sprintf("x%d", i)},
 			Spec: v1alpha1.GateExceptionSpec{
-				GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionSuspend, LeadTime: &metav1.Duration{Duration: time.Hour},
+				GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionSuspend, LeadTime: &v1alpha1.Duration{Duration: time.Hour},
 				ValidFrom: metav1.NewTime(testNow.Add(-time.Hour)), ValidUntil: metav1.NewTime(testNow.AddDate(0, 0, 80)), Windows: cron("1-59/2 * * * *", v1alpha1.MaxPeriods),
 			},
 		})

@@ -150,7 +150,7 @@ func TestExceptionsAndRequestsOfTheClusterCount(t *testing.T) {
 	other.Name, other.Spec.GateRef.Name = "other", "elsewhere"
 	at := metav1.NewMicroTime(testNow.AddDate(0, 0, 2).Truncate(24 * time.Hour).Add(15 * time.Hour))
 	planned := func(g *v1alpha1.Gate) {
-		g.Spec.Window = &metav1.Duration{Duration: time.Hour}
+		g.Spec.Window = &v1alpha1.Duration{Duration: time.Hour}
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestOpen, Source: v1alpha1.SourceAnnotation, RequestedAt: at, AcceptedAt: metav1.NewMicroTime(testNow)}}
 	}
 	r, path := serving(t, func(c *v1alpha1.CalendarFeed) { c.Spec.State, c.Spec.Days = v1alpha1.StateOpened, 3 }, gateOf("web", planned), evening, other)
@@ -272,7 +272,7 @@ func TestTooManyGatesOrEventsAreSaid(t *testing.T) {
 // A gate whose windows come every minute costs what is shown of it, not what there is.
 func TestAGateThatChangesEveryMinuteIsCutOff(t *testing.T) {
 	busy := func(g *v1alpha1.Gate) {
-		schedule, duration := "*/2 * * * *", metav1.Duration{Duration: time.Minute}
+		schedule, duration := "*/2 * * * *", v1alpha1.Duration{Duration: time.Minute}
 		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "busy", Schedule: &schedule, Duration: &duration}}
 	}
 	r, path := serving(t, func(c *v1alpha1.CalendarFeed) { c.Spec.Days = 365; onlyOpened(c) }, gateOf("busy", busy))

@@ -53,7 +53,7 @@ func requestOf(r v1alpha1.AcceptedRequest) Request {
 // course is what the accepted requests of a Gate amount to.
 type course struct {
 	// limit is the window of the Gate, nil for none.
-	limit *metav1.Duration
+	limit *v1alpha1.Duration
 	// open and closes are in force, or were last. They are never both set. A close is kept
 	// only while there can be an open request that it alone would refuse.
 	open   *inForce
@@ -147,7 +147,7 @@ func (c *course) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 
 // end returns when a request ends by itself, zero for never. spec.window bounds an open request. A close lasts that long only if it does
 // not say for how long.
-func (r *Request) end(window *metav1.Duration) time.Time {
+func (r *Request) end(window *v1alpha1.Duration) time.Time {
 	switch {
 	case r.Action == v1alpha1.RequestOpen:
 		return windowEnd(r.At, window, r.Window)
@@ -161,9 +161,9 @@ func (r *Request) end(window *metav1.Duration) time.Time {
 
 // windowEnd returns the end of the shortest of some windows that begin at an instant, zero
 // for never.
-func windowEnd(start time.Time, windows ...*metav1.Duration) (end time.Time) {
+func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	for _, window := range windows {
-		if window != nil {
+		if window != nil && window.Duration >= 0 { // an invalid spec.window ends no close request
 			end = earlier(end, start.Add(window.Duration))
 		}
 	}

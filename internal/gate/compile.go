@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"time"
@@ -18,6 +17,8 @@ const (
 	minWindow   = time.Second
 	maxWindow   = 366 * 24 * time.Hour
 	minInterval = 10 * time.Second
+	minMargin   = time.Minute
+	maxMargin   = 366 * 24 * time.Hour
 	minNotice   = time.Minute
 	maxNotice   = 720 * time.Hour
 	maxNotices  = 5
@@ -27,8 +28,8 @@ const (
 // also covers what the CRD's schema refuses, for manifests that no API server has seen.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	_, errs := compile(g)
-	if d := g.Spec.Interval.Duration; d != 0 && d < minInterval {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "interval"), d.String(), "must be at least 10s"))
+	if d := g.Spec.Interval; d.Duration != 0 && d.Duration < minInterval {
+		errs = append(errs, invalidDuration(field.NewPath("spec", "interval"), d, "must be at least 10s"))
 	}
 	switch g.Spec.ResumePolicy {
 	case "", v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect:
@@ -47,6 +48,11 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 	if policy := g.Spec.Exceptions; policy != nil && (policy.Approvals < 0 || policy.Approvals > maxApprovers) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "exceptions", "approvals"), policy.Approvals, "must be from 0 to 10"))
 	}
+	if policy := g.Spec.Certificates; policy != nil && policy.SafetyMargin != nil {
+		if d := policy.SafetyMargin; d.Duration < minMargin || d.Duration > maxMargin {
+			errs = append(errs, invalidDuration(field.NewPath("spec", "certificates", "safetyMargin"), *d, "must be from 1m to 8784h (366 days)"))
+		}
+	}
 	errs = append(errs, validateNotices(field.NewPath("spec", "notifyBefore"), g.Spec.NotifyBefore)...)
 	errs = append(errs, validateRelease(field.NewPath("spec", "release"), g.Spec.Release)...)
 	for i := range g.Spec.Targets {
@@ -55,16 +61,24 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 	return errs
 }
 
-func validateNotices(path *field.Path, leads []metav1.Duration) (errs field.ErrorList) {
+// invalidDuration returns the error for a duration that is outside the bounds of a field, or is none at all.
+func invalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *field.Error {
+	if _, err := v1alpha1.ParseDuration(d.String()); err != nil {
+		bounds += ", written 30m, 1h30m, 3d or 2w"
+	}
+	return field.Invalid(path, d.String(), bounds)
+}
+
+func validateNotices(path *field.Path, leads []v1alpha1.Duration) (errs field.ErrorList) {
 	if n := len(leads); n > maxNotices {
 		errs = append(errs, field.TooMany(path, n, maxNotices))
 	}
 	for i, lead := range leads {
 		if lead.Duration < minNotice || lead.Duration > maxNotice {
-			errs = append(errs, field.Invalid(path.Index(i), lead.Duration.String(), "must be from 1m to 720h (30 days)"))
+			errs = append(errs, invalidDuration(path.Index(i), lead, "must be from 1m to 720h (30 days)"))
 		}
 		if slices.Contains(leads[:i], lead) {
-			errs = append(errs, field.Duplicate(path.Index(i), lead.Duration.String()))
+			errs = append(errs, field.Duplicate(path.Index(i), lead.String()))
 		}
 	}
 	return errs
@@ -108,7 +122,7 @@ func (c *compiler) config(spec *v1alpha1.GateSpec) schedule.Config {
 		c.add(field.NotSupported(root.Child("default"), spec.Default, []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}))
 	}
 	if w := spec.Window; w != nil && (w.Duration < minWindow || w.Duration > maxWindow) {
-		c.add(field.Invalid(root.Child("window"), w.Duration.String(), "must be from 1s to 8784h (366 days)"))
+		c.add(invalidDuration(root.Child("window"), *w, "must be from 1s to 8784h (366 days)"))
 	}
 	config.NotBefore, config.NotAfter = roundUp(timeOf(spec.NotBefore)), timeOf(spec.NotAfter)
 	if spec.NotBefore != nil && spec.NotAfter != nil && !spec.NotBefore.Before(spec.NotAfter) {
@@ -262,7 +276,7 @@ func (c *compiler) cron(path *field.Path, p *v1alpha1.Period, zone *schedule.Zon
 	}
 	period, err := schedule.Cron(p.Name, expression, p.Duration.Duration, zone)
 	if err != nil {
-		c.add(field.Invalid(path.Child("duration"), fmt.Sprint(p.Duration.Duration), err.Error()))
+		c.add(invalidDuration(path.Child("duration"), *p.Duration, err.Error()))
 	}
 	return period
 }

@@ -47,14 +47,14 @@ func (c *compiler) exception(e *v1alpha1.GateException, zone v1alpha1.TimeZone, 
 	c.validity(root, &e.Spec)
 	if lead := e.Spec.LeadTime; lead != nil {
 		if e.Spec.Type != v1alpha1.ExceptionSuspend {
-			c.add(field.Invalid(root.Child("leadTime"), lead.Duration.String(), "is for type suspend only"))
+			c.add(field.Invalid(root.Child("leadTime"), lead.String(), "is for type suspend only"))
 		}
 		if lead.Duration < minLeadTime || lead.Duration > maxLeadTime {
-			c.add(field.Invalid(root.Child("leadTime"), lead.Duration.String(), "must be from 1s to 2160h (90 days)"))
+			c.add(invalidDuration(root.Child("leadTime"), *lead, "must be from 1s to 2160h (90 days)"))
 		}
 	}
 	if ttl := e.Spec.TTLAfterExpired; ttl != nil && (ttl.Duration < 0 || ttl.Duration > v1alpha1.MaxTTLAfterExpired) {
-		c.add(field.Invalid(root.Child("ttlAfterExpired"), ttl.Duration.String(), "must be from 0s to 87600h (10 years)"))
+		c.add(invalidDuration(root.Child("ttlAfterExpired"), *ttl, "must be from 0s to 87600h (10 years)"))
 	}
 	return c.windows(root.Child("windows"), &e.Spec, opens)
 }
@@ -71,7 +71,7 @@ func (c Calendars) RefusedLeads(g *v1alpha1.Gate, exceptions []*v1alpha1.GateExc
 	refused, names := map[string]field.ErrorList{}, schedule.NewPlan(config).Refused()
 	for _, e := range counts {
 		if hasLead(e) && slices.Contains(names, e.Name) {
-			refused[e.Name] = field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.Duration.String(),
+			refused[e.Name] = field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.String(),
 				"cannot be had: the gate and the windows of its exceptions change too often for it, use fewer or longer windows")}
 		}
 	}

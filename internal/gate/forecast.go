@@ -56,7 +56,7 @@ func (c Calendars) Forecast(g *v1alpha1.Gate, now time.Time, exceptions ...*v1al
 	plan := schedule.NewPlan(config)
 	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Announced}
 	for _, lead := range g.Spec.NotifyBefore {
-		f.leads = append(f.leads, lead.Duration)
+		f.leads = append(f.leads, lead.Or(0))
 	}
 	f.look(plan.Transitions(now))
 	if spent := (*schedule.BudgetError)(nil); errors.As(plan.Err(), &spent) {
@@ -150,7 +150,7 @@ func (f *forecaster) entryOf(t schedule.Transition) (entry v1alpha1.Announcement
 	if i := slices.IndexFunc(f.told, func(a v1alpha1.Announcement) bool { return is(a, t) }); i >= 0 {
 		return f.told[i], true
 	}
-	return v1alpha1.Announcement{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Before: metav1.Duration{Duration: math.MaxInt64}}, false
+	return v1alpha1.Announcement{At: metav1.NewTime(t.At), State: v1alpha1.State(t.State.String()), Before: v1alpha1.Duration{Duration: math.MaxInt64}}, false
 }
 
 // due returns the shortest lead below a bound for which it is time to tell of a change, and the longest for which it is not, zero if there

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -17,7 +15,7 @@ func notified(leads ...time.Duration) func(*v1alpha1.GateSpec) {
 	return func(s *v1alpha1.GateSpec) {
 		s.NotifyBefore = nil
 		for _, lead := range leads {
-			s.NotifyBefore = append(s.NotifyBefore, metav1.Duration{Duration: lead})
+			s.NotifyBefore = append(s.NotifyBefore, v1alpha1.Duration{Duration: lead})
 		}
 	}
 }

@@ -27,7 +27,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func instant(s string) *metav1.Time { return &metav1.Time{Time: utc(s)} }
 
-func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }
 
 func weekly(name, start, end string, days ...v1alpha1.DayOfWeek) v1alpha1.Period {
 	return v1alpha1.Period{Name: name, Start: ptr.To(start), End: ptr.To(end), DaysOfWeek: days}

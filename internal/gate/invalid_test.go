@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,28 @@ func TestAnInvalidSpecFailsClosed(t *testing.T) {
 				t.Errorf("got next %v and recheck %s, want %q", got, d.Recheck, tc.next)
 			}
 		})
+	}
+}
+
+func TestInvalidDurationFailsClosed(t *testing.T) {
+	for spec, path := range map[string]string{
+		`{"default":"opened","window":"1y"}`: "spec.window",
+		`{"default":"opened","closePeriods":[{"name":"a","schedule":"0 0 * * *","duration":"1d12h"}]}`:        "spec.closePeriods[0].duration",
+		`{"default":"opened","release":{"waves":[{"name":"a","matchLabels":{"a":"b"},"soak":5}]}}`:            "spec.release.waves[0].soak",
+		`{"default":"opened","window":{"hours":1},"interval":true,"certificates":{"safetyMargin":"10 days"}}`: "spec.window",
+	} {
+		g := &v1alpha1.Gate{}
+		if err := json.Unmarshal([]byte(spec), &g.Spec); err != nil {
+			t.Errorf("%s cannot be decoded, so it would stop the informer: %v", spec, err)
+			continue
+		}
+		if d := gate.Decide(g, noon); d.State != isClosed || d.Reason != v1alpha1.InvalidSpecReason || len(d.Errors) != 1 || d.Errors[0].Field != path {
+			t.Errorf("%s is %s, %s: %v; want an error at %s", spec, d.State, d.Reason, d.Errors, path)
+		}
+		g = accepted(t, was(g, isOpened, "", ""), shut("2026-11-23T12:00:00Z"))
+		if d := gate.Decide(g, noon); d.State != isClosed {
+			t.Errorf("%s is %s after a close request", spec, d.State)
+		}
 	}
 }
 

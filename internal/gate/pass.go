@@ -75,7 +75,7 @@ func ParsePass(value string) (at time.Time, lasts time.Duration, err error) {
 	instant, duration, limited := strings.Cut(value, windowSeparator)
 	at, err = time.Parse(time.RFC3339Nano, instant)
 	if lasts = DefaultPass; limited && err == nil {
-		lasts, err = time.ParseDuration(duration)
+		lasts, err = v1alpha1.ParseDuration(duration)
 	}
 	if err == nil && (lasts < minWindow || lasts > MaxPass || len(value) > maxValue) {
 		err = fmt.Errorf("it must last from %s to %s", minWindow, MaxPass)
@@ -123,7 +123,7 @@ func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	now = now.Truncate(time.Second) // a request opens at a whole second
 	asked := g.DeepCopy()
 	asked.Status.Requests = slices.DeleteFunc(asked.Status.Requests, func(r v1alpha1.AcceptedRequest) bool { return r.Action == v1alpha1.RequestClose }) // an open ends them
-	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, FormatRequest(now, &metav1.Duration{Duration: time.Minute}))
+	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.OpenRequestedAtAnnotation, FormatRequest(now, &v1alpha1.Duration{Duration: time.Minute}))
 	HandleRequests(asked, now)
 	d := Decide(asked, now)
 	switch {

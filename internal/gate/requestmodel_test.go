@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -117,7 +116,7 @@ func valueFor(action v1alpha1.RequestAction, at time.Time, lasts time.Duration) 
 }
 
 // endOf returns when a request ends whose own duration, if it has one, ends it at r.end.
-func endOf(r remembered, window *metav1.Duration) time.Time {
+func endOf(r remembered, window *v1alpha1.Duration) time.Time {
 	endless := r.end.Equal(r.at.Add(forEver))
 	switch {
 	case window != nil && (r.end.IsZero() || r.action == v1alpha1.RequestOpen && r.lasts(r.at.Add(window.Duration))):

@@ -45,7 +45,7 @@ type Request struct {
 	// At is when the request takes effect.
 	At time.Time
 	// Window is how long it asks to last, nil for as long as the Gate says. Unlimited is a close without end.
-	Window    *metav1.Duration
+	Window    *v1alpha1.Duration
 	Unlimited bool
 	// By is who made it, and Reason is why.
 	By, Reason string
@@ -70,7 +70,7 @@ func (r Request) String() string {
 	case takesBack(r.Window):
 		text = fmt.Sprintf("%s requests taken back at %s", opposite(r.Action), rfc3339(r.At))
 	case r.Window != nil:
-		text += " for " + r.Window.Duration.String()
+		text += " for " + r.Window.String()
 	case r.Unlimited:
 		text += " without end"
 	}
@@ -200,7 +200,7 @@ func (r *Request) isLastOf(memory *v1alpha1.RequestMemory) bool {
 // knows returns whether a request is the one in force, or a planned one, that was handled
 // before.
 func (c *course) knows(memory *v1alpha1.RequestMemory, r *Request) bool {
-	same := func(at metav1.MicroTime, window *metav1.Duration, unlimited bool) bool {
+	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
 	}
 	// A close of somebody else counts separately.
@@ -267,10 +267,10 @@ func begins(memory *v1alpha1.RequestMemory, r *v1alpha1.AcceptedRequest) {
 
 // FormatRequest returns the value of an annotation that requests an action at a time, with
 // its own window unless that is nil.
-func FormatRequest(at time.Time, window *metav1.Duration) string {
+func FormatRequest(at time.Time, window *v1alpha1.Duration) string {
 	value := at.UTC().Format(time.RFC3339Nano)
 	if window != nil {
-		value += windowSeparator + window.Duration.String()
+		value += windowSeparator + window.String()
 	}
 	return value
 }
@@ -326,14 +326,14 @@ func (r *Request) parse(memory *v1alpha1.RequestMemory, now time.Time) error {
 	if err != nil || len(r.Value) > maxValue {
 		return fmt.Errorf("must be a time in RFC 3339 such as %s", rfc3339(now))
 	}
-	var window *metav1.Duration
+	var window *v1alpha1.Duration
 	endless := duration == unlimited && r.Action == v1alpha1.RequestClose
 	if limited && !endless {
-		d, err := time.ParseDuration(duration)
+		d, err := v1alpha1.ParseDuration(duration)
 		if err != nil || d != 0 && d < minWindow || d > maxWindow {
 			return fmt.Errorf("must have a duration from 1s to 8784h (366 days) after the slash, as in %s/30m", rfc3339(now))
 		}
-		window = &metav1.Duration{Duration: d}
+		window = &v1alpha1.Duration{Duration: d}
 	}
 	at = at.UTC().Truncate(time.Microsecond)
 	if distance := at.Sub(now).Abs(); distance > maxRequestDistance {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -66,7 +65,10 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 		"2026-11-23T12:00:00Z/9999999999999h":   {refusal: refusal},
 		"2026-11-23T12:00:00Z/999ms":            {refusal: refusal},
 		"2026-11-23T12:00:00Z/-5m":              {refusal: refusal},
-		"2026-11-23T12:00:00Z/+5m":              {window: 5 * time.Minute},
+		"2026-11-23T12:00:00Z/+5m":              {refusal: refusal},
+		"2026-11-23T12:00:00Z/3d":               {window: 72 * time.Hour},
+		"2026-11-23T12:00:00Z/52w":              {window: 364 * 24 * time.Hour},
+		"2026-11-23T12:00:00Z/367d":             {refusal: refusal},
 		"2026-11-23T12:00:00Z/30":               {refusal: refusal},
 		"2026-11-23T12:00:00Z/30 m":             {refusal: refusal},
 		"2026-11-23T12:00:00Z/ 30m":             {refusal: refusal},
@@ -80,7 +82,7 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 		"2026-11-23T12:00:00Z/30m/":             {refusal: refusal},
 		"2026-11-23T12:00:00Z/30m/30m":          {refusal: refusal},
 		"2026-11-23T12:00:00Z/PT30M":            {refusal: refusal},
-		"2026-11-23T12:00:00Z/1d":               {refusal: refusal},
+		"2026-11-23T12:00:00Z/1d12h":            {refusal: refusal},
 		"2026-11-23T12:00:00Z/2026-11-23T13:00": {refusal: refusal},
 		"2026-11-23T12:00:00Z 30m":              {refusal: noTime},
 		"/":                                     {refusal: noTime},
@@ -107,7 +109,7 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 				}
 			} else {
 				want := duration(tc.window)
-				if r.Err != nil || !reflect.DeepEqual([]*metav1.Duration{r.Window, memory.Window, g.Status.LastRequest.Window}, []*metav1.Duration{want, want, want}) {
+				if r.Err != nil || !reflect.DeepEqual([]*v1alpha1.Duration{r.Window, memory.Window, g.Status.LastRequest.Window}, []*v1alpha1.Duration{want, want, want}) {
 					t.Errorf("got %+v, memory %+v", r, memory)
 				}
 			}
@@ -121,7 +123,7 @@ func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
 func TestWhatIsFormattedIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := noon.Add(time.Duration(rapid.Int64Range(-int64(300*24*time.Hour), int64(300*24*time.Hour)).Draw(t, "at"))).Truncate(time.Microsecond)
-		var window *metav1.Duration
+		var window *v1alpha1.Duration
 		if rapid.Bool().Draw(t, "has a window") {
 			soonest := max(time.Second, noon.Sub(at)+time.Microsecond) // else it was over at noon
 			window = duration(time.Duration(rapid.Int64Range(int64(soonest), int64(8784*time.Hour)).Draw(t, "window")))

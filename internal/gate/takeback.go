@@ -6,13 +6,11 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
 // takesBack returns whether a request with a window asks for nothing itself: it lasts no time, and ends those for the opposite action.
-func takesBack(window *metav1.Duration) bool { return window != nil && window.Duration == 0 }
+func takesBack(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
 
 func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 	if action == v1alpha1.RequestOpen {

@@ -56,7 +56,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"a wave of all":                          {releasing(v1alpha1.ReleaseWave{Name: "a"}), "spec.release.waves[0]", "needs matchLabels or matchExpressions"},
 		"two waves of one name":                  {releasing(waveNamed("a"), waveNamed("a")), "spec.release.waves[1].name", "Duplicate"},
 		"a wave with a bad name":                 {releasing(waveNamed("the rest")), "spec.release.waves[0].name", "a lowercase RFC 1123 label"},
-		"a soak that is too long":                {releasing(v1alpha1.ReleaseWave{Name: "a", MatchLabels: manyLabels(1), Soak: &metav1.Duration{Duration: 169 * time.Hour}}), "spec.release.waves[0].soak", "168h"},
+		"a soak that is too long":                {releasing(v1alpha1.ReleaseWave{Name: "a", MatchLabels: manyLabels(1), Soak: &v1alpha1.Duration{Duration: 169 * time.Hour}}), "spec.release.waves[0].soak", "168h"},
 		"a release with nothing":                 {releasing(), "spec.release", "needs perMinute or waves"},
 		"an unknown zone of the gate":            {closed(func(s *v1alpha1.GateSpec) { s.TimeZone = "Europe/Atlantis" }), "spec.timeZone", `unknown time zone "Europe/Atlantis"`},
 		"an unknown zone of a period":            {closed(windows(weekly("a", "08:00", "09:00"), zone("Europe/Atlantis", weekly("b", "08:00", "09:00")))), "spec.openPeriods[1].timeZone", "unknown time zone"},

@@ -12,13 +12,17 @@ import (
 // maxSoak is the longest soak of a wave, as in the CRD.
 const maxSoak = 168 * time.Hour
 
-// waves refuses selectors that nobody can evaluate: of such a spec nobody knows in which order targets are released.
+// waves reports invalid selectors and soaks: without them, the order and the pace of a release are unknown.
 func (c *compiler) waves(g *v1alpha1.Gate) {
 	if g.Spec.Release == nil {
 		return
 	}
 	for i := range g.Spec.Release.Waves {
-		c.selector(field.NewPath("spec", "release", "waves").Index(i), g.Spec.Release.Waves[i].Selector())
+		w, at := &g.Spec.Release.Waves[i], field.NewPath("spec", "release", "waves").Index(i)
+		c.selector(at, w.Selector())
+		if w.Soak != nil && (w.Soak.Duration < 0 || w.Soak.Duration > maxSoak) {
+			c.add(invalidDuration(at.Child("soak"), *w.Soak, "must be from 0s to 168h (7 days)"))
+		}
 	}
 }
 
@@ -48,9 +52,6 @@ func validateRelease(path *field.Path, policy *v1alpha1.ReleasePolicy) (errs fie
 		names[w.Name] = true
 		if len(w.MatchLabels)+len(w.MatchExpressions) == 0 {
 			errs = append(errs, field.Required(at, "a wave needs matchLabels or matchExpressions"))
-		}
-		if w.Soak != nil && (w.Soak.Duration < 0 || w.Soak.Duration > maxSoak) {
-			errs = append(errs, field.Invalid(at.Child("soak"), w.Soak.Duration.String(), "must be from 0s to 168h (7 days)"))
 		}
 	}
 	return errs

@@ -23,7 +23,7 @@ func restless(g *v1alpha1.Gate) {
 	g.Spec.OpenPeriods = nil
 	for i := range v1alpha1.MaxPeriods {
 		schedule := "*/2 * * * *"
-		g.Spec.OpenPeriods = append(g.Spec.OpenPeriods, v1alpha1.Period{Name: fmt.Sprintf("w%d", i), Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Minute}})
+		g.Spec.OpenPeriods = append(g.Spec.OpenPeriods, v1alpha1.Period{Name: fmt.Sprintf("w%d", i), Schedule: &schedule, Duration: &v1alpha1.Duration{Duration: time.Minute}})
 	}
 }
 
@@ -48,7 +48,7 @@ func TestAPreviewThatTakesTooLongEndsEarlyAndSaysSo(t *testing.T) {
 
 func TestAnExceptionWhoseLeadIsUnknownLeavesAPreviewEmpty(t *testing.T) {
 	e := extending("x", "restless")
-	e.Spec.Type, e.Spec.LeadTime, e.Spec.ValidUntil = v1alpha1.ExceptionSuspend, &metav1.Duration{Duration: time.Hour}, metav1.NewTime(day.From.AddDate(0, 0, 80))
+	e.Spec.Type, e.Spec.LeadTime, e.Spec.ValidUntil = v1alpha1.ExceptionSuspend, &v1alpha1.Duration{Duration: time.Hour}, metav1.NewTime(day.From.AddDate(0, 0, 80))
 	e.Spec.Windows = known("", restless).Spec.OpenPeriods
 	var gates []*v1alpha1.Gate
 	for i := range 40 {

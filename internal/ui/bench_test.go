@@ -100,7 +100,7 @@ func BenchmarkLargest(b *testing.B) {
 func largest() *fake {
 	cron := func(schedule string, n int) (all []v1alpha1.Period) {
 		for i := range n {
-			all = append(all, v1alpha1.Period{Name: fmt.Sprintf("p%d", i), Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Minute}})
+			all = append(all, v1alpha1.Period{Name: fmt.Sprintf("p%d", i), Schedule: &schedule, Duration: &v1alpha1.Duration{Duration: time.Minute}})
 		}
 		return all
 	}
@@ -115,7 +115,7 @@ func largest() *fake {
 		reader.exceptions = append(reader.exceptions, &v1alpha1.GateException{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("x%d", i)},
 			Spec: v1alpha1.GateExceptionSpec{
-				GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionSuspend, LeadTime: &metav1.Duration{Duration: time.Hour},
+				GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionSuspend, LeadTime: &v1alpha1.Duration{Duration: time.Hour},
 				ValidFrom: metav1.NewTime(noon.Add(-time.Hour)), ValidUntil: metav1.NewTime(noon.AddDate(0, 0, 80)), Windows: cron("1-59/2 * * * *", v1alpha1.MaxPeriods),
 			},
 		})

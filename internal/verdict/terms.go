@@ -18,10 +18,7 @@ func Terms(holders []Gate) target.Terms {
 			continue
 		}
 		policy := ptr.Deref(g.Object.Spec.Certificates, v1alpha1.CertificatePolicy{})
-		margin := v1alpha1.DefaultSafetyMargin
-		if policy.SafetyMargin != nil {
-			margin = policy.SafetyMargin.Duration
-		}
+		margin := policy.SafetyMargin.Or(v1alpha1.DefaultSafetyMargin)
 		if known == 0 || margin < terms.Margin {
 			terms.Margin = margin
 		}

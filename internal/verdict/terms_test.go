@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -14,7 +12,7 @@ import (
 // letting has a Gate let certificates go some time before they expire.
 func letting(margin time.Duration, strict bool) gateOption {
 	return func(g *v1alpha1.Gate) {
-		g.Spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: margin}, Strict: strict}
+		g.Spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &v1alpha1.Duration{Duration: margin}, Strict: strict}
 	}
 }
 

@@ -105,7 +105,7 @@ var badReceivers = []badSpec{
 	{"a time in the default header", hmac(`timestampHeader: x-signature`), "spec.signature", causeTimestamp},
 	{"an interval of 0s", receiver("generic", `, interval: 0s`), "spec.interval", causeReceiverInterval},
 	{"an interval of -1m", receiver("generic", `, interval: -1m`), "spec.interval", causeReceiverInterval},
-	{"an interval in days", receiver("generic", `, interval: 1d`), "spec.interval", causeReceiverInterval},
+	{"an interval of no days", receiver("generic", `, interval: 0d`), "spec.interval", causeReceiverInterval},
 	{"a window of 999ms", receiver("generic", `, window: 999ms`), "spec.window", causeReceiverWindow},
 	{"a window of more than 366 days", receiver("generic", `, window: 8784h1s`), "spec.window", causeReceiverWindow},
 	{"a window that is a number", receiver("generic", `, window: 5`), "spec.window", ""},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -208,7 +207,7 @@ func (b *bench) gatesWithPeriods(ctx context.Context, n int) (*fleet, error) {
 	for i := range n {
 		at := distant.Add(time.Duration(i) * time.Hour).Format("4 15 2 1 *")
 		p := v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: fmt.Sprintf("period-%d", i), Schedule: &at}}
-		p.Duration = &metav1.Duration{Duration: time.Minute}
+		p.Duration = &v1alpha1.Duration{Duration: time.Minute}
 		periods = append(periods, p)
 	}
 	f := &fleet{targets: keys}

@@ -104,7 +104,7 @@ func (b *bench) restlessFleet(ctx context.Context) (gates []client.ObjectKey, er
 	}
 	periods := func(schedule string, n int) (all []v1alpha1.Period) {
 		for i := range n {
-			all = append(all, v1alpha1.Period{Name: fmt.Sprintf("p%d", i), Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Minute}})
+			all = append(all, v1alpha1.Period{Name: fmt.Sprintf("p%d", i), Schedule: &schedule, Duration: &v1alpha1.Duration{Duration: time.Minute}})
 		}
 		return all
 	}
@@ -118,7 +118,7 @@ func (b *bench) restlessFleet(ctx context.Context) (gates []client.ObjectKey, er
 		for i := range v1alpha1.MaxEffectiveExceptions {
 			e := &v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: fmt.Sprintf("%s-%d", key.Name, i)}}
 			e.Spec = v1alpha1.GateExceptionSpec{
-				GateRef: v1alpha1.GateReference{Name: key.Name}, Type: v1alpha1.ExceptionSuspend, LeadTime: ptr.To(metav1.Duration{Duration: time.Hour}),
+				GateRef: v1alpha1.GateReference{Name: key.Name}, Type: v1alpha1.ExceptionSuspend, LeadTime: ptr.To(v1alpha1.Duration{Duration: time.Hour}),
 				ValidFrom: metav1.NewTime(now.Add(-time.Hour)), ValidUntil: metav1.NewTime(now.AddDate(0, 0, 80)), Windows: periods("1-59/2 * * * *", v1alpha1.MaxPeriods),
 			}
 			if err := b.client.Create(ctx, e); err != nil {

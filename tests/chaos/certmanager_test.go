@@ -52,7 +52,7 @@ func (w *walk) nearMargin(random *rand.Rand) {
 		whole, margin = 200*24*time.Hour, 24*time.Hour
 	}
 	if random.IntN(2) == 0 {
-		spec.Certificates, margin = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: checker.SmallMargin}}, checker.SmallMargin
+		spec.Certificates, margin = &v1alpha1.CertificatePolicy{SafetyMargin: &v1alpha1.Duration{Duration: checker.SmallMargin}}, checker.SmallMargin
 	}
 	w.closes(random.IntN(gateCount), spec)
 	w.remove(w.target(s))

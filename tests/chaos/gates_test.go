@@ -40,7 +40,7 @@ func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 	spec := v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce,
 		// The interval does not make good for a lost event, most of the time.
-		Interval: metav1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 24 * time.Hour}[random.IntN(4)]},
+		Interval: v1alpha1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 24 * time.Hour}[random.IntN(4)]},
 	}
 	if random.IntN(2) == 0 {
 		spec.Default = v1alpha1.StateClosed
@@ -49,7 +49,7 @@ func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 		spec.ResumePolicy = v1alpha1.ResumePolicyRespect
 	}
 	if window := random.IntN(3); window > 0 {
-		spec.Window = &metav1.Duration{Duration: []time.Duration{20 * time.Second, time.Hour}[window-1]}
+		spec.Window = &v1alpha1.Duration{Duration: []time.Duration{20 * time.Second, time.Hour}[window-1]}
 	}
 	if spec.Default == v1alpha1.StateClosed && random.IntN(3) == 0 {
 		spec.OpenPeriods = []v1alpha1.Period{period(random, "window")}
@@ -69,7 +69,7 @@ func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 		spec.NotAfter = &at
 	}
 	if random.IntN(3) == 0 {
-		spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: checker.SmallMargin}}
+		spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &v1alpha1.Duration{Duration: checker.SmallMargin}}
 	}
 	for range 1 + random.IntN(2) {
 		spec.Targets = append(spec.Targets, w.reference(random))
@@ -122,7 +122,7 @@ func (w *walk) forceGate(i int) {
 // closes has a Gate closed for targets, and gives the controller the time to hold them.
 func (w *walk) closes(i int, spec v1alpha1.GateSpec) {
 	w.Helper()
-	spec.Default, spec.Interval = v1alpha1.StateClosed, metav1.Duration{Duration: 24 * time.Hour}
+	spec.Default, spec.Interval = v1alpha1.StateClosed, v1alpha1.Duration{Duration: 24 * time.Hour}
 	w.changeGate(i, spec)
 	w.pass(1500 * time.Millisecond)
 }

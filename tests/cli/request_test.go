@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
@@ -225,7 +223,7 @@ func TestFreezeSaysWhatGoesOn(t *testing.T) {
 	target := func(name string) []v1alpha1.TargetReference {
 		return []v1alpha1.TargetReference{{Kind: "Kustomization", Name: name}}
 	}
-	hour := metav1.Duration{Duration: time.Hour}
+	hour := v1alpha1.Duration{Duration: time.Hour}
 	w.Gate("short", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: target("one"), Window: &hour})
 	w.Gate("asleep", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: target("two"), Suspend: true})
 	w.Decided(w.ReadGate("short"))

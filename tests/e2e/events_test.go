@@ -125,7 +125,7 @@ func TestAWordInTimeSaysWhatWaits(t *testing.T) {
 	opens := time.Now().Add(80 * time.Second).Truncate(time.Second)
 	w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
-		NotifyBefore: []metav1.Duration{{Duration: time.Minute}},
+		NotifyBefore: []v1alpha1.Duration{{Duration: time.Minute}},
 		OpenPeriods:  []v1alpha1.Period{{Name: "release", From: &metav1.Time{Time: opens}, Until: &metav1.Time{Time: opens.Add(time.Hour)}}},
 	})
 	w.hears(sink, "Kustomization", "GateClosed")

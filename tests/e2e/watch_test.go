@@ -95,7 +95,7 @@ func TestAStagingThatFailsClosesProductionUntilItIsMended(t *testing.T) {
 	w.publish("v1")
 	app := w.kustomization("app", "ExternalArtifact", "app")
 	w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, Interval: metav1.Duration{Duration: time.Hour},
+		Default: v1alpha1.StateOpened, Interval: v1alpha1.Duration{Duration: time.Hour},
 		Targets:   []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
 		DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}},
 	})

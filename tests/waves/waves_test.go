@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -31,7 +29,7 @@ func (w *world) held(n int64, perMinute int32, soak time.Duration, waves ...stri
 	w.Helper()
 	policy := &v1alpha1.ReleasePolicy{PerMinute: perMinute}
 	for _, name := range waves {
-		policy.Waves = append(policy.Waves, v1alpha1.ReleaseWave{Name: name, MatchLabels: map[string]string{"wave": name}, Soak: &metav1.Duration{Duration: soak}})
+		policy.Waves = append(policy.Waves, v1alpha1.ReleaseWave{Name: name, MatchLabels: map[string]string{"wave": name}, Soak: &v1alpha1.Duration{Duration: soak}})
 	}
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}, Release: policy,

@@ -112,7 +112,7 @@ func TestOpenAndCloseOfFlaggerAreRequestsOfReceivers(t *testing.T) {
 	w.ClosedGate("podinfo")
 	w.ClosedGate("rollback.podinfo")
 	w.receiver("opener", v1alpha1.GenericReceiver, of("open", "podinfo"), func(s *v1alpha1.GateReceiverSpec) {
-		s.Window = &metav1.Duration{Duration: 10 * time.Minute}
+		s.Window = &v1alpha1.Duration{Duration: 10 * time.Minute}
 		s.Filter = `!has(req.metadata) || !has(req.metadata.token) && !has(headers.authorization)`
 	})
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
@@ -16,7 +14,7 @@ func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) {
-		s.Window = &metav1.Duration{Duration: 30 * time.Minute}
+		s.Window = &v1alpha1.Duration{Duration: 30 * time.Minute}
 	})
 	if got := w.post(path, `{"reason":"smoke tests passed"}`); got.code != http.StatusOK || got.body != "open requested\n" {
 		t.Fatalf("got %+v", got)

@@ -31,7 +31,7 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 	frozen := with(opened, func(s *v1alpha1.GateSpec) {
 		s.ClosePeriods = []v1alpha1.ClosePeriod{{Period: span(-10, 10), Override: v1alpha1.OverrideDeny}}
 	})
-	hour := with(closed, func(s *v1alpha1.GateSpec) { s.Window = &metav1.Duration{Duration: time.Hour} })
+	hour := with(closed, func(s *v1alpha1.GateSpec) { s.Window = &v1alpha1.Duration{Duration: time.Hour} })
 	open := func(at int) Request { return Request{Action: v1alpha1.RequestOpen, At: minute(at).Time} }
 	shut := func(at int) Request { return Request{Action: v1alpha1.RequestClose, At: minute(at).Time} }
 	seen := func(r Request, at int) Request { r.AcceptedAt = minute(at).Time; return r }

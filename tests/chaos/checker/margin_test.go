@@ -41,7 +41,7 @@ func holder(change func(*v1alpha1.GateSpec)) v1alpha1.Gate {
 
 func TestARenewalIsHeldNoLongerThanUntilTheMargin(t *testing.T) {
 	small := func(s *v1alpha1.GateSpec) {
-		s.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &metav1.Duration{Duration: SmallMargin}}
+		s.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &v1alpha1.Duration{Duration: SmallMargin}}
 	}
 	disabled := certificate("")
 	disabled.Object["spec"] = map[string]any{"renewal": map[string]any{"policy": "Disabled"}}

@@ -216,7 +216,7 @@ func (t *memory) took(m v1alpha1.RequestMemory) bool {
 	})
 }
 
-func lasting(window *metav1.Duration) time.Duration {
+func lasting(window *v1alpha1.Duration) time.Duration {
 	if window == nil {
 		return 0
 	}
