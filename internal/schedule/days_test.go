@@ -104,16 +104,101 @@ func TestWeeksOfMonth(t *testing.T) {
 	}
 }
 
-// TestWeeksOfMonthOverYears compares with a model that looks at each single day. Its times of day are none that a zone skips.
-func TestWeeksOfMonthOverYears(t *testing.T) {
+func TestDaysOfMonth(t *testing.T) {
+	made := func(zone string, p periodSpec) schedule.Period {
+		p.name, p.zone, p.start, p.end = "p", zone, "10:00", "12:00"
+		return p.compile()
+	}
+	at := func(dates ...string) (want []string) {
+		for _, date := range dates {
+			want = append(want, date+"T10:00:00Z/"+date+"T12:00:00Z")
+		}
+		return want
+	}
+	for _, tt := range []stretch{
+		{
+			name: "the 1st, the 15th and the last day", period: made("", periodSpec{daysOfMonth: []int{1, 15, -1}}),
+			from: "2028-02-01T00:00:00Z", until: "2028-03-15T00:00:00Z", want: at("2028-02-01", "2028-02-15", "2028-02-29", "2028-03-01"),
+		},
+		{
+			name: "a month without the day has none", period: made("", periodSpec{daysOfMonth: []int{31}}),
+			from: "2027-01-01T00:00:00Z", until: "2027-06-01T00:00:00Z", want: at("2027-01-31", "2027-03-31", "2027-05-31"),
+		},
+		{
+			name: "the 31st day from the end", period: made("", periodSpec{daysOfMonth: []int{-31}}),
+			from: "2027-01-01T00:00:00Z", until: "2027-06-01T00:00:00Z", want: at("2027-01-01", "2027-03-01", "2027-05-01"),
+		},
+		{
+			name: "a day that is both the 28th and the last counts once", period: made("", periodSpec{daysOfMonth: []int{28, -1}}),
+			from: "2027-02-01T00:00:00Z", until: "2027-03-30T00:00:00Z", want: at("2027-02-28", "2027-03-28"),
+		},
+		{
+			name: "the last workday", period: made("", periodSpec{workdays: []int{-1}}),
+			from: "2026-10-01T00:00:00Z", until: "2027-02-15T00:00:00Z", want: at("2026-10-30", "2026-11-30", "2026-12-31", "2027-01-29"),
+		},
+		{
+			name: "the first and the second workday", period: made("", periodSpec{workdays: []int{2, 1}}),
+			from: "2026-11-01T00:00:00Z", until: "2027-01-31T00:00:00Z", want: at("2026-11-02", "2026-11-03", "2026-12-01", "2026-12-02", "2027-01-01", "2027-01-04"),
+		},
+		{
+			name: "the 23rd workday is in few months", period: made("", periodSpec{workdays: []int{23}}),
+			from: "2026-11-01T00:00:00Z", until: "2027-10-01T00:00:00Z", want: at("2026-12-31", "2027-03-31"),
+		},
+		{
+			name: "275 days from a 23rd workday to the next", period: made("", periodSpec{workdays: []int{23}}),
+			from: "2027-03-31T00:00:00Z", until: "2027-12-31T13:00:00Z", want: at("2027-03-31", "2027-12-31"),
+		},
+		{
+			name: "the fifth Friday", period: made("", periodSpec{days: []time.Weekday{time.Friday}, weeks: []schedule.WeekOfMonth{schedule.Fifth}}),
+			from: "2026-10-01T00:00:00Z", until: "2027-05-01T00:00:00Z", want: at("2026-10-30", "2027-01-29", "2027-04-30"),
+		},
+		{
+			name: "every second Tuesday, also before the anchor", period: made("", periodSpec{days: []time.Weekday{time.Tuesday}, everyWeeks: 2, anchor: utc("2026-12-25T00:00:00Z")}),
+			from: "2026-11-20T00:00:00Z", until: "2027-01-10T00:00:00Z", want: at("2026-11-24", "2026-12-08", "2026-12-22", "2027-01-05"),
+		},
+		{
+			name: "a week begins on Monday", period: made("", periodSpec{days: []time.Weekday{time.Sunday, time.Monday}, everyWeeks: 2, anchor: utc("2026-12-27T00:00:00Z")}),
+			from: "2026-12-20T00:00:00Z", until: "2027-01-12T00:00:00Z", want: at("2026-12-21", "2026-12-27", "2027-01-04", "2027-01-10"),
+		},
+		{
+			name: "all days of every 26th week", period: made("", periodSpec{everyWeeks: 26, anchor: utc("1969-12-29T00:00:00Z")}),
+			from: "1970-06-28T00:00:00Z", until: "1970-07-02T00:00:00Z", want: at("1970-06-29", "1970-06-30", "1970-07-01"),
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+func TestAllDaysOfMonthNeverEnd(t *testing.T) {
+	p := periodSpec{name: "p", start: "00:00", end: "24:00"}
+	for d := 1; d <= 31; d++ {
+		p.daysOfMonth = append(p.daysOfMonth, d)
+	}
+	stretch{period: p.compile(), from: "2026-10-20T00:00:00Z", until: "2029-12-05T00:00:00Z", want: []string{"2026-10-20T00:00:00Z/2029-12-05T00:00:00Z"}}.run(t)
+}
+
+// TestDaysOverYears compares with a model that looks at each single day. Its times of day are none that a zone skips.
+func TestDaysOverYears(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := periodSpec{
 			name:  "p",
 			zone:  rapid.SampledFrom([]string{"UTC", "Europe/Oslo", "America/Los_Angeles", "Pacific/Auckland"}).Draw(t, "zone"),
 			days:  rapid.SliceOfNDistinct(rapid.SampledFrom(append(slices.Clone(weekdays), time.Saturday, time.Sunday)), 1, 3, rapid.ID).Draw(t, "days"),
-			weeks: rapid.SliceOfNDistinct(rapid.SampledFrom([]schedule.WeekOfMonth{schedule.First, schedule.Second, schedule.Third, schedule.Fourth, schedule.Last}), 1, 4, rapid.ID).Draw(t, "weeks"),
+			weeks: rapid.SliceOfNDistinct(rapid.SampledFrom([]schedule.WeekOfMonth{schedule.First, schedule.Second, schedule.Third, schedule.Fourth, schedule.Fifth, schedule.Last}), 1, 4, rapid.ID).Draw(t, "weeks"),
 			start: "10:00", end: "12:00",
+		}
+		signed := func(most int) []int {
+			return rapid.SliceOfNDistinct(rapid.IntRange(-most, most).Filter(func(n int) bool { return n != 0 }), 1, 4, rapid.ID).Draw(t, "numbers")
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 1:
+			p.days, p.weeks, p.daysOfMonth = nil, nil, signed(31)
+		case 2:
+			p.days, p.weeks, p.workdays = nil, nil, signed(23)
+		case 3:
+			p.weeks, p.everyWeeks = nil, rapid.IntRange(2, schedule.MaxEveryWeeks).Draw(t, "every")
+			p.anchor = time.Unix(86400*rapid.Int64Range(-40000, 90000).Draw(t, "anchor"), 0).UTC()
 		}
 		loc, err := tz.Load(p.zone)
 		if err != nil {
@@ -123,7 +208,8 @@ func TestWeeksOfMonthOverYears(t *testing.T) {
 		until := from.AddDate(3, 0, 0)
 		var want []string
 		for d := from; d.Before(until); d = d.AddDate(0, 0, 1) {
-			if slices.Contains(p.days, d.Weekday()) && isInWeek(time.Date(d.Year(), d.Month(), d.Day(), 0, 0, 0, 0, time.UTC), p.weeks) {
+			on := time.Date(d.Year(), d.Month(), d.Day(), 10, 0, 0, 0, time.UTC)
+			if weeklyMatcher(p)(on) {
 				want = append(want, fmt.Sprint(time.Date(d.Year(), d.Month(), d.Day(), 10, 0, 0, 0, loc).UTC()))
 			}
 		}

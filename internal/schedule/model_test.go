@@ -24,6 +24,10 @@ type periodSpec struct {
 	name, zone  string
 	days        []time.Weekday
 	weeks       []schedule.WeekOfMonth
+	daysOfMonth []int
+	workdays    []int
+	everyWeeks  int
+	anchor      time.Time
 	start, end  string
 	schedule    string
 	duration    time.Duration
@@ -35,7 +39,8 @@ func (p periodSpec) String() string {
 	case p.schedule != "":
 		return fmt.Sprintf("%s: %q for %s in %s", p.name, p.schedule, p.duration, p.zone)
 	case p.start != "":
-		return fmt.Sprintf("%s: %v of weeks %v %s-%s in %s", p.name, p.days, p.weeks, p.start, p.end, p.zone)
+		return fmt.Sprintf("%s: %v of weeks %v, days %v, workdays %v, every %d weeks from %s, %s-%s in %s",
+			p.name, p.days, p.weeks, p.daysOfMonth, p.workdays, p.everyWeeks, p.anchor.Format(time.DateOnly), p.start, p.end, p.zone)
 	}
 	return fmt.Sprintf("%s: %s to %s", p.name, p.from.Format(time.RFC3339), p.until.Format(time.RFC3339))
 }
@@ -54,7 +59,9 @@ func (p periodSpec) compile() schedule.Period {
 		if start, err = schedule.ParseTimeOfDay(p.start); err == nil {
 			end, err = schedule.ParseEndOfDay(p.end)
 		}
-		made = schedule.Weekly(p.name, schedule.Days{Weekdays: p.days, Weeks: p.weeks}, start, end, mustZone(p.zone))
+		made = schedule.Weekly(p.name, schedule.Days{
+			Weekdays: p.days, Weeks: p.weeks, OfMonth: p.daysOfMonth, WorkdaysOfMonth: p.workdays, EveryWeeks: p.everyWeeks, Anchor: p.anchor.Unix() / 86400,
+		}, start, end, mustZone(p.zone))
 	default:
 		made, err = schedule.Dated(p.name, p.from, p.until)
 	}
@@ -150,13 +157,7 @@ func (r *random) period() periodSpec {
 				p.days = append(p.days, d)
 			}
 		}
-		if r.chance(35) {
-			for w := schedule.First; w <= schedule.Last; w++ {
-				if r.chance(40) {
-					p.weeks = append(p.weeks, w)
-				}
-			}
-		}
+		r.restrict(&p)
 		p.start, p.end = r.timeOfDay(), r.timeOfDay()
 		if r.chance(10) {
 			p.end = "24:00"
@@ -169,6 +170,41 @@ func (r *random) period() periodSpec {
 		p.from, p.until = span[0], span[1]
 	}
 	return p
+}
+
+// restrict leaves a weekly period only some days, in half of the cases those around.
+func (r *random) restrict(p *periodSpec) {
+	number := func(most, place int) int {
+		if r.chance(50) {
+			return place + pick(r, -1, 0, 0, 1)
+		}
+		return pick(r, 1, -1) * (1 + r.intn(most))
+	}
+	switch n := r.intn(100); {
+	case n < 30:
+		for w := schedule.First; w <= schedule.Last; w++ {
+			if r.chance(40) {
+				p.weeks = append(p.weeks, w)
+			}
+		}
+	case n < 45:
+		p.days = nil
+		for range pick(r, 1, 2, 3, 31) {
+			if n := number(31, r.around.Day()); n >= -31 && n <= 31 && n != 0 {
+				p.daysOfMonth = append(p.daysOfMonth, n)
+			}
+		}
+	case n < 60:
+		p.days = nil
+		for range pick(r, 1, 2, 23) {
+			if n := number(23, r.around.Day()*5/7); n >= -23 && n <= 23 && n != 0 {
+				p.workdays = append(p.workdays, n)
+			}
+		}
+	case n < 75:
+		p.everyWeeks = 2 + r.intn(pick(r, 1, 3, schedule.MaxEveryWeeks-1))
+		p.anchor = r.around.UTC().Truncate(24*time.Hour).AddDate(0, 0, pick(r, 0, 7, -7, 7*p.everyWeeks, -7*p.everyWeeks, r.intn(40000)-20000)+r.intn(7))
+	}
 }
 
 func (r *random) timeOfDay() string {

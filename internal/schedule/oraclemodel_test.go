@@ -165,7 +165,7 @@ func lasts(expression string, length int64) bool {
 func weeklyMatcher(p periodSpec) func(time.Time) bool {
 	start := minutesOf(p.start)
 	return func(t time.Time) bool {
-		return t.Hour()*60+t.Minute() == start && (len(p.days) == 0 || slices.Contains(p.days, t.Weekday())) && isInWeek(t, p.weeks)
+		return t.Hour()*60+t.Minute() == start && (len(p.days) == 0 || slices.Contains(p.days, t.Weekday())) && isInWeek(t, p.weeks) && p.isOn(t)
 	}
 }
 
@@ -179,6 +179,34 @@ func isInWeek(t time.Time, weeks []schedule.WeekOfMonth) bool {
 	return len(weeks) == 0 || slices.ContainsFunc(weeks, func(w schedule.WeekOfMonth) bool {
 		return w == schedule.Last && isLast || w != schedule.Last && place == int(w)+1
 	})
+}
+
+// isOn returns whether a day is among the days of the month, the workdays and the weeks of a period. It lists the days of the month.
+func (p periodSpec) isOn(t time.Time) bool {
+	today := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	var days, workdays []time.Time
+	for d := today.AddDate(0, 0, 1-t.Day()); d.Month() == t.Month(); d = d.AddDate(0, 0, 1) {
+		days = append(days, d)
+		if d.Weekday() != time.Saturday && d.Weekday() != time.Sunday {
+			workdays = append(workdays, d)
+		}
+	}
+	counts := func(numbers []int, list []time.Time) bool {
+		return len(numbers) == 0 || slices.ContainsFunc(numbers, func(n int) bool {
+			if n < 0 {
+				n += len(list) + 1
+			}
+			return n >= 1 && n <= len(list) && list[n-1].Equal(today)
+		})
+	}
+	monday := func(d time.Time) time.Time {
+		for d.Weekday() != time.Monday {
+			d = d.AddDate(0, 0, -1)
+		}
+		return d
+	}
+	weeks := int(monday(today).Unix()-monday(p.anchor).Unix()) / (7 * 24 * 60 * 60) // Sub is limited to 292 years
+	return counts(p.daysOfMonth, days) && counts(p.workdays, workdays) && (p.everyWeeks == 0 || weeks%p.everyWeeks == 0)
 }
 
 func minutesOf(s string) int {
