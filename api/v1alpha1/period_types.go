@@ -6,25 +6,43 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type DayOfWeek string
 
-// WeekOfMonth says which of the days of a name in a month is meant. First is
-// one of the days 1 to 7, Second 8 to 14, Third 15 to 21, Fourth 22 to 28,
-// and Last one of the last seven days.
-// +kubebuilder:validation:Enum=First;Second;Third;Fourth;Last
+// WeekOfMonth is the place of a day among the days of its name in a month.
+// First is one of the days 1 to 7, Second 8 to 14, Third 15 to 21, Fourth 22
+// to 28, Fifth 29 to 31, and Last one of the last seven days.
+// +kubebuilder:validation:Enum=First;Second;Third;Fourth;Fifth;Last
 type WeekOfMonth string
+
+// DayOfMonth is a day of the month from 1 to 31, or counted from the end: -1
+// is the last day, -2 the day before.
+// +kubebuilder:validation:XValidation:rule="self != 0 && self >= -31 && self <= 31",message="must be a day of the month from 1 to 31, or from -1 (the last day) to -31"
+type DayOfMonth int32
+
+// WorkdayOfMonth is the number of a day among those from Monday to Friday in a
+// month, from 1 to 23, or counted from the end: -1 is the last workday.
+// +kubebuilder:validation:XValidation:rule="self != 0 && self >= -23 && self <= 23",message="must be a workday of the month from 1 to 23, or from -1 (the last workday) to -23"
+type WorkdayOfMonth int32
+
+// Date is a day, such as 2026-12-07.
+// +kubebuilder:validation:MaxLength=10
+// +kubebuilder:validation:XValidation:rule="!format.date().validate(self).hasValue()",message="must be a date such as 2026-12-07"
+type Date string
 
 // +structType=atomic
 
 // Period is a time in exactly one of four forms: weekly (start, end,
-// optionally daysOfWeek and weeksOfMonth), cron (schedule, duration), dated
-// (from, until) or calendar. It includes its beginning, but not its end.
+// optionally on some days), cron (schedule, duration), dated (from, until) or
+// calendar. It includes its beginning, but not its end.
 //
 // A wall-clock time that occurs twice, when clocks are set back, means its
 // first occurrence. One that does not exist, when they are set forward, is
 // read with the UTC offset in use before (RFC 5545, section 3.3.5). A cron
 // whose hour field begins with * ticks in both occurrences of a repeated hour.
-// +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek) || has(self.weeksOfMonth), has(self.schedule) || has(self.duration), has(self.from) || has(self.until), has(self.calendar)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from) || has(self.calendar))",message="a period must be exactly one of: weekly (start and end, optionally daysOfWeek and weeksOfMonth), cron (schedule and duration), dated (from and until), calendar"
+// +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek) || has(self.weeksOfMonth) || has(self.daysOfMonth) || has(self.workdaysOfMonth) || has(self.everyWeeks) || has(self.anchor), has(self.schedule) || has(self.duration), has(self.from) || has(self.until), has(self.calendar)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from) || has(self.calendar))",message="a period must be exactly one of: weekly (start and end, optionally on some days), cron (schedule and duration), dated (from and until), calendar"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
 // +kubebuilder:validation:XValidation:rule="!has(self.weeksOfMonth) || !has(self.start) || !has(self.end) || has(self.daysOfWeek)",message="weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"
+// +kubebuilder:validation:XValidation:rule="[has(self.weeksOfMonth), has(self.daysOfMonth), has(self.workdaysOfMonth), has(self.everyWeeks)].filter(form, form).size() <= 1",message="only one of weeksOfMonth, daysOfMonth, workdaysOfMonth and everyWeeks is allowed: write a period for each"
+// +kubebuilder:validation:XValidation:rule="!has(self.daysOfWeek) || !has(self.daysOfMonth) && !has(self.workdaysOfMonth)",message="daysOfWeek is not allowed with daysOfMonth or workdaysOfMonth: remove daysOfWeek, or use weeksOfMonth"
+// +kubebuilder:validation:XValidation:rule="!has(self.start) || !has(self.end) || has(self.everyWeeks) == has(self.anchor)",message="everyWeeks and anchor need each other: everyWeeks 2 and anchor 2026-12-07 mean every second week, such as the one from 7 December 2026"
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
 	// at most 63 characters. No other open or close period of the same Gate has
@@ -46,13 +64,45 @@ type Period struct {
 
 	// WeeksOfMonth say which daysOfWeek of a month count: [First] with [Sunday] is
 	// the first Sunday, one of the days 1 to 7. Last is one of the last seven
-	// days, which may be the Fourth. The month is that of the day on which the
-	// period starts, in its time zone. Needs daysOfWeek. Defaults to all five.
+	// days, which may be the Fourth. A month without the Fifth has none. The month
+	// is that of the day on which the period starts, in its time zone. Needs
+	// daysOfWeek. Defaults to all.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:MaxItems=6
 	// +listType=set
 	// +optional
 	WeeksOfMonth []WeekOfMonth `json:"weeksOfMonth,omitempty"`
+
+	// DaysOfMonth are the days of the month on which a weekly period starts, such
+	// as [1, 15, -1]: 1 to 31, or -1 (the last day) to -31. A month without the
+	// day has none. Not with daysOfWeek.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=31
+	// +listType=set
+	// +optional
+	DaysOfMonth []DayOfMonth `json:"daysOfMonth,omitempty"`
+
+	// WorkdaysOfMonth are the days of the month on which a weekly period starts,
+	// counted among those from Monday to Friday, such as [-1]: 1 to 23, or -1 (the
+	// last workday) to -23. Holidays are not known. A month without the day has
+	// none. Not with daysOfWeek.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=23
+	// +listType=set
+	// +optional
+	WorkdaysOfMonth []WorkdayOfMonth `json:"workdaysOfMonth,omitempty"`
+
+	// EveryWeeks is how many weeks lie between the starts of two weeks in which a
+	// weekly period starts, from 2 to 26. Weeks begin on Monday. Needs anchor.
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=26
+	// +optional
+	EveryWeeks *int32 `json:"everyWeeks,omitempty"`
+
+	// Anchor is a date in one of the weeks of everyWeeks, such as 2026-12-07. The
+	// weeks before it count, too.
+	// +optional
+	Anchor *Date `json:"anchor,omitempty"`
 
 	// Start of a weekly period: a time of day as HH:MM from 00:00 to 23:59, such
 	// as "22:00".
@@ -163,8 +213,8 @@ const (
 // +structType=atomic
 
 // ClosePeriod is a period in which a Gate is closed. It has exactly one of
-// four forms: weekly (start, end, optionally daysOfWeek and weeksOfMonth),
-// cron (schedule, duration), dated (from, until) or calendar.
+// four forms: weekly (start, end, optionally on some days), cron (schedule,
+// duration), dated (from, until) or calendar.
 type ClosePeriod struct {
 	Period `json:",inline"`
 

@@ -1295,6 +1295,26 @@ func (in *Period) DeepCopyInto(out *Period) {
 		*out = make([]WeekOfMonth, len(*in))
 		copy(*out, *in)
 	}
+	if in.DaysOfMonth != nil {
+		in, out := &in.DaysOfMonth, &out.DaysOfMonth
+		*out = make([]DayOfMonth, len(*in))
+		copy(*out, *in)
+	}
+	if in.WorkdaysOfMonth != nil {
+		in, out := &in.WorkdaysOfMonth, &out.WorkdaysOfMonth
+		*out = make([]WorkdayOfMonth, len(*in))
+		copy(*out, *in)
+	}
+	if in.EveryWeeks != nil {
+		in, out := &in.EveryWeeks, &out.EveryWeeks
+		*out = new(int32)
+		**out = **in
+	}
+	if in.Anchor != nil {
+		in, out := &in.Anchor, &out.Anchor
+		*out = new(Date)
+		**out = **in
+	}
 	if in.Start != nil {
 		in, out := &in.Start, &out.Start
 		*out = new(string)

@@ -129,20 +129,24 @@ func describePeriod(p *v1alpha1.Period, g *v1alpha1.Gate, zone *time.Location) s
 }
 
 func describeDays(p *v1alpha1.Period) string {
-	if len(p.DaysOfWeek) == 0 {
-		return "daily"
-	}
-	text := joined(p.DaysOfWeek)
-	if len(p.WeeksOfMonth) > 0 {
+	text := cmp.Or(joined(p.DaysOfWeek), "daily")
+	switch {
+	case len(p.WeeksOfMonth) > 0:
 		text += " (" + joined(p.WeeksOfMonth) + " of the month)"
+	case len(p.DaysOfMonth) > 0:
+		text = "on days " + joined(p.DaysOfMonth) + " of the month"
+	case len(p.WorkdaysOfMonth) > 0:
+		text = "on workdays " + joined(p.WorkdaysOfMonth) + " of the month"
+	case p.EveryWeeks != nil && p.Anchor != nil:
+		text += fmt.Sprintf(" every %d weeks, as in the week of %s,", *p.EveryWeeks, *p.Anchor)
 	}
 	return text
 }
 
-func joined[T ~string](words []T) string {
+func joined[T ~string | ~int32](words []T) string {
 	texts := make([]string, len(words))
 	for i, word := range words {
-		texts[i] = string(word)
+		texts[i] = fmt.Sprint(word)
 	}
 	return strings.Join(texts, ", ")
 }

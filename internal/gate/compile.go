@@ -190,7 +190,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 	if p.TimeZone != "" {
 		zone = c.loadZone(path.Child("timeZone"), p.TimeZone)
 	}
-	weekly := p.Start != nil || p.End != nil || len(p.DaysOfWeek) > 0 || len(p.WeeksOfMonth) > 0
+	weekly := p.Start != nil || p.End != nil || hasDays(p)
 	cron := p.Schedule != nil || p.Duration != nil
 	dated := p.From != nil || p.Until != nil
 	switch {
@@ -210,21 +210,12 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 		}
 		return span(p.Name, p.From.Time, roundUp(p.Until.Time))
 	}
-	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally daysOfWeek and weeksOfMonth), cron (schedule and duration), dated (from and until), calendar"))
+	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally on some days), cron (schedule and duration), dated (from and until), calendar"))
 	return schedule.Period{}
 }
 
-var weekdays = map[v1alpha1.DayOfWeek]time.Weekday{
-	"Sunday": time.Sunday, "Monday": time.Monday, "Tuesday": time.Tuesday, "Wednesday": time.Wednesday,
-	"Thursday": time.Thursday, "Friday": time.Friday, "Saturday": time.Saturday,
-}
-
-var weeksOfMonth = map[v1alpha1.WeekOfMonth]schedule.WeekOfMonth{
-	"First": schedule.First, "Second": schedule.Second, "Third": schedule.Third, "Fourth": schedule.Fourth, "Last": schedule.Last,
-}
-
 func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {
-	days := schedule.Days{Weekdays: c.weekdays(path, p), Weeks: c.weeks(path, p)}
+	days := c.days(path, p)
 	start, err := schedule.ParseTimeOfDay(*p.Start)
 	if err != nil {
 		c.add(field.Invalid(path.Child("start"), *p.Start, err.Error()))
@@ -234,39 +225,6 @@ func (c *compiler) weekly(path *field.Path, p *v1alpha1.Period, zone *schedule.Z
 		c.add(field.Invalid(path.Child("end"), *p.End, err.Error()))
 	}
 	return schedule.Weekly(p.Name, days, start, end, zone)
-}
-
-func (c *compiler) weekdays(path *field.Path, p *v1alpha1.Period) (days []time.Weekday) {
-	for i, name := range p.DaysOfWeek {
-		d, ok := weekdays[name]
-		switch path := path.Child("daysOfWeek").Index(i); {
-		case !ok:
-			c.add(field.Invalid(path, name, "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"))
-			continue
-		case slices.Contains(days, d):
-			c.add(field.Duplicate(path, name))
-		}
-		days = append(days, d)
-	}
-	return days
-}
-
-func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) (weeks []schedule.WeekOfMonth) {
-	if len(p.WeeksOfMonth) > 0 && len(p.DaysOfWeek) == 0 {
-		c.add(field.Invalid(path, p.Name, "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"))
-	}
-	for i, name := range p.WeeksOfMonth {
-		w, ok := weeksOfMonth[name]
-		switch path := path.Child("weeksOfMonth").Index(i); {
-		case !ok:
-			c.add(field.Invalid(path, name, "must be First, Second, Third, Fourth or Last"))
-			continue
-		case slices.Contains(weeks, w):
-			c.add(field.Duplicate(path, name))
-		}
-		weeks = append(weeks, w)
-	}
-	return weeks
 }
 
 func (c *compiler) cron(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone) schedule.Period {

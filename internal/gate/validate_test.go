@@ -77,7 +77,7 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"9:00 without a leading zero":            {closed(windows(weekly("a", "9:00", "10:00"))), "spec.openPeriods[0].start", "00:00 to 23:59"},
 		"an unknown day":                         {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Fri"))), "spec.openPeriods[0].daysOfWeek[1]", "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"},
 		"a day twice":                            {closed(windows(weekly("a", "08:00", "09:00", "Monday", "Monday"))), "spec.openPeriods[0].daysOfWeek[1]", "Duplicate"},
-		"an unknown week of the month":           {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First", "Fifth"}, "Monday"))), "spec.openPeriods[0].weeksOfMonth[1]", "must be First, Second, Third, Fourth or Last"},
+		"an unknown week of the month":           {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First", "Sixth"}, "Monday"))), "spec.openPeriods[0].weeksOfMonth[1]", "must be First, Second, Third, Fourth, Fifth or Last"},
 		"a week of the month twice":              {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"Last", "Last"}, "Monday"))), "spec.openPeriods[0].weeksOfMonth[1]", "Duplicate"},
 		"weeks of the month without days":        {closed(windows(monthly("a", "08:00", "09:00", []v1alpha1.WeekOfMonth{"First"}))), "spec.openPeriods[0]", "weeksOfMonth needs daysOfWeek"},
 		"weeks of the month without times":       {closed(windows(v1alpha1.Period{Name: "a", WeeksOfMonth: []v1alpha1.WeekOfMonth{"First"}})), "spec.openPeriods[0]", "exactly one of"},

@@ -59,6 +59,9 @@ func BenchmarkDecide(b *testing.B) {
 		{"1 weekly", windows(weekly("Europe/Oslo", "22:00", "05:00", weekdays...))},
 		{"1 weekly on the first Tuesday", windows(monthly("Europe/Oslo", "22:00", "05:00", []schedule.WeekOfMonth{schedule.First}, time.Tuesday))},
 		{"1 weekly on all days of the last week", windows(monthly("Europe/Oslo", "22:00", "05:00", []schedule.WeekOfMonth{schedule.Last}))},
+		{"1 weekly on the 31st", windows(periodSpec{name: "p", zone: "Europe/Oslo", start: "22:00", end: "05:00", daysOfMonth: []int{31}}.compile())},
+		{"1 weekly on the 23rd workday", windows(rarest())},
+		{"1 weekly every 26 weeks", windows(periodSpec{name: "p", zone: "Europe/Oslo", start: "22:00", end: "05:00", days: []time.Weekday{time.Tuesday}, everyWeeks: 26, anchor: benchNow}.compile())},
 		{"1 cron", windows(cron("Europe/Oslo", "0 4 * * FRI", time.Hour))},
 		{"10 periods", schedule.Config{OpenPeriods: ten[:6], ClosePeriods: ten[6:8], HardClosePeriods: ten[8:]}},
 		{"100 periods", windows(periods(100)...)},
@@ -103,6 +106,11 @@ func weeklies(n int) (made []schedule.Period) {
 		made = append(made, weekly("Europe/Oslo", fmt.Sprintf("%02d:30", i), fmt.Sprintf("%02d:00", i+1), weekdays...))
 	}
 	return made
+}
+
+// rarest returns the weekly period with the longest distance of two of its days.
+func rarest() schedule.Period {
+	return periodSpec{name: "rarest", zone: "Europe/Oslo", start: "22:00", end: "05:00", workdays: []int{23}}.compile()
 }
 
 // BenchmarkCompile reads a plan of ten periods from their texts.

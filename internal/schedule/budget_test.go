@@ -94,6 +94,30 @@ func TestTheWorkOfADecisionIsBounded(t *testing.T) {
 	}
 }
 
+// TestRareDaysCostOneLookupPerEdge counts lookups: the longest search of a start goes through 826 days.
+func TestRareDaysCostOneLookupPerEdge(t *testing.T) {
+	at := utc("2026-06-01T00:00:00Z")
+	every := slices.Repeat([]schedule.Period{rarest()}, 50)
+	for name, days := range map[string]periodSpec{
+		"days of the month": {daysOfMonth: []int{31}}, "workdays": {workdays: []int{23}}, "every 26 weeks": {everyWeeks: schedule.MaxEveryWeeks, anchor: at},
+		"the fifth Monday": {days: []time.Weekday{time.Monday}, weeks: []schedule.WeekOfMonth{schedule.Fifth}},
+	} {
+		days.name, days.zone, days.start, days.end = "p", "Europe/Oslo", "02:00", "05:00"
+		budget := schedule.NewBudget(context.Background(), schedule.DecisionLookups)
+		plan := schedule.NewPlan(schedule.Config{OpenPeriods: append(slices.Clone(every), days.compile()), ClosePeriods: every, Budget: budget})
+		starts := 0
+		for i := range plan.Intervals(at, at.AddDate(5, 0, 0)) {
+			if i.State == schedule.Opened {
+				starts++
+			}
+		}
+		// 100 periods have an edge at most 6 times a year, one at most 12 times, each a start and an end.
+		if spent := schedule.DecisionLookups - budget.Left(); starts == 0 || spent > 100*6*2*5+12*2*5 {
+			t.Errorf("%s: %d lookups for %d intervals", name, spent, starts)
+		}
+	}
+}
+
 // TestASweepFindsWhatSingleDecisionsFind compares a plan that stores where its periods were searched last with plans that are new for each
 // instant, in time zones with all kinds of transitions.
 func TestASweepFindsWhatSingleDecisionsFind(t *testing.T) {

@@ -35,6 +35,12 @@ type Days struct {
 	Anchor int64
 }
 
+// DayOf returns the day of t in its location, counted from 1970-01-01.
+func DayOf(t time.Time) int64 {
+	year, month, date := t.Date()
+	return floorDiv(time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Unix(), day)
+}
+
 // MaxEveryWeeks bounds Days.EveryWeeks, and with it how far ahead the next start is searched.
 const MaxEveryWeeks = 26
 

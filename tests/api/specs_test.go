@@ -51,8 +51,14 @@ type badSpec struct {
 
 const (
 	causeZone     = "unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC"
-	causeForm     = "a period must be exactly one of: weekly (start and end, optionally daysOfWeek and weeksOfMonth), cron (schedule and duration), dated (from and until), calendar"
+	causeForm     = "a period must be exactly one of: weekly (start and end, optionally on some days), cron (schedule and duration), dated (from and until), calendar"
 	causeWeeks    = "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"
+	causeDay      = "must be a day of the month from 1 to 31, or from -1 (the last day) to -31"
+	causeWorkday  = "must be a workday of the month from 1 to 23, or from -1 (the last workday) to -23"
+	causeOneDays  = "only one of weeksOfMonth, daysOfMonth, workdaysOfMonth and everyWeeks is allowed: write a period for each"
+	causeNoDays   = "daysOfWeek is not allowed with daysOfMonth or workdaysOfMonth: remove daysOfWeek, or use weeksOfMonth"
+	causeAnchor   = "everyWeeks and anchor need each other"
+	causeDate     = "must be a date such as 2026-12-07"
 	causeStart    = "start must be a time of day from 00:00 to 23:59"
 	causeEnd      = "end must be a time of day from 00:00 to 24:00"
 	causeDuration = "duration must be from 1m to 8784h (366 days), such as 24h"
@@ -87,9 +93,33 @@ var badSpecs = []badSpec{
 	{"10:60 as end", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:60"}]}`, "spec.openPeriods[0].end", causeEnd},
 	{"an unknown day", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Fri]}]}`, "spec.openPeriods[0].daysOfWeek[0]", "supported values"},
 	{"a day twice", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday, Friday]}]}`, "spec.openPeriods[0].daysOfWeek[1]", "Duplicate value"},
-	{"an unknown week", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Fifth]}]}`, "spec.openPeriods[0].weeksOfMonth[0]", "supported values"},
+	{"an unknown week", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Sixth]}]}`, "spec.openPeriods[0].weeksOfMonth[0]", "supported values"},
 	{"a week twice", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [Last, First, Last]}]}`, "spec.openPeriods[0].weeksOfMonth[2]", "Duplicate value"},
 	{"weeks without days", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]}`, "spec.openPeriods[0]", causeWeeks},
+	{"day 0 of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [1, 0]}]}`, "spec.openPeriods[0].daysOfMonth[1]", causeDay},
+	{"day 32 of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [32]}]}`, "spec.openPeriods[0].daysOfMonth[0]", causeDay},
+	{"day -32 of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [-32]}]}`, "spec.openPeriods[0].daysOfMonth[0]", causeDay},
+	{"a day of the month twice", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [1, 1]}]}`, "spec.openPeriods[0].daysOfMonth[1]", "Duplicate value"},
+	{"no day of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: []}]}`, "spec.openPeriods[0].daysOfMonth", "should have at least 1 items"},
+	{"a day of the month in words", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [first]}]}`, "spec.openPeriods[0].daysOfMonth[0]", "must be of type integer"},
+	{"workday 0", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", workdaysOfMonth: [0]}]}`, "spec.openPeriods[0].workdaysOfMonth[0]", causeWorkday},
+	{"workday 24", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", workdaysOfMonth: [24]}]}`, "spec.openPeriods[0].workdaysOfMonth[0]", causeWorkday},
+	{"workday -24", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", workdaysOfMonth: [-24]}]}`, "spec.openPeriods[0].workdaysOfMonth[0]", causeWorkday},
+	{"a workday twice", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", workdaysOfMonth: [-1, -1]}]}`, "spec.openPeriods[0].workdaysOfMonth[1]", "Duplicate value"},
+	{"every week", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", everyWeeks: 1, anchor: "2026-12-07"}]}`, "spec.openPeriods[0].everyWeeks", "should be greater than or equal to 2"},
+	{"every 27 weeks", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", everyWeeks: 27, anchor: "2026-12-07"}]}`, "spec.openPeriods[0].everyWeeks", "should be less than or equal to 26"},
+	{"an anchor that does not exist", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", everyWeeks: 2, anchor: "2026-02-30"}]}`, "spec.openPeriods[0].anchor", causeDate},
+	{"an anchor of one digit", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", everyWeeks: 2, anchor: "2026-12-7"}]}`, "spec.openPeriods[0].anchor", causeDate},
+	{"everyWeeks without an anchor", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", everyWeeks: 2}]}`, "spec.openPeriods[0]", causeAnchor},
+	{"an anchor without everyWeeks", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", anchor: "2026-12-07"}]}`, "spec.openPeriods[0]", causeAnchor},
+	{"days and workdays of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [1], workdaysOfMonth: [1]}]}`, "spec.openPeriods[0]", causeOneDays},
+	{"days of the month and every 2 weeks", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfMonth: [1], everyWeeks: 2, anchor: "2026-12-07"}]}`, "spec.openPeriods[0]", causeOneDays},
+	{"weeks of the month and every 2 weeks", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], weeksOfMonth: [First], everyWeeks: 2, anchor: "2026-12-07"}]}`, "spec.openPeriods[0]", causeOneDays},
+	{"Fridays and days of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], daysOfMonth: [13]}]}`, "spec.openPeriods[0]", causeNoDays},
+	{"Fridays and workdays of the month", `{default: closed, openPeriods: [{name: a, start: "22:00", end: "10:00", daysOfWeek: [Friday], workdaysOfMonth: [1]}]}`, "spec.openPeriods[0]", causeNoDays},
+	{"days of the month without times", `{default: closed, openPeriods: [{name: a, daysOfMonth: [1]}]}`, "spec.openPeriods[0]", causeForm},
+	{"cron on workdays of the month", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 1h, workdaysOfMonth: [1]}]}`, "spec.openPeriods[0]", causeForm},
+	{"dated every 2 weeks", `{default: closed, openPeriods: [{name: a, from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z", everyWeeks: 2, anchor: "2026-12-07"}]}`, "spec.openPeriods[0]", causeForm},
 	{"weeks of a close period without days", `{default: closed, closePeriods: [{name: a, start: "22:00", end: "10:00", weeksOfMonth: [First]}]}`, "spec.closePeriods[0]", causeWeeks},
 
 	{"a duration of 0s", `{default: closed, openPeriods: [{name: a, schedule: "0 0 * * *", duration: 0s}]}`, "spec.openPeriods[0].duration", causeDuration},
@@ -233,6 +263,11 @@ resumePolicy: Enforce
 suspend: false`,
 	"100 periods":                          `{default: closed, openPeriods: ` + periods(100) + `}`,
 	"all weeks of the month":               `{default: closed, openPeriods: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Sunday, Monday], weeksOfMonth: [First, Second, Third, Fourth, Last]}]}`,
+	"days of the month":                    `{default: closed, openPeriods: [{name: a, start: "22:00", end: "05:00", daysOfMonth: [1, 15, -1, 31, -31]}]}`,
+	"workdays of the month":                `{default: closed, openPeriods: [{name: a, start: "22:00", end: "05:00", workdaysOfMonth: [-1, 23, -23]}]}`,
+	"the fifth Friday":                     `{default: closed, openPeriods: [{name: a, start: "22:00", end: "05:00", daysOfWeek: [Friday], weeksOfMonth: [Fifth]}]}`,
+	"every other week":                     `{default: closed, openPeriods: [{name: a, start: "22:00", end: "05:00", everyWeeks: 2, anchor: "2026-12-07"}]}`,
+	"every 26th Tuesday":                   `{default: closed, openPeriods: [{name: a, start: "22:00", end: "05:00", daysOfWeek: [Tuesday], everyWeeks: 26, anchor: "1999-12-31"}]}`,
 	"a close period on the last Friday":    `{default: opened, closePeriods: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Friday], weeksOfMonth: [Last], override: Deny}]}`,
 	"24:00 as end":                         `{default: closed, openPeriods: [{name: a, start: "00:00", end: "24:00"}]}`,
 	"start equal to end":                   `{default: closed, openPeriods: [{name: a, start: "08:00", end: "08:00"}]}`,
