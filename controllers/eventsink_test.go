@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -127,7 +126,7 @@ func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze",
-			From: &metav1.Time{Time: start.Add(time.Hour)}, Until: &metav1.Time{Time: start.Add(48 * time.Hour)}}}},
+			From: v1alpha1.NewDateTime(start.Add(time.Hour)), Until: v1alpha1.NewDateTime(start.Add(48 * time.Hour))}}},
 	})
 	k, revision := key(g), "revision=main@sha1:4ab1|gate="+key(g)
 	said, on := "gate="+k+"|", func(i int) time.Time { return w.in(time.Hour + time.Duration(i)*time.Second) }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +26,7 @@ func leads(before ...float64) (leads []v1alpha1.Duration) {
 
 // freeze closes a Gate from some hours after start on until others.
 func freeze(from, until float64) []v1alpha1.ClosePeriod {
-	at := func(h float64) *metav1.Time { return &metav1.Time{Time: start.Add(hours(h))} }
+	at := func(h float64) *v1alpha1.DateTime { return v1alpha1.NewDateTime(start.Add(hours(h))) }
 	return []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: at(from), Until: at(until)}}}
 }
 
@@ -338,7 +337,7 @@ func TestAWordInTimeThroughTheCaches(t *testing.T) {
 	now := time.Now()
 	w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, NotifyBefore: []v1alpha1.Duration{{Duration: time.Minute}},
-		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &metav1.Time{Time: now.Add(63 * time.Second)}, Until: &metav1.Time{Time: now.Add(time.Hour)}}}},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(now.Add(63 * time.Second)), Until: v1alpha1.NewDateTime(now.Add(time.Hour))}}},
 	})
 	var said []string
 	soon(t, "the Gate and a target hear", func() bool {

@@ -27,7 +27,7 @@ type moment struct {
 func hours(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
 
 func dated(name string, from, until time.Duration) v1alpha1.Period {
-	return v1alpha1.Period{Name: name, From: ptr.To(metav1.NewTime(start.Add(from))), Until: ptr.To(metav1.NewTime(start.Add(until)))}
+	return v1alpha1.Period{Name: name, From: v1alpha1.NewDateTime(start.Add(from)), Until: v1alpha1.NewDateTime(start.Add(until))}
 }
 
 func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }

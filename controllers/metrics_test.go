@@ -87,7 +87,7 @@ func TestTheSeriesOfAGateGoWithIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			stays, goes := w.ClosedGate("stays"), w.Gate("goes", v1alpha1.GateSpec{Default: "opened", NotAfter: dated("x", 0, hours(1)).Until})
+			stays, goes := w.ClosedGate("stays"), w.Gate("goes", v1alpha1.GateSpec{Default: "opened", NotAfter: ptr.To(at(hour))})
 			w.reconcile(stays)
 			before := w.series()
 			w.reconcile(goes)

@@ -1,6 +1,6 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import "time"
 
 // DayOfWeek is the English name of a day of the week.
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
@@ -27,6 +27,29 @@ type WorkdayOfMonth int32
 // +kubebuilder:validation:XValidation:rule="!format.date().validate(self).hasValue()",message="must be a date such as 2026-12-07"
 type Date string
 
+// DateTime is a date such as 2026-12-24, a local time such as
+// 2026-12-24T08:00, or a time in RFC 3339 such as 2026-12-24T08:00:00Z.
+// +kubebuilder:validation:MaxLength=35
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9-]{10}(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?)?$') && !self.startsWith('0000') && !format.date().validate(self.substring(0, 10)).hasValue()",message="must be a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339 such as 2026-12-24T08:00:00Z"
+type DateTime string
+
+// NewDateTime returns t in RFC 3339 as the value of an optional field, without
+// fractions of a second.
+func NewDateTime(t time.Time) *DateTime {
+	d := DateTime(t.UTC().Format(time.RFC3339))
+	return &d
+}
+
+// Time returns the time of a DateTime in RFC 3339, and the zero time for the
+// other forms.
+func (d DateTime) Time() time.Time {
+	t, err := time.Parse(time.RFC3339, string(d))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
 // +structType=atomic
 
 // Period is a time in exactly one of four forms: weekly (start, end,
@@ -38,7 +61,8 @@ type Date string
 // read with the UTC offset in use before (RFC 5545, section 3.3.5). A cron
 // whose hour field begins with * ticks in both occurrences of a repeated hour.
 // +kubebuilder:validation:XValidation:rule="[has(self.start) || has(self.end) || has(self.daysOfWeek) || has(self.weeksOfMonth) || has(self.daysOfMonth) || has(self.workdaysOfMonth) || has(self.everyWeeks) || has(self.anchor), has(self.schedule) || has(self.duration), has(self.from) || has(self.until), has(self.calendar)].exists_one(form, form) && has(self.start) == has(self.end) && has(self.schedule) == has(self.duration) && has(self.from) == has(self.until) && (has(self.start) || has(self.schedule) || has(self.from) || has(self.calendar))",message="a period must be exactly one of: weekly (start and end, optionally on some days), cron (schedule and duration), dated (from and until), calendar"
-// +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from < self.until",message="until must be later than from"
+// +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || self.from.size() == self.until.size() || self.from.size() > 16 && self.until.size() > 16",message="from and until must have the same form: both a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339"
+// +kubebuilder:validation:XValidation:rule="!has(self.from) || !has(self.until) || (self.from.size() > 16 && self.until.size() > 16 ? timestamp(self.from) < timestamp(self.until) || [self.from, self.until].exists(t, format.date().validate(t.substring(0, 10)).hasValue()) : self.from.size() != self.until.size() || self.from < self.until || self.from.size() == 10 && self.from == self.until)",message="until must be later than from, or the same date"
 // +kubebuilder:validation:XValidation:rule="!has(self.weeksOfMonth) || !has(self.start) || !has(self.end) || has(self.daysOfWeek)",message="weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"
 // +kubebuilder:validation:XValidation:rule="[has(self.weeksOfMonth), has(self.daysOfMonth), has(self.workdaysOfMonth), has(self.everyWeeks)].filter(form, form).size() <= 1",message="only one of weeksOfMonth, daysOfMonth, workdaysOfMonth and everyWeeks is allowed: write a period for each"
 // +kubebuilder:validation:XValidation:rule="!has(self.daysOfWeek) || !has(self.daysOfMonth) && !has(self.workdaysOfMonth)",message="daysOfWeek is not allowed with daysOfMonth or workdaysOfMonth: remove daysOfWeek, or use weeksOfMonth"
@@ -133,16 +157,16 @@ type Period struct {
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 
-	// From is when a dated period starts: a time in RFC 3339, such as
-	// 2026-12-19T00:00:00Z.
-	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
+	// From is when a dated period starts: a date such as 2026-12-24, a local time
+	// such as 2026-12-24T08:00, both in the time zone of the period, or a time in
+	// RFC 3339 such as 2026-12-24T08:00:00Z.
 	// +optional
-	From *metav1.Time `json:"from,omitempty"`
+	From *DateTime `json:"from,omitempty"`
 
-	// Until is when a dated period ends: a time in RFC 3339, later than from.
-	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
+	// Until is when a dated period ends, in the same form as from and later. A
+	// date includes that day, so that the same date as from means one day.
 	// +optional
-	Until *metav1.Time `json:"until,omitempty"`
+	Until *DateTime `json:"until,omitempty"`
 
 	// Calendar is an iCalendar file, such as one of holidays. Its events are the
 	// period. Not in the windows of a GateException. While the file is missing or
@@ -151,8 +175,9 @@ type Period struct {
 	// +optional
 	Calendar *CalendarReference `json:"calendar,omitempty"`
 
-	// TimeZone is the time zone of start, end and schedule, and of events of a
-	// calendar that name none: a name of the IANA database, such as Europe/Oslo.
+	// TimeZone is the time zone of start, end and schedule, of dates and local
+	// times, and of events of a calendar that name none: a name of the IANA
+	// database, such as Europe/Oslo.
 	// Defaults to spec.timeZone of the Gate.
 	// +optional
 	TimeZone TimeZone `json:"timeZone,omitempty"`

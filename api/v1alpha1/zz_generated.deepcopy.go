@@ -1337,11 +1337,13 @@ func (in *Period) DeepCopyInto(out *Period) {
 	}
 	if in.From != nil {
 		in, out := &in.From, &out.From
-		*out = (*in).DeepCopy()
+		*out = new(DateTime)
+		**out = **in
 	}
 	if in.Until != nil {
 		in, out := &in.Until, &out.Until
-		*out = (*in).DeepCopy()
+		*out = new(DateTime)
+		**out = **in
 	}
 	if in.Calendar != nil {
 		in, out := &in.Calendar, &out.Calendar

@@ -129,14 +129,14 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 	trial.Spec.Mode = v1alpha1.ModeAudit
 	frozen := daily(gate("frozen", "apps"), "06:00", "09:00")
 	from, until := metav1.NewTime(noon.AddDate(0, 0, -1)), metav1.NewTime(noon.AddDate(0, 0, 40))
-	frozen.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
+	frozen.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}
 	invalid := daily(gate("invalid", "apps"), "06:00", "09:00")
 	invalid.Spec.TimeZone = "Mars"
 	extends := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "extra"},
 		Spec: v1alpha1.GateExceptionSpec{
 			GateRef: v1alpha1.GateReference{Name: "mornings"}, Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until,
-			Windows: []v1alpha1.Period{{Name: "all", From: &from, Until: &until}},
+			Windows: []v1alpha1.Period{{Name: "all", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}},
 		},
 	}
 	both := "error Gate flux-system/mornings: it and Gate flux-system/nights govern Kustomization flux-system/"

@@ -295,7 +295,7 @@ func (f *exceptFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time
 		return nil, err
 	}
 	if len(f.windows) == 0 && e.Spec.Type != v1alpha1.ExceptionReplace {
-		e.Spec.Windows = []v1alpha1.Period{{Name: "all", From: &e.Spec.ValidFrom, Until: &e.Spec.ValidUntil}}
+		e.Spec.Windows = []v1alpha1.Period{{Name: "all", From: v1alpha1.NewDateTime(e.Spec.ValidFrom.Time), Until: v1alpha1.NewDateTime(e.Spec.ValidUntil.Time)}}
 	}
 	for _, d := range []struct {
 		flag, value string

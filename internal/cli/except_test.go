@@ -21,7 +21,7 @@ func freezing(mode v1alpha1.Override) *v1alpha1.Gate {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "production"},
 		Spec: v1alpha1.GateSpec{
 			Default:      v1alpha1.StateClosed,
-			ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, Override: mode}},
+			ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}, Override: mode}},
 		},
 	}
 }
@@ -70,7 +70,7 @@ func TestWhatKeepsAnExceptionFromItsEffectIsSaid(t *testing.T) {
 		},
 		"a hard freeze that ends before": {
 			func(g *v1alpha1.Gate) {
-				g.Spec.ClosePeriods[0].Override, g.Spec.ClosePeriods[0].Until = v1alpha1.OverrideDeny, &metav1.Time{Time: now.Add(30 * time.Minute)}
+				g.Spec.ClosePeriods[0].Override, g.Spec.ClosePeriods[0].Until = v1alpha1.OverrideDeny, v1alpha1.NewDateTime(now.Add(30*time.Minute))
 			},
 			nil, []string{"the gate is closed all the same from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (override: Deny)"}, "",
 		},

@@ -107,8 +107,13 @@ func effectOf(of v1alpha1.ExceptionType, byDefault v1alpha1.State) string {
 func describePeriod(p *v1alpha1.Period, g *v1alpha1.Gate, zone *time.Location) string {
 	text := ""
 	switch {
+	case p.From != nil && p.Until != nil && !p.From.Time().IsZero():
+		return fmt.Sprintf("%s: from %s until %s", p.Name, formatTime(p.From.Time().In(zone)), formatTime(p.Until.Time().In(zone)))
 	case p.From != nil && p.Until != nil:
-		return fmt.Sprintf("%s: from %s until %s", p.Name, formatTime(p.From.In(zone)), formatTime(p.Until.In(zone)))
+		text = fmt.Sprintf("%s: from %s until %s", p.Name, *p.From, *p.Until)
+		if len(*p.Until) == len(time.DateOnly) {
+			text += " inclusive"
+		}
 	case p.Schedule != nil && p.Duration != nil:
 		text = fmt.Sprintf("%s: cron %s, for %s", p.Name, *p.Schedule, formatDuration(p.Duration.Duration))
 		if gate.IsAmbiguous(p) {

@@ -23,6 +23,8 @@ func TestAnApproverSeesTheZoneOfAWindowAndNothingThatHidesALine(t *testing.T) {
 		{Name: "g", Start: ptr.To("09:00"), End: ptr.To("10:00"), DaysOfMonth: []v1alpha1.DayOfMonth{1, -1}},
 		{Name: "h", Start: ptr.To("09:00"), End: ptr.To("10:00"), WorkdaysOfMonth: []v1alpha1.WorkdayOfMonth{-2}},
 		{Name: "i", Start: ptr.To("09:00"), End: ptr.To("10:00"), EveryWeeks: ptr.To[int32](2), Anchor: ptr.To[v1alpha1.Date]("2026-12-07")},
+		{Name: "k", From: ptr.To[v1alpha1.DateTime]("2026-12-24"), Until: ptr.To[v1alpha1.DateTime]("2026-12-26")},
+		{Name: "l", From: ptr.To[v1alpha1.DateTime]("2026-12-24T08:00"), Until: ptr.To[v1alpha1.DateTime]("2026-12-24T09:00\x1b[2K"), TimeZone: "Europe/Oslo"},
 		{Name: "j", Start: ptr.To("09:00"), End: ptr.To("10:00"), DaysOfWeek: []v1alpha1.DayOfWeek{"Friday"}, EveryWeeks: ptr.To[int32](3), Anchor: ptr.To[v1alpha1.Date]("2026-12-07\x1b[2K")},
 	}}}
 	e.Annotations = map[string]string{descriptionAnnotation: "typo\x1b[4A", v1alpha1.AuthorsAnnotation: "bob\x1b[2K"}
@@ -35,6 +37,7 @@ func TestAnApproverSeesTheZoneOfAWindowAndNothingThatHidesALine(t *testing.T) {
 		"d: cron 0 2 1-7 * SUN, for 1h, on days that match the day of month OR the day of week, in Asia/Tokyo", "e: cron 0 2 * * SUN, for 1h in Asia/Tokyo",
 		"f: Sunday, Monday (First, Last of the month) from 09:00 to 10:00 in Asia/Tokyo",
 		"g: on days 1, -1 of the month from 09:00 to 10:00 in Asia/Tokyo", "h: on workdays -2 of the month from 09:00 to 10:00 in Asia/Tokyo",
+		"k: from 2026-12-24 until 2026-12-26 inclusive in Asia/Tokyo", "l: from 2026-12-24T08:00 until 2026-12-24T09:00",
 		"i: daily every 2 weeks, as in the week of 2026-12-07, from 09:00 to 10:00 in Asia/Tokyo", "j: Friday every 3 weeks, as in the week of 2026-12-07",
 	} {
 		if !strings.Contains(text, want) {

@@ -153,5 +153,5 @@ func wantedOf(of v1alpha1.ExceptionType, byDefault v1alpha1.State) (v1alpha1.Sta
 // isWhole returns whether the window of an exception is the whole time in which it counts.
 func isWhole(e *v1alpha1.GateException) bool {
 	return len(e.Spec.Windows) == 1 && e.Spec.Windows[0].From != nil &&
-		e.Spec.Windows[0].From.Equal(&e.Spec.ValidFrom) && e.Spec.Windows[0].Until.Equal(&e.Spec.ValidUntil)
+		e.Spec.Windows[0].From.Time().Equal(e.Spec.ValidFrom.Time) && e.Spec.Windows[0].Until.Time().Equal(e.Spec.ValidUntil.Time)
 }

@@ -130,7 +130,7 @@ func targets(refs ...v1alpha1.TargetReference) change {
 func freeze(manual v1alpha1.Override) change {
 	return func(g *v1alpha1.Gate) {
 		from, until := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon.Add(time.Hour))
-		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, Override: manual}}
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}, Override: manual}}
 		because(v1alpha1.ClosePeriodReason, "freeze")(g)
 	}
 }

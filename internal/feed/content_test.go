@@ -59,7 +59,7 @@ func TestAnEventKeepsItsNameAndBeginOnEachDay(t *testing.T) {
 	shut := func(g *v1alpha1.Gate) { g.Spec.OpenPeriods = nil }
 	freeze := func(g *v1alpha1.Gate) {
 		from, until := metav1.NewTime(testNow.AddDate(0, 0, 2)), metav1.NewTime(testNow.AddDate(0, 0, 20))
-		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}
 	}
 	r, path := serving(t, nil, gateOf("web"), gateOf("shut", shut), gateOf("shop", freeze))
 	begins := map[string]string{}

@@ -202,13 +202,7 @@ func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string
 	case cron && !weekly && !dated && p.Schedule != nil && p.Duration != nil:
 		return c.cron(path, p, zone)
 	case dated && !weekly && !cron && p.From != nil && p.Until != nil:
-		if !p.From.Before(p.Until) {
-			c.add(field.Invalid(path.Child("until"), rfc3339(p.Until.Time), "must be later than from"))
-		}
-		if opens {
-			return span(p.Name, roundUp(p.From.Time), p.Until.Time)
-		}
-		return span(p.Name, p.From.Time, roundUp(p.Until.Time))
+		return c.dated(path, p, zone, opens)
 	}
 	c.add(field.Invalid(path, p.Name, "a period must be exactly one of: weekly (start and end, optionally on some days), cron (schedule and duration), dated (from and until), calendar"))
 	return schedule.Period{}

@@ -44,7 +44,7 @@ func cron(name, schedule string, d time.Duration) v1alpha1.Period {
 }
 
 func dated(name, from, until string) v1alpha1.Period {
-	return v1alpha1.Period{Name: name, From: instant(from), Until: instant(until)}
+	return v1alpha1.Period{Name: name, From: ptr.To(v1alpha1.DateTime(from)), Until: ptr.To(v1alpha1.DateTime(until))}
 }
 
 func closing(p v1alpha1.Period, mode v1alpha1.Override) v1alpha1.ClosePeriod {

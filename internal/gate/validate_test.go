@@ -90,11 +90,11 @@ func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
 		"100 windows and a close period":         {closed(windows(hundredAndOne[:100]...), closePeriods(closing(weekly("x", "08:00", "09:00"), ""))), "spec", "100"},
 		"a period without a form":                {closed(windows(v1alpha1.Period{Name: "a"})), "spec.openPeriods[0]", "exactly one of"},
 		"a period of two forms":                  {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Schedule: ptr.To("0 0 * * *"), Duration: duration(time.Hour)})), "spec.openPeriods[0]", "exactly one of"},
-		"a weekly period with until":             {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Until: instant("2026-12-01T00:00:00Z")})), "spec.openPeriods[0]", "exactly one of"},
+		"a weekly period with until":             {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00"), End: ptr.To("09:00"), Until: ptr.To[v1alpha1.DateTime]("2026-12-01T00:00:00Z")})), "spec.openPeriods[0]", "exactly one of"},
 		"start without end":                      {closed(windows(v1alpha1.Period{Name: "a", Start: ptr.To("08:00")})), "spec.openPeriods[0]", "exactly one of"},
 		"days without times":                     {closed(windows(v1alpha1.Period{Name: "a", DaysOfWeek: []v1alpha1.DayOfWeek{"Monday"}})), "spec.openPeriods[0]", "exactly one of"},
 		"schedule without duration":              {closed(windows(v1alpha1.Period{Name: "a", Schedule: ptr.To("0 0 * * *")})), "spec.openPeriods[0]", "exactly one of"},
-		"from without until":                     {closed(windows(v1alpha1.Period{Name: "a", From: instant("2026-12-01T00:00:00Z")})), "spec.openPeriods[0]", "exactly one of"},
+		"from without until":                     {closed(windows(v1alpha1.Period{Name: "a", From: ptr.To[v1alpha1.DateTime]("2026-12-01T00:00:00Z")})), "spec.openPeriods[0]", "exactly one of"},
 		"until before from":                      {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"))), "spec.openPeriods[0].until", "later than from"},
 		"until equal to from":                    {closed(windows(dated("a", "2026-12-02T00:00:00Z", "2026-12-02T00:00:00Z"))), "spec.openPeriods[0].until", "later than from"},
 		"windows of a gate opened by default":    {opened(windows(weekly("a", "08:00", "09:00"))), "spec.openPeriods", "needs default: closed"},
@@ -247,7 +247,7 @@ func TestValidateShowsInstantsInUTC(t *testing.T) {
 			s.NotBefore, s.NotAfter = local("2026-07-18T00:00:01Z"), local("2026-07-18T00:00:00Z")
 		})),
 		`"2026-07-18T00:00:00Z": must be later than from`: gate.Validate(closed(windows(v1alpha1.Period{
-			Name: "a", From: local("2026-07-18T00:00:01Z"), Until: local("2026-07-18T00:00:00Z"),
+			Name: "a", From: ptr.To[v1alpha1.DateTime]("2026-07-18T00:00:01Z"), Until: ptr.To[v1alpha1.DateTime]("2026-07-18T00:00:00Z"),
 		}))),
 		`"2026-07-18T00:00:00Z": must be later than validFrom`:                   exception("2026-07-18T00:00:01Z", "2026-07-18T00:00:00Z"),
 		`"2026-07-18T00:00:00Z": must be at most 2160h (90 days)`:                exception("2026-01-18T00:00:00Z", "2026-07-18T00:00:00Z"),

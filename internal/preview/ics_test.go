@@ -193,7 +193,7 @@ func TestAnEventKeepsItsNameAndItsBeginWhileTimeGoesOn(t *testing.T) {
 	shut := func(g *v1alpha1.Gate) { g.Spec.OpenPeriods, g.Spec.Default = nil, v1alpha1.StateClosed }
 	frozen := func(g *v1alpha1.Gate) {
 		from, until := metav1.NewTime(day.From.AddDate(0, 0, 2)), metav1.NewTime(day.From.AddDate(0, 0, 40))
-		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}}
+		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}
 	}
 	for name, set := range map[string]*preview.Set{
 		"in manifests":               manifests(t, gate("web", "12:00")),

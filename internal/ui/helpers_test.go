@@ -213,7 +213,7 @@ func many(n int) (gates []*v1alpha1.Gate) {
 			}
 			for k := range 3 {
 				from, until := metav1.NewTime(noon.AddDate(0, k+1, 0)), metav1.NewTime(noon.AddDate(0, k+1, 5))
-				g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: fmt.Sprintf("freeze-%d", k), From: &from, Until: &until}})
+				g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: fmt.Sprintf("freeze-%d", k), From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}})
 			}
 		}))
 	}

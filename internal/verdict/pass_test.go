@@ -44,8 +44,7 @@ func requesting(at, gates string) edit {
 // hardly has a Gate closed by a close period that nobody may open.
 func hardly(g *v1alpha1.Gate) {
 	period := v1alpha1.ClosePeriod{Override: v1alpha1.OverrideDeny}
-	from, until := metav1.NewTime(noon.Add(-24*time.Hour)), metav1.NewTime(noon.Add(24*time.Hour))
-	period.Name, period.From, period.Until = "freeze", &from, &until
+	period.Name, period.From, period.Until = "freeze", v1alpha1.NewDateTime(noon.Add(-24*time.Hour)), v1alpha1.NewDateTime(noon.Add(24*time.Hour))
 	g.Spec.Default, g.Spec.ClosePeriods = v1alpha1.StateClosed, []v1alpha1.ClosePeriod{period}
 }
 

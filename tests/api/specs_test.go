@@ -59,6 +59,9 @@ const (
 	causeNoDays   = "daysOfWeek is not allowed with daysOfMonth or workdaysOfMonth: remove daysOfWeek, or use weeksOfMonth"
 	causeAnchor   = "everyWeeks and anchor need each other"
 	causeDate     = "must be a date such as 2026-12-07"
+	causeDateTime = "must be a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339 such as 2026-12-24T08:00:00Z"
+	causeSameForm = "from and until must have the same form"
+	causeLater    = "until must be later than from, or the same date"
 	causeStart    = "start must be a time of day from 00:00 to 23:59"
 	causeEnd      = "end must be a time of day from 00:00 to 24:00"
 	causeDuration = "duration must be from 1m to 8784h (366 days), such as 24h"
@@ -149,6 +152,14 @@ var badSpecs = []badSpec{
 	{"until before from", `{default: closed, openPeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-01T00:00:00Z"}]}`, "spec.openPeriods[0]", "until must be later than from"},
 	{"until equal to from", `{default: closed, closePeriods: [{name: a, from: "2026-12-02T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", "until must be later than from"},
 
+	{"30 February", `{default: closed, openPeriods: [{name: a, from: "2026-02-01T00:00:00Z", until: "2026-02-30T00:00:00Z"}]}`, "spec.openPeriods[0].until", causeDateTime},
+	{"a date that does not exist", `{default: closed, openPeriods: [{name: a, from: "2026-02-01", until: "2026-02-30"}]}`, "spec.openPeriods[0].until", causeDateTime},
+	{"the year 0 as from", `{default: closed, openPeriods: [{name: a, from: "0000-02-01", until: "2026-02-28"}]}`, "spec.openPeriods[0].from", causeDateTime},
+	{"24:00 of a local time", `{default: closed, openPeriods: [{name: a, from: "2026-12-24T08:00", until: "2026-12-24T24:00"}]}`, "spec.openPeriods[0].until", causeDateTime},
+	{"a date before from", `{default: closed, openPeriods: [{name: a, from: "2026-12-24", until: "2026-12-23"}]}`, "spec.openPeriods[0]", causeLater},
+	{"a local time equal to from", `{default: closed, openPeriods: [{name: a, from: "2026-12-24T08:00", until: "2026-12-24T08:00"}]}`, "spec.openPeriods[0]", causeLater},
+	{"a date and a local time", `{default: closed, openPeriods: [{name: a, from: "2026-12-24", until: "2026-12-24T08:00"}]}`, "spec.openPeriods[0]", causeSameForm},
+	{"a local time and RFC 3339", `{default: closed, openPeriods: [{name: a, from: "2026-12-24T08:00", until: "2026-12-24T09:00:00Z"}]}`, "spec.openPeriods[0]", causeSameForm},
 	{"a period without a form", `{default: closed, openPeriods: [{name: a}]}`, "spec.openPeriods[0]", causeForm},
 	{"weekly and cron", `{default: closed, openPeriods: [{name: a, start: "08:00", end: "09:00", schedule: "0 0 * * *", duration: 1h}]}`, "spec.openPeriods[0]", causeForm},
 	{"weekly and dated", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", from: "2026-12-01T00:00:00Z", until: "2026-12-02T00:00:00Z"}]}`, "spec.closePeriods[0]", causeForm},
@@ -278,6 +289,10 @@ suspend: false`,
 	"zones of all kinds":                   `{default: closed, timeZone: UTC, openPeriods: [{name: a, start: "08:00", end: "09:00", timeZone: America/Argentina/Buenos_Aires}, {name: b, start: "08:00", end: "09:00", timeZone: Etc/GMT+5}]}`,
 	"close periods with default opened":    `{default: opened, closePeriods: [{name: a, start: "08:00", end: "09:00", override: Deny}]}`,
 	"empty lists":                          `{default: opened, openPeriods: [], closePeriods: [], targets: []}`,
+	"one date":                             `{default: closed, openPeriods: [{name: a, from: "2026-12-24", until: "2026-12-24", timeZone: Europe/Oslo}]}`,
+	"dates":                                `{default: closed, openPeriods: [{name: a, from: "2026-12-24", until: "2027-01-02", timeZone: Europe/Oslo}]}`,
+	"local times":                          `{default: closed, openPeriods: [{name: a, from: "2026-12-24T08:00", until: "2026-12-24T08:01", timeZone: Europe/Oslo}]}`,
+	"fractions of a second":                `{default: closed, openPeriods: [{name: a, from: "2026-12-24T08:00:00Z", until: "2026-12-24T10:00:00.123456789+01:30", timeZone: Europe/Oslo}]}`,
 	"until in another zone than from":      `{default: closed, openPeriods: [{name: a, from: "2026-12-02T00:00:00+01:00", until: "2026-12-01T23:30:00Z"}]}`,
 	"all targets of a kind by expressions": `{default: closed, targets: [{kind: Kustomization, name: "*", matchExpressions: [{key: a, operator: NotIn, values: [b]}]}]}`,
 	"all namespaces":                       `{default: closed, targets: [{kind: Kustomization, name: "*", namespace: "*"}]}`,

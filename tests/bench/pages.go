@@ -100,7 +100,7 @@ func (b *bench) busyGates(ctx context.Context) (gates []client.ObjectKey, err er
 	}
 	for i := range 3 {
 		from, until := metav1.NewTime(time.Now().AddDate(0, 0, 3+9*i).Truncate(time.Second)), metav1.NewTime(time.Now().AddDate(0, 0, 5+9*i).Truncate(time.Second))
-		spec.ClosePeriods = append(spec.ClosePeriods, v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: fmt.Sprintf("freeze-%d", i), From: &from, Until: &until}})
+		spec.ClosePeriods = append(spec.ClosePeriods, v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: fmt.Sprintf("freeze-%d", i), From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}})
 	}
 	if err := inParallel(setUpAtOnce, gates, func(key client.ObjectKey) error { return b.newGate(ctx, key, *spec.DeepCopy()) }); err != nil {
 		return nil, err

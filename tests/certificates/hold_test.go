@@ -99,7 +99,7 @@ func TestARenewalIsDeferredOutsideTheWindowAndHappensInside(t *testing.T) {
 	w := newWorld(t)
 	from := metav1.NewTime(time.Now().Add(heldDue + 25*time.Second).Truncate(time.Second))
 	until := metav1.NewTime(from.Add(time.Hour))
-	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "soon", From: &from, Until: &until}}}, nil)
+	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "soon", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}, nil)
 	w.create(heldLifetime, heldDue, nil) // the first issue is not held
 	first := w.issued()
 	w.held(first, first.deadline())

@@ -146,7 +146,7 @@ func (w *walk) handOver(random *rand.Rand) {
 func freeze(random *rand.Rand, spec v1alpha1.GateSpec) v1alpha1.GateSpec {
 	from, until := soon(random, -9, 0), soon(random, 20, 40)
 	spec.ClosePeriods = []v1alpha1.ClosePeriod{{
-		Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}, Override: v1alpha1.OverrideDeny,
+		Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}, Override: v1alpha1.OverrideDeny,
 	}}
 	return spec
 }

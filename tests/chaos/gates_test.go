@@ -32,7 +32,7 @@ func soon(random *rand.Rand, from, to int) metav1.Time {
 func period(random *rand.Rand, name string) v1alpha1.Period {
 	from := soon(random, -20, 20)
 	until := metav1.NewTime(from.Add(time.Duration(5+random.IntN(60)) * time.Second))
-	return v1alpha1.Period{Name: name, From: &from, Until: &until}
+	return v1alpha1.Period{Name: name, From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}
 }
 
 // gateSpec is a spec at random.

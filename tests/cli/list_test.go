@@ -18,7 +18,7 @@ func (w *world) scene() {
 	from, end := metav1.Now(), metav1.NewTime(metav1.Now().AddDate(0, 0, 20))
 	w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, OpenPeriods: everyNight, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
-		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &end}}},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(end.Time)}}},
 	})
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.Decided(w.ReadGate("staging"))

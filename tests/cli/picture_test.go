@@ -75,7 +75,7 @@ func TestThePictureOfATerminalIsWhatOneShows(t *testing.T) {
 	night, morning := today.UTC().Add(6*time.Hour).Format("15:00"), today.UTC().Add(13*time.Hour).Format("15:00") // closed now, at any time of day
 	from, until := metav1.NewTime(today.AddDate(0, 0, 3)), metav1.NewTime(today.AddDate(0, 0, 5))
 	w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "nights", Start: &night, End: &morning}}})
-	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "audit", From: &from, Until: &until}}}})
+	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "audit", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}})
 	for _, name := range []string{"nights", "staging"} {
 		w.Decided(w.ReadGate(name))
 	}

@@ -27,7 +27,7 @@ func frozen() v1alpha1.GateSpec {
 	from, until := metav1.Now(), metav1.NewTime(metav1.Now().AddDate(0, 0, 20))
 	return v1alpha1.GateSpec{
 		Default:      v1alpha1.StateClosed,
-		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // days returns a period some days from now.
 func days(name string, from, until int) v1alpha1.Period {
 	start, end := metav1.NewTime(time.Now().AddDate(0, 0, from)), metav1.NewTime(time.Now().AddDate(0, 0, until))
-	return v1alpha1.Period{Name: name, From: &start, Until: &end}
+	return v1alpha1.Period{Name: name, From: v1alpha1.NewDateTime(start.Time), Until: v1alpha1.NewDateTime(end.Time)}
 }
 
 func TestStatusPrintsThis(t *testing.T) {
@@ -76,7 +76,7 @@ func TestStatusLooksAheadWithTheExceptionsOfTheCluster(t *testing.T) {
 	period := days("day", 1, 2)
 	w.Create(&v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: v1alpha1.GateExceptionSpec{
 		GateRef: v1alpha1.GateReference{Name: "production"}, Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{period},
-		ValidFrom: metav1.NewTime(period.From.Truncate(time.Second)), ValidUntil: metav1.NewTime(period.Until.Truncate(time.Second)),
+		ValidFrom: metav1.NewTime(period.From.Time().Truncate(time.Second)), ValidUntil: metav1.NewTime(period.Until.Time().Truncate(time.Second)),
 	}})
 	w.Decided(w.ReadGate("production"))
 	got := w.gate("status", "production")

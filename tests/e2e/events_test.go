@@ -126,7 +126,7 @@ func TestAWordInTimeSaysWhatWaits(t *testing.T) {
 	w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}},
 		NotifyBefore: []v1alpha1.Duration{{Duration: time.Minute}},
-		OpenPeriods:  []v1alpha1.Period{{Name: "release", From: &metav1.Time{Time: opens}, Until: &metav1.Time{Time: opens.Add(time.Hour)}}},
+		OpenPeriods:  []v1alpha1.Period{{Name: "release", From: v1alpha1.NewDateTime(opens), Until: v1alpha1.NewDateTime(opens.Add(time.Hour))}},
 	})
 	w.hears(sink, "Kustomization", "GateClosed")
 	push("v2")

@@ -23,7 +23,7 @@ func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
 	t.Cleanup(git.Stop)
 	w.bootstrap(git)
 	for m, until := range map[*member]string{canary: "2087-01-03", other: "2087-01-04"} {
-		if got := w.in[m].ReadGate("fleet").Spec.ClosePeriods[0].Until.UTC().Format("2006-01-02"); got != until {
+		if got := w.in[m].ReadGate("fleet").Spec.ClosePeriods[0].Until.Time().UTC().Format("2006-01-02"); got != until {
 			t.Errorf("%s is frozen until %s, want %s", m.name, got, until)
 		}
 		got, err := m.Kubectl(t.Context(), "-n", namespace, "get", "alert", "gates", "-o=jsonpath={.spec.eventMetadata.cluster}")

@@ -179,7 +179,7 @@ func TestGitAndAPlatformTeamEachOwnPeriods(t *testing.T) {
 			names = append(names, p.Name)
 		}
 		for _, p := range spec.ClosePeriods {
-			names = append(names, p.Name+" until "+stamp(p.Until.Time))
+			names = append(names, p.Name+" until "+stamp(p.Until.Time()))
 		}
 		if got := strings.Join(names, ", "); got != want {
 			t.Errorf("has %q, want %q", got, want)

@@ -318,7 +318,7 @@ func closeAtOnce(t *testing.T) {
 	w := newWorld(t)
 	at := time.Now().Add(30 * time.Second)
 	from, until := metav1.NewTime(at), metav1.NewTime(at.Add(time.Hour))
-	freeze := v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: "freeze", From: &from, Until: &until}}
+	freeze := v1alpha1.ClosePeriod{Period: v1alpha1.Period{Name: "freeze", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}
 	var all []*v1alpha1.Gate
 	var apps []*unstructured.Unstructured
 	for i := range gates {

@@ -75,14 +75,14 @@ func (w *world) scene() {
 	weekends := v1alpha1.Period{Name: "weekends", Start: clock("00:00"), End: clock("24:00"), DaysOfWeek: []v1alpha1.DayOfWeek{"Saturday", "Sunday"}}
 	w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, TimeZone: "America/New_York", OpenPeriods: []v1alpha1.Period{nights}, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
-		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "quarter-end", From: at(4), Until: at(9)}}},
+		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "quarter-end", From: v1alpha1.NewDateTime(at(4).Time), Until: v1alpha1.NewDateTime(at(9).Time)}}},
 	})
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: weekends}}})
 	w.Gate("infra", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "infra"}}})
 	w.Gate("careful", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeAudit, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}})
 	w.Create(&v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "hotfix"},
-		Spec:       v1alpha1.GateExceptionSpec{GateRef: v1alpha1.GateReference{Name: "production"}, ValidFrom: *at(5), ValidUntil: *at(6), Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{{Name: "hotfix", From: at(5), Until: at(6)}}},
+		Spec:       v1alpha1.GateExceptionSpec{GateRef: v1alpha1.GateReference{Name: "production"}, ValidFrom: *at(5), ValidUntil: *at(6), Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{{Name: "hotfix", From: v1alpha1.NewDateTime(at(5).Time), Until: v1alpha1.NewDateTime(at(6).Time)}}},
 	})
 	for _, name := range []string{"production", "staging", "infra", "careful"} {
 		w.Decided(w.ReadGate(name))

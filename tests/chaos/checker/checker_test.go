@@ -19,7 +19,7 @@ func minute(n int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(n)
 
 func span(from, until int) v1alpha1.Period {
 	a, b := minute(from), minute(until)
-	return v1alpha1.Period{Name: "span", From: &a, Until: &b}
+	return v1alpha1.Period{Name: "span", From: v1alpha1.NewDateTime(a.Time), Until: v1alpha1.NewDateTime(b.Time)}
 }
 
 func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {

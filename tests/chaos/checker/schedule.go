@@ -81,7 +81,7 @@ func (g *gate) closePeriod(at time.Time, hard bool) bool {
 
 // in returns whether an instant is in a dated period. The walk makes no others.
 func in(p v1alpha1.Period, at time.Time) bool {
-	return !at.Before(p.From.Time) && at.Before(p.Until.Time)
+	return !at.Before(p.From.Time()) && at.Before(p.Until.Time())
 }
 
 // exception returns the one that applies at an instant: the newest, of two of the same
@@ -110,7 +110,7 @@ func (g *gate) edges(after time.Time) []time.Time {
 			all = append(all, at)
 		}
 	}
-	period := func(p v1alpha1.Period) { add(p.From.Time); add(p.Until.Time) }
+	period := func(p v1alpha1.Period) { add(p.From.Time()); add(p.Until.Time()) }
 	for _, p := range g.Spec.OpenPeriods {
 		period(p)
 	}

@@ -1,0 +1,64 @@
+package gate
+
+import (
+	"regexp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+)
+
+// localTime is the layout of a local time in a spec.
+const localTime = "2006-01-02T15:04"
+
+// dateTime matches a v1alpha1.DateTime, as in the CRD. The first group is the time of day, the second one makes it RFC 3339.
+var dateTime = regexp.MustCompile(
+	`^[0-9-]{10}(T(?:[01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](?:[.][0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]))?)?$`)
+
+// dated compiles a period with from and until. For opens, see period.
+func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zone, opens bool) schedule.Period {
+	from, form := c.dateTime(path.Child("from"), *p.From)
+	until, other := c.dateTime(path.Child("until"), *p.Until)
+	switch {
+	case form == "" || other == "" || zone == nil:
+		return schedule.Period{}
+	case form != other:
+		c.add(field.Invalid(path, p.Name,
+			"from and until must have the same form: both a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339"))
+		return schedule.Period{}
+	case form == time.DateOnly:
+		until = until.AddDate(0, 0, 1)
+	}
+	if form != time.RFC3339 {
+		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
+	}
+	if !from.Before(until) {
+		c.add(field.Invalid(path.Child("until"), *p.Until, "must be later than from, or the same date"))
+	}
+	if opens {
+		return span(p.Name, roundUp(from), until)
+	}
+	return span(p.Name, from, roundUp(until))
+}
+
+// dateTime returns the time of d, in UTC if it is local, and the layout of its form, which is empty if d is invalid.
+func (c *compiler) dateTime(path *field.Path, d v1alpha1.DateTime) (t time.Time, form string) {
+	if found := dateTime.FindStringSubmatch(string(d)); found != nil {
+		switch {
+		case found[2] != "":
+			form = time.RFC3339
+		case found[1] != "":
+			form = localTime
+		default:
+			form = time.DateOnly
+		}
+	}
+	t, err := time.Parse(form, string(d))
+	if err != nil || form == "" || t.Year() == 0 {
+		c.add(field.Invalid(path, d, "must be a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339 such as 2026-12-24T08:00:00Z"))
+		return time.Time{}, ""
+	}
+	return t, form
+}
