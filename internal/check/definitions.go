@@ -105,6 +105,9 @@ func fieldsOf(t reflect.Type) func(yield func(reflect.Type, string) bool) {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" {
+				continue
+			}
 			if name == "" && f.Anonymous {
 				for inner, innerName := range fieldsOf(f.Type) {
 					if !yield(inner, innerName) {
