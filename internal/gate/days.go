@@ -29,7 +29,7 @@ var weeksOfMonth = map[v1alpha1.WeekOfMonth]schedule.WeekOfMonth{
 
 // hasDays returns whether p has a field that selects the days of a weekly period.
 func hasDays(p *v1alpha1.Period) bool {
-	return len(p.DaysOfWeek)+len(p.WeeksOfMonth)+len(p.DaysOfMonth)+len(p.WorkdaysOfMonth) > 0 || p.EveryWeeks != nil || p.Anchor != nil
+	return p.DaysOfWeek != nil || p.WeeksOfMonth != nil || p.DaysOfMonth != nil || p.WorkdaysOfMonth != nil || p.EveryWeeks != nil || p.Anchor != nil
 }
 
 // days compiles the fields that select the days of a weekly period.
@@ -72,8 +72,16 @@ func (c *compiler) everyWeeks(path *field.Path, p *v1alpha1.Period, days *schedu
 	days.EveryWeeks, days.Anchor = int(*p.EveryWeeks), schedule.DayOf(anchor)
 }
 
+// refuseEmpty reports a list that is there but empty, which would mean every day.
+func refuseEmpty[T any](c *compiler, path *field.Path, list []T) {
+	if list != nil && len(list) == 0 {
+		c.add(field.Invalid(path, list, "must have at least one day: to start every day, remove the field"))
+	}
+}
+
 // numbers returns the numbers of days, which lie between -most and most and are not 0.
 func numbers[T ~int32](c *compiler, path *field.Path, list []T, most T, cause string) (all []int) {
+	refuseEmpty(c, path, list)
 	for i, n := range list {
 		switch path := path.Index(i); {
 		case n == 0 || n < -most || n > most:
@@ -88,6 +96,7 @@ func numbers[T ~int32](c *compiler, path *field.Path, list []T, most T, cause st
 }
 
 func (c *compiler) weekdays(path *field.Path, p *v1alpha1.Period) (days []time.Weekday) {
+	refuseEmpty(c, path.Child("daysOfWeek"), p.DaysOfWeek)
 	for i, name := range p.DaysOfWeek {
 		d, ok := weekdays[name]
 		switch path := path.Child("daysOfWeek").Index(i); {
@@ -103,6 +112,7 @@ func (c *compiler) weekdays(path *field.Path, p *v1alpha1.Period) (days []time.W
 }
 
 func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) (weeks []schedule.WeekOfMonth) {
+	refuseEmpty(c, path.Child("weeksOfMonth"), p.WeeksOfMonth)
 	if len(p.WeeksOfMonth) > 0 && len(p.DaysOfWeek) == 0 {
 		c.add(field.Invalid(path, p.Name, "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"))
 	}
