@@ -97,7 +97,7 @@ func digestsOf(secrets []string) (digests [][sha256.Size]byte) {
 
 func (e *entry) compileExpressions() (err error) {
 	if e.spec.Filter != "" {
-		if e.filter, err = expression.NewBool(e.spec.Filter, bodyVariable, headersVariable, claimsVariable); err != nil {
+		if e.filter, err = expression.NewBool(e.spec.Filter, expression.OfReceiver...); err != nil {
 			return fmt.Errorf("filter: %w", err)
 		}
 	}
@@ -105,7 +105,7 @@ func (e *entry) compileExpressions() (err error) {
 	case (e.spec.Action == "") == (e.spec.ActionExpr == ""):
 		return errors.New("exactly one of action and actionExpr must be set")
 	case e.spec.ActionExpr != "":
-		if e.action, err = expression.NewString(e.spec.ActionExpr, bodyVariable, headersVariable, claimsVariable); err != nil {
+		if e.action, err = expression.NewString(e.spec.ActionExpr, expression.OfReceiver...); err != nil {
 			return fmt.Errorf("actionExpr: %w", err)
 		}
 	case !isAction(e.spec.Action):

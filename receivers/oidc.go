@@ -68,7 +68,7 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 			return nil, fmt.Errorf("%s.variables[%d].name: is there twice", path, i)
 		}
 		names[variable.Name] = true
-		value, err := expression.NewValue(variable.Expression, "claims", "vars")
+		value, err := expression.NewValue(variable.Expression, expression.OfProvider...)
 		if err != nil {
 			return nil, fmt.Errorf("%s.variables[%d].expression: %w", path, i, err)
 		}
@@ -78,7 +78,7 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 		return nil, fmt.Errorf("%s.validations: at least one is needed", path)
 	}
 	for i, validation := range spec.Validations {
-		condition, err := expression.NewBool(validation.Expression, "claims", "vars")
+		condition, err := expression.NewBool(validation.Expression, expression.OfProvider...)
 		if err != nil {
 			return nil, fmt.Errorf("%s.validations[%d].expression: %w", path, i, err)
 		}

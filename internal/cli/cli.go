@@ -176,7 +176,7 @@ var groups = []struct {
 		(*session).openCommand, (*session).closeCommand, (*session).resetCommand, (*session).freezeCommand, (*session).thawCommand,
 		(*session).passCommand, (*session).exceptCommand, (*session).approveCommand, (*session).proceedCommand,
 	}},
-	{"Look ahead", []func(*session) *cobra.Command{(*session).previewCommand, (*session).diffCommand}},
+	{"Look ahead", []func(*session) *cobra.Command{(*session).validateCommand, (*session).previewCommand, (*session).diffCommand}},
 	{"Set up", []func(*session) *cobra.Command{(*session).checkCommand, (*session).kindsCommand, (*session).versionCommand}},
 }
 

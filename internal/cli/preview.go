@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/preview/files"
+	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
 // mostDays is how many days a preview or a comparison has at most.
@@ -157,7 +158,10 @@ func (s *session) previewed(ctx context.Context, f *previewFlags, args []string)
 
 // manifests reads files and folders, those of -f and those that follow as arguments.
 func (s *session) manifests(named, args []string, namespace string) (*preview.Set, error) {
-	set := preview.NewSet(namespace)
+	if err := s.learn(nil); err != nil {
+		return nil, err
+	}
+	set := preview.NewSet(namespace).Validating(validate.Object)
 	for i, path := range slices.Concat(named, args) {
 		err := files.Read(set, path, s.In)
 		var missing *fs.PathError

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fluxcd/gating-controller/internal/ui"
+	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
 func (s *session) uiCommand() *cobra.Command {
@@ -61,7 +62,7 @@ func (s *session) ui(ctx context.Context, port int) error {
 	secret := "/" + strings.ToLower(rand.Text()) + "/"
 	pages := ui.New(ui.Options{
 		Viewers: &uiReader{session: s, cluster: c, kinds: make(chan struct{}, 1)}, Clock: s.clock, Zone: now.Location(), Alone: true, Command: s.name, Namespace: c.namespace,
-		Log: log.New(s.ErrOut, "", 0),
+		Validate: validate.Object, Log: log.New(s.ErrOut, "", 0),
 	})
 	server := &http.Server{
 		Handler:           onlyHere(secret, pages),

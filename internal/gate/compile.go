@@ -2,7 +2,6 @@ package gate
 
 import (
 	"regexp"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,52 +11,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Longest and shortest durations in a Gate, as in the CRD.
+// The shortest and longest spec.window, as in the CRD.
 const (
-	minWindow   = time.Second
-	maxWindow   = 366 * 24 * time.Hour
-	minInterval = 10 * time.Second
-	minMargin   = time.Minute
-	maxMargin   = 366 * 24 * time.Hour
-	minNotice   = time.Minute
-	maxNotice   = 720 * time.Hour
-	maxNotices  = 5
+	minWindow = time.Second
+	maxWindow = 366 * 24 * time.Hour
 )
 
-// Validate returns what is wrong with a Gate, each error with the path of its field. It
-// also covers what the CRD's schema refuses, for manifests that no API server has seen.
+// Validate returns the errors of a Gate that keep its schedule from being compiled, each with the path of its field.
+// The schemas of the CRDs find the others, see internal/validate.
 func Validate(g *v1alpha1.Gate) field.ErrorList {
 	_, errs := compile(g)
-	if d := g.Spec.Interval; d.Duration != 0 && d.Duration < minInterval {
-		errs = append(errs, invalidDuration(field.NewPath("spec", "interval"), d, "must be at least 10s"))
-	}
-	switch g.Spec.ResumePolicy {
-	case "", v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect:
-	default:
-		errs = append(errs, field.NotSupported(field.NewPath("spec", "resumePolicy"), g.Spec.ResumePolicy,
-			[]v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect}))
-	}
-	switch g.Spec.Mode {
-	case "", v1alpha1.ModeEnforce, v1alpha1.ModeAudit:
-	default:
-		errs = append(errs, field.NotSupported(field.NewPath("spec", "mode"), g.Spec.Mode, []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit}))
-	}
-	if most := g.Spec.MaxTargets; most != nil && *most < 1 {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "maxTargets"), *most, "must be at least 1"))
-	}
-	if policy := g.Spec.Exceptions; policy != nil && (policy.Approvals < 0 || policy.Approvals > maxApprovers) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "exceptions", "approvals"), policy.Approvals, "must be from 0 to 10"))
-	}
-	if policy := g.Spec.Certificates; policy != nil && policy.SafetyMargin != nil {
-		if d := policy.SafetyMargin; d.Duration < minMargin || d.Duration > maxMargin {
-			errs = append(errs, invalidDuration(field.NewPath("spec", "certificates", "safetyMargin"), *d, "must be from 1m to 8784h (366 days)"))
-		}
-	}
-	errs = append(errs, validateNotices(field.NewPath("spec", "notifyBefore"), g.Spec.NotifyBefore)...)
-	errs = append(errs, validateRelease(field.NewPath("spec", "release"), g.Spec.Release)...)
-	for i := range g.Spec.Targets {
-		errs = append(errs, validateTarget(field.NewPath("spec", "targets").Index(i), &g.Spec.Targets[i])...)
-	}
 	return errs
 }
 
@@ -67,21 +30,6 @@ func invalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *fiel
 		bounds += ", written 30m, 1h30m, 3d or 2w"
 	}
 	return field.Invalid(path, d.String(), bounds)
-}
-
-func validateNotices(path *field.Path, leads []v1alpha1.Duration) (errs field.ErrorList) {
-	if n := len(leads); n > maxNotices {
-		errs = append(errs, field.TooMany(path, n, maxNotices))
-	}
-	for i, lead := range leads {
-		if lead.Duration < minNotice || lead.Duration > maxNotice {
-			errs = append(errs, invalidDuration(path.Index(i), lead, "must be from 1m to 720h (30 days)"))
-		}
-		if slices.Contains(leads[:i], lead) {
-			errs = append(errs, field.Duplicate(path.Index(i), lead.String()))
-		}
-	}
-	return errs
 }
 
 // compiler collects errors, so that a user sees all of them at once.

@@ -29,7 +29,7 @@ const (
 // readyExpr compiles an expression with the variables of dependsOn in a Kustomization. The
 // result is cached.
 func readyExpr(text string) (*expression.Bool, error) {
-	compiled, err := expression.NewBool(text, "dep", "self")
+	compiled, err := expression.NewBool(text, expression.OfDependency...)
 	if err != nil {
 		return nil, errors.New(OneLine(strings.ReplaceAll(err.Error(), "'"+text+"'", ""), maxWatchMessage))
 	}

@@ -10,12 +10,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// Bounds of a GateException and of the approvals that it needs, as in the CRD.
+// Bounds of a GateException, as in the CRD.
 const (
 	minLeadTime   = time.Second
 	maxLeadTime   = v1alpha1.MaxExceptionDuration
 	maxNameLength = 253
-	maxApprovers  = 10
 )
 
 var exceptionTypes = map[v1alpha1.ExceptionType]schedule.ExceptionType{

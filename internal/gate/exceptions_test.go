@@ -162,15 +162,6 @@ func TestTheErrorsOfAnExceptionAreInAlwaysTheSameOrder(t *testing.T) {
 	}
 }
 
-func TestApprovalsOfAGateAreBound(t *testing.T) {
-	for n, good := range map[int32]bool{-1: false, 0: true, 10: true, 11: false} {
-		errs := gate.Validate(asking(closed(), n))
-		if good != (len(errs) == 0) || !good && errs[0].Field != "spec.exceptions.approvals" {
-			t.Errorf("%d: %v", n, errs)
-		}
-	}
-}
-
 // asking has a Gate ask for approvals.
 func asking(g *v1alpha1.Gate, n int32) *v1alpha1.Gate {
 	g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: n}

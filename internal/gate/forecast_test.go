@@ -193,26 +193,3 @@ func TestGatesWithoutNoticesPayNothing(t *testing.T) {
 		t.Errorf("%f allocations", n)
 	}
 }
-
-func TestLeadsAreChecked(t *testing.T) {
-	for name, tc := range map[string]struct {
-		leads []time.Duration
-		want  string
-	}{
-		"good":      {[]time.Duration{time.Minute, 720 * time.Hour}, ""},
-		"too short": {[]time.Duration{time.Hour, time.Second}, `spec.notifyBefore[1]: Invalid value: "1s": must be from 1m to 720h (30 days)`},
-		"too long":  {[]time.Duration{721 * time.Hour}, `spec.notifyBefore[0]: Invalid value: "721h0m0s": must be from 1m to 720h (30 days)`},
-		"twice":     {[]time.Duration{time.Hour, time.Hour}, `spec.notifyBefore[1]: Duplicate value: "1h0m0s"`},
-		"too many":  {[]time.Duration{1 * time.Hour, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 5 * time.Hour, 6 * time.Hour}, "spec.notifyBefore: Too many: 6: must have at most 5 items"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := ""
-			if errs := gate.Validate(opened(frozen, notified(tc.leads...))); len(errs) > 0 {
-				got = errs.ToAggregate().Error()
-			}
-			if got != tc.want {
-				t.Errorf("got  %s\nwant %s", got, tc.want)
-			}
-		})
-	}
-}

@@ -35,20 +35,3 @@ func (c *compiler) selector(path *field.Path, selector *metav1.LabelSelector) {
 	}
 	c.errs = append(c.errs, validation.ValidateLabelSelector(selector, validation.LabelSelectorValidationOptions{}, path)...)
 }
-
-// validateTarget covers what the CRD's schema refuses besides.
-func validateTarget(path *field.Path, ref *v1alpha1.TargetReference) (errs field.ErrorList) {
-	if ref.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), "a target needs a kind"))
-	}
-	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "a target needs a name, or * for all of its kind"))
-	}
-	if len(ref.MatchLabels) > 0 && ref.Name != v1alpha1.AnyName {
-		errs = append(errs, field.Invalid(path.Child("matchLabels"), ref.MatchLabels, "needs name: '*'"))
-	}
-	if len(ref.MatchExpressions) > 0 && ref.Name != v1alpha1.AnyName {
-		errs = append(errs, field.Invalid(path.Child("matchExpressions"), len(ref.MatchExpressions), "needs name: '*'"))
-	}
-	return errs
-}

@@ -16,6 +16,7 @@ func (s *Set) doubts(r Range) (doubts []Fault) {
 	from := r.From
 	for _, g := range s.gates {
 		doubts = append(doubts, s.doubtsOfGate(g, r)...)
+		doubts = append(doubts, s.warnings(g, r)...)
 	}
 	for _, e := range s.exceptions {
 		doubts = append(doubts, s.doubtsOf(e, from)...)
@@ -104,6 +105,7 @@ func (s *Set) doubtsOf(e *v1alpha1.GateException, from time.Time) (doubts []Faul
 		return []Fault{s.fault(e, "spec.gateRef.name", fmt.Sprintf("gate '%s/%s' %s", e.Namespace, e.Spec.GateRef.Name, where))}
 	}
 	g := s.gates[i]
+	doubts = s.warnException(g, e, from)
 	if n := gate.Missing(g, e); n > 0 && s.isKnown(e) {
 		if e.ExpiredBy(from) {
 			return nil

@@ -3,12 +3,11 @@ package preview
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,18 +79,33 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		return
 	}
 	kind, known := kinds[gvk.Kind]
-	if gvk.Group != v1alpha1.GroupVersion.Group || !known {
+	if gvk.Group != v1alpha1.GroupVersion.Group || !known && s.validate == nil {
 		return
 	}
 	_, _, namespaceErr := unstructured.NestedString(obj.Object, "metadata", "namespace")
-	if obj.GetNamespace() == "" {
+	if obj.GetNamespace() == "" && namespaceErr == nil {
 		obj.SetNamespace(s.namespace)
 	}
-	name := obj.GetNamespace() + "/" + obj.GetName()
+	name := cmp.Or(obj.GetNamespace(), s.namespace) + "/" + obj.GetName()
 	fail := func(field, cause string) {
 		s.faults = append(s.faults, Fault{File: file, Object: name, Field: field, Cause: cause})
 	}
-	switch other, ok := s.seen[key{gvk.Kind, name}]; {
+	if other, ok := s.seen[key{gvk.Kind, name}]; ok && obj.GetName() != "" {
+		fail("metadata.name", "is in "+other+" already")
+		return
+	}
+	s.seen[key{gvk.Kind, name}] = file
+	s.validated++
+	if s.validate != nil {
+		errs := s.validate(obj)
+		for _, err := range errs {
+			fail(err.Field, causeIn(err))
+		}
+		if !known || len(errs) > 0 {
+			return
+		}
+	}
+	switch {
 	case gvk.Version != v1alpha1.GroupVersion.Version:
 		fail("apiVersion", fmt.Sprintf("%s is not supported, use %s", obj.GetAPIVersion(), v1alpha1.GroupVersion))
 		return
@@ -104,11 +118,7 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	case len(validation.IsDNS1123Subdomain(obj.GetName())) > 0, len(validation.IsDNS1123Label(obj.GetNamespace())) > 0:
 		fail("metadata", fmt.Sprintf("no object can have the name %q in namespace %q", obj.GetName(), obj.GetNamespace()))
 		return
-	case ok:
-		fail("metadata.name", "is in "+other+" already")
-		return
 	}
-	s.seen[key{gvk.Kind, name}] = file
 
 	data, err := json.Marshal(obj.Object)
 	if err != nil {
@@ -116,8 +126,16 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 		return
 	}
 	if !kind.read(s, data, fail) {
-		undecodable(kind, obj.Object, fail)
+		fail("", "a field has a value of another type, or a time or duration that cannot be read: see kubectl gate validate")
 	}
+}
+
+// causeIn returns an error without its field. An unknown field is not called forbidden.
+func causeIn(err *field.Error) string {
+	if err.Type == field.ErrorTypeForbidden {
+		return err.Detail
+	}
+	return err.ErrorBody()
 }
 
 // kind is how the objects of a kind are read.
@@ -126,8 +144,6 @@ type kind struct {
 	// read adds an object to the set and reports what is wrong with it. It returns
 	// false if the object cannot be decoded.
 	read func(s *Set, data []byte, fail func(field, cause string)) bool
-	// decodes returns why an object cannot be decoded.
-	decodes func(data []byte) error
 }
 
 var kinds = map[string]kind{
@@ -157,41 +173,5 @@ func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*Se
 			*list = append(*list, obj)
 			return true
 		},
-		decodes: func(data []byte) error { return json.Unmarshal(data, new(T)) },
-	}
-}
-
-// undecodable finds the values that are not of their field's type: each alone
-// in an object. The decoder gives up at the first and often cannot name it.
-func undecodable(kind kind, value any, fail func(field, cause string)) {
-	walk("", value, func(inner any) any { return inner }, func(path string, alone any) {
-		data, err := json.Marshal(alone)
-		if err == nil {
-			err = kind.decodes(data)
-		}
-		if err != nil {
-			fail(path, err.Error())
-		}
-	})
-}
-
-// walk visits every leaf of a value: its path, and the leaf alone within
-// objects and lists as wrap makes them.
-func walk(path string, value any, wrap func(any) any, visit func(path string, alone any)) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			inner := key
-			if path != "" {
-				inner = path + "." + key
-			}
-			walk(inner, v[key], func(leaf any) any { return wrap(map[string]any{key: leaf}) }, visit)
-		}
-	case []any:
-		for i := range v {
-			walk(fmt.Sprintf("%s[%d]", path, i), v[i], func(leaf any) any { return wrap([]any{leaf}) }, visit)
-		}
-	default:
-		visit(path, wrap(v))
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
@@ -19,6 +21,10 @@ type Set struct {
 	exceptions []*v1alpha1.GateException
 	configMaps map[ConfigMap]*configMap
 	faults     []Fault
+	// validate returns the errors of a manifest, nil for a set that only decodes what it previews.
+	validate func(*unstructured.Unstructured) field.ErrorList
+	// validated is how many manifests of our group were read.
+	validated int
 	// read are the calendars that have been read.
 	read map[calendarIn]gate.Calendar
 	// seen has the file of each object, empty for one of a cluster.
@@ -44,6 +50,15 @@ type key struct {
 func NewSet(namespace string) *Set {
 	return &Set{namespace: namespace, seen: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]gate.Calendar{}}
 }
+
+// Validating has the set check all manifests of our group that it reads from now on, of all kinds. It returns the set.
+func (s *Set) Validating(validate func(*unstructured.Unstructured) field.ErrorList) *Set {
+	s.validate = validate
+	return s
+}
+
+// Validated returns how many manifests of our group the set has read.
+func (s *Set) Validated() int { return s.validated }
 
 // FromCluster returns what a cluster has. Its requests are those in status, and its exceptions need the approvals that they have there.
 func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
@@ -95,7 +110,7 @@ func (s *Set) Err() error {
 // same as in the cluster keeps its approvals, any other one of a manifest is taken for approved.
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
-	after.namespace, after.faults = manifests.namespace, manifests.faults
+	after.namespace, after.faults, after.validate = manifests.namespace, manifests.faults, manifests.validate
 	after.ctx, after.lookups = s.ctx, s.lookups
 	after.applyConfigMaps(s, manifests)
 	for _, g := range manifests.gates {

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -112,6 +114,8 @@ type Options struct {
 	Command string
 	// Namespace is that of manifests that name none.
 	Namespace string
+	// Validate returns the errors of a manifest. Nil is for pages that only decode manifests, as those of the controller do.
+	Validate func(*unstructured.Unstructured) field.ErrorList
 	// Log gets the errors of the server itself.
 	Log *log.Logger
 }

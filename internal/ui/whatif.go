@@ -61,7 +61,7 @@ func (h *handler) whatIf(r *request) (content, error) {
 // tries makes the page for manifests.
 func (h *handler) tries(r *request, known *Known) (whatIfPage, error) {
 	page := whatIfPage{Manifests: r.uploaded, Axis: axisOf(r.view)}
-	manifests := preview.NewSet(h.Namespace)
+	manifests := preview.NewSet(h.Namespace).Validating(h.Validate)
 	err := manifests.Read("manifests", strings.NewReader(r.uploaded))
 	if err == nil {
 		err = manifests.Err()

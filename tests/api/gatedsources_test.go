@@ -19,33 +19,37 @@ func gatedSource(name string, change func(*v1alpha1.GatedSourceSpec)) *v1alpha1.
 	return g
 }
 
-func TestAGatedSourceThatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
+// pinning returns the spec of a GatedSource that is good except for what is added.
+func pinning(more string) string { return `{sourceRef: {kind: GitRepository, name: apps}` + more + `}` }
+
+var badSources = []badSpec{
+	{"a bucket", `{sourceRef: {kind: Bucket, name: apps}}`, "spec.sourceRef", "a Bucket cannot be pinned: it keeps no revision but the newest"},
+	{"a kind that is none", `{sourceRef: {kind: Secret, name: apps}}`, "spec.sourceRef", "kind must be GitRepository, OCIRepository or HelmChart"},
+	{"no source", `{}`, "spec.sourceRef", "Required value"},
+	{"its own source by its name", pinning(`, pinnedName: apps`), "spec", "the pinned source needs another name than the source in sourceRef"},
+	{"approvals without effect", pinning(`, approvals: {required: 1}`), "spec", "approvals need promote: WhenApproved"},
+	{"too many approvals", pinning(`, promote: WhenApproved, approvals: {required: 11}`), "spec.approvals.required", "should be less than or equal to 10"},
+	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "should match"},
+	{"an unknown policy", pinning(`, promote: Always`), "spec.promote", "Unsupported value"},
+	{"an unknown deletion policy", pinning(`, deletionPolicy: Keep`), "spec.deletionPolicy", "Unsupported value"},
+}
+
+var goodSources = map[string]string{
+	"a repository":  pinning(``),
+	"a revision":    pinning(`, revision: "main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
+	"with approval": pinning(`, promote: WhenApproved, approvals: {required: 2}, deletionPolicy: Delete, pinnedName: pinned`),
+}
+
+func TestANameOfAPinnedSourceThatCannotBeIsRefused(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
-	for name, tc := range map[string]struct {
-		name   string
-		change func(*v1alpha1.GatedSourceSpec)
-		want   string
-	}{
-		"a bucket":                     {"a", func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Kind = "Bucket" }, "a Bucket cannot be pinned: it keeps no revision but the newest"},
-		"a kind that is none":          {"a", func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Kind = "Secret" }, "kind must be GitRepository, OCIRepository or HelmChart"},
-		"its own source by its name":   {"a", func(s *v1alpha1.GatedSourceSpec) { s.PinnedName = "apps" }, "the pinned source needs another name than the source in sourceRef"},
-		"its own source by default":    {"a", func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Name = "a-gated" }, "the source in sourceRef would be pinned in its own place"},
-		"a name that is too long":      {strings.Repeat("a", 248), nil, "the name of the pinned source would be too long"},
-		"approvals that nobody counts": {"a", func(s *v1alpha1.GatedSourceSpec) { s.Approvals = &v1alpha1.RevisionApprovals{Required: 1} }, "approvals need promote: WhenApproved"},
-		"too many approvals": {"a", func(s *v1alpha1.GatedSourceSpec) {
-			s.Promote, s.Approvals = v1alpha1.PromoteWhenApproved, &v1alpha1.RevisionApprovals{Required: 11}
-		}, "should be less than or equal to 10"},
-		"a revision with a blank":     {"a", func(s *v1alpha1.GatedSourceSpec) { s.Revision = "main x" }, "spec.revision"},
-		"a policy that is none":       {"a", func(s *v1alpha1.GatedSourceSpec) { s.Promote = "Always" }, "Unsupported value"},
-		"another policy that is none": {"a", func(s *v1alpha1.GatedSourceSpec) { s.DeletionPolicy = "Keep" }, "Unsupported value"},
+	for name, want := range map[string]string{
+		"apps": "the source in sourceRef would be pinned in its own place", strings.Repeat("a", 248): "the name of the pinned source would be too long",
 	} {
-		t.Run(name, func(t *testing.T) {
-			g := gatedSource(tc.name, tc.change)
-			g.Namespace = w.Namespace
-			if err := w.Client.Create(t.Context(), g); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("want %q, got %v", tc.want, err)
-			}
-		})
+		g := gatedSource(name, func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Name = "apps-gated" })
+		g.Namespace = w.Namespace
+		if err := w.Client.Create(t.Context(), g); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
 	}
 }
 

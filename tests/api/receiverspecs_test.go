@@ -88,7 +88,7 @@ var badReceivers = []badSpec{
 	{"101 events", receiver("github", `, events: `+list(101, "e%d")), "spec.events", "at most 100 items"},
 	{"a signature for github", receiver("github", `, signature: {header: X-A}`), "spec", causeSignature},
 	{"a header with a colon", hmac(`header: "X-A:"`), "spec.signature.header", "should match"},
-	{"an empty header", hmac(`header: ""`), "spec.signature.header", ""},
+	{"an empty header", hmac(`header: ""`), "spec.signature.header", "should be at least 1 chars long"},
 	{"a header that is too long", hmac(`header: ` + long(65)), "spec.signature.header", "64"},
 	{"an unknown encoding", hmac(`encoding: base32`), "spec.signature.encoding", `supported values: "hex", "base64"`},
 	{"an unknown algorithm", hmac(`algorithm: md5`), "spec.signature.algorithm", `supported values: "sha256", "sha512", "sha1"`},
@@ -108,7 +108,7 @@ var badReceivers = []badSpec{
 	{"an interval of no days", receiver("generic", `, interval: 0d`), "spec.interval", causeReceiverInterval},
 	{"a window of 999ms", receiver("generic", `, window: 999ms`), "spec.window", causeReceiverWindow},
 	{"a window of more than 366 days", receiver("generic", `, window: 8784h1s`), "spec.window", causeReceiverWindow},
-	{"a window that is a number", receiver("generic", `, window: 5`), "spec.window", ""},
+	{"a window that is a number", receiver("generic", `, window: 5`), "spec.window", `must be of type string: "integer"`},
 }
 
 var goodReceivers = map[string]string{
@@ -128,24 +128,6 @@ var goodReceivers = map[string]string{
 	"that closes":              asking(`, action: close`),
 	"with an expression":       asking(`, actionExpr: "req.ok ? 'open' : ''"`),
 	"with an empty list of it": receiver("github", `, oidcProviders: []`),
-}
-
-func TestEveryRuleOfAReceiverSaysWhatIsWrong(t *testing.T) {
-	for _, bad := range badReceivers {
-		err := admitKind(t, v1alpha1.GateReceiverKind, bad.spec)
-		if err == nil {
-			t.Errorf("%s: accepted", bad.name)
-			continue
-		}
-		if all := causes(t, err); len(all) != 1 || !strings.HasPrefix(all[0], bad.path+": ") || !strings.Contains(all[0], bad.cause) {
-			t.Errorf("%s: got %q, want %q at %s and nothing else", bad.name, all, bad.cause, bad.path)
-		}
-	}
-	for name, spec := range goodReceivers {
-		if err := admitKind(t, v1alpha1.GateReceiverKind, spec); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // The API server counts what the rules of a kind may cost for an object of the

@@ -146,6 +146,7 @@ var badSpecs = []badSpec{
 	{"a window of 367 days", `{default: closed, window: 8808h}`, "spec.window", causeWindow},
 	{"a window that is not a duration", `{default: closed, window: long}`, "spec.window", causeWindow},
 	{"an interval of 9.9s", `{default: closed, interval: 9.9s}`, "spec.interval", causeInterval},
+	{"an interval of 0s", `{default: closed, interval: 0s}`, "spec.interval", causeInterval},
 	{"an interval of -1m", `{default: closed, interval: -1m}`, "spec.interval", causeInterval},
 
 	{"open periods of a gate opened by default", `{default: opened, openPeriods: [{name: a, start: "08:00", end: "09:00"}]}`, "spec", "openPeriods need default: closed; with default: opened use closePeriods"},

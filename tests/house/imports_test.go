@@ -53,12 +53,13 @@ var mayImport = map[string][]string{
 	"controllers/machine":    {"api/v1alpha1", "internal/crds", "internal/refresh", "internal/verdict"},
 	"receivers":              {"api/v1alpha1", "internal/endpoint", "internal/gate", "internal/expression"},
 	"internal/app":           {"controllers", "controllers/machine", "receivers", "api/lock/v1alpha1", "api/v1alpha1", "internal/configmap", "internal/endpoint", "internal/feed", "internal/target", "internal/tz", "internal/version", "internal/wall"},
-	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/schedule", "internal/tz"},
+	"internal/preview":       {"api/v1alpha1", "internal/gate", "internal/schedule", "internal/target", "internal/tz"},
+	"internal/validate":      {"api/v1alpha1", "config", "internal/expression", "internal/gate"},
 	"internal/preview/files": {"internal/preview"},
 	"config":                 {},
 	"internal/kinds":         {"config", "internal/target"},
 	"internal/check":         {"api/v1alpha1", "internal/schedule", "internal/gate", "internal/origin", "internal/target", "internal/verdict"},
-	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/fields", "internal/kinds", "internal/schedule", "internal/gate", "internal/origin", "internal/dryrun", "internal/preview", "internal/preview/files", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/ui", "internal/version"},
+	"internal/cli":           {"api/v1alpha1", "internal/check", "internal/fields", "internal/kinds", "internal/schedule", "internal/gate", "internal/origin", "internal/dryrun", "internal/preview", "internal/preview/files", "internal/validate", "internal/target", "internal/verdict", "internal/explain", "internal/tz", "internal/ui", "internal/version"},
 	"internal/wall":          {"api/v1alpha1", "internal/budget", "internal/endpoint", "internal/explain", "internal/gate", "internal/preview", "internal/target", "internal/ui", "internal/verdict"},
 	"internal/ui":            {"api/v1alpha1", "internal/budget", "internal/explain", "internal/gate", "internal/preview", "internal/tz"},
 	"cmd/kubectl-gate":       {"internal/cli"},
@@ -73,6 +74,7 @@ var mayImportOthers = map[string][]string{
 	"api/v1alpha1":           {"k8s.io/apimachinery/", "github.com/fluxcd/pkg/apis/meta"},
 	"internal/expression":    {"github.com/google/cel-go/", "k8s.io/utils/lru"},
 	"internal/gate":          {"k8s.io/apimachinery/", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/"},
+	"internal/validate":      {"k8s.io/apimachinery/", "k8s.io/apiextensions-apiserver/", "k8s.io/apiserver/pkg/apis/cel", "sigs.k8s.io/yaml"},
 	"internal/preview":       {"k8s.io/apimachinery/", "sigs.k8s.io/json", "sigs.k8s.io/yaml"},
 	"internal/preview/files": {"k8s.io/apimachinery/pkg/util/yaml", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml"},
 	"internal/target":        {"k8s.io/apimachinery/", "github.com/fluxcd/kustomize-controller/api/", "github.com/fluxcd/source-controller/api/", "github.com/fluxcd/helm-controller/api/", "github.com/fluxcd/image-reflector-controller/api/", "github.com/fluxcd/image-automation-controller/api/", "github.com/fluxcd/notification-controller/api/", "github.com/fluxcd/pkg/apis/meta"},
@@ -115,6 +117,18 @@ func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
 	for folder := range mayImport {
 		if checked[folder] == 0 {
 			t.Errorf("%s is in the table, but has no imports: is it still there?", folder)
+		}
+	}
+}
+
+// The libraries of the API server are large, and the controller does not need them.
+func TestOnlyThePluginHasTheValidatorOfTheAPIServer(t *testing.T) {
+	for folder, imports := range importsByFolder(t) {
+		for _, path := range imports {
+			if folder != "internal/validate" && (strings.HasPrefix(path, "k8s.io/apiserver/") || strings.HasPrefix(path, "k8s.io/apiextensions-apiserver/pkg/apiserver/")) ||
+				path == module+"internal/validate" && folder != "internal/cli" {
+				t.Errorf("%s must not import %s", folder, path)
+			}
 		}
 	}
 }

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// runValidate runs validate with a manifest on standard input.
+func runValidate(manifest string, args ...string) (code int, out, errOut string) {
+	var stdout, stderr bytes.Buffer
+	code = run(append([]string{"validate", "-f", "-"}, args...), strings.NewReader(manifest), &stdout, &stderr, now)
+	return code, stdout.String(), stderr.String()
+}
+
+// manifest returns a manifest of our API group in namespace apps.
+func manifest(kind, name, spec string) string {
+	return "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: apps}\nspec: " + spec + "\n---\n"
+}
+
+func TestValidateFindsWhatIsWrongWithAnyKind(t *testing.T) {
+	for _, test := range []struct{ name, manifest, want string }{
+		{"empty approvals", manifest("Gate", "a", "{default: closed, approvals: {}}"), "-: apps/a: spec.approvals.required: Required value: required must be set"},
+		{"an interval of zero", manifest("Gate", "a", "{default: closed, interval: 0s}"), `-: apps/a: spec.interval: Invalid value: "0s": interval must be a duration of at least 10s, such as 1m`},
+		{"no days", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfWeek: []}]}`), "-: apps/a: spec.openPeriods[0].daysOfWeek: Invalid value: 0: should have at least 1 items"},
+		{"a short day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfWeek: [Mon]}]}`),
+			`-: apps/a: spec.openPeriods[0].daysOfWeek[0]: Unsupported value: "Mon": supported values: "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"`},
+		{"a kind that is misspelled", manifest("Gates", "a", "{default: closed}"), `-: apps/a: kind: Invalid value: "Gates": is not a kind of gating.toolkit.fluxcd.io, did you mean Gate?`},
+		{"an unknown kind", manifest("Barrier", "a", "{}"), `-: apps/a: kind: Invalid value: "Barrier": is not a kind of gating.toolkit.fluxcd.io: must be one of CalendarFeed, Gate, `},
+		{"a field in lower case", manifest("Gate", "a", "{default: closed, timezone: UTC}"), "-: apps/a: spec.timezone: unknown field, did you mean timeZone?"},
+		{"a field of the metadata", strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace:", "nameSpace: b, namespace:", 1), "-: apps/a: metadata.nameSpace: unknown field"},
+		{"a number as label", strings.Replace(manifest("Gate", "a", "{default: closed}"), "namespace:", "labels: {a: 1}, namespace:", 1), "-: apps/a: metadata.labels: Invalid value: must be a string, put it in quotes"},
+		{"a receiver without a Secret", manifest("GateReceiver", "a", "{type: github, gates: [{name: g}], action: close}"), "-: apps/a: spec: Invalid value: secretRef is required when type is not generic-oidc"},
+		{"a filter that is no CEL", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gates: [{name: g}], action: close, filter: 'req.a =='}"), `-: apps/a: spec.filter: Invalid value: "req.a ==": `},
+		{"an action of another type", manifest("GateReceiver", "a", "{type: github, secretRef: {name: s}, gates: [{name: g}], actionExpr: 'true'}"), `-: apps/a: spec.actionExpr: Invalid value: "true": `},
+		{"a token that is not validated by CEL", manifest("GateReceiver", "a", "{type: generic-oidc, gates: [{name: g}], action: close, oidcProviders: [{issuerURL: 'https://a', validations: [{expression: 'claim.sub', message: m}]}]}"),
+			`-: apps/a: spec.oidcProviders[0].validations[0].expression: Invalid value: "claim.sub": `},
+		{"a feed of nothing", manifest("CalendarFeed", "a", "{secretRef: {name: s}}"), "-: apps/a: spec: Invalid value: exactly one of gates and selector must be set"},
+		{"a bucket", manifest("GatedSource", "a", "{sourceRef: {kind: Bucket, name: b}}"), "-: apps/a: spec.sourceRef: Invalid value: a Bucket cannot be pinned"},
+		{"a range from Friday to Tuesday", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 8 * * 5-2", duration: 1h}]}`), `-: apps/a: spec.openPeriods[0].schedule: Invalid value: "0 8 * * 5-2": `},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := runValidate(test.manifest)
+			if code != exitError || out != "" || !strings.HasPrefix(errOut, test.want) || strings.Count(errOut, "\n") != 1 {
+				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant:   %s", code, out, errOut, test.want)
+			}
+		})
+	}
+}
+
+func TestValidateReportsAllErrorsOfAFileAtOnce(t *testing.T) {
+	code, _, errOut := runValidate(manifest("Gate", "a", `{default: ajar, suspend: "no", interval: 1s, foo: bar, openPeriods: [{name: w, start: "25:00", end: "09:00"}, {start: "08:00", end: 9}]}`) +
+		manifest("GateReceiver", "b", "{type: generic, secretRef: {name: s}, gates: [], action: open}"))
+	for _, want := range []string{
+		"apps/a: spec.default: Unsupported value", "apps/a: spec.suspend: Invalid value: must be true or false", "apps/a: spec.interval: Invalid value", "apps/a: spec.foo: unknown field",
+		"apps/a: spec.openPeriods[0].start: Invalid value", "apps/a: spec.openPeriods[1].name: Required value", "apps/a: spec.openPeriods[1].end: Invalid value: must be a string, put it in quotes", "apps/b: spec.gates: Invalid value",
+	} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if code != exitError || strings.Count(errOut, "\n") != 8 {
+		t.Errorf("exit %d:\n%s", code, errOut)
+	}
+}
+
+func TestValidateWarnsAboutWhatIsValidButAMistake(t *testing.T) {
+	for _, test := range []struct{ name, manifest, want string }{
+		{"always closed", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, start: "12:00", end: "12:00"}]}`), "spec: the gate is always closed: its close periods leave no time in which it is open"},
+		{"never opens", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00"}], closePeriods: [{name: c, start: "07:00", end: "10:00"}]}`), "spec: the gate never opens"},
+		{"opens on a leap day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 8 29 2 *", duration: 1h}]}`), ""},
+		{"waits for requests", manifest("Gate", "a", `{default: closed}`), ""},
+		{"over", manifest("Gate", "a", `{default: closed, notAfter: "2026-11-01T00:00:00Z"}`), "spec.notAfter: is already over"},
+		{"a period that is over", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, from: "2026-11-01T00:00:00Z", until: "2026-11-02T00:00:00Z"}]}`), "spec.closePeriods[0]: period c is already over"},
+		{"a period after the end", manifest("Gate", "a", `{default: opened, notAfter: "2026-12-01T00:00:00Z", closePeriods: [{name: c, from: "2026-12-02T00:00:00Z", until: "2026-12-03T00:00:00Z"}]}`), "spec.closePeriods[0]: period c has no time within notBefore and notAfter"},
+		{"strict with a margin", manifest("Gate", "a", `{default: closed, certificates: {strict: true, safetyMargin: 1h}}`), "spec.certificates.safetyMargin: has no effect with strict: true"},
+		{"an audit with a pace", manifest("Gate", "a", `{default: closed, mode: Audit, release: {perMinute: 1}}`), "spec.release: has no effect with mode Audit"},
+		{"too many openings", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "*/2 * * * *", duration: 1m}]}`), "spec: the gate opens 21600 times in 30 days"},
+		{"a kind that cannot be held", manifest("Gate", "a", `{default: closed, targets: [{kind: Deployment, name: a}]}`), "spec.targets[0].kind: kind Deployment is not supported"},
+		{"an exception that is over", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a", `{gateRef: {name: a}, type: replace, validFrom: "2026-11-01T00:00:00Z", validUntil: "2026-11-02T00:00:00Z"}`), "spec.validUntil: the exception is already over"},
+		{"a window of an exception outside of it", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a",
+			`{gateRef: {name: a}, type: extend, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z", windows: [{name: w, daysOfWeek: [Sunday], start: "08:00", end: "09:00"}]}`), "spec.windows[0]: has no time within validFrom and validUntil"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := runValidate(test.manifest)
+			if code != 0 || !strings.Contains(out, "valid, with ") || test.want == "" && errOut != "" || !strings.Contains(errOut, test.want) {
+				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant:   %s", code, out, errOut, test.want)
+			}
+			_, _, previewed := execute(t, test.manifest)
+			if !strings.Contains(previewed, test.want) {
+				t.Errorf("preview prints %swant %s", previewed, test.want)
+			}
+		})
+	}
+	if code, _, errOut := runValidate(manifest("Gate", "a", `{default: closed, targets: [{kind: CronJob, name: a}]}`), "--suspend-kinds=batch/CronJob"); code != 0 || errOut != "" {
+		t.Errorf("a kind of --suspend-kinds: exit %d: %s", code, errOut)
+	}
+}
+
+func TestTheSamplesAreValid(t *testing.T) {
+	var out, errOut bytes.Buffer
+	code := run([]string{"validate", "-f", filepath.Join("..", "..", "config", "samples")}, nil, &out, &errOut, now)
+	if code != 0 || !strings.Contains(out.String(), " manifests: valid") {
+		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
+	}
+}
+
+func TestValidateSaysThatThereIsNothingToValidate(t *testing.T) {
+	code, out, errOut := runValidate("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	if code != 0 || out != "" || errOut != "There are no manifests of Gates in these files.\n" {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
+	}
+	if code := run([]string{"validate"}, nil, &bytes.Buffer{}, &bytes.Buffer{}, now); code != exitError {
+		t.Errorf("without files: exit %d", code)
+	}
+}

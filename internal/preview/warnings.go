@@ -1,0 +1,173 @@
+package preview
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/target"
+)
+
+const (
+	// searched is how far ahead an opening is searched: a 29 February occurs in any nine years.
+	searched = 9 * 366 * 24 * time.Hour
+
+	// year is how far ahead a calendar is searched. It is read for longer than that.
+	year = 366 * 24 * time.Hour
+
+	// centuries is how far ahead a dated period is searched.
+	centuries = 250 * year
+
+	// month is the time in which openings are counted, and tooMany is how many of them are probably a mistake. A Gate that opens every hour has 720.
+	month, tooMany = 30 * 24 * time.Hour, 1000
+
+	// warningLookups bounds the search for the warnings of an object: about a second.
+	warningLookups = 3_000_000
+)
+
+// search finds when Gates are open or closed, within a budget.
+type search struct {
+	*Set
+	r      Range
+	budget *schedule.Budget
+	warn   func(field, format string, args ...any)
+}
+
+// warnings returns what a valid manifest of a Gate probably does not mean. Gates of a cluster have none.
+func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
+	from := r.From
+	if s.validate == nil || s.isKnown(g) {
+		return nil
+	}
+	warn := func(field, format string, args ...any) {
+		warnings = append(warnings, s.fault(g, field, fmt.Sprintf(format, args...)))
+	}
+	find := &search{s, r, schedule.NewBudget(context.Background(), warningLookups), warn}
+	for i := range g.Spec.Targets {
+		ref := &g.Spec.Targets[i]
+		if _, err := target.For(ref.APIVersion, ref.Kind); err != nil {
+			warn(fmt.Sprintf("spec.targets[%d].kind", i), "%s", err)
+		}
+	}
+	if c := g.Spec.Certificates; c != nil && c.Strict && c.SafetyMargin != nil {
+		warn("spec.certificates.safetyMargin", "has no effect with strict: true, which lets certificates expire")
+	}
+	if g.Audits() && g.Spec.Release != nil {
+		warn("spec.release", "has no effect with mode Audit, which holds nothing that could be released")
+	}
+	if g.Spec.NotAfter != nil && !g.Spec.NotAfter.After(from) {
+		warn("spec.notAfter", "is already over: only requests open the gate")
+		return warnings
+	}
+	for i := range g.Spec.OpenPeriods {
+		find.warnPeriod(g, fmt.Sprintf("spec.openPeriods[%d]", i), &g.Spec.OpenPeriods[i], schedule.Opened)
+	}
+	for i := range g.Spec.ClosePeriods {
+		find.warnPeriod(g, fmt.Sprintf("spec.closePeriods[%d]", i), &g.Spec.ClosePeriods[i].Period, schedule.Closed)
+	}
+	find.warnOpenings(g)
+	return warnings
+}
+
+// warnOpenings warns about a Gate with periods that never opens, and about one that opens too often.
+func (s *search) warnOpenings(g *v1alpha1.Gate) {
+	if len(s.Calendars(g, s.r).Broken(g)) > 0 {
+		return // has a warning of its own
+	}
+	horizon, opens := searched, "never opens"
+	if len(gate.CalendarsOf(g)) > 0 {
+		horizon, opens = year, "does not open in the next 366 days"
+	}
+	switch {
+	case s.finds(g, schedule.Opened, horizon):
+	case g.Spec.Default == v1alpha1.StateOpened && horizon == searched:
+		s.warn("spec", "the gate is always closed: its close periods leave no time in which it is open")
+	case g.Spec.Default == v1alpha1.StateOpened || len(g.Spec.OpenPeriods) > 0:
+		s.warn("spec", "the gate %s: no time is left by its periods, notBefore and notAfter", opens)
+	}
+	openings := 0
+	for i := range s.states(g, month) {
+		if i.State == schedule.Opened {
+			openings++
+		}
+	}
+	if openings > tooMany {
+		s.warn("spec", "the gate opens %d times in 30 days, and reconciles all targets each time: use longer periods", openings)
+	}
+}
+
+// warnPeriod warns about a period that never gives the Gate a state.
+func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, state schedule.State) {
+	alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{TimeZone: g.Spec.TimeZone}}
+	alone.Namespace = g.Namespace
+	if alone.Spec.Default = v1alpha1.StateClosed; state == schedule.Opened {
+		alone.Spec.OpenPeriods = []v1alpha1.Period{*p}
+	} else {
+		alone.Spec.Default, alone.Spec.ClosePeriods = v1alpha1.StateOpened, []v1alpha1.ClosePeriod{{Period: *p}}
+	}
+	from, until := s.r.From, s.r.From.Add(searched)
+	if g.Spec.NotBefore != nil && g.Spec.NotBefore.After(from) {
+		from = g.Spec.NotBefore.Time
+	}
+	if g.Spec.NotAfter != nil && g.Spec.NotAfter.Time.Before(until) {
+		until = g.Spec.NotAfter.Time
+	}
+	switch {
+	case p.Calendar != nil && !s.finds(alone, state, year):
+		s.warn(path, "period %s has no event in the next 366 days", p.Name)
+	case p.Calendar != nil:
+	case p.Until != nil && !s.finds(alone, state, centuries):
+		s.warn(path, "period %s is already over", p.Name)
+	case !s.within(alone, state, from, until):
+		s.warn(path, "period %s has no time within notBefore and notAfter", p.Name)
+	}
+}
+
+// warnException returns what a valid manifest of an exception probably does not mean.
+func (s *Set) warnException(g *v1alpha1.Gate, e *v1alpha1.GateException, from time.Time) (warnings []Fault) {
+	if s.validate == nil || s.isKnown(e) {
+		return nil
+	}
+	find := &search{s, Range{From: from}, schedule.NewBudget(context.Background(), warningLookups), nil}
+	if e.ExpiredBy(from) {
+		return []Fault{s.fault(e, "spec.validUntil", "the exception is already over")}
+	}
+	for i := range e.Spec.Windows {
+		alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: g.Spec.TimeZone, OpenPeriods: []v1alpha1.Period{e.Spec.Windows[i]}}}
+		if !find.within(alone, schedule.Opened, e.Spec.ValidFrom.Time, e.Spec.ValidUntil.Time) {
+			warnings = append(warnings, s.fault(e, fmt.Sprintf("spec.windows[%d]", i), "has no time within validFrom and validUntil"))
+		}
+	}
+	return warnings
+}
+
+// finds returns whether a Gate is ever in a state, from the start of the range on.
+func (s *search) finds(g *v1alpha1.Gate, state schedule.State, horizon time.Duration) bool {
+	return s.within(g, state, s.r.From, s.r.From.Add(horizon))
+}
+
+// within returns whether a Gate is in a state at some time of a range. It returns true if the search takes too long.
+func (s *search) within(g *v1alpha1.Gate, state schedule.State, from, until time.Time) bool {
+	plan, errs := s.Calendars(g, s.r).Plan(WithoutApprovals(g), from, until, s.budget, s.counting(g)...)
+	if len(errs) > 0 {
+		return true
+	}
+	for i := range plan.Intervals(from, until) {
+		if i.State == state {
+			return true
+		}
+	}
+	return plan.Err() != nil
+}
+
+// states returns the intervals of a Gate, from the start of the range on.
+func (s *search) states(g *v1alpha1.Gate, horizon time.Duration) func(func(schedule.Interval) bool) {
+	plan, errs := s.Calendars(g, s.r).Plan(WithoutApprovals(g), s.r.From, s.r.From.Add(horizon), s.budget, s.counting(g)...)
+	if len(errs) > 0 {
+		return func(func(schedule.Interval) bool) {}
+	}
+	return plan.Intervals(s.r.From, s.r.From.Add(horizon))
+}
