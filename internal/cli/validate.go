@@ -27,8 +27,8 @@ func (s *session) validateCommand() *cobra.Command {
 
 It checks all kinds of the API group of Gates, with the schemas and rules of the CRDs that this plugin was built with, and ignores other kinds. It prints
 all errors, each with the file, the object and the path of the field. If there are none, it prints warnings about what is valid but probably
-a mistake: a Gate that never opens or is always closed, periods that are over or outside the validity, fields without effect, too many openings, and targets
-of a kind that cannot be held. For kinds that the controller holds besides, use --suspend-kinds.
+a mistake: a Gate that never opens or is always closed, periods that are over or outside the validity, fields without effect, more than 1,000 openings in 30 days
+(every hour is 720), and targets of a kind that cannot be held. For kinds that the controller holds besides, use --suspend-kinds.
 
 The exit code is 0 if all manifests are valid, also with warnings, and 2 if there is an error.`,
 		Example: `  # Check a folder, as in a pull request

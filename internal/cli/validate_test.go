@@ -19,13 +19,21 @@ func manifest(kind, name, spec string) string {
 	return "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: apps}\nspec: " + spec + "\n---\n"
 }
 
+// calendarOn returns a ConfigMap with a calendar that has one event, on a day.
+func calendarOn(day string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: days, namespace: apps}\ndata:\n  a.ics: \"BEGIN:VCALENDAR\\nVERSION:2.0\\nPRODID:a\\nBEGIN:VEVENT\\nUID:1\\n" +
+		"DTSTAMP:20250101T000000Z\\nDTSTART;VALUE=DATE:" + day + "\\nSUMMARY:a\\nEND:VEVENT\\nEND:VCALENDAR\\n\"\n---\n"
+}
+
 func TestValidateFindsWhatIsWrongWithAnyKind(t *testing.T) {
 	for _, test := range []struct{ name, manifest, want string }{
 		{"empty approvals", manifest("Gate", "a", "{default: closed, approvals: {}}"), "-: apps/a: spec.approvals.required: Required value: required must be set"},
 		{"an interval of zero", manifest("Gate", "a", "{default: closed, interval: 0s}"), `-: apps/a: spec.interval: Invalid value: "0s": interval must be a duration of at least 10s, such as 1m`},
-		{"no days", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfWeek: []}]}`), "-: apps/a: spec.openPeriods[0].daysOfWeek: Invalid value: 0: should have at least 1 items"},
+		{"no days", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfWeek: []}]}`), "-: apps/a: spec.openPeriods[0].daysOfWeek: Invalid value: must have at least 1 item"},
 		{"a short day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00", daysOfWeek: [Mon]}]}`),
 			`-: apps/a: spec.openPeriods[0].daysOfWeek[0]: Unsupported value: "Mon": supported values: "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"`},
+		{"a number as a time", manifest("Gate", "a", "{default: closed, notBefore: 5}"), "-: apps/a: spec.notBefore: Invalid value: 5: must be a time in RFC 3339 such as "},
+		{"a number as a state", manifest("Gate", "a", "{default: 5}"), "-: apps/a: spec.default: Invalid value: must be a string, put it in quotes"},
 		{"a kind that is misspelled", manifest("Gates", "a", "{default: closed}"), `-: apps/a: kind: Invalid value: "Gates": is not a kind of gating.toolkit.fluxcd.io, did you mean Gate?`},
 		{"an unknown kind", manifest("Barrier", "a", "{}"), `-: apps/a: kind: Invalid value: "Barrier": is not a kind of gating.toolkit.fluxcd.io: must be one of CalendarFeed, Gate, `},
 		{"a field in lower case", manifest("Gate", "a", "{default: closed, timezone: UTC}"), "-: apps/a: spec.timezone: unknown field, did you mean timeZone?"},
@@ -69,6 +77,14 @@ func TestValidateWarnsAboutWhatIsValidButAMistake(t *testing.T) {
 	for _, test := range []struct{ name, manifest, want string }{
 		{"always closed", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, start: "12:00", end: "12:00"}]}`), "spec: the gate is always closed: its close periods leave no time in which it is open"},
 		{"never opens", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, start: "08:00", end: "09:00"}], closePeriods: [{name: c, start: "07:00", end: "10:00"}]}`), "spec: the gate never opens"},
+		{"periods that are all over", manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, from: "2026-11-01T00:00:00Z", until: "2026-11-02T00:00:00Z"}]}`), "spec: the gate never opens"},
+		{"a validity that ends first", manifest("Gate", "a", `{default: closed, notAfter: "2026-12-01T00:00:00Z", openPeriods: [{name: c, schedule: "0 8 1 6 *", duration: 1h}]}`), "spec: the gate never opens"},
+		{"a calendar whose events are over", manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, calendar: {configMapRef: {name: days, key: a.ics}}}]}`) + calendarOn("20250101"), "spec: the gate does not open in the next 366 days"},
+		{"a calendar that has no event", manifest("Gate", "a", `{default: opened, closePeriods: [{name: c, calendar: {configMapRef: {name: days, key: a.ics}}}]}`) + calendarOn("20250101"), "spec.closePeriods[0]: period c has no event in the next 366 days"},
+		{"a calendar in a close period", manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, calendar: {configMapRef: {name: days, key: a.ics}}}], closePeriods: [{name: all, start: "00:00", end: "24:00"}]}`) + calendarOn("20261224"), "spec: the gate does not open in the next 366 days"},
+		{"a calendar that opens", manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, calendar: {configMapRef: {name: days, key: a.ics}}}]}`) + calendarOn("20261224"), ""},
+		{"a calendar that is missing", manifest("Gate", "a", `{default: closed, openPeriods: [{name: c, calendar: {configMapRef: {name: days, key: a.ics}}}]}`), "is not in the manifests: the preview takes it as closed"},
+		{"openings every hour", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 * * * *", duration: 10m}]}`), ""},
 		{"opens on a leap day", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 8 29 2 *", duration: 1h}]}`), ""},
 		{"waits for requests", manifest("Gate", "a", `{default: closed}`), ""},
 		{"over", manifest("Gate", "a", `{default: closed, notAfter: "2026-11-01T00:00:00Z"}`), "spec.notAfter: is already over"},

@@ -121,6 +121,13 @@ func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList)
 	errs = append(errs, validation.ValidateCustomResource(nil, content, d.schema)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, content, d.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, content)...)
+	mistyped := map[string]bool{}
+	for _, e := range errs {
+		if e.Type == field.ErrorTypeTypeInvalid {
+			mistyped[e.Field] = true
+		}
+	}
+	errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return mistyped[e.Field] && e.Type == field.ErrorTypeNotSupported })
 	var invalid []string
 	for _, e := range errs {
 		if blocks(e) {

@@ -17,6 +17,7 @@ var (
 	inBody        = regexp.MustCompile(`^\S+ in body `)
 	failedRule    = regexp.MustCompile(`(?s)^.* evaluating rule: `)
 	example       = regexp.MustCompile(` \(e\.g\. .*$`)
+	tooFewItems   = regexp.MustCompile(`^should have at least (\d+) items$`)
 	wrongMetadata = regexp.MustCompile(`cannot unmarshal \S+ into Go struct field ObjectMeta\.(\S+) of type (\S+)`)
 )
 
@@ -38,9 +39,13 @@ func reword(e *field.Error, content map[string]any) {
 	e.Detail = inBody.ReplaceAllString(example.ReplaceAllString(e.Detail, ""), "")
 	switch found := wrongType.FindStringSubmatch(e.Detail); {
 	case notATime.MatchString(e.Detail):
-		e.Detail = "must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
+		e.BadValue, e.Detail = valueAt(content, stepsIn(e.Field)), "must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	case found != nil:
 		e.Type, e.BadValue, e.Detail = field.ErrorTypeInvalid, field.OmitValueType{}, "must be "+types[found[1]]+inQuotes(found[1])
+	case tooFewItems.MatchString(e.Detail):
+		e.BadValue, e.Detail = field.OmitValueType{}, tooFewItems.ReplaceAllString(e.Detail, "must have at least $1 item")
+	case e.Detail == "should be at least 1 chars long":
+		e.BadValue, e.Detail = field.OmitValueType{}, "must not be empty"
 	case e.Type == field.ErrorTypeRequired && e.Detail == "":
 		e.Detail = e.Field[strings.LastIndexAny(e.Field, ".")+1:] + " must be set"
 	}

@@ -115,7 +115,10 @@ func TestABadSpecIsRefusedInTheWordsOfAUser(t *testing.T) {
 }
 
 // reworded has the validator's words for what the API server says in terms of the schema.
-var reworded = map[string]string{"date-time": "must be a time in RFC 3339", `must be of type string: "integer"`: "must be a string, put it in quotes"}
+var reworded = map[string]string{
+	"date-time": "must be a time in RFC 3339", `must be of type string: "integer"`: "must be a string, put it in quotes", "must be of type integer": "must be a whole number",
+	"should have at least 1 items": "must have at least 1 item", "should be at least 1 chars long": "must not be empty",
+}
 
 // The validator may find more than the API server, which evaluates no CEL rule if the schema refuses a field, and knows no rule of the controller.
 func TestTheOfflineValidatorRefusesWhatTheAPIServerRefuses(t *testing.T) {
