@@ -182,7 +182,7 @@ func TestWhatCannotBeWatchedIsNotReadyAndAFailure(t *testing.T) {
 			ref: v1alpha1.DependencyReference{Kind: "Deployment", Name: "web"}, failure: "Deployment/web UnsupportedKind", message: "kind Deployment is not supported"},
 		"an object in another namespace": {
 			ref:     v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
-			failure: "Kustomization/staging AccessDenied", message: "runs without --allow-cross-namespace-refs"},
+			failure: "Kustomization/staging AccessDenied", message: "runs with --no-cross-namespace-refs"},
 		"an object in a namespace that is not watched": {
 			ref: v1alpha1.DependencyReference{Kind: "Kustomization", Name: "staging", Namespace: "default"},
 			change: func(w *world) {

@@ -14,7 +14,8 @@ import (
 // Reach says what may refer to what.
 type Reach struct {
 	// AllowCrossNamespaceRefs lets a Gate hold and depend on objects of other namespaces, and
-	// objects name a Gate of another one. Without it, what one namespace may be edited for
+	// objects name a Gate of another one. It is the inverse of --no-cross-namespace-refs, so
+	// that the zero value is the safe one. Without it, what one namespace may be edited for
 	// reaches no other.
 	AllowCrossNamespaceRefs bool
 	// Own is the namespace of the controller, empty if it is not known.
@@ -24,7 +25,7 @@ type Reach struct {
 }
 
 // crossNamespace ends each message about a reference that is not allowed.
-const crossNamespace = ": the controller runs without --allow-cross-namespace-refs"
+const crossNamespace = ": the controller runs with --no-cross-namespace-refs"
 
 // reaches returns whether something in a namespace may refer to another.
 func (r Reach) reaches(from, to string) bool {

@@ -209,7 +209,7 @@ func TestAnObjectThatNamesAGateWhichNobodyReconcilesIsHeld(t *testing.T) {
 
 // outOfReach is what is said of an object that names a Gate which it must not refer to.
 func outOfReach(g *v1alpha1.Gate) string {
-	return "gate '" + key(g) + "' is in another namespace, which the controller must watch, with --allow-cross-namespace-refs. " +
+	return "gate '" + key(g) + "' is in another namespace, which the controller must watch, with --no-cross-namespace-refs=false. " +
 		"Remove it from the annotation " + v1alpha1.GatesAnnotation + "."
 }
 

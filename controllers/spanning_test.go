@@ -342,7 +342,7 @@ func TestSpanningNamespacesHasToBeAllowed(t *testing.T) {
 	w.reconcile(g)
 	w.expectHeld(here, g)
 	w.expectUntouched(there)
-	equal(t, g.Status.Failures[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs without --allow-cross-namespace-refs", w.Namespace))
+	equal(t, g.Status.Failures[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs with --no-cross-namespace-refs", w.Namespace))
 
 	t.Run("a controller of one namespace", func(t *testing.T) {
 		w := reaching(t)

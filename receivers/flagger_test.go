@@ -159,7 +159,7 @@ func TestACanaryCanNameItsGate(t *testing.T) {
 		}
 		f.AllowCrossNamespaceRefs = false
 		if got := send(f, "POST", tc.path, body); got.Code != tc.codeWithin {
-			t.Errorf("%+v: %d without --allow-cross-namespace-refs", tc, got.Code)
+			t.Errorf("%+v: %d with --no-cross-namespace-refs", tc, got.Code)
 		}
 	}
 	f, _ := newFlagger(gates)

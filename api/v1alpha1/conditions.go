@@ -251,7 +251,7 @@ const (
 	// CRDNotFoundReason means that the kind is supported but not installed.
 	CRDNotFoundReason = "CRDNotFound"
 	// AccessDeniedReason means that the target is in another namespace and the controller
-	// runs without --allow-cross-namespace-refs, or that the controller does not watch that
+	// runs with --no-cross-namespace-refs, or that the controller does not watch that
 	// namespace. Also the reason of the condition Approved of an object that is held because
 	// it names a Gate in another namespace.
 	AccessDeniedReason = "AccessDenied"

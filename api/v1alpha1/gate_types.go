@@ -232,7 +232,7 @@ type TargetReference struct {
 
 	// Namespace of the targets, or * for all namespaces but that of the
 	// controller. Defaults to the namespace of the Gate. Another namespace needs
-	// --allow-cross-namespace-refs.
+	// --no-cross-namespace-refs=false.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -240,8 +240,8 @@ type TargetReference struct {
 	// NamespaceSelector selects the namespaces of the targets by their labels,
 	// such as matchLabels: {team: shop}. It must not select the namespace of the
 	// controller, as an empty one does: for all namespaces, use namespace: "*".
-	// Not together with namespace. Needs --allow-cross-namespace-refs. At most 32
-	// labels and 32 expressions.
+	// Not together with namespace. Needs --no-cross-namespace-refs=false. At most
+	// 32 labels and 32 expressions.
 	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || size(self.matchLabels) <= 32) && (!has(self.matchExpressions) || size(self.matchExpressions) <= 32)",message="a selector has at most 32 labels and 32 expressions"
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`

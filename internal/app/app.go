@@ -55,10 +55,6 @@ func Run(ctx context.Context, o Options) error {
 	leaveRoom()
 	log := ctrl.Log.WithName("setup")
 
-	// No feature has a gate yet, but an unknown one is refused.
-	if err := o.FeatureGates.WithLogger(log).SupportedFeatures(map[string]bool{}); err != nil {
-		return fmt.Errorf("unable to load feature gates: %w", err)
-	}
 	if err := tz.Use(o.ZoneInfo); err != nil { // before the first zone is loaded
 		return fmt.Errorf("--zoneinfo: %w", err)
 	}
@@ -140,7 +136,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 		ServerTime:    askTime,
 		ServerClock:   serverClock,
 		Stamped:       controllers.StampedBy(mgr.GetAPIReader(), controllers.ApprovalPolicy),
-		Reach:         controllers.Reach{AllowCrossNamespaceRefs: o.AllowCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
+		Reach:         controllers.Reach{AllowCrossNamespaceRefs: !o.ACL.NoCrossNamespaceRefs, Own: os.Getenv(runtimectrl.EnvRuntimeNamespace), Namespaces: namespaces(o.Watch)},
 		Sharded:       o.Watch.LabelSelector != "",
 		Shard:         shard,
 		StampsSources: controllers.StampedBy(mgr.GetAPIReader(), controllers.GatedSourceStamp),

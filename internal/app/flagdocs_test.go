@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +8,13 @@ import (
 	"testing"
 
 	flag "github.com/spf13/pflag"
+
+	"github.com/fluxcd/pkg/runtime/acl"
+	runtimeclient "github.com/fluxcd/pkg/runtime/client"
+	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
 )
 
 // referencePage returns a page of docs/reference.
@@ -55,19 +61,36 @@ func TestThePageOfFlagsHasEachFlagOnceWithItsDefault(t *testing.T) {
 	}
 }
 
-// The controllers of Flux watch Secrets and ConfigMaps by it. Here it would be taken and change nothing.
-func TestTheFlagThatDoesNothingSaysSo(t *testing.T) {
-	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	var said bytes.Buffer
-	fs.SetOutput(&said)
-	new(Options).BindFlags(fs)
-	if err := fs.Parse([]string{"--watch-configs-label-selector=app=web"}); err != nil {
-		t.Fatal(err)
+func TestThePageOfFlagsNamesThoseOfFlux(t *testing.T) {
+	flux := flag.NewFlagSet("", flag.ContinueOnError)
+	for _, options := range []interface{ BindFlags(*flag.FlagSet) }{
+		&acl.Options{}, &runtimeclient.Options{}, &logger.Options{}, &leaderelection.Options{},
+		&runtimectrl.RateLimiterOptions{}, &runtimectrl.WatchOptions{}, &jitter.IntervalOptions{},
+	} {
+		options.BindFlags(flux)
 	}
-	if got := said.String(); !strings.Contains(got, "--watch-configs-label-selector has been deprecated, it has no effect") {
-		t.Errorf("it says %q", got)
+	// main.go of each Flux controller defines these four.
+	flux.String("metrics-addr", ":8080", "")
+	flux.String("events-addr", "", "")
+	flux.String("health-addr", ":9440", "")
+	flux.Int("concurrent", 4, "")
+
+	listed := regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\|(?: `[^`]*`)? \\|(?: (Flux|`[^`]*`))? \\| ")
+	shown := map[string]string{}
+	for _, row := range listed.FindAllStringSubmatch(referencePage(t, "flags.md"), -1) {
+		shown[row[1]] = strings.Trim(row[2], "`")
 	}
-	if strings.Contains(fs.FlagUsages(), "watch-configs-label-selector") {
-		t.Error("--help has it")
-	}
+	ours := flag.NewFlagSet("", flag.ContinueOnError)
+	new(Options).BindFlags(ours)
+	ours.VisitAll(func(f *flag.Flag) {
+		want := ""
+		if of := flux.Lookup(f.Name); of != nil {
+			if want = "Flux"; of.DefValue != f.DefValue {
+				want = of.DefValue
+			}
+		}
+		if got, ok := shown[f.Name]; !ok || got != want {
+			t.Errorf("--%s: the column Flux has %q, want %q", f.Name, got, want)
+		}
+	})
 }

@@ -3,16 +3,15 @@ package app
 import (
 	flag "github.com/spf13/pflag"
 
+	"github.com/fluxcd/pkg/runtime/acl"
 	runtimeclient "github.com/fluxcd/pkg/runtime/client"
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
-	"github.com/fluxcd/pkg/runtime/features"
 	"github.com/fluxcd/pkg/runtime/jitter"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
 )
 
-// Options are the settings of the process. Names, meaning and order of the
-// flags are those of the controllers of Flux.
+// Options are the settings of the process. docs/reference/flags.md lists which flags are Flux's.
 type Options struct {
 	MetricsAddr  string
 	Pprof        bool
@@ -25,20 +24,18 @@ type Options struct {
 	// UIAnonymous shows names, states and times of Gates to whoever sends no token.
 	UIAnonymous bool
 	Concurrent  int
-	// AllowCrossNamespaceRefs lets Gates hold and depend on objects of other namespaces, and
-	// objects name Gates of other namespaces. Off by default, unlike in the controllers of
-	// Flux: a Gate suspends with the controller's own permissions, no matter who wrote it.
-	AllowCrossNamespaceRefs bool
 	// SuspendKinds are the kinds that are added to those that are built in, as target.ParseKinds reads them.
 	SuspendKinds []string
 	// ZoneInfo is a zip or a folder with time zones in place of those that are compiled in.
 	ZoneInfo string
 
+	// ACL keeps references within a namespace by default, unlike in the controllers of Flux: a
+	// Gate suspends with the controller's own permissions, no matter who wrote it.
+	ACL            acl.Options
 	Client         runtimeclient.Options
 	Log            logger.Options
 	LeaderElection leaderelection.Options
 	RateLimiter    runtimectrl.RateLimiterOptions
-	FeatureGates   features.FeatureGates
 	Watch          runtimectrl.WatchOptions
 	IntervalJitter jitter.IntervalOptions
 }
@@ -69,30 +66,28 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.UIAnonymous, "ui-anonymous", false, "Let pages and badges show the names, states and times of all Gates to whoever sends no token.")
 	fs.IntVar(&o.Concurrent, "concurrent", 4, "The number of concurrent gate reconciles. Four times as many targets are written at once.")
 
-	fs.BoolVar(&o.AllowCrossNamespaceRefs, "allow-cross-namespace-refs", false,
-		"Let Gates hold and depend on objects of other namespaces, and objects name Gates of other namespaces.")
-
 	fs.StringSliceVar(&o.SuspendKinds, "suspend-kinds", nil,
 		"More kinds that Gates hold, each as group/Kind or group/Kind=spec.field with the boolean field that stops its objects, which is spec.suspend by default. "+
 			"Such as batch/CronJob,argoproj.io/Rollout=spec.paused.")
 
 	fs.StringVar(&o.ZoneInfo, "zoneinfo", "", "A zip or a folder with compiled time zones in place of those that are built in, such as /usr/share/zoneinfo.")
 
+	o.ACL.BindFlags(fs)
 	o.Client.BindFlags(fs)
-	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst} {
+	for name, value := range map[string]string{"kube-api-qps": defaultQPS, "kube-api-burst": defaultBurst, "no-cross-namespace-refs": "true"} {
 		f := fs.Lookup(name)
 		if err := f.Value.Set(value); err != nil {
-			panic(err) // both are numbers
+			panic(err) // the values are constants
 		}
 		f.DefValue = value
 	}
+	fs.Lookup("no-cross-namespace-refs").Usage = "Gates hold and depend on objects of their own namespace only, and objects name Gates of their own namespace only."
 	o.Log.BindFlags(fs)
 	o.LeaderElection.BindFlags(fs)
 	o.RateLimiter.BindFlags(fs)
-	o.FeatureGates.BindFlags(fs)
-	o.Watch.BindFlags(fs)
-	if err := fs.MarkDeprecated("watch-configs-label-selector", "it has no effect: the controller watches no Secrets, and only the ConfigMaps that its Gates name"); err != nil {
-		panic(err) // Flux has bound it
-	}
+	// WatchOptions.BindFlags would add --watch-configs-label-selector, which has no effect here.
+	fs.BoolVar(&o.Watch.AllNamespaces, "watch-all-namespaces", true,
+		"Watch for resources in all namespaces, if set to false it will only watch the runtime namespace.")
+	fs.StringVar(&o.Watch.LabelSelector, "watch-label-selector", "", "Watch for resources with matching labels e.g. 'sharding.fluxcd.io/shard=shard1'.")
 	o.IntervalJitter.BindFlags(fs)
 }

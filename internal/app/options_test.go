@@ -20,8 +20,8 @@ func TestTheFlagsAreThoseOfFlux(t *testing.T) {
 	for name, want := range map[string]string{
 		"metrics-addr": ":8080", "enable-pprof": "false", "events-addr": "", "health-addr": ":9440", "flagger-addr": "", "calendar-addr": "", "ui-addr": "", "ui-anonymous": "false", "concurrent": "4", "suspend-kinds": "[]", "zoneinfo": "",
 		"kube-api-qps": "500", "kube-api-burst": "1000", "log-level": "info", "log-encoding": "json",
-		"enable-leader-election": "false", "allow-cross-namespace-refs": "false", "min-retry-delay": "750ms",
-		"feature-gates": "", "watch-all-namespaces": "true", "watch-label-selector": "", "interval-jitter-percentage": "5",
+		"enable-leader-election": "false", "no-cross-namespace-refs": "true", "min-retry-delay": "750ms",
+		"watch-all-namespaces": "true", "watch-label-selector": "", "interval-jitter-percentage": "5",
 	} {
 		if f := fs.Lookup(name); f == nil {
 			t.Errorf("no flag --%s", name)

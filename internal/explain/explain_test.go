@@ -91,7 +91,7 @@ func TestExplainSaysWhatAnObjectIs(t *testing.T) {
 		},
 		{
 			"it names a gate that it must not name", kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa"), approved("False", v1alpha1.AccessDeniedReason)), in(), explain.Held, "",
-			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' is in another namespace, which the controller must watch, with --allow-cross-namespace-refs. " +
+			"Kustomization shop/apps is held by gate ops/qa. Held because gate 'ops/qa' is in another namespace, which the controller must watch, with --no-cross-namespace-refs=false. " +
 				"Remove it from the annotation gating.toolkit.fluxcd.io/gates.",
 		},
 		{

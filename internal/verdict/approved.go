@@ -178,7 +178,7 @@ func missing(name string) string {
 }
 
 func denied(name string) string {
-	return fmt.Sprintf("Held because gate '%s' is in another namespace, which the controller must watch, with --allow-cross-namespace-refs. "+
+	return fmt.Sprintf("Held because gate '%s' is in another namespace, which the controller must watch, with --no-cross-namespace-refs=false. "+
 		"Remove it from the annotation %s.", name, v1alpha1.GatesAnnotation)
 }
 

@@ -104,7 +104,7 @@ func (b *bench) startController(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	args = append(append([]string{"--metrics-addr=" + address, "--enable-pprof", "--allow-cross-namespace-refs"}, b.controllerArgs...), args...)
+	args = append(append([]string{"--metrics-addr=" + address, "--enable-pprof", "--no-cross-namespace-refs=false"}, b.controllerArgs...), args...)
 	asked := time.Now()
 	p, err := b.cluster.StartGatingController(ctx, args...)
 	if err != nil {

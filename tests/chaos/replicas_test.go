@@ -106,7 +106,7 @@ func (w *walk) look() {
 		if r.runs() || r.downUntil > w.at {
 			continue
 		}
-		process, err := w.StartGatingControllerThrough(w.Context(), r.proxy, "--enable-leader-election", "--allow-cross-namespace-refs",
+		process, err := w.StartGatingControllerThrough(w.Context(), r.proxy, "--enable-leader-election", "--no-cross-namespace-refs=false",
 			"--leader-election-lease-duration="+lease.String(), "--leader-election-renew-deadline="+(lease*3/4).String(),
 			"--leader-election-retry-period=500ms", "--min-retry-delay=200ms", "--max-retry-delay=2s")
 		w.Must(err)

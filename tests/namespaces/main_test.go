@@ -45,7 +45,7 @@ func setup(ctx context.Context) (stop func() error, err error) {
 }
 
 func startGating(ctx context.Context) (err error) {
-	gating, err = cluster.StartGatingController(ctx, "--allow-cross-namespace-refs")
+	gating, err = cluster.StartGatingController(ctx, "--no-cross-namespace-refs=false")
 	return err
 }
 

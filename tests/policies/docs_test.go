@@ -124,7 +124,7 @@ func TestTheManifestsOfThePagesOnSecurityWork(t *testing.T) {
 		manifest, kind, name, text string
 		has                        bool
 	}{
-		{manifests[1], "Deployment", "gating-controller", "- --allow-cross-namespace-refs\n", true},
+		{manifests[1], "Deployment", "gating-controller", "- --no-cross-namespace-refs=false\n", true},
 		{manifests[2], "ClusterRole", "gate-editor", "aggregate-to", false},
 	} {
 		if document := w.rendered(c.manifest, c.kind, c.name); strings.Contains(document, c.text) != c.has {

@@ -42,7 +42,7 @@ func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
 		}
 		return nil
 	})
-	want := fmt.Sprintf("targets in namespace %q cannot be held from namespace %q: the controller runs without --allow-cross-namespace-refs",
+	want := fmt.Sprintf("targets in namespace %q cannot be held from namespace %q: the controller runs with --no-cross-namespace-refs",
 		platform.Namespace, w.Namespace)
 	if ready := meta.FindStatusCondition(g.Status.Conditions, fluxmeta.ReadyCondition); ready == nil ||
 		ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, want) {

@@ -28,7 +28,7 @@ const key = "sharding.fluxcd.io/key"
 // bounded by the machine.
 var ofReplicas = []string{
 	"--enable-leader-election", "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s", "--leader-election-retry-period=1s",
-	"--kube-api-qps=1000", "--kube-api-burst=2000", "--allow-cross-namespace-refs",
+	"--kube-api-qps=1000", "--kube-api-burst=2000", "--no-cross-namespace-refs=false",
 }
 
 // shard is two replicas with the same selector of Gates.

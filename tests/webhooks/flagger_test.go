@@ -218,7 +218,7 @@ func TestOpenAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
 	body := fmt.Sprintf(`{"name":"podinfo","namespace":"test","metadata":{"gate":"%s/release"}}`, w.Namespace)
 	w.flagger.AllowCrossNamespaceRefs = false
 	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusForbidden {
-		t.Errorf("without --allow-cross-namespace-refs: %+v", got)
+		t.Errorf("with --no-cross-namespace-refs: %+v", got)
 	}
 	w.flagger.AllowCrossNamespaceRefs = true
 	if got := w.post("/gate/open", body, bearing(token)...); got.code != http.StatusAccepted {
