@@ -42,7 +42,7 @@ func TestTwoGatesThatRespectAResumedTargetDoNotWriteInTurns(t *testing.T) {
 	var gates []*v1alpha1.Gate
 	for _, name := range []string{"a", "b"} {
 		gates = append(gates, w.Gate(name, v1alpha1.GateSpec{
-			Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+			Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
 		}))
 		w.reconcile(gates[len(gates)-1])
 	}
@@ -84,7 +84,7 @@ func TestAnOpeningThatNobodyWasThereForEndsWhatWasResumed(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect,
+		Default: "closed", Mode: v1alpha1.ModeLenient,
 		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
 	w.reconcile(g)
@@ -105,7 +105,7 @@ func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 	app, upstream := w.kustomization("apps", nil), w.kustomization("staging", nil)
 	w.reports(upstream, "True", "Succeeded", "")
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, DependsOn: []v1alpha1.DependencyReference{staging()},
+		Default: "closed", Mode: v1alpha1.ModeLenient, DependsOn: []v1alpha1.DependencyReference{staging()},
 		OpenPeriods: []v1alpha1.Period{dated("hour", time.Hour, 2*time.Hour)}, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
 	w.reconcile(g)
@@ -122,7 +122,7 @@ func TestAnOpeningThatDidNotComeEndsNothing(t *testing.T) {
 func TestAnAnnotationThatSomebodyElseWroteIsNoHold(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.flux(app, `{"metadata":{"annotations":{"`+v1alpha1.HeldByAnnotation+`":"`+key(g)+`,garbage,a/b/c"}}}`)
 	w.reconcile(g)
 	w.expectHeld(app, g)

@@ -86,7 +86,7 @@ func TestACertificateIsLetGoAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 			w.issue(www, tc.from, expiry)
 			g := w.Gate("production", v1alpha1.GateSpec{
 				Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Certificates: tc.policy,
-				Interval: v1alpha1.Duration{Duration: 10000 * time.Hour}, ResumePolicy: v1alpha1.ResumePolicyRespect,
+				Interval: v1alpha1.Duration{Duration: 10000 * time.Hour}, Mode: v1alpha1.ModeLenient,
 			})
 			if result := w.reconcile(g); result.RequeueAfter != margin.Sub(start) {
 				t.Errorf("looked at again after %s, want %s", result.RequeueAfter, margin.Sub(start))
@@ -393,7 +393,7 @@ func TestWhatAPersonResumedStaysSoAfterABypass(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, ResumePolicy: v1alpha1.ResumePolicyRespect,
+		Default: "closed", Targets: []v1alpha1.TargetReference{certificates}, Mode: v1alpha1.ModeLenient,
 	})
 	w.reconcile(g)
 	w.flux(www, `{"spec":{"renewal":null}}`)

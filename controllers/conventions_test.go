@@ -217,7 +217,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 		},
 		"resumed under Respect": func(w *world) *v1alpha1.Gate {
 			app := w.kustomization("a", nil)
-			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: "Respect", Targets: []v1alpha1.TargetReference{all()}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()}})
 			w.reconcile(g)
 			w.resume(app)
 			return g

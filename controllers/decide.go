@@ -267,13 +267,12 @@ func untilShown(at, shown, now time.Time) time.Duration {
 }
 
 // lookLater looks at the dependencies of a Gate if that was left to do, because the Gate is closed even if all
-// are ready, and decides once more. It returns whether it did.
-func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, with besides, v *decision) bool {
+// are ready, and decides once more.
+func (r *Decider) lookLater(ctx context.Context, obj *v1alpha1.Gate, with besides, v *decision) {
 	if v.looked {
-		return false
+		return
 	}
 	v.looked = true
 	v.faults, _ = r.Dependencies.observe(ctx, obj, v.at, false)
 	v.decide(with.decide(obj, v.at))
-	return true
 }

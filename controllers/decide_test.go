@@ -177,7 +177,7 @@ func TestWhatWasResumedGoesOnWhileNobodySaysWhatTimeItIs(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+		Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
 		OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.reconcile(g)
@@ -199,7 +199,7 @@ func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 	w := newWorld(t)
 	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()},
+		Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()},
 		OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))},
 	})
 	w.reconcile(g)

@@ -120,14 +120,14 @@ func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
 }
 
 // saysOf returns a Gate as a target sees it.
-func saysOf(name string, stand verdict.Stand, resume v1alpha1.ResumePolicy) verdict.Gate {
+func saysOf(name string, stand verdict.Stand, resume v1alpha1.Mode) verdict.Gate {
 	state, status, reason := v1alpha1.StateClosed, metav1.ConditionFalse, v1alpha1.DefaultReason
 	if stand == verdict.Open {
 		state, status, reason = v1alpha1.StateOpened, metav1.ConditionTrue, v1alpha1.OpenRequestedReason
 	}
 	obj := &v1alpha1.Gate{}
 	obj.Namespace, obj.Name, _ = strings.Cut(name, "/")
-	obj.Spec.ResumePolicy = resume
+	obj.Spec.Mode = resume
 	obj.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: status, Reason: reason}}
 	obj.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(start), State: state, Reason: reason}
 	if stand == verdict.Missing {
@@ -142,7 +142,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 	closed := []verdict.Gate{saysOf(a, verdict.Closed, "")}
 	open := []verdict.Gate{saysOf(a, verdict.Open, "")}
 	one := []verdict.Gate{saysOf(a, verdict.Open, ""), saysOf(b, verdict.Closed, "")}
-	respecting := []verdict.Gate{saysOf(a, verdict.Closed, v1alpha1.ResumePolicyRespect)}
+	respecting := []verdict.Gate{saysOf(a, verdict.Closed, v1alpha1.ModeLenient)}
 	leaving := []verdict.Gate{{Name: a, Stand: verdict.Open}}
 	isClosed, isOpen := news{"gate": a, "state": "closed", "reason": "Default"}, news{"gate": a, "state": "opened", "reason": "OpenRequested"}
 	for name, tc := range map[string]struct {
@@ -220,7 +220,7 @@ func TestOfARequestHearsWhatIsHeldAndNotWhatSomebodyResumed(t *testing.T) {
 	w := newWorld(t)
 	resumed := w.kustomization("resumed", nil)
 	w.kustomization("held", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{all()}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()}})
 	w.reconcile(g)
 	w.resume(resumed)
 	w.reconcile(g)

@@ -277,8 +277,6 @@ func TestAClosingSaysWhatItWouldDo(t *testing.T) {
 	}{
 		"as ever":          {func(*v1alpha1.GateSpec) {}, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
 		"with mode Audit":  {func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b. The gate has mode Audit and holds nothing."},
-		"over too many":    {func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(2)) }, "closes", "it governs 3 targets, and spec.maxTargets allows 2, so that it would not close"},
-		"with maxTargets":  {func(s *v1alpha1.GateSpec) { s.MaxTargets = ptr.To(int32(3)) }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
 		"if it watches":    {func(s *v1alpha1.GateSpec) { s.DependsOn = []v1alpha1.DependencyReference{staging()} }, "closes again", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
 		"with a pace, too": {func(s *v1alpha1.GateSpec) { s.Release = &v1alpha1.ReleasePolicy{PerMinute: 60} }, "closes", "2 targets would be held: Kustomization NS/a, Kustomization NS/b"},
 	} {

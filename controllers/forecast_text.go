@@ -64,8 +64,6 @@ func (p *prospects) concern(obj *v1alpha1.Gate, state v1alpha1.State) string {
 		audit = ". The gate has mode Audit and holds nothing."
 	}
 	switch {
-	case state == v1alpha1.StateClosed && p.tooMany > 0:
-		return fmt.Sprintf(": it governs %d targets, and spec.maxTargets allows %d, so that it would not close", p.tooMany, *obj.Spec.MaxTargets) + audit
 	case state == v1alpha1.StateClosed && len(p.governed) == 0:
 		return ": nothing would be held" + audit
 	case state == v1alpha1.StateClosed:

@@ -53,12 +53,12 @@ func TestATargetSuspendedInGitIsForeign(t *testing.T) {
 }
 
 func TestAForeignTargetThatIsResumedWhileTheGateIsClosedBecomesHeld(t *testing.T) {
-	for _, policy := range []v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect} {
+	for _, policy := range []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeLenient} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			w.suspend(app)
-			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
 			w.reconcile(g)
 			w.expect(app, userSuspended)
 			w.resume(app)
@@ -118,11 +118,11 @@ func TestAResumeByGitIsOverridden(t *testing.T) {
 }
 
 func TestAUserWhoSuspendsAfterResumingHasTakenOver(t *testing.T) {
-	for _, policy := range []v1alpha1.ResumePolicy{v1alpha1.ResumePolicyEnforce, v1alpha1.ResumePolicyRespect} {
+	for _, policy := range []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeLenient} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
-			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
+			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: policy, Targets: []v1alpha1.TargetReference{named("apps")}})
 			w.reconcile(g)
 			w.resume(app)
 			w.suspend(app)

@@ -150,9 +150,7 @@ func (r *GateReconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writ
 	case woken:
 		return ctrl.Result{RequeueAfter: r.requeueAfter(obj, append(d.edges, now.Add(wakeDelay)))}, nil
 	}
-	if r.Decider.lookLater(ctx, obj, with, &d) {
-		r.Selector.limit(ctx, before, &d)
-	}
+	r.Decider.lookLater(ctx, obj, with, &d)
 	if err := r.foreteller.look(ctx, obj, writer, with, &d); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -185,25 +183,19 @@ const wakeDelay = time.Second
 func (r *GateReconciler) decide(ctx context.Context, obj *v1alpha1.Gate, with besides, now time.Time) decision {
 	before := obj.DeepCopy()
 	d := r.Decider.decide(ctx, obj, with, now)
-	r.Selector.limit(ctx, before, &d)
 	report(obj, d.Decision)
 	gate.RecordExceptions(obj, with.exceptions, d.at)
 	changed := stateChanged(before, obj) || missed(before, d)
 	gate.RecordTransition(obj, d.Decision, d.at, changed)
-	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed || newlyRefused(before, obj))
+	gate.RecordHistory(obj, d.Decision, d.handled, d.at, changed)
 	d.proceeds = d.State == v1alpha1.StateOpened && verdict.HasWaves(obj) && !obj.Audits() && gate.NoteProceed(obj, d.at)
 	return d
 }
 
-// newlyRefused returns whether spec.maxTargets keeps a Gate from closing, or from holding more, that it did not keep before.
-func newlyRefused(before, after *v1alpha1.Gate) bool {
-	return gate.IsRefused(after) && !gate.IsRefused(before)
-}
-
 // missed returns whether a Gate changed its state and changed it back while nobody looked. A cause that keeps a Gate from
-// opening keeps it closed: that it was to open is not an edge. The same is true for a cause that keeps it from closing.
+// opening keeps it closed: that it was to open is not an edge.
 func missed(before *v1alpha1.Gate, d decision) bool {
-	return !d.IsRefused() && d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
+	return d.Reason != v1alpha1.TimeUnknownReason && d.Reason != v1alpha1.DependencyNotReadyReason && missedEdges(before, d.State, d.at)
 }
 
 // isCurrent returns whether the status of a Gate is about its spec as it is.
@@ -247,8 +239,6 @@ func (r *GateReconciler) persist(ctx context.Context, before, obj *v1alpha1.Gate
 	}
 	if changed {
 		r.memory.with(obj, func(m *remembered) { m.changed = true })
-	}
-	if changed || newlyRefused(before, obj) {
 		told.announce(ctx, obj, d.Decision, d.at)
 	}
 	return wakes, nil

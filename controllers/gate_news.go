@@ -29,8 +29,7 @@ type gateTeller struct {
 	targets TargetReader
 }
 
-// announce says in an event and in the log that the Gate has another state, or that this is refused, and
-// who requested it, when and why if a request did it.
+// announce says in an event and in the log that the Gate has another state, and who requested it, when and why if a request did it.
 func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision gate.Decision, now time.Time) {
 	details := []any{"state", decision.State, "reason", decision.Reason, "decidedBy", decision.By}
 	if next := decision.Next; next != nil {
@@ -39,11 +38,7 @@ func (n gateTeller) announce(ctx context.Context, obj *v1alpha1.Gate, decision g
 	if request := decision.Request; request != nil {
 		details = append(details, "requestedAt", request.At.UTC().Format(time.RFC3339), "by", request.By, "requestReason", request.Reason)
 	}
-	kind := eventNormal
-	if decision.IsRefused() {
-		kind = eventWarning
-	}
-	newsOf(client.ObjectKeyFromObject(obj).String(), decision, now).tell(n, obj, notice{kind, decision.Reason, decision.Message})
+	newsOf(client.ObjectKeyFromObject(obj).String(), decision, now).tell(n, obj, notice{eventNormal, decision.Reason, decision.Message})
 	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // reads notes what is read from the API server, past all caches, as "verb Kind".
@@ -112,11 +111,10 @@ func newIdle(t *testing.T) *idle {
 	add("production", v1alpha1.GateSpec{Default: closed, Targets: of("excepted"), OpenPeriods: []v1alpha1.Period{{Name: "nights", Start: ptr.To("22:00"), End: ptr.To("05:00")}}})
 	add("suspended", v1alpha1.GateSpec{Default: closed, Suspend: true, Targets: of("held")})
 	add("empty", v1alpha1.GateSpec{Default: opened, Targets: of("held", "nothing")})
-	add("refused", v1alpha1.GateSpec{Default: closed, Targets: of("shared", "foreign"), MaxTargets: ptr.To(int32(1))})
 	i.appliedBy(add("own", v1alpha1.GateSpec{Default: opened, Targets: of("watching")}), "kustomize", "watching")
 	i.gates = append(i.gates, i.nights(certificates), i.activationGate(-hours(1)))
 	requested := add("requested", v1alpha1.GateSpec{Default: closed, Window: duration(day), Targets: of("paced"), Release: &v1alpha1.ReleasePolicy{PerMinute: 60}})
-	respects := add("respects", v1alpha1.GateSpec{Default: closed, ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: of("resumed")})
+	respects := add("respects", v1alpha1.GateSpec{Default: closed, Mode: v1alpha1.ModeLenient, Targets: of("resumed")})
 	i.exceptions = []*v1alpha1.GateException{
 		i.exception("active", v1alpha1.ExceptionExtend, -hours(1), hours(48)), i.exception("later", v1alpha1.ExceptionSuspend, hours(72), hours(80)),
 		i.exception("over", v1alpha1.ExceptionReplace, -hours(9), -hours(8)),
@@ -205,10 +203,10 @@ func TestASettledWorldIsWrittenByNobody(t *testing.T) {
 	i.expectNothing("after a restart", reads)
 	kinds, accidents := map[string]bool{}, map[string]bool{}
 	for _, g := range i.gates {
-		accidents[fmt.Sprint(saysEmpty(g), gate.IsRefused(g), conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition))] = true
+		accidents[fmt.Sprint(saysEmpty(g), conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition))] = true
 		kinds[opened(g)] = true
 	}
-	if len(accidents) < 4 {
+	if len(accidents) < 3 {
 		t.Errorf("the accidents are alike: %v", accidents)
 	}
 	if len(kinds) < 6 {

@@ -239,7 +239,7 @@ func shareOf(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (
 	case verdict.Undecided, verdict.Suspended:
 		return lock.Share{}, true
 	case verdict.Closed:
-		return lock.NewShare(g.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect, refs...), false
+		return lock.NewShare(g.Spec.Mode != v1alpha1.ModeLenient, refs...), false
 	default:
 		return lock.NewShare(false), false
 	}

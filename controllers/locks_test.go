@@ -89,7 +89,7 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 func TestAGateThatRespectsAResumeLocksNothing(t *testing.T) {
 	w := locking(t)
 	app := w.kustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.reconcile(g)
 	w.expectHeld(app, g)
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): false}})

@@ -18,8 +18,8 @@ import (
 type GateMetrics struct {
 	registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
-	// empty, own and tooMany tell accidents. They are missing if there is none.
-	empty, own, tooMany *prometheus.GaugeVec
+	// empty and own tell accidents. They are missing if there is none.
+	empty, own *prometheus.GaugeVec
 	// stopped tells that a release by waves has stopped, wave which one is released. They are missing if there is none.
 	stopped, wave *prometheus.GaugeVec
 	// newer and since tell what waits of GatedSources. They are missing if nothing does.
@@ -48,7 +48,6 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 		targets:  gauge("gating_gate_targets", "Number of targets of a gate by what became of them: total, held, would_hold, foreign, exempt, pending, failed.", append(labels, "result")...),
 		empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; missing if there are none.", labels...),
 		own:      gauge("gating_gate_holds_own_source", "Whether a gate holds what applies it from Git (1); missing if it does not.", labels...),
-		tooMany:  gauge("gating_gate_too_many_targets", "Whether spec.maxTargets keeps a gate from closing, or from holding more (1); missing if it does not.", labels...),
 		stopped:  gauge("gating_gate_release_stopped", "Whether the release of a gate by waves has stopped, because a target has failed or the waves are invalid (1); missing if it has not.", labels...),
 		wave:     gauge("gating_gate_release_wave", "Which of its waves an open gate releases: 1 for the first, and so on, the last one for the targets that no wave matches; missing if no release is on.", labels...),
 		newer:    gauge("gating_source_waiting_revisions", "Number of revisions of the source of a gated source that are newer than the pinned one; missing if there are none.", labels...),
@@ -64,7 +63,7 @@ func MustMakeGateMetrics(registry prometheus.Registerer) *GateMetrics {
 		glass:    counter("gating_gate_glass_broken_total", "Number of times that somebody broke the glass of a gate: an open request counted without the approvals that spec.approvals asks for.", labels...),
 		passes:   counter("gating_passes_total", "Number of passes by how they ended: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass, m.passes)
+	registry.MustRegister(m.opened, m.next, m.targets, m.empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.skew, m.deferred, m.bypassed, m.glass, m.passes)
 	return m
 }
 
@@ -81,7 +80,7 @@ func (m *GateMetrics) waits(key types.NamespacedName, s v1alpha1.GatedSourceStat
 // Delete forgets a Gate that is gone.
 func (m *GateMetrics) Delete(key types.NamespacedName) {
 	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
-	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.empty, m.own, m.tooMany, m.stopped, m.wave} {
+	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.empty, m.own, m.stopped, m.wave} {
 		vec.DeletePartialMatch(labels)
 	}
 	m.glass.DeletePartialMatch(labels)
@@ -113,7 +112,6 @@ func (m *GateMetrics) record(g *v1alpha1.Gate) {
 		m.next.DeleteLabelValues(key.Name, key.Namespace)
 	}
 	set(m.own, key, is(conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition)))
-	set(m.tooMany, key, is(gate.IsRefused(g)))
 	set(m.stopped, key, is(conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition)))
 	wave := 0
 	if release := g.Status.Release; verdict.ReleasesInWaves(g) && release != nil && release.Waves != nil {

@@ -33,8 +33,6 @@ type prospects struct {
 	// fresh are held, and something new waits for them. All says that there are no others.
 	fresh []*target.Object
 	all   bool
-	// tooMany is how many the Gate governs if spec.maxTargets does not allow that, else zero.
-	tooMany int
 }
 
 // prospectsOf returns what the changes of a forecast of an instant are about.
@@ -59,15 +57,6 @@ func prospectsOf(ctx context.Context, s *Selector, obj *v1alpha1.Gate, f gate.Fo
 	}
 	slices.SortFunc(p.governed, inOrder)
 	slices.SortFunc(p.held, inOrder)
-	if most := obj.Spec.MaxTargets; most != nil {
-		named, err := s.referenced(ctx, obj)
-		if err != nil {
-			return p, err
-		}
-		if n := len(named.keys); n > int(*most) {
-			p.tooMany = n
-		}
-	}
 	if slices.ContainsFunc(f.Notices, func(n gate.Notice) bool { return n.State == v1alpha1.StateOpened }) {
 		p.look(ctx, s.Targets, at)
 	}

@@ -39,7 +39,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 	w := newWorld(t)
 	app, other := w.kustomization("apps", nil), w.kustomization("other", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", Window: duration(time.Hour), ResumePolicy: v1alpha1.ResumePolicyRespect,
+		Default: "closed", Window: duration(time.Hour), Mode: v1alpha1.ModeLenient,
 		Targets: []v1alpha1.TargetReference{named("apps"), named("other")},
 	})
 	w.reconcile(g)
@@ -76,7 +76,7 @@ func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) 
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			g := w.Gate("production", v1alpha1.GateSpec{
-				Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+				Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
 			})
 			if !before {
 				w.reconcile(g)
@@ -111,7 +111,7 @@ func TestRespectLeavesAResumedTargetThatCannotBeReadAgain(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")},
+		Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")},
 	})
 	w.reconcile(g)
 	w.resume(app)
@@ -142,11 +142,11 @@ func (b brokenGet) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 func TestRespectThatBecomesEnforceHoldsAgain(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", ResumePolicy: v1alpha1.ResumePolicyRespect, Targets: []v1alpha1.TargetReference{named("apps")}})
+	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{named("apps")}})
 	w.reconcile(g)
 	w.resume(app)
 	w.reconcile(g)
-	w.Edit(g, func() { g.Spec.ResumePolicy = v1alpha1.ResumePolicyEnforce })
+	w.Edit(g, func() { g.Spec.Mode = v1alpha1.ModeEnforce })
 	w.reconcile(g)
 	w.expectHeld(app, g)
 }

@@ -31,16 +31,13 @@ func report(obj *v1alpha1.Gate, d gate.Decision) {
 		mark = conditions.MarkTrue
 	}
 	mark(obj, v1alpha1.OpenedCondition, d.Reason, "%s", d.Message)
-	reason, cause := v1alpha1.TooManyTargetsReason, d.Message
-	switch {
-	case len(d.Errors) > 0:
-		reason, cause = v1alpha1.InvalidSpecReason, d.Errors.ToAggregate().Error()
-	case !d.IsRefused():
+	if len(d.Errors) == 0 {
 		conditions.Delete(obj, meta.StalledCondition)
 		return
 	}
-	conditions.MarkStalled(obj, reason, "%s", cause)
-	conditions.MarkFalse(obj, meta.ReadyCondition, reason, "%s", cause)
+	cause := d.Errors.ToAggregate()
+	conditions.MarkStalled(obj, v1alpha1.InvalidSpecReason, "%s", cause)
+	conditions.MarkFalse(obj, meta.ReadyCondition, v1alpha1.InvalidSpecReason, "%s", cause)
 }
 
 // stateChanged returns whether the Gate is in another state than before, or in

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -277,5 +278,33 @@ func equal(t testing.TB, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// remove deletes a target and handles the event, which must enqueue a Gate.
+func (w *world) remove(obj *target.Object, g *v1alpha1.Gate) {
+	w.Helper()
+	w.reload(obj)
+	w.Must(cluster.Client.Delete(w.Context(), obj))
+	w.happens(&obj.Unstructured, nil, g)
+}
+
+// relabel changes the labels of a target and handles the event, which must enqueue a Gate.
+func (w *world) relabel(obj *target.Object, labels map[string]string, g *v1alpha1.Gate) {
+	w.Helper()
+	before := w.reload(obj).DeepCopy()
+	w.Edit(obj, func() { obj.SetLabels(labels) })
+	w.happens(before, &obj.Unstructured, g)
+}
+
+// happens handles the event of a target, which must enqueue a Gate.
+func (w *world) happens(before, after *unstructured.Unstructured, g *v1alpha1.Gate) {
+	w.Helper()
+	key := client.ObjectKeyFromObject(g)
+	w.woken.has(key)
+	w.on().events.target(w.Context(), before, after, false)
+	w.Must(w.lookAtWoken())
+	if !w.woken.has(key) {
+		w.Errorf("gate %s is not enqueued", key)
 	}
 }

@@ -43,10 +43,6 @@ const (
 	// TimeUnknownReason means that the Gate would open, but the API server has not
 	// confirmed that it is time.
 	TimeUnknownReason = "TimeUnknown"
-	// TooManyTargetsReason means that the Gate would hold more targets than
-	// spec.maxTargets allows. It does not close. If it is closed, it holds what it
-	// holds and nothing else. Also a reason of Ready and of an event.
-	TooManyTargetsReason = "TooManyTargets"
 )
 
 // HoldsItsOwnSourceCondition of a Gate is True if it governs the object of Flux that

@@ -30,13 +30,17 @@ const (
 	AnyName = "*"
 )
 
-// Mode says whether a Gate holds its targets.
-// +kubebuilder:validation:Enum=Enforce;Audit
+// Mode says how strictly a Gate holds its targets.
+// +kubebuilder:validation:Enum=Enforce;Lenient;Audit
 type Mode string
 
 const (
-	// ModeEnforce holds the targets while the Gate is closed.
+	// ModeEnforce holds the targets while the Gate is closed. A target that a user
+	// resumes is held again at once.
 	ModeEnforce Mode = "Enforce"
+	// ModeLenient holds the targets when the Gate closes. A target that a user
+	// resumes is not held again until the Gate next closes.
+	ModeLenient Mode = "Lenient"
 	// ModeAudit holds nothing: the Gate decides, and says what it would hold.
 	ModeAudit Mode = "Audit"
 )
@@ -50,17 +54,6 @@ const (
 	StateClosed State = "closed"
 	// StateOpened means that the targets of the Gate go on as they are.
 	StateOpened State = "opened"
-)
-
-// ResumePolicy says what happens when somebody resumes a held target.
-// +kubebuilder:validation:Enum=Enforce;Respect
-type ResumePolicy string
-
-const (
-	// ResumePolicyEnforce holds the target again at once.
-	ResumePolicyEnforce ResumePolicy = "Enforce"
-	// ResumePolicyRespect leaves the target alone until the Gate next closes.
-	ResumePolicyRespect ResumePolicy = "Respect"
 )
 
 // GateSpec says when the objects that a Gate governs may be reconciled.
@@ -136,28 +129,14 @@ type GateSpec struct {
 	// +optional
 	Targets []TargetReference `json:"targets,omitempty"`
 
-	// Mode is Enforce or Audit. Enforce holds the targets. Audit holds nothing: it
-	// counts them in status.targets.wouldHold and sends events. A change to Audit
-	// releases what the Gate holds. Defaults to Enforce.
+	// Mode is Enforce, Lenient or Audit. Enforce holds the targets, and holds a
+	// target again at once if a user resumes it. Lenient leaves it alone until the
+	// Gate next closes. Audit holds nothing: it counts the targets in
+	// status.targets.wouldHold and emits events. A change to Audit releases what
+	// the Gate holds. Defaults to Enforce.
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
-
-	// MaxTargets is the largest number of targets with which the Gate closes. With
-	// more, it stays open, and the condition Opened has the reason TooManyTargets.
-	// If a change of the spec makes them more while the Gate is closed, what is
-	// held stays held, and nothing else is held. At least 1. If omitted, there is
-	// no limit.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	MaxTargets *int32 `json:"maxTargets,omitempty"`
-
-	// ResumePolicy says what happens when somebody resumes a target that is held:
-	// Enforce holds it again at once, Respect leaves it alone until the Gate next
-	// closes. Defaults to Enforce.
-	// +kubebuilder:default=Enforce
-	// +optional
-	ResumePolicy ResumePolicy `json:"resumePolicy,omitempty"`
 
 	// Release limits how fast targets are released when the Gate opens. If
 	// omitted, all are released at once.

@@ -78,8 +78,7 @@ type HistoryEntry struct {
 	// +optional
 	GlassBroken bool `json:"glassBroken,omitempty"`
 
-	// Refused says why a request was refused, or why the Gate does not close or
-	// holds nothing more. Missing unless it was.
+	// Refused says why a request was refused. Missing unless it was.
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }

@@ -736,11 +736,6 @@ func (in *GateSpec) DeepCopyInto(out *GateSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	if in.MaxTargets != nil {
-		in, out := &in.MaxTargets, &out.MaxTargets
-		*out = new(int32)
-		**out = **in
-	}
 	if in.Release != nil {
 		in, out := &in.Release, &out.Release
 		*out = new(ReleasePolicy)

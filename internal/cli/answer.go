@@ -141,8 +141,6 @@ func (r *result) inVain() error {
 	where := fmt.Sprintf("%s -n %s", r.gate.Name, r.gate.Namespace)
 	switch {
 	case opened == nil:
-	case opened.Reason == v1alpha1.TooManyTargetsReason:
-		text = "the close is refused, and counts once there are fewer targets: " + opened.Message
 	case opened.Reason == v1alpha1.ClosePeriodReason:
 		text += fmt.Sprintf(", which has override: Deny; only an edit opens it: kubectl edit gate %s; your request stays until kubectl gate reset %s", where, where)
 	case opened.Reason == v1alpha1.DependencyNotReadyReason:

@@ -109,7 +109,7 @@ var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 func moreThanWords(g *v1alpha1.Gate) string {
 	opened := conditionOf(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch opened.Reason {
-	case v1alpha1.InvalidSpecReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TimeUnknownReason, v1alpha1.TooManyTargetsReason:
+	case v1alpha1.InvalidSpecReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TimeUnknownReason:
 		return opened.Message
 	}
 	if found := invalidException.FindStringSubmatch(opened.Message); found != nil {

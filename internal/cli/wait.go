@@ -12,7 +12,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
@@ -94,11 +93,6 @@ func (s *session) settled(results []result) error {
 	failed := int64(0)
 	for _, r := range results {
 		if r.request == nil || r.err != nil {
-			continue
-		}
-		if r.request.action == v1alpha1.RequestClose && gate.IsRefused(r.gate) {
-			failed++
-			fmt.Fprintf(s.ErrOut, "error: %s: %s\n", nameOfGate(r.gate), s.called(r.inVain().Error()))
 			continue
 		}
 		counts := r.gate.Status.Targets

@@ -14,7 +14,7 @@ import (
 )
 
 func TestExplainSaysWhatAnObjectIs(t *testing.T) {
-	respecting := func(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyRespect }
+	respecting := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeLenient }
 	audit := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
 	deleting := func(g *v1alpha1.Gate) { g.DeletionTimestamp = &g.Status.LastTransition.At }
 	paced := func(g *v1alpha1.Gate) {

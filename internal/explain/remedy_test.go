@@ -79,7 +79,7 @@ func TestTheRemedyOfAnAddedKindIsAPatch(t *testing.T) {
 }
 
 func TestTheRemedyIsThatOfTheState(t *testing.T) {
-	respecting := func(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyRespect }
+	respecting := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeLenient }
 	for _, tc := range []struct {
 		name string
 		obj  *unstructured.Unstructured

@@ -71,9 +71,6 @@ func (e *Explanation) note(r verdict.Ruling) {
 		if g.WouldHold {
 			add("Gate %s would hold it, but it has mode Audit.", g.Gate)
 		}
-		if g.Reason == v1alpha1.TooManyTargetsReason {
-			add("%s", g.Message)
-		}
 		if g.Hidden {
 			add("You may not see gate %s, so nobody here knows what it is.", g.Gate)
 		}

@@ -172,9 +172,6 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	if next := g.Status.NextTransition; next != nil && next.State == v1alpha1.StateClosed {
 		closing = next.At.Time
 	}
-	if IsRefused(g) {
-		closing = now // it has been due since
-	}
 	for _, r := range wholeCourse(g).spans {
 		if r.Action == v1alpha1.RequestClose && r.lasts(now) {
 			start := r.RequestedAt.Time

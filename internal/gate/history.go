@@ -70,9 +70,6 @@ func (r Request) is(other *Request) bool {
 
 func stateEntry(d Decision, at metav1.Time) v1alpha1.HistoryEntry {
 	e := v1alpha1.HistoryEntry{At: at, State: d.State, Reason: d.Reason, By: d.By}
-	if d.IsRefused() {
-		e.Refused = OneLine(d.Message, maxRefused)
-	}
 	if d.Next != nil {
 		e.Until = d.Next.At.DeepCopy()
 	}

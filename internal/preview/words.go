@@ -29,6 +29,5 @@ var reasonWords = map[string]string{
 	v1alpha1.OutsideClosePeriodsReason: "outside close periods",
 	v1alpha1.DefaultReason:             "default",
 	v1alpha1.TimeUnknownReason:         "time unknown",
-	v1alpha1.TooManyTargetsReason:      "too many targets",
 	v1alpha1.GateNotFoundReason:        "gate not found",
 }

@@ -175,7 +175,7 @@ func kindOf(i preview.Interval) string {
 		return state + "-exception"
 	case v1alpha1.ClosePeriodReason:
 		return state + "-period"
-	case v1alpha1.InvalidSpecReason, v1alpha1.TimeUnknownReason, v1alpha1.DependencyNotReadyReason, v1alpha1.TooManyTargetsReason:
+	case v1alpha1.InvalidSpecReason, v1alpha1.TimeUnknownReason, v1alpha1.DependencyNotReadyReason:
 		return state + "-fault"
 	}
 	return state

@@ -22,11 +22,7 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 	case named && !g.DeletionTimestamp.IsZero():
 		return Gate{Name: name, Stand: Missing}, true
 	case s.Governs(g, obj) && s.Reaches(g.Namespace, obj.GetNamespace()):
-		about := Governing(name, g, now)
-		if keeps(g) && slices.Contains(HeldBy(obj), name) {
-			about.Stand = Closed // it is held again if somebody resumes it
-		}
-		return about, true
+		return Governing(name, g, now), true
 	case !slices.Contains(HeldBy(obj), name):
 		return Gate{}, false
 	case s.Governs(g, obj) && !g.Audits():

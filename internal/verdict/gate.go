@@ -24,7 +24,7 @@ const (
 	Open
 	// Closed holds the target.
 	Closed
-	// Suspended Gates hold nothing more, because of spec.suspend or spec.maxTargets. Targets that they hold stay held.
+	// Suspended Gates hold nothing more, because of spec.suspend. Targets that they hold stay held.
 	Suspended
 	// Elsewhere means that another shard has the Gate. That shard adds and removes its
 	// name.
@@ -71,8 +71,6 @@ func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	stand := standOf(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
-	case keeps(g):
-		stand = Closed // its spec is not what was meant
 	case stand == Undecided, stand == Suspended:
 	case stand == Closed && opened.Reason == v1alpha1.InvalidSpecReason:
 	default:
@@ -106,15 +104,9 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Stand: stand, Object: g}
 }
 
-// keeps returns whether a closed Gate holds what it holds and nothing more: it governs more than spec.maxTargets allows.
-func keeps(g *v1alpha1.Gate) bool {
-	return g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && g.Status.ObservedGeneration == g.Generation &&
-		gate.IsRefused(g) && meta.IsStatusConditionFalse(g.Status.Conditions, v1alpha1.OpenedCondition)
-}
-
 // standOf reads the status of a Gate. A Gate that is due to close counts as closed from
-// then on, even before its status says so, unless spec.maxTargets may keep it open. One
-// that is due to open is not open until its status says so.
+// then on, even before its status says so. One that is due to open is not open until its
+// status says so.
 func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition
@@ -126,9 +118,7 @@ func standOf(g *v1alpha1.Gate, now time.Time) Stand {
 		return Suspended
 	case opened == nil, g.Status.ObservedGeneration != g.Generation:
 		return Undecided
-	case keeps(g):
-		return Suspended
-	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed && g.Spec.MaxTargets == nil:
+	case opened.Status != metav1.ConditionTrue, due && next.State == v1alpha1.StateClosed:
 		return Closed
 	case due, gate.CloseRequested(g):
 		return Undecided
@@ -158,7 +148,7 @@ func (g Gate) closedSince(at time.Time) bool {
 
 // respects returns whether a Gate leaves alone what somebody resumes.
 func (g Gate) respects() bool {
-	return g.Object != nil && g.Object.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect
+	return g.Object != nil && g.Object.Spec.Mode == v1alpha1.ModeLenient
 }
 
 // wasOpen returns whether the status of a Gate says that it is open.

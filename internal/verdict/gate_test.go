@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
@@ -13,11 +11,6 @@ import (
 func askedToClose(g *v1alpha1.Gate) {
 	g.Annotations = map[string]string{v1alpha1.CloseRequestedAtAnnotation: noon.Format(time.RFC3339)}
 }
-
-// limited gives a Gate a limit, which refused says that it is over.
-func limited(g *v1alpha1.Gate) { g.Spec.MaxTargets = ptr.To(int32(1)) }
-
-func refused(g *v1alpha1.Gate) { limited(g); because(v1alpha1.TooManyTargetsReason, "")(g) }
 
 func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -41,12 +34,6 @@ func TestWhatAGateSaysAboutATargetThatItGoverns(t *testing.T) {
 		"it is suspended while it is open":             {opened("a", suspended), verdict.Suspended},
 		"it is deleted while it is closed":             {closed("a", deleted), verdict.Open},
 		"it is deleted while it is suspended, closed":  {closed("a", suspended, deleted), verdict.Open},
-		"it is due to close, which may be refused":     {opened("a", next(0, v1alpha1.StateClosed), limited), verdict.Undecided},
-		"its close is refused":                         {opened("a", refused), verdict.Open},
-		"it is closed and must hold nothing more":      {closed("a", refused), verdict.Suspended},
-		"somebody edits one that must hold no more":    {closed("a", refused, edited), verdict.Undecided},
-		"somebody deletes one that must hold no more":  {closed("a", refused, deleted), verdict.Open},
-		"it is closed and there is a limit":            {closed("a", limited), verdict.Closed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := verdict.Governing("shop/a", test.gate, noon); got.Stand != test.want {
@@ -83,8 +70,6 @@ func TestAGateLetsGoWhatItDoesNotGovernOnceItKnowsThat(t *testing.T) {
 		"its spec has changed":   {closed("a", edited), verdict.Undecided},
 		"it is suspended":        {closed("a", suspended), verdict.Suspended},
 		"its spec is invalid":    {closed("a", because(v1alpha1.InvalidSpecReason, "")), verdict.Closed},
-		"it must hold no more":   {closed("a", refused), verdict.Closed},
-		"its close is refused":   {opened("a", refused), verdict.Open},
 		"it is open and invalid": {opened("a", because(v1alpha1.InvalidSpecReason, "")), verdict.Open},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,25 +77,5 @@ func TestAGateLetsGoWhatItDoesNotGovernOnceItKnowsThat(t *testing.T) {
 				t.Errorf("got %d, want %d", got.Stand, test.want)
 			}
 		})
-	}
-}
-
-func TestAGateThatMustHoldNoMoreHoldsWhatItHoldsAgain(t *testing.T) {
-	g := closed("a", refused)
-	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: v1alpha1.AnyName}}
-	scope := verdict.Scope{Reaches: func(string, string) bool { return true }}
-	for name, test := range map[string]struct {
-		heldBy string
-		want   verdict.Stand
-	}{
-		"its name is on it":             {"shop/a", verdict.Closed},
-		"its name is on it with others": {"shop/a,shop/b", verdict.Closed},
-		"only the name of another is":   {"shop/b", verdict.Suspended},
-		"no name is on it":              {"", verdict.Suspended},
-	} {
-		obj := kustomization("app", annotated(v1alpha1.HeldByAnnotation, test.heldBy))
-		if got, ok := scope.About(g, &obj.Unstructured, noon); !ok || got.Stand != test.want || !got.Governs {
-			t.Errorf("%s: %+v", name, got)
-		}
 	}
 }

@@ -38,7 +38,7 @@ func opened(name string, options ...gateOption) *v1alpha1.Gate {
 	return newGate(name, v1alpha1.StateOpened, options...)
 }
 
-func respecting(g *v1alpha1.Gate) { g.Spec.ResumePolicy = v1alpha1.ResumePolicyRespect }
+func respecting(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeLenient }
 
 func suspended(g *v1alpha1.Gate) { g.Spec.Suspend = true }
 

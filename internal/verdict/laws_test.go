@@ -23,7 +23,7 @@ type situation struct {
 func (s situation) String() string {
 	text := fmt.Sprintf("state %d, held by %v, told %s, exempt %d", s.State, s.HeldBy, s.Told.Sub(noon), s.plan.Exempt)
 	for _, g := range s.gates {
-		text += fmt.Sprintf("; %s says %d, governs %t, respects %t", g.Name, g.Stand, g.Governs, g.Object != nil && g.Object.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect)
+		text += fmt.Sprintf("; %s says %d, governs %t, respects %t", g.Name, g.Stand, g.Governs, g.Object != nil && g.Object.Spec.Mode == v1alpha1.ModeLenient)
 	}
 	return text
 }
@@ -148,7 +148,7 @@ func TestLaws(t *testing.T) {
 			seen["resumed"]++
 			if step.Outcome != verdict.Resumed || s.State != target.Free || s.Told.IsZero() || s.Told.Before(noon.Add(-time.Hour)) ||
 				anyOf(s.gates, func(g verdict.Gate) bool {
-					return wantsItHeld(g) && (g.Object == nil || g.Object.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect || !slices.Contains(s.HeldBy, g.Name))
+					return wantsItHeld(g) && (g.Object == nil || g.Object.Spec.Mode != v1alpha1.ModeLenient || !slices.Contains(s.HeldBy, g.Name))
 				}) {
 				fail("what a closed gate governs is held, unless somebody has resumed it since, and all closed gates respect that")
 			}

@@ -53,7 +53,6 @@ var reasons = map[string]string{
 	v1alpha1.DefaultReason:            "closed by default",
 	v1alpha1.InvalidSpecReason:        "its spec is invalid",
 	v1alpha1.DependencyNotReadyReason: "a dependency is not ready",
-	v1alpha1.TooManyTargetsReason:     "it governs more targets than its spec.maxTargets allows",
 	v1alpha1.TimeUnknownReason:        "the API server does not say what time it is",
 }
 

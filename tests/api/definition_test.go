@@ -57,8 +57,8 @@ func TestDefaultsOfGates(t *testing.T) {
 		t.Errorf("observedGeneration %d, want -1", g.Status.ObservedGeneration)
 	case g.Spec.Interval.Duration != time.Minute || g.GetInterval() != time.Minute:
 		t.Errorf("interval %s, want 1m", g.Spec.Interval.Duration)
-	case g.Spec.ResumePolicy != v1alpha1.ResumePolicyEnforce:
-		t.Errorf("resumePolicy %q, want Enforce", g.Spec.ResumePolicy)
+	case g.Spec.Mode != v1alpha1.ModeEnforce:
+		t.Errorf("mode %q, want Enforce", g.Spec.Mode)
 	case g.Spec.ClosePeriods[0].Override != "":
 		t.Errorf("override %q: whoever applies the same period without it would be in conflict", g.Spec.ClosePeriods[0].Override)
 	case g.Spec.Window != nil || g.Spec.TimeZone != "" || g.Spec.Suspend:

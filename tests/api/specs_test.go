@@ -207,12 +207,11 @@ var badSpecs = []badSpec{
 	{"a period whose name is too long", `{default: closed, openPeriods: [{name: ` + strings.Repeat("a", 64) + `, start: "08:00", end: "09:00"}]}`, "spec.openPeriods[0].name", "63"},
 	{"an unknown override", `{default: closed, closePeriods: [{name: a, start: "08:00", end: "09:00", override: Never}]}`, "spec.closePeriods[0].override", `supported values: "Allow", "Deny"`},
 
-	{"an unknown resume policy", `{default: closed, resumePolicy: Ignore}`, "spec.resumePolicy", `supported values: "Enforce", "Respect"`},
 	{"a target without a kind", `{default: closed, targets: [{name: a}]}`, "spec.targets[0].kind", "Required value"},
 	{"a target without a name", `{default: closed, targets: [{kind: Kustomization}]}`, "spec.targets[0].name", "Required value"},
 	{"expressions of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchExpressions: [{key: a, operator: Exists}]}]}`, "spec.targets[0]", "matchExpressions needs name: '*'"},
 	{"a namespace and a selector of namespaces", `{default: closed, targets: [{kind: Kustomization, name: "*", namespace: "*", namespaceSelector: {}}]}`, "spec.targets[0]", "a namespace or a namespaceSelector, not both"},
-	{"a mode that nobody knows", `{default: closed, mode: DryRun}`, "spec.mode", "supported values"},
+	{"an unknown mode", `{default: closed, mode: DryRun}`, "spec.mode", `supported values: "Enforce", "Lenient", "Audit"`},
 	{"a word too late", `{default: closed, notifyBefore: [24h, 59s]}`, "spec.notifyBefore[1]", causeNotice},
 	{"a word too early", `{default: closed, notifyBefore: [721h]}`, "spec.notifyBefore[0]", causeNotice},
 	{"a word of 31 days", `{default: closed, notifyBefore: [31d]}`, "spec.notifyBefore[0]", causeNotice},
@@ -221,7 +220,6 @@ var badSpecs = []badSpec{
 	{"a word twice in other units", `{default: closed, notifyBefore: [168h, 1h, 1w]}`, "spec.notifyBefore", "a duration can be there only once"},
 	{"a word that is not a duration", `{default: closed, notifyBefore: [1h, 1y]}`, "spec.notifyBefore[1]", causeNotice},
 	{"too many words", `{default: closed, notifyBefore: [1h, 2h, 3h, 4h, 5h, 6h]}`, "spec.notifyBefore", "must have at most 5 items"},
-	{"no target at all", `{default: closed, maxTargets: 0}`, "spec.maxTargets", "greater than or equal to 1"},
 	{"a release with nothing", `{default: closed, release: {}}`, "spec.release", "release needs perMinute or waves"},
 	{"a release with no waves", `{default: closed, release: {waves: []}}`, "spec.release", "release needs perMinute or waves"},
 	{"a pace of none", `{default: closed, release: {perMinute: -1}}`, "spec.release.perMinute", "greater than or equal to 1"},
@@ -274,7 +272,7 @@ targets:
 - {kind: Kustomization, name: apps}
 - {kind: HelmRelease, name: "*", matchLabels: {tier: critical}}
 - {apiVersion: cert-manager.io/v1, kind: Certificate, name: "*", namespace: shop}
-resumePolicy: Enforce
+mode: Lenient
 suspend: false`,
 	"100 periods":                          `{default: closed, openPeriods: ` + periods(100) + `}`,
 	"all weeks of the month":               `{default: closed, openPeriods: [{name: a, start: "00:00", end: "24:00", daysOfWeek: [Sunday, Monday], weeksOfMonth: [First, Second, Third, Fourth, Last]}]}`,
@@ -303,7 +301,6 @@ suspend: false`,
 	"namespaces by their labels":           `{default: closed, targets: [{kind: Kustomization, name: apps, namespaceSelector: {matchLabels: {team: a}, matchExpressions: [{key: tier, operator: Exists}]}}]}`,
 	"words in time":                        `{default: closed, notifyBefore: [720h, 24h, 90m, 1h, 1m]}`,
 	"no word in time":                      `{default: closed, notifyBefore: []}`,
-	"an audit of at most ten targets":      `{default: closed, mode: Audit, maxTargets: 10}`,
 	"all targets of a kind by labels":      `{default: closed, targets: [{kind: Kustomization, name: "*", matchLabels: {a: b}}]}`,
 	"exceptions by default":                `{default: closed, exceptions: {}}`,
 	"no approvals":                         `{default: closed, exceptions: {approvals: 0}}`,

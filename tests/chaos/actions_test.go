@@ -123,7 +123,7 @@ func (w *walk) handOver(random *rand.Rand) {
 	opens := random.IntN(gateCount)
 	closes := (opens + 1 + random.IntN(gateCount-1)) % gateCount
 	opened := v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce, Interval: v1alpha1.Duration{Duration: 24 * time.Hour},
+		Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeEnforce, Interval: v1alpha1.Duration{Duration: 24 * time.Hour},
 		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]}},
 	}
 	frozen := freeze(random, opened)
@@ -159,7 +159,7 @@ func (w *walk) changeHands(random *rand.Rand) {
 	both := []int{one, (one + 1 + random.IntN(gateCount-1)) % gateCount}
 	for _, i := range both {
 		w.changeGate(i, freeze(random, v1alpha1.GateSpec{
-			Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce, Interval: v1alpha1.Duration{Duration: 24 * time.Hour},
+			Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeEnforce, Interval: v1alpha1.Duration{Duration: 24 * time.Hour},
 		}))
 	}
 	s := slots[random.IntN(kustomizationSlots)]

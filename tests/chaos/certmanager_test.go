@@ -44,8 +44,8 @@ func (w *walk) nearMargin(random *rand.Rand) {
 	w.Helper()
 	s := slots[len(slots)-1-random.IntN(certificateSlots)]
 	spec, margin := v1alpha1.GateSpec{
-		ResumePolicy: v1alpha1.ResumePolicyEnforce,
-		Targets:      []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
+		Mode:    v1alpha1.ModeEnforce,
+		Targets: []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
 	}, time.Hour
 	whole := 6 * margin
 	if random.IntN(2) == 0 { // nobody but the controller ends that hold

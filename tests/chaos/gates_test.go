@@ -38,7 +38,7 @@ func period(random *rand.Rand, name string) v1alpha1.Period {
 // gateSpec is a spec at random.
 func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 	spec := v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, ResumePolicy: v1alpha1.ResumePolicyEnforce,
+		Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeEnforce,
 		// The interval does not make good for a lost event, most of the time.
 		Interval: v1alpha1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 24 * time.Hour}[random.IntN(4)]},
 	}
@@ -46,7 +46,7 @@ func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 		spec.Default = v1alpha1.StateClosed
 	}
 	if random.IntN(3) == 0 {
-		spec.ResumePolicy = v1alpha1.ResumePolicyRespect
+		spec.Mode = v1alpha1.ModeLenient
 	}
 	if window := random.IntN(3); window > 0 {
 		spec.Window = &v1alpha1.Duration{Duration: []time.Duration{20 * time.Second, time.Hour}[window-1]}
@@ -98,7 +98,7 @@ func (w *walk) changeGate(i int, spec v1alpha1.GateSpec) {
 	w.Helper()
 	g := w.gate(i)
 	g.Spec = spec
-	w.say("%s: default %s, %s, window %v, targets %v", g.Name, spec.Default, spec.ResumePolicy, spec.Window, spec.Targets)
+	w.say("%s: default %s, %s, window %v, targets %v", g.Name, spec.Default, spec.Mode, spec.Window, spec.Targets)
 	if w.create(g, "kubectl-create") {
 		return
 	}
@@ -133,8 +133,8 @@ func (w *walk) closedGateGoes(random *rand.Rand) {
 	w.Helper()
 	i := random.IntN(gateCount)
 	w.closes(i, v1alpha1.GateSpec{
-		ResumePolicy: v1alpha1.ResumePolicyEnforce,
-		Targets:      []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]}},
+		Mode:    v1alpha1.ModeEnforce,
+		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]}},
 	})
 	if force := random.IntN(2) == 0; force {
 		w.say("its finalizer goes first")

@@ -193,8 +193,8 @@ func (w *walk) resumeToRespect(random *rand.Rand) {
 	w.createTarget(s, random)
 	w.patch(w.target(s), types.MergePatchType, annotationPatch(map[string]any{"gating.toolkit.fluxcd.io/gates": nil}), "kubectl-annotate")
 	w.closes(i, v1alpha1.GateSpec{
-		ResumePolicy: v1alpha1.ResumePolicyRespect,
-		Targets:      []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
+		Mode:    v1alpha1.ModeLenient,
+		Targets: []v1alpha1.TargetReference{{Kind: s.kind, Name: s.name, Namespace: w.namespaces[s.namespace]}},
 	})
 	w.patch(w.target(s), types.MergePatchType, suspendPatch(nil), "flux")
 }
@@ -231,8 +231,8 @@ func (w *walk) vanishForAWhile(random *rand.Rand) {
 	if !w.absent {
 		w.createTarget(slot{"HelmRelease", "h0", 0}, random)
 		w.closes(random.IntN(gateCount), v1alpha1.GateSpec{
-			ResumePolicy: v1alpha1.ResumePolicyEnforce,
-			Targets:      []v1alpha1.TargetReference{{Kind: "HelmRelease", Name: "*", Namespace: w.namespaces[0]}},
+			Mode:    v1alpha1.ModeEnforce,
+			Targets: []v1alpha1.TargetReference{{Kind: "HelmRelease", Name: "*", Namespace: w.namespaces[0]}},
 		})
 	}
 }

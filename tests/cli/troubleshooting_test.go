@@ -38,7 +38,6 @@ var symptoms = map[string]map[string]scene{
 		"Ready says NoTargets":                   {has: kustomization("apps") + gateOf("closed", "", "app"), first: matchesNothing},
 		"HoldsItsOwnSource":                      {has: kustomization("gates") + strings.Replace(gateOf("closed", "", "gates"), "spec:", fromGates+"spec:", 1)},
 		"The Gate is stalled":                    {has: gate("closed", "  openPeriods: [{name: never, schedule: 0 0 30 2 *, duration: 1h}]\n", "")},
-		"It is due to close and stays open":      {has: kustomization("a") + kustomization("b") + gateOf("opened", "  maxTargets: 1\n", "*"), first: func(w *world) { w.gate("close", "production") }},
 		"It is in a window and stays closed":     {has: kustomization("apps") + kustomization("staging") + gateOf("opened", "  dependsOn: [{kind: Kustomization, name: staging}]\n", "apps")},
 		"It neither opens nor closes":            {has: gate("closed", "", ""), first: func(w *world) { w.Must(w.Merge(w.ReadGate("production"), `{"spec":{"suspend":true}}`)) }},
 		"A calendar cannot be read":              {has: gate("closed", "  openPeriods: [{name: workdays, calendar: {configMapRef: {name: holidays, key: calendar.ics}}}]\n", "")},
@@ -137,10 +136,10 @@ func suspended(name string) func(w *world) {
 }
 
 // resumed has somebody resume the Kustomization apps, of a Gate with a policy for that.
-func resumed(policy v1alpha1.ResumePolicy) func(w *world) {
+func resumed(policy v1alpha1.Mode) func(w *world) {
 	return func(w *world) {
 		apps := w.published()
-		w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, ResumePolicy: policy, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}})
+		w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Mode: policy, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}})
 		w.isHeldBy(apps, "production")
 		w.Must(w.Flux(apps, `{"spec":{"suspend":null}}`))
 	}

@@ -240,11 +240,11 @@ func (w *fleet) applyAs(manager string) {
 // newGate creates a Gate for app that is open.
 func (w *fleet) newGate(name string) {
 	w.Helper()
-	policy := v1alpha1.ResumePolicyEnforce
+	policy := v1alpha1.ModeEnforce
 	if w.respect {
-		policy = v1alpha1.ResumePolicyRespect
+		policy = v1alpha1.ModeLenient
 	}
-	spec := v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ResumePolicy: policy}
+	spec := v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Mode: policy}
 	if !w.names {
 		spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}}
 	}

@@ -44,7 +44,7 @@ func TestNobodyCreatesAGateThatHoldsWhatTheyMayNotPatch(t *testing.T) {
 	for _, command := range []string{"create", "create --validate=false", "create --dry-run=server", "apply", "apply --server-side", "apply --server-side --force-conflicts --field-manager=gating-controller"} {
 		w.noHold(bob, here, append(strings.Fields(command), "-f", w.hold("freeze", own))...)
 	}
-	for _, more := range []string{`"suspend":true`, `"default":"opened"`, `"resumePolicy":"Respect"`} {
+	for _, more := range []string{`"suspend":true`, `"default":"opened"`, `"mode":"Lenient"`} {
 		w.noHold(bob, here, "create", "-f", w.hold("freeze", strings.Replace(own, "{", "{"+more+",", 1)))
 	}
 	w.noHold(bob, "by gate "+w.Namespace+"/freeze-", "create", "-f", w.hold("generateName: freeze-", own))

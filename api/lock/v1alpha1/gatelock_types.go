@@ -24,7 +24,7 @@ const (
 
 // GateLockSpec tells the admission policies of config/lock which objects of a
 // namespace are locked. A Gate is locked while it is closed and its
-// resumePolicy is Enforce. Everything is found by a look-up in a map, so a
+// mode is Enforce. Everything is found by a look-up in a map, so a
 // request costs the same however many Gates there are. The maps are atomic:
 // nobody else owns a part, and the managed fields of ten thousand entries
 // would not fit into an object.

@@ -226,7 +226,7 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 	gate := func(version string, generation int64) *unstructured.Unstructured {
 		obj := &unstructured.Unstructured{Object: map[string]any{
 			"kind": "Gate", "metadata": map[string]any{"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": version, "generation": generation},
-			"spec": map[string]any{"default": "closed", "resumePolicy": "Respect", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}},
+			"spec": map[string]any{"default": "closed", "mode": "Lenient", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}},
 			"status": map[string]any{
 				"observedGeneration": generation, "conditions": []any{map[string]any{"type": "Opened", "status": "False"}},
 				"lastTransition": map[string]any{"state": "closed", "at": noon.UTC().Format(time.RFC3339)},

@@ -66,7 +66,7 @@ func (h *History) respects(key string, since time.Time, t transition) bool {
 			return false
 		}
 	}
-	return first != nil && !h.log.deletedBy(first.UID, t.at) && first.Spec.ResumePolicy == v1alpha1.ResumePolicyRespect && isSettled(first, t.at) &&
+	return first != nil && !h.log.deletedBy(first.UID, t.at) && first.Spec.Mode == v1alpha1.ModeLenient && isSettled(first, t.at) &&
 		saysHeldSince(t.before, first)
 }
 

@@ -102,7 +102,7 @@ func (c *check) respected(t *unstructured.Unstructured, must []string) bool {
 	_, resumed := c.history.resumedAt(t.GetUID())
 	return resumed && !slices.ContainsFunc(must, func(name string) bool {
 		g := c.gates[name]
-		return g == nil || g.Spec.ResumePolicy != v1alpha1.ResumePolicyRespect
+		return g == nil || g.Spec.Mode != v1alpha1.ModeLenient
 	})
 }
 
