@@ -85,21 +85,6 @@ func (s *Selector) selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1
 	return found, errors.Join(err, failed())
 }
 
-// reading returns errNotRead while a kind is being read, if a Gate names objects of it.
-func (s *Selector) reading(ctx context.Context, g *v1alpha1.Gate, kind schema.GroupKind) error {
-	for i := range g.Spec.Targets {
-		ref := &g.Spec.Targets[i]
-		adapter, err := target.For(ref.APIVersion, ref.Kind)
-		if err != nil || adapter.GroupKind() != kind || s.Targets.Readable(ctx, adapter) != nil {
-			continue
-		}
-		if _, err := s.Targets.Select(ctx, adapter, namespaceOf(ref, g), ref); errors.Is(err, errNotRead) {
-			return err
-		}
-	}
-	return nil
-}
-
 // Named returns the keys of the targets that have the name of a Gate, given as namespace/name: because they are held
 // by it, or because they name it themselves.
 func (s *Selector) Named(ctx context.Context, gate string) ([]target.Key, error) {
