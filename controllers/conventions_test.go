@@ -215,7 +215,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 			w.Edit(g, func() { g.Spec.Targets = nil })
 			return g
 		},
-		"resumed under Respect": func(w *world) *v1alpha1.Gate {
+		"resumed with mode Lenient": func(w *world) *v1alpha1.Gate {
 			app := w.kustomization("a", nil)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Mode: v1alpha1.ModeLenient, Targets: []v1alpha1.TargetReference{all()}})
 			w.reconcile(g)

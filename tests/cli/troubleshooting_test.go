@@ -25,7 +25,7 @@ var symptoms = map[string]map[string]scene{
 		"The Gate opened and nothing moves":                                {first: heldByAnother},
 		"It closed, and something was applied all the same":                {has: kustomization("tools"), first: func(w *world) { w.heldApps() }},
 		"flux resume is undone":                                            {first: resumed("")},
-		"flux resume is not undone":                                        {first: resumed("Respect")},
+		"flux resume is not undone":                                        {first: resumed(v1alpha1.ModeLenient)},
 		"It is held by a Gate that does not exist":                         {has: strings.Replace(kustomization("infra"), "spec:", "  annotations: {gating.toolkit.fluxcd.io/gates: qa}\nspec:", 1), first: holds("infra")},
 		"It stays held although its Gate is open: the release has stopped": {has: kustomization("shop") + gateOf("closed", waves, "shop"), first: opens("production")},
 		"A Certificate renewed in spite of the Gate":                       {first: expiring},
