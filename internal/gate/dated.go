@@ -31,11 +31,11 @@ func (c *compiler) dated(path *field.Path, p *v1alpha1.Period, zone *schedule.Zo
 	case form == time.DateOnly:
 		until = until.AddDate(0, 0, 1)
 	}
-	if form != time.RFC3339 {
-		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
-	}
 	if !from.Before(until) {
 		c.add(field.Invalid(path.Child("until"), *p.Until, "must be later than from, or the same date"))
+	}
+	if form != time.RFC3339 { // if a gap puts until before from, the period is empty, as a weekly one is on that day
+		from, until = time.Unix(zone.Resolve(from.Unix()), 0), time.Unix(zone.Resolve(until.Unix()), 0)
 	}
 	if opens {
 		return span(p.Name, roundUp(from), until)
