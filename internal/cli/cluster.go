@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
 // cluster is a cluster as a command sees it.
@@ -252,7 +253,7 @@ func nearest(name string, names []string) string {
 	best, least := "", 1+max(2, len(name)/3)
 	sorted := slices.Sorted(slices.Values(names))
 	for _, other := range sorted {
-		if d := distance(name, other); d < least {
+		if d := validate.Distance(name, other); d < least {
 			best, least = other, d
 		}
 	}
@@ -260,24 +261,4 @@ func nearest(name string, names []string) string {
 		return sorted[i]
 	}
 	return best
-}
-
-// distance is that of Levenshtein.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -35,7 +35,8 @@ func hasDays(p *v1alpha1.Period) bool {
 // days compiles the fields that select the days of a weekly period.
 func (c *compiler) days(path *field.Path, p *v1alpha1.Period) schedule.Days {
 	days := schedule.Days{
-		Weekdays: c.weekdays(path, p), Weeks: c.weeks(path, p),
+		Weekdays: named(c, path.Child("daysOfWeek"), p.DaysOfWeek, weekdays, "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"),
+		Weeks:    c.weeks(path, p),
 		OfMonth: numbers(c, path.Child("daysOfMonth"), p.DaysOfMonth, maxDayOfMonth,
 			"must be a day of the month from 1 to 31, or from -1 (the last day) to -31"),
 		WorkdaysOfMonth: numbers(c, path.Child("workdaysOfMonth"), p.WorkdaysOfMonth, maxWorkdayOfMonth,
@@ -95,37 +96,26 @@ func numbers[T ~int32](c *compiler, path *field.Path, list []T, most T, cause st
 	return all
 }
 
-func (c *compiler) weekdays(path *field.Path, p *v1alpha1.Period) (days []time.Weekday) {
-	refuseEmpty(c, path.Child("daysOfWeek"), p.DaysOfWeek)
-	for i, name := range p.DaysOfWeek {
-		d, ok := weekdays[name]
-		switch path := path.Child("daysOfWeek").Index(i); {
-		case !ok:
-			c.add(field.Invalid(path, name, "must be Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"))
-			continue
-		case slices.Contains(days, d):
-			c.add(field.Duplicate(path, name))
-		}
-		days = append(days, d)
-	}
-	return days
-}
-
-func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) (weeks []schedule.WeekOfMonth) {
-	refuseEmpty(c, path.Child("weeksOfMonth"), p.WeeksOfMonth)
+func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) []schedule.WeekOfMonth {
 	if len(p.WeeksOfMonth) > 0 && len(p.DaysOfWeek) == 0 {
 		c.add(field.Invalid(path, p.Name, "weeksOfMonth needs daysOfWeek: daysOfWeek [Sunday] and weeksOfMonth [First] mean the first Sunday of a month"))
 	}
-	for i, name := range p.WeeksOfMonth {
-		w, ok := weeksOfMonth[name]
-		switch path := path.Child("weeksOfMonth").Index(i); {
+	return named(c, path.Child("weeksOfMonth"), p.WeeksOfMonth, weeksOfMonth, "must be First, Second, Third, Fourth, Fifth or Last")
+}
+
+// named returns the values of the names in a list, which must be in known.
+func named[K ~string, V comparable](c *compiler, path *field.Path, list []K, known map[K]V, cause string) (all []V) {
+	refuseEmpty(c, path, list)
+	for i, name := range list {
+		v, ok := known[name]
+		switch path := path.Index(i); {
 		case !ok:
-			c.add(field.Invalid(path, name, "must be First, Second, Third, Fourth, Fifth or Last"))
+			c.add(field.Invalid(path, name, cause))
 			continue
-		case slices.Contains(weeks, w):
+		case slices.Contains(all, v):
 			c.add(field.Duplicate(path, name))
 		}
-		weeks = append(weeks, w)
+		all = append(all, v)
 	}
-	return weeks
+	return all
 }

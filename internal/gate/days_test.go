@@ -73,6 +73,10 @@ func TestValidateNamesWhatIsWrongWithDays(t *testing.T) {
 		period      v1alpha1.Period
 		path, cause string
 	}{
+		"no day of the week":            {onDays(func(p *v1alpha1.Period) { p.DaysOfWeek = []v1alpha1.DayOfWeek{} }), ".daysOfWeek", "at least one day"},
+		"no week of the month":          {onDays(func(p *v1alpha1.Period) { p.WeeksOfMonth = []v1alpha1.WeekOfMonth{} }), ".weeksOfMonth", "at least one day"},
+		"no day of the month":           {onDays(func(p *v1alpha1.Period) { p.DaysOfMonth = []v1alpha1.DayOfMonth{} }), ".daysOfMonth", "at least one day"},
+		"no workday of the month":       {onDays(func(p *v1alpha1.Period) { p.WorkdaysOfMonth = []v1alpha1.WorkdayOfMonth{} }), ".workdaysOfMonth", "at least one day"},
 		"day 0":                         {onDaysOfMonth(1, 0), ".daysOfMonth[1]", "from 1 to 31, or from -1"},
 		"day 32":                        {onDaysOfMonth(32), ".daysOfMonth[0]", "from 1 to 31, or from -1"},
 		"day -32":                       {onDaysOfMonth(-32), ".daysOfMonth[0]", "from 1 to 31, or from -1"},

@@ -64,7 +64,7 @@ func (d *definition) fieldsAt(steps []string) []string {
 func closest(name string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {
-		distance := distance(strings.ToLower(name), strings.ToLower(n))
+		distance := Distance(strings.ToLower(name), strings.ToLower(n))
 		if distance < least && distance*2 < len(n) {
 			best, least = n, distance
 		}
@@ -72,8 +72,8 @@ func closest(name string, names []string) string {
 	return best
 }
 
-// distance returns how many letters differ between two names (Levenshtein).
-func distance(a, b string) int {
+// Distance returns how many letters differ between two names (Levenshtein).
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
