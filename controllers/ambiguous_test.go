@@ -49,12 +49,12 @@ func TestAnExceptionTellsOnceForEachGenerationThatAScheduleIsEasilyMisread(t *te
 	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.events.take("")
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 3*hour, func(e *v1alpha1.GateException) { e.Spec.Windows = cronPeriods("0 2 1-7 * SUN") })
+	e := w.exception("hotfix", openingIt, hour, 3*hour, func(e *v1alpha1.GateException) { e.Spec.OpenPeriods = cronPeriods("0 2 1-7 * SUN") })
 	told := func() []string { return w.events.take("AmbiguousSchedule") }
 	w.reportOn(e)
 	equal(t, told(), []string{
-		"Warning GateException/hotfix AmbiguousSchedule: window 'a': " + misread,
-		"Warning Gate/production AmbiguousSchedule: GateException 'hotfix': window 'a': " + misread,
+		"Warning GateException/hotfix AmbiguousSchedule: open period 'a': " + misread,
+		"Warning Gate/production AmbiguousSchedule: GateException 'hotfix': open period 'a': " + misread,
 	})
 	w.reportOn(e)
 	w.in(hour) // it begins

@@ -25,7 +25,7 @@ func (w *world) twoApprovals() (*v1alpha1.Gate, *v1alpha1.GateException) {
 	w.Helper()
 	g := w.ClosedGate("production", named("apps"))
 	w.Edit(g, func() { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 2} })
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour)
 	w.stamped(e, "alice", "")
 	w.reportOn(e)
 	w.reconcile(g)
@@ -46,7 +46,7 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 	} {
 		w.stamped(e, "alice", step.approvals)
 		w.reportOn(e)
-		w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+		w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 		want := fmt.Sprintf("Exception waits for approval: gate '%s' asks for 2, %s; %s", key(g), step.says, howTo(e))
 		if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); got != want {
 			t.Errorf("%q:\ngot  %q\nwant %q", step.approvals, got, want)
@@ -58,7 +58,7 @@ func TestAnExceptionWaitsUntilEnoughOthersHaveApprovedIt(t *testing.T) {
 	w.events.take("")
 	w.stamped(e, "alice", "1 carol") // bob's is in the status: Flux may strip it
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 	if got, want := len(w.events.take("Exception approved by carol")), 2; got != want {
 		t.Errorf("%d events, want %d", got, want)
 	}
@@ -89,7 +89,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	w.expectHeld(app, g)
 	w.events.take("")
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 	if len(e.Status.Approvals) > 0 {
 		t.Errorf("the status has %+v", e.Status.Approvals)
 	}
@@ -108,14 +108,14 @@ func TestNobodyApprovesWhatNobodyKnowsTheAuthorOf(t *testing.T) {
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 }
 
 func TestAGateThatBeginsToAskForApprovalsStopsWhatHasNone(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour)
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectUntouched(app)
@@ -124,7 +124,7 @@ func TestAGateThatBeginsToAskForApprovalsStopsWhatHasNone(t *testing.T) {
 	w.expectHeld(app, g)
 	w.events.take("")
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 	if got := w.events.take("ExceptionInterrupted: "); len(got) != 2 {
 		t.Errorf("events %q", got)
 	}
@@ -139,7 +139,7 @@ func TestApprovalsThatNobodyStampsAreWorthNothing(t *testing.T) {
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; the approvals in its annotations do not count, because the policy gate-exception-stamp is not there or out of sight; "+howTo(e)) {
 		t.Errorf("it says %q", got)
 	}
@@ -220,7 +220,7 @@ func (w *world) refusedApproval(e *v1alpha1.GateException, g *v1alpha1.Gate, ref
 	for range 2 {
 		w.reportOn(e)
 	}
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False WaitingApproval", "Ready True Succeeded")
+	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
 	if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), "; "+refused+"; "+howTo(e); !strings.HasSuffix(got, want) {
 		w.Errorf("\ngot  %q\nwant %q", got, want)
 	}

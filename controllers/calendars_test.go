@@ -264,7 +264,7 @@ func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
 	w := newWorld(t)
 	w.days(holiday("20261123", "Labour Day"))
 	g := w.gateIn(w.Namespace, "production", v1alpha1.GateSpec{Default: "closed", OpenPeriods: []v1alpha1.Period{calendar("holidays")}})
-	e := w.exception("hotfix", v1alpha1.ExceptionSuspend, 0, hours(2), func(e *v1alpha1.GateException) { e.Spec.LeadTime = duration(hours(1)) })
+	e := w.exception("hotfix", closingIt, 0, hours(2), func(e *v1alpha1.GateException) { e.Spec.LeadTime = duration(hours(1)) })
 	result, err := w.tryException(e)
 	w.Must(err)
 	if active := conditions.Get(e, v1alpha1.ActiveCondition); active != nil || result.RequeueAfter != calendarRetry {

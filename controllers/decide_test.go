@@ -263,7 +263,7 @@ func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")}, OpenPeriods: []v1alpha1.Period{dated("nights", hours(0), hours(2))},
 	})
-	e := w.exception("holiday", v1alpha1.ExceptionSuspend, 0, hours(1), func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
+	e := w.exception("holiday", closingIt, 0, hours(1), func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
 	w.in(time.Minute)
 	w.reportOn(e)
 	w.reconcile(g)

@@ -298,7 +298,7 @@ func TestEventsOfAnExceptionNameItAndItsGate(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
-	e := w.exception("fix", v1alpha1.ExceptionExtend, 0, time.Hour)
+	e := w.exception("fix", openingIt, 0, time.Hour)
 	w.events.take("")
 	w.reportOn(e)
 	w.reportOn(e)

@@ -11,28 +11,33 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// never is a window that the API server accepts and that never begins.
+// never replaces the periods of an exception by one that the API server accepts and that never begins.
 func never(e *v1alpha1.GateException) {
 	schedule := "0 0 30 2 *"
-	e.Spec.Windows = []v1alpha1.Period{{Name: "never", Schedule: &schedule, Duration: duration(hour)}}
+	never := []v1alpha1.Period{{Name: "never", Schedule: &schedule, Duration: duration(hour)}}
+	if len(e.Spec.ClosePeriods) > 0 {
+		e.Spec.ClosePeriods = never
+	} else {
+		e.Spec.OpenPeriods = never
+	}
 }
 
 func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state v1alpha1.State
-		kind  v1alpha1.ExceptionType
+		does  func(*v1alpha1.GateException)
 		held  bool
 	}{
-		"extend a closed gate":   {v1alpha1.StateClosed, v1alpha1.ExceptionExtend, true},
-		"extend an opened gate":  {v1alpha1.StateOpened, v1alpha1.ExceptionExtend, true},
-		"suspend an opened gate": {v1alpha1.StateOpened, v1alpha1.ExceptionSuspend, false},
-		"replace an opened gate": {v1alpha1.StateOpened, v1alpha1.ExceptionReplace, true},
+		"open a closed gate":             {v1alpha1.StateClosed, openingIt, true},
+		"close an opened gate":           {v1alpha1.StateOpened, closingIt, true},
+		"open an opened gate":            {v1alpha1.StateOpened, openingIt, false},
+		"close an opened gate otherwise": {v1alpha1.StateOpened, replacingIt, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			app := w.kustomization("apps", nil)
 			g := w.Gate("production", v1alpha1.GateSpec{Default: tc.state, Targets: []v1alpha1.TargetReference{named("apps")}})
-			e := w.exception("typo", tc.kind, 0, hour, never)
+			e := w.exception("typo", tc.does, 0, hour, never)
 			w.reconcile(g)
 			if held := w.suspended(app); held != tc.held {
 				t.Errorf("held is %v", held)
@@ -41,13 +46,13 @@ func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
 				t.Errorf("the gate says %q", got)
 			}
 			w.reportOn(e)
-			w.saysException(e, v1alpha1.ExceptionActive, "Active True InvalidSpec", "Ready False InvalidSpec", "Stalled True InvalidSpec")
-			if got := conditions.GetMessage(e, meta.ReadyCondition); !strings.HasPrefix(got, "spec.windows[0].schedule: Invalid value: ") {
+			w.saysException(e, "Active True InvalidSpec", "Ready False InvalidSpec", "Stalled True InvalidSpec")
+			if got := conditions.GetMessage(e, meta.ReadyCondition); !strings.Contains(got, "Periods[0].schedule: Invalid value: ") {
 				t.Errorf("the exception says %q", got)
 			}
-			w.editException(e, func(e *v1alpha1.GateException) { e.Spec.Windows = always() })
+			w.editException(e, tc.does)
 			w.reportOn(e)
-			w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+			w.saysException(e, "Active True InForce", "Ready True Succeeded")
 		})
 	}
 }
@@ -56,9 +61,9 @@ func TestOfTwoThatOverlapTheNewerWinsAndTheOtherSaysSo(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	older := w.exception("a-older", v1alpha1.ExceptionExtend, 0, 4*hour)
+	older := w.exception("a-older", openingIt, 0, 4*hour)
 	soon(t, "another second begins, as the API server counts", func() bool { return time.Now().After(older.CreationTimestamp.Add(time.Second)) })
-	newer := w.exception("b-newer", v1alpha1.ExceptionSuspend, hour, 2*hour)
+	newer := w.exception("b-newer", closingIt, hour, 2*hour)
 	for _, step := range []struct {
 		in           time.Duration
 		held         bool
@@ -96,7 +101,7 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
 		g := w.ClosedGate("production", named("apps"))
-		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(hour) })
+		e := w.exception("hotfix", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(hour) })
 		left, crashed := n, false
 		w.writes.after = func(string) error {
 			if left--; left < 0 && !crashed {
@@ -113,14 +118,14 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 			w.Read(e)
 		}
 		step()
-		w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+		w.saysException(e, "Active True InForce", "Ready True Succeeded")
 		if w.suspended(app) {
 			t.Fatalf("write %d: held although the exception is in force", n)
 		}
 		w.in(hour)
 		step()
 		w.expectHeld(app, g)
-		w.saysException(e, v1alpha1.ExceptionExpired, "Active False Expired", "Ready True Succeeded")
+		w.saysException(e, "Active False Expired", "Ready True Succeeded")
 		w.in(2 * hour)
 		for range 3 {
 			_, _ = w.tryException(e)
@@ -131,8 +136,8 @@ func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
 		}
 		from, until := at(0), at(hour)
 		w.expectRecords(g, v1alpha1.ExceptionRecord{
-			Name: "hotfix", Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until,
-			State: v1alpha1.ExceptionExpired, AppliedAt: &from, ExpiredAt: &until,
+			Name: "hotfix", ValidFrom: from, ValidUntil: until,
+			Reason: v1alpha1.ExpiredReason, AppliedAt: &from, ExpiredAt: &until,
 		})
 		if !crashed {
 			break

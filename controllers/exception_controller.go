@@ -139,7 +139,7 @@ func (r *ExceptionReconciler) remove(ctx context.Context, obj *v1alpha1.GateExce
 // removalOf returns when an exception that is reported as expired is deleted, zero
 // for never.
 func removalOf(obj *v1alpha1.GateException) time.Time {
-	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && ttl.Duration >= 0 && obj.Status.State == v1alpha1.ExceptionExpired {
+	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && ttl.Duration >= 0 && hasExpired(obj) {
 		return obj.Spec.ValidUntil.Add(ttl.Duration)
 	}
 	return time.Time{}
@@ -171,14 +171,16 @@ func (r *ExceptionReconciler) reconcile(ctx context.Context, obj *v1alpha1.GateE
 	}
 	// An approval that an edit has voided is told as that.
 	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
-	obj.Status.State = decision.State
-	if len(approved)+len(voided) > 0 || before.Status.State != decision.State {
+	changed := !conditions.Has(before, v1alpha1.ActiveCondition) || conditions.IsTrue(before, v1alpha1.ActiveCondition) != decision.Active ||
+		hasExpired(before) != decision.Expired
+	if len(approved)+len(voided) > 0 || changed {
+		markActive(obj, decision)
 		// With a lock, so that a cache that is behind forgets no approval and nothing is
 		// announced twice.
 		if err := r.exceptions().Status().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 			return time.Time{}, err
 		}
-		r.announce(obj, g, before.Status.State, decision, now)
+		r.announce(obj, g, before, decision, now)
 		r.announceApprovals(obj, g, approved, voided, now)
 	}
 	patcher := patch.NewSerialPatcher(obj, r.exceptions())
@@ -246,7 +248,7 @@ func label(obj *v1alpha1.GateException) (changed bool) {
 	if len(validation.IsValidLabelValue(name)) > 0 {
 		name = ""
 	}
-	if obj.Status.State == v1alpha1.ExceptionExpired && obj.Status.ObservedGeneration == obj.Generation {
+	if hasExpired(obj) && obj.Status.ObservedGeneration == obj.Generation {
 		expired = "true"
 	}
 	labels := map[string]string{}
@@ -261,13 +263,23 @@ func label(obj *v1alpha1.GateException) (changed bool) {
 	return changed
 }
 
-// reportException writes a decision into the status of an exception.
-func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
+// hasExpired returns whether the condition Active of an exception says that it has expired.
+func hasExpired(obj *v1alpha1.GateException) bool {
+	return conditions.GetReason(obj, v1alpha1.ActiveCondition) == v1alpha1.ExpiredReason
+}
+
+// markActive sets the condition Active of an exception.
+func markActive(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
 	mark := conditions.MarkFalse
 	if d.Active {
 		mark = conditions.MarkTrue
 	}
 	mark(obj, v1alpha1.ActiveCondition, d.Reason, "%s", joined(d.Message, d.Refused, d.Approve))
+}
+
+// reportException writes a decision into the status of an exception.
+func reportException(obj *v1alpha1.GateException, d gate.ExceptionDecision) {
+	markActive(obj, d)
 	conditions.Delete(obj, meta.StalledCondition)
 	switch {
 	case len(d.Errors) > 0:
@@ -295,14 +307,14 @@ func joined(parts ...string) string {
 
 // announce says on the exception and on its Gate that the exception begins to
 // apply, or that it applies no more.
-func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before v1alpha1.ExceptionState, d gate.ExceptionDecision, now time.Time) {
-	said := newsOfException(obj, "", now)
+func (r *ExceptionReconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before *v1alpha1.GateException, d gate.ExceptionDecision, now time.Time) {
+	said, applied := newsOfException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
 	switch {
-	case d.State == v1alpha1.ExceptionActive && before != v1alpha1.ExceptionActive:
+	case d.Active && !applied:
 		r.tell(obj, g, said, notice{eventNormal, v1alpha1.ExceptionActivatedReason, d.Message})
-	case before == v1alpha1.ExceptionActive && d.State == v1alpha1.ExceptionPending:
+	case applied && !d.Active && !d.Expired:
 		r.tell(obj, g, said, notice{eventWarning, v1alpha1.ExceptionInterruptedReason, "Exception does not apply at present: " + d.Message})
-	case before != "" && before != v1alpha1.ExceptionExpired && d.State == v1alpha1.ExceptionExpired:
+	case conditions.Has(before, v1alpha1.ActiveCondition) && !hasExpired(before) && d.Expired:
 		r.tell(obj, g, said, notice{eventNormal, v1alpha1.ExceptionExpiredReason, d.Message})
 	}
 }
@@ -332,7 +344,7 @@ func (r *ExceptionReconciler) tell(obj *v1alpha1.GateException, g *v1alpha1.Gate
 // finalize lets an exception go once its Gate decides without it.
 func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) error {
 	if g != nil && g.DeletionTimestamp.IsZero() && !g.Spec.Suspend && slices.ContainsFunc(g.Status.Exceptions, func(record v1alpha1.ExceptionRecord) bool {
-		return record.Name == obj.Name && record.State != v1alpha1.ExceptionExpired
+		return record.Name == obj.Name && record.Reason != v1alpha1.ExpiredReason
 	}) {
 		return nil // its Gate was told too, and what it notes brings this here again
 	}
@@ -343,7 +355,7 @@ func (r *ExceptionReconciler) finalize(ctx context.Context, obj *v1alpha1.GateEx
 	if err := r.exceptions().Patch(ctx, obj, locked(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if obj.Status.State == v1alpha1.ExceptionActive {
+	if conditions.IsTrue(obj, v1alpha1.ActiveCondition) {
 		r.tell(obj, g, newsOfException(obj, "", now), notice{eventNormal, v1alpha1.ExceptionExpiredReason, "Exception applies no more: it was deleted"})
 	}
 	return nil

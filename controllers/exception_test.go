@@ -19,7 +19,7 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	w.Edit(g, func() { g.Spec.Interval.Duration = 5 * hour })
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 3*hour)
+	e := w.exception("hotfix", openingIt, hour, 3*hour)
 	before := w.reconcile(g)
 	if before.RequeueAfter != hour || g.Status.NextTransition == nil || !g.Status.NextTransition.At.Equal(&e.Spec.ValidFrom) ||
 		g.Status.NextTransition.By != "hotfix" || g.Status.NextTransition.Reason != v1alpha1.ExceptionAppliesReason {
@@ -31,7 +31,7 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	if left := w.reportOn(e).RequeueAfter; left != time.Second {
 		t.Errorf("looks again in %s", left)
 	}
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False Pending", "Ready True Succeeded")
+	w.saysException(e, "Active False Pending", "Ready True Succeeded")
 	if e.Labels[v1alpha1.GateLabel] != "production" || !slices.Contains(e.Finalizers, v1alpha1.GateFinalizer) {
 		t.Errorf("labels %v, finalizers %v", e.Labels, e.Finalizers)
 	}
@@ -41,7 +41,7 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	w.expectReleased(app, g)
 	w.events.take("")
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 	want := fmt.Sprintf("Gate opened by exception 'hotfix', scheduled for closing at %s", e.Spec.ValidUntil.UTC().Format(time.RFC3339))
 	if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -53,7 +53,7 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	w.expectHeld(app, g)
 	w.events.take("")
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionExpired, "Active False Expired", "Ready True Succeeded")
+	w.saysException(e, "Active False Expired", "Ready True Succeeded")
 	w.expectEvents("ExceptionExpired")
 	w.reportOn(e)
 	w.expectEvents()
@@ -62,8 +62,8 @@ func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
 	}
 	from, until := at(hour), at(3*hour)
 	w.expectRecords(g, v1alpha1.ExceptionRecord{
-		Name: "hotfix", Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until,
-		State: v1alpha1.ExceptionExpired, AppliedAt: &from, ExpiredAt: &until,
+		Name: "hotfix", ValidFrom: from, ValidUntil: until,
+		Reason: v1alpha1.ExpiredReason, AppliedAt: &from, ExpiredAt: &until,
 	})
 }
 
@@ -92,7 +92,7 @@ func (w *world) expectRecords(g *v1alpha1.Gate, want ...v1alpha1.ExceptionRecord
 	w.Helper()
 	describe := func(records []v1alpha1.ExceptionRecord) (all []string) {
 		for _, r := range records {
-			all = append(all, fmt.Sprintf("%s %s %s..%s %s %v %v", r.Name, r.Type, r.ValidFrom.UTC(), r.ValidUntil.UTC(), r.State, r.AppliedAt.ToUnstructured(), r.ExpiredAt.ToUnstructured()))
+			all = append(all, fmt.Sprintf("%s %s..%s %s %v %v", r.Name, r.ValidFrom.UTC(), r.ValidUntil.UTC(), r.Reason, r.AppliedAt.ToUnstructured(), r.ExpiredAt.ToUnstructured()))
 		}
 		return all
 	}
@@ -104,9 +104,9 @@ func (w *world) expectRecords(g *v1alpha1.Gate, want ...v1alpha1.ExceptionRecord
 func TestTheOrderOfCommitsDoesNotMatter(t *testing.T) {
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour)
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
+	w.saysException(e, "Active False GateNotFound", "Ready False GateNotFound")
 	want := fmt.Sprintf("Gate '%s/production' does not exist, the exception counts as soon as it does", w.Namespace)
 	if got := conditions.GetMessage(e, meta.ReadyCondition); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -114,7 +114,7 @@ func TestTheOrderOfCommitsDoesNotMatter(t *testing.T) {
 	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 	w.expectUntouched(app)
 }
 
@@ -122,7 +122,7 @@ func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T)
 	w := newWorld(t)
 	app := w.kustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour)
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectUntouched(app)
@@ -144,15 +144,15 @@ func TestAnExceptionUnderDeletionStaysUntilItsGateDecidesWithoutIt(t *testing.T)
 	w.expectEvents("ExceptionExpired")
 	from, now := at(0), at(time.Minute)
 	w.expectRecords(g, v1alpha1.ExceptionRecord{
-		Name: "hotfix", Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: at(hour),
-		State: v1alpha1.ExceptionExpired, AppliedAt: &from, ExpiredAt: &now,
+		Name: "hotfix", ValidFrom: from, ValidUntil: at(hour),
+		Reason: v1alpha1.ExpiredReason, AppliedAt: &from, ExpiredAt: &now,
 	})
 }
 
 func TestAnExceptionThatIsDeletedBeforeItAppliedIsNoNews(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production")
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hour, 2*hour)
+	e := w.exception("hotfix", openingIt, hour, 2*hour)
 	w.reportOn(e)
 	w.reconcile(g)
 	w.Must(cluster.Client.Delete(w.Context(), e))
@@ -177,7 +177,7 @@ func TestNothingKeepsAnExceptionThatNoGateWillLookAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			g := w.ClosedGate("production")
-			e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+			e := w.exception("hotfix", openingIt, 0, hour)
 			w.reportOn(e)
 			w.reconcile(g)
 			prepare(w, g)
@@ -196,25 +196,25 @@ func TestAnExceptionOfASuspendedGateSaysThatItChangesNothing(t *testing.T) {
 	g := w.ClosedGate("production", named("apps"))
 	w.reconcile(g)
 	w.Edit(g, func() { g.Spec.Suspend = true })
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour)
 	w.events.take("")
 	w.reportOn(e)
 	w.reconcile(g)
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotReady", "Ready False GateNotReady")
+	w.saysException(e, "Active False GateNotReady", "Ready False GateNotReady")
 	w.expectEvents()
 	w.expectHeld(app, g)
 	w.Edit(g, func() { g.Spec.Suspend = false })
 	w.reportOn(e)
 	w.reconcile(g)
-	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 	w.expectReleased(app, g)
 }
 
 func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("production")
-	kept := w.exception("kept", v1alpha1.ExceptionExtend, 0, hour)
-	brief := w.exception("brief", v1alpha1.ExceptionExtend, hour, 2*hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(5 * time.Minute) })
+	kept := w.exception("kept", openingIt, 0, hour)
+	brief := w.exception("brief", openingIt, hour, 2*hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(5 * time.Minute) })
 	w.reportOn(kept)
 	w.reportOn(brief)
 	w.in(2 * hour)
@@ -240,7 +240,7 @@ func TestAnExpiredExceptionIsKeptUnlessItSaysForHowLong(t *testing.T) {
 func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("production")
-	e := w.exception("brief", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
+	e := w.exception("brief", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
 	w.in(hour)
 	w.reportOn(e)
 	w.writes.before = once("delete GateException", func() error {
@@ -254,7 +254,7 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 		t.Error("the deletion went through")
 	}
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 }
 
 func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
@@ -262,11 +262,11 @@ func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
 	app := w.kustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
 	elsewhere := w.NewNamespace()
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour, func(e *v1alpha1.GateException) { e.Namespace = elsewhere })
+	e := w.exception("hotfix", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Namespace = elsewhere })
 	w.reportOn(e)
 	w.reconcile(g)
 	w.expectHeld(app, g)
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
+	w.saysException(e, "Active False GateNotFound", "Ready False GateNotFound")
 	if len(g.Status.Exceptions) > 0 {
 		t.Errorf("the gate knows %+v", g.Status.Exceptions)
 	}
@@ -275,7 +275,7 @@ func TestExceptionsOfAnotherNamespaceNeverCount(t *testing.T) {
 func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production")
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour)
 	other := w.reporter()
 	other.Client = withoutGates{w.Client}
 	look := func() {
@@ -285,27 +285,27 @@ func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
 		w.Read(e)
 	}
 	look()
-	if e.Status.State != "" || len(e.Finalizers) > 0 {
+	if conditions.Get(e, v1alpha1.ActiveCondition) != nil || len(e.Finalizers) > 0 {
 		t.Errorf("the other shard wrote %+v", e)
 	}
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 	w.Must(cluster.Client.Delete(w.Context(), g))
 	look()
-	w.saysException(e, v1alpha1.ExceptionPending, "Active False GateNotFound", "Ready False GateNotFound")
+	w.saysException(e, "Active False GateNotFound", "Ready False GateNotFound")
 }
 
 func TestAnExceptionThatIsOverIsLookedAtForADayInCaseTheClockWasWrong(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("production")
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour)
 	w.in(2 * hour)
 	if left := w.reportOn(e).RequeueAfter; left != exceptionInterval {
 		t.Errorf("looks again in %s", left)
 	}
 	w.in(hour / 2)
 	w.reportOn(e)
-	w.saysException(e, v1alpha1.ExceptionActive, "Active True InForce", "Ready True Succeeded")
+	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 	w.in(25 * hour)
 	if left := w.reportOn(e).RequeueAfter; left != 0 {
 		t.Errorf("looks again in %s", left)

@@ -45,7 +45,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
 		g := w.idleGate("production", app)
-		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, func(e *v1alpha1.GateException) {
+		e := w.exception("hotfix", openingIt, 0, 0, func(e *v1alpha1.GateException) {
 			from := time.Now().Add(3 * time.Second).Truncate(time.Second)
 			e.Spec.ValidFrom, e.Spec.ValidUntil = metav1.NewTime(from), metav1.NewTime(from.Add(3*time.Second))
 		})
@@ -60,14 +60,14 @@ func TestWatchesOfExceptions(t *testing.T) {
 		}
 		w.soonException(e, v1alpha1.ExpiredReason)
 		w.soonStatus(g, "the gate has noted it", func(g *v1alpha1.Gate) bool {
-			return len(g.Status.Exceptions) == 1 && g.Status.Exceptions[0].State == v1alpha1.ExceptionExpired
+			return len(g.Status.Exceptions) == 1 && g.Status.Exceptions[0].Reason == v1alpha1.ExpiredReason
 		})
 	})
 
 	t.Run("an exception comes before its gate, and goes", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
-		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
+		e := w.exception("hotfix", openingIt, 0, 0, forNow(hour))
 		w.soonException(e, v1alpha1.GateNotFoundReason)
 		g := w.ClosedGate("production", named("apps"))
 		w.soonException(e, v1alpha1.InForceReason)
@@ -84,7 +84,7 @@ func TestWatchesOfExceptions(t *testing.T) {
 		app := w.kustomization("apps", nil)
 		g := w.idleGate("production", app)
 		w.Edit(g, func() { g.Spec.Exceptions = &v1alpha1.ExceptionPolicy{Approvals: 1} })
-		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
+		e := w.exception("hotfix", openingIt, 0, 0, forNow(hour))
 		w.soonException(e, v1alpha1.WaitingApprovalReason)
 		w.soonStatus(g, "the gate has nothing left to do", func(g *v1alpha1.Gate) bool {
 			return g.Status.ObservedGeneration == g.Generation && len(g.Status.Exceptions) == 1 && conditions.IsReady(g)
@@ -104,10 +104,10 @@ func TestWatchesOfExceptions(t *testing.T) {
 		w := newWorld(t)
 		app := w.kustomization("apps", nil)
 		g := w.idleGate("production", app)
-		older := w.exception("older", v1alpha1.ExceptionExtend, 0, 0, forNow(hour))
+		older := w.exception("older", openingIt, 0, 0, forNow(hour))
 		w.soonException(older, v1alpha1.InForceReason)
 		soon(t, "another second begins, as the API server counts", func() bool { return time.Now().After(older.CreationTimestamp.Add(time.Second)) })
-		newer := w.exception("newer", v1alpha1.ExceptionSuspend, 0, 0, forNow(hour))
+		newer := w.exception("newer", closingIt, 0, 0, forNow(hour))
 		w.soonException(older, v1alpha1.OverlappedReason)
 		w.soonHeld(app, g)
 		w.Must(cluster.Client.Delete(w.Context(), newer))

@@ -78,7 +78,7 @@ func (r *ExceptionReconciler) requests(ctx context.Context, gate types.Namespace
 	var requests []reconcile.Request
 	for _, e := range exceptions {
 		// Those that are over are many and do not change.
-		if e.Status.State != v1alpha1.ExceptionExpired || !e.DeletionTimestamp.IsZero() {
+		if !hasExpired(e) || !e.DeletionTimestamp.IsZero() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
 		}
 	}

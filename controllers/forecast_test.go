@@ -192,7 +192,7 @@ func TestRequestsExceptionsAndCalendarsAreToldInTime(t *testing.T) {
 	w.expectTold(g, 1, "Gate does not change as announced, called off: closing at 2026-11-24T00:00:00Z. Gate opened outside its close periods, scheduled for closing at 2026-11-25T00:00:00Z by 'holidays' (Labour Day)")
 	w.expectTold(g, 12, "Gate closes at 2026-11-25T00:00:00Z (in 24h) by 'holidays' (Labour Day): 1 target would be held: Kustomization NS/apps")
 
-	w.exception("fix", v1alpha1.ExceptionSuspend, hours(30), hours(40), func(e *v1alpha1.GateException) { e.Spec.Windows = always() })
+	w.exception("fix", openingIt, hours(30), hours(40))
 	w.expectTold(g, 13, "Gate does not change as announced, called off: closing at 2026-11-25T00:00:00Z. Gate opened outside its close periods, scheduled for closing at 2026-11-25T04:00:00Z by 'holidays' (Labour Day)")
 
 	w.request(g, "close", start.Add(hours(20)), "bob", "incident")

@@ -116,8 +116,8 @@ func newIdle(t *testing.T) *idle {
 	requested := add("requested", v1alpha1.GateSpec{Default: closed, Window: duration(day), Targets: of("paced"), Release: &v1alpha1.ReleasePolicy{PerMinute: 60}})
 	respects := add("respects", v1alpha1.GateSpec{Default: closed, Mode: v1alpha1.ModeLenient, Targets: of("resumed")})
 	i.exceptions = []*v1alpha1.GateException{
-		i.exception("active", v1alpha1.ExceptionExtend, -hours(1), hours(48)), i.exception("later", v1alpha1.ExceptionSuspend, hours(72), hours(80)),
-		i.exception("over", v1alpha1.ExceptionReplace, -hours(9), -hours(8)),
+		i.exception("active", openingIt, -hours(1), hours(48)), i.exception("later", closingIt, hours(72), hours(80)),
+		i.exception("over", replacingIt, -hours(9), -hours(8)),
 	}
 	i.lookAtAll("the beginning")
 	i.open(requested, start)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -167,21 +168,21 @@ func TestAGateAndAnExceptionFollowTheClockThatIsSet(t *testing.T) {
 		OpenPeriods: []v1alpha1.Period{dated("later", hours(1), hours(2))},
 	})
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true}) // so that it does not tell the exception
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, hours(1), hours(2), func(e *v1alpha1.GateException) {
+	e := w.exception("hotfix", openingIt, hours(1), hours(2), func(e *v1alpha1.GateException) {
 		e.Spec.TTLAfterExpired = duration(hours(1))
 	})
-	state := func(want v1alpha1.ExceptionState) {
+	reason := func(want string) {
 		t.Helper()
-		soon(t, "the exception is "+string(want), func() bool { w.Read(e); return e.Status.State == want })
+		soon(t, "the exception is "+want, func() bool { w.Read(e); return conditions.GetReason(e, v1alpha1.ActiveCondition) == want })
 	}
 	w.soonHeld(app, g)
-	state(v1alpha1.ExceptionPending)
+	reason(v1alpha1.GateNotReadyReason)
 	w.in(hours(1))
 	w.soonFree(app)
 	w.in(0)
 	w.soonHeld(app, g)
 	w.in(hours(2.5))
-	state(v1alpha1.ExceptionExpired)
+	reason(v1alpha1.ExpiredReason)
 	w.in(hours(3))
 	soon(t, "the exception is deleted", func() bool { return w.gone(e) })
 }

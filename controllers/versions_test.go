@@ -41,7 +41,7 @@ func TestAStatusThatTheCacheDoesNotHaveYetIsMended(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		g := w.ClosedGate("production")
-		e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hours(1))
+		e := w.exception("hotfix", openingIt, 0, hours(1))
 		r := w.reporter()
 		report := func(ready bool) {
 			t.Helper()
@@ -68,7 +68,7 @@ func TestAStatusThatSomebodyElseWroteIsMended(t *testing.T) {
 	w := newWorld(t)
 	startManager(t, cluster, func(r *Gating) { r.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}} })
 	g := w.ClosedGate("production", all())
-	e := w.exception("hotfix", v1alpha1.ExceptionExtend, 0, hours(1))
+	e := w.exception("hotfix", openingIt, 0, hours(1))
 	for _, obj := range []interface {
 		client.Object
 		conditions.Setter

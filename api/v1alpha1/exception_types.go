@@ -19,14 +19,11 @@ type ExceptionPolicy struct {
 	Approvals int32 `json:"approvals,omitempty"`
 }
 
-// ExceptionRecord is what a Gate knows of one of its GateExceptions. One that
-// was interrupted has a record for each stretch of time in which it applied.
+// ExceptionRecord is the state of one of the GateExceptions of a Gate. One
+// that was interrupted has a record for each time in which it applied.
 type ExceptionRecord struct {
 	// Name of the GateException.
 	Name string `json:"name"`
-
-	// Type of the exception: extend, suspend or replace.
-	Type ExceptionType `json:"type"`
 
 	// ValidFrom is when the exception begins to apply.
 	ValidFrom metav1.Time `json:"validFrom"`
@@ -34,8 +31,9 @@ type ExceptionRecord struct {
 	// ValidUntil is when the exception stops applying.
 	ValidUntil metav1.Time `json:"validUntil"`
 
-	// State of the exception: Pending, Active or Expired.
-	State ExceptionState `json:"state"`
+	// Reason is that of the condition Active of the exception: InForce, Pending,
+	// WaitingApproval, Overlapped, GateNotReady or Expired.
+	Reason string `json:"reason"`
 
 	// AppliedAt is when the Gate first decided with the exception. Missing if it
 	// never did.

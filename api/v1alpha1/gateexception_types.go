@@ -33,42 +33,23 @@ const (
 	ExpiredLabel = "gating.toolkit.fluxcd.io/expired"
 )
 
-// ExceptionType says how the windows of a GateException change the schedule of
-// its Gate.
-// +kubebuilder:validation:Enum=extend;suspend;replace
-type ExceptionType string
-
-const (
-	// ExceptionExtend takes the Gate out of its default state in the windows, in
-	// addition to the schedule.
-	ExceptionExtend ExceptionType = "extend"
-	// ExceptionSuspend keeps the Gate in its default state in the windows.
-	ExceptionSuspend ExceptionType = "suspend"
-	// ExceptionReplace takes the Gate out of its default state in the windows, and
-	// at no other time.
-	ExceptionReplace ExceptionType = "replace"
-)
-
 // GateExceptionSpec is a deviation from the schedule of one Gate. It expires
 // by itself.
 // +kubebuilder:validation:XValidation:rule="self.validFrom < self.validUntil",message="validUntil must be later than validFrom"
 // +kubebuilder:validation:XValidation:rule="self.validUntil - self.validFrom <= duration('2160h')",message="an exception lasts at most 90 days: validUntil must be at most 2160h after validFrom"
-// +kubebuilder:validation:XValidation:rule="!has(self.leadTime) || self.type == 'suspend'",message="leadTime is for type suspend only: the others start nothing before their windows"
-// +kubebuilder:validation:XValidation:rule="self.type == 'replace' || has(self.windows) && size(self.windows) > 0",message="an exception needs windows, except one of type replace: without any it keeps the gate in its default state"
+// +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.openPeriods) && size(self.openPeriods) > 0 || has(self.closePeriods) && size(self.closePeriods) > 0",message="an exception must have openPeriods, closePeriods or a default: to keep the gate closed throughout, write default: closed"
+// +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? size(self.openPeriods) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="an exception can have at most 100 openPeriods and closePeriods together"
+// +kubebuilder:validation:XValidation:rule="!has(self.openPeriods) || !has(self.closePeriods) || [self.openPeriods.map(p, p.name)].all(names, !self.closePeriods.exists(p, p.name in names))",message="openPeriods and closePeriods must not have a name in common: rename one of the periods"
+// +kubebuilder:validation:XValidation:rule="!has(self.leadTime) || !has(self.default)",message="leadTime must not be set together with default, which sets aside the schedule that it delays: remove leadTime or default"
+// +kubebuilder:validation:XValidation:rule="!has(self.leadTime) || has(self.default) || (has(self.openPeriods) && size(self.openPeriods) > 0) != (has(self.closePeriods) && size(self.closePeriods) > 0)",message="leadTime needs exactly one of openPeriods and closePeriods: write two exceptions, or remove leadTime"
+// +kubebuilder:validation:XValidation:rule="has(self.timeZone) || !has(self.openPeriods) || self.openPeriods.all(p, has(p.timeZone) || !has(p.start) && !has(p.schedule) && (!has(p.from) || p.from.size() > 16))",message="openPeriods with start, schedule, dates or local times need a time zone, because that of the gate does not count: set timeZone, such as timeZone: Europe/Oslo"
+// +kubebuilder:validation:XValidation:rule="has(self.timeZone) || !has(self.closePeriods) || self.closePeriods.all(p, has(p.timeZone) || !has(p.start) && !has(p.schedule) && (!has(p.from) || p.from.size() > 16))",message="closePeriods with start, schedule, dates or local times need a time zone, because that of the gate does not count: set timeZone, such as timeZone: Europe/Oslo"
 type GateExceptionSpec struct {
 	// GateRef names the Gate, in the same namespace. The Gate need not exist yet.
 	// Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="gateRef is immutable: delete the exception and create another one"
 	// +required
 	GateRef GateReference `json:"gateRef"`
-
-	// Type says how the windows change the schedule of the Gate: extend adds them
-	// to it, suspend takes them out of it, and replace uses them instead of it.
-	// The schedule is the times when the windows and close periods of the Gate
-	// take it out of its default state. So with default: closed, extend opens the
-	// Gate in the windows, and suspend keeps it closed in them.
-	// +required
-	Type ExceptionType `json:"type"`
 
 	// ValidFrom is when the exception begins to apply: a time in RFC 3339 with
 	// whole seconds, such as 2026-12-19T00:00:00Z.
@@ -82,28 +63,54 @@ type GateExceptionSpec struct {
 	// +required
 	ValidUntil metav1.Time `json:"validUntil"`
 
-	// LeadTime is how long before each window the schedule starts nothing new.
-	// A reconciliation that would start less than this time before a window waits
-	// until the window is over. One that is running goes on until the window. Only
-	// for type suspend. From 1s to 2160h (90 days), such as 1h. If omitted, there
-	// is none.
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 90 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
+	// TimeZone is the time zone of start, end, schedule, dates and local times in
+	// the periods: a name of the IANA database, such as Europe/Oslo. That of the
+	// Gate does not count, so that no edit of the Gate moves an exception.
+	// Required if a period has one of these and no timeZone of its own.
 	// +optional
-	LeadTime *Duration `json:"leadTime,omitempty"`
+	TimeZone TimeZone `json:"timeZone,omitempty"`
 
-	// Windows are the periods in which the exception changes the schedule, written
-	// as in a Gate. Their time zone defaults to spec.timeZone of the Gate. Their
-	// names are unique in the exception: a period of the Gate, or a window of
-	// another exception, may have the same name. Time outside validFrom and
-	// validUntil does not count. At most 100. Required for types extend and
-	// suspend. An exception of type replace without windows keeps the Gate in its
-	// default state. None of them is a calendar.
+	// Default is the state outside of openPeriods and closePeriods: closed or
+	// opened. It sets the default and the periods of the Gate aside while the
+	// exception is valid, except close periods with override: Deny. If omitted,
+	// they decide outside of the periods of the exception.
+	// +kubebuilder:validation:Enum=closed;opened
+	// +optional
+	Default State `json:"default,omitempty"`
+
+	// OpenPeriods are when the exception opens the Gate, written as in a Gate.
+	// They win over the periods of the Gate, except close periods with override:
+	// Deny. Time outside validFrom and validUntil does not count. At most 100
+	// together with closePeriods, with names that are unique in the exception.
+	// None of them is a calendar. Required if closePeriods and default are
+	// omitted.
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule="self.all(w, !has(w.calendar))",message="a window of an exception has no calendar, give it start and end, a schedule, or from and until"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.calendar))",message="openPeriods of an exception must not have a calendar: write start and end, schedule and duration, or from and until"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Windows []Period `json:"windows,omitempty"`
+	OpenPeriods []Period `json:"openPeriods,omitempty"`
+
+	// ClosePeriods are when the exception closes the Gate, written as openPeriods,
+	// over which they win. An open request opens the Gate in them.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.calendar))",message="closePeriods of an exception must not have a calendar: write start and end, schedule and duration, or from and until"
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	ClosePeriods []Period `json:"closePeriods,omitempty"`
+
+	// LeadTime is how long before each period of the exception the schedule of the
+	// Gate starts nothing against it: it does not open before closePeriods, and
+	// does not close before openPeriods. What would start in that time waits until
+	// the period is over. What has begun continues until the period. It delays no
+	// requests, no close periods with override: Deny, and nothing that notBefore,
+	// notAfter or dependsOn close. From 1s to 2160h (90 days), such as 1h. Needs
+	// exactly one of openPeriods and closePeriods, and no default. If omitted,
+	// there is none.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 90 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('2160h')",message="leadTime must be a duration from 1s to 2160h (90 days), such as 1h"
+	// +optional
+	LeadTime *Duration `json:"leadTime,omitempty"`
 
 	// TTLAfterExpired is how long after validUntil the controller deletes the
 	// exception, from 0s to 87600h (10 years), such as 720h. If omitted, it is
@@ -122,20 +129,6 @@ type GateReference struct {
 	// +required
 	Name string `json:"name"`
 }
-
-// ExceptionState says where in its life a GateException is.
-// +kubebuilder:validation:Enum=Pending;Active;Expired
-type ExceptionState string
-
-const (
-	// ExceptionPending does not apply yet, or not at present. The condition Active
-	// says why.
-	ExceptionPending ExceptionState = "Pending"
-	// ExceptionActive applies.
-	ExceptionActive ExceptionState = "Active"
-	// ExceptionExpired no longer applies, and never will unless somebody edits it.
-	ExceptionExpired ExceptionState = "Expired"
-)
 
 // Approval is one person's approval of a GateException. An author of the
 // exception cannot approve it.
@@ -161,10 +154,6 @@ type GateExceptionStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// State of the exception: Pending, Active or Expired.
-	// +optional
-	State ExceptionState `json:"state,omitempty"`
-
 	// Approvals of this generation of the exception, oldest first, each by a
 	// person who did not write it. At most 32. Without config/policies there are
 	// none.
@@ -186,12 +175,12 @@ type GateExceptionStatus struct {
 // +kubebuilder:selectablefield:JSONPath=".spec.gateRef.name"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Gate",type="string",JSONPath=".spec.gateRef.name"
-// +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".spec.type"
-// +kubebuilder:printcolumn:name="State",type="string",JSONPath=".status.state"
+// +kubebuilder:printcolumn:name="State",type="string",JSONPath=".status.conditions[?(@.type==\"Active\")].reason"
 // +kubebuilder:printcolumn:name="From",type="string",JSONPath=".spec.validFrom"
 // +kubebuilder:printcolumn:name="Until",type="string",JSONPath=".spec.validUntil"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
+// +kubebuilder:printcolumn:name="Default",type="string",priority=1,JSONPath=".spec.default"
 // +kubebuilder:printcolumn:name="Status",type="string",priority=1,JSONPath=".status.conditions[?(@.type==\"Ready\")].message"
 type GateException struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -69,9 +69,9 @@ func (d DateTime) Time() time.Time {
 // +kubebuilder:validation:XValidation:rule="!has(self.start) || !has(self.end) || has(self.everyWeeks) == has(self.anchor)",message="everyWeeks and anchor need each other: everyWeeks 2 and anchor 2026-12-07 mean every second week, such as the one from 7 December 2026"
 type Period struct {
 	// Name of the period, such as nights: lower case letters, digits and dashes,
-	// at most 63 characters. No other open or close period of the same Gate has
-	// it, and no other window of the same GateException. Conditions, events and
-	// previews name the period that decides.
+	// at most 63 characters. No other open or close period of the same Gate or
+	// GateException has it. Conditions, events and previews name the period that
+	// decides.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must consist of lower case letters, digits and dashes, and begin and end with a letter or digit"
@@ -169,7 +169,7 @@ type Period struct {
 	Until *DateTime `json:"until,omitempty"`
 
 	// Calendar is an iCalendar file, such as one of holidays. Its events are the
-	// period. Not in the windows of a GateException. While the file is missing or
+	// period. Not in a GateException. While the file is missing or
 	// cannot be read, a close period closes all the time, and an open period
 	// never opens.
 	// +optional
@@ -177,8 +177,8 @@ type Period struct {
 
 	// TimeZone is the time zone of start, end and schedule, of dates and local
 	// times, and of events of a calendar that name none: a name of the IANA
-	// database, such as Europe/Oslo.
-	// Defaults to spec.timeZone of the Gate.
+	// database, such as Europe/Oslo. Defaults to spec.timeZone of the Gate or
+	// GateException.
 	// +optional
 	TimeZone TimeZone `json:"timeZone,omitempty"`
 }

@@ -458,17 +458,24 @@ func (in *GateExceptionSpec) DeepCopyInto(out *GateExceptionSpec) {
 	out.GateRef = in.GateRef
 	in.ValidFrom.DeepCopyInto(&out.ValidFrom)
 	in.ValidUntil.DeepCopyInto(&out.ValidUntil)
-	if in.LeadTime != nil {
-		in, out := &in.LeadTime, &out.LeadTime
-		*out = new(Duration)
-		**out = **in
-	}
-	if in.Windows != nil {
-		in, out := &in.Windows, &out.Windows
+	if in.OpenPeriods != nil {
+		in, out := &in.OpenPeriods, &out.OpenPeriods
 		*out = make([]Period, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
+	}
+	if in.ClosePeriods != nil {
+		in, out := &in.ClosePeriods, &out.ClosePeriods
+		*out = make([]Period, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
+	if in.LeadTime != nil {
+		in, out := &in.LeadTime, &out.LeadTime
+		*out = new(Duration)
+		**out = **in
 	}
 	if in.TTLAfterExpired != nil {
 		in, out := &in.TTLAfterExpired, &out.TTLAfterExpired

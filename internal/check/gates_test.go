@@ -47,12 +47,12 @@ func TestAScheduleThatIsEasilyMisreadIsFound(t *testing.T) {
 	exception := func(name string, until time.Time) *v1alpha1.GateException {
 		return &v1alpha1.GateException{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name},
-			Spec:       v1alpha1.GateExceptionSpec{Windows: misread.Spec.OpenPeriods, ValidUntil: metav1.NewTime(until)},
+			Spec:       v1alpha1.GateExceptionSpec{OpenPeriods: misread.Spec.OpenPeriods, ValidUntil: metav1.NewTime(until)},
 		}
 	}
 	finds(t, check.Schedules([]v1alpha1.Gate{clear, daily(gate("weekly"), "10:00", "12:00"), misread}, []*v1alpha1.GateException{exception("hotfix", noon.Add(time.Hour)), exception("over", noon)}, noon),
 		"warning Gate flux-system/misread: open period 'sundays': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN",
-		"warning GateException flux-system/hotfix: window 'sundays': '0 2 1-7 * SUN' starts on each day")
+		"warning GateException flux-system/hotfix: open period 'sundays': '0 2 1-7 * SUN' starts on each day")
 }
 
 func TestAGateThatMatchesNothingIsFound(t *testing.T) {
@@ -135,8 +135,8 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 	extends := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "extra"},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: "mornings"}, Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until,
-			Windows: []v1alpha1.Period{{Name: "all", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}},
+			GateRef: v1alpha1.GateReference{Name: "mornings"}, ValidFrom: from, ValidUntil: until,
+			OpenPeriods: []v1alpha1.Period{{Name: "all", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}},
 		},
 	}
 	both := "error Gate flux-system/mornings: it and Gate flux-system/nights govern Kustomization flux-system/"

@@ -19,7 +19,7 @@ func anException(now time.Time, change ...func(*v1alpha1.GateException)) *v1alph
 	e := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "hotfix", Generation: 2, Annotations: map[string]string{v1alpha1.AuthorsAnnotation: "alice"}},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: "production"}, Type: v1alpha1.ExceptionExtend,
+			GateRef: v1alpha1.GateReference{Name: "production"}, Default: v1alpha1.StateOpened,
 			ValidFrom: metav1.NewTime(now), ValidUntil: metav1.NewTime(now.Add(time.Hour)),
 		},
 	}
@@ -130,11 +130,11 @@ func TestAnExceptionBeginsIsInForceAndIsOver(t *testing.T) {
 	if got := describeValidity(later, now); got != "begins 2026-11-21 13:00 (in 1h) and is over 2026-11-21 14:00 (in 2h)" {
 		t.Error(got)
 	}
-	record := func(state v1alpha1.ExceptionState, from time.Duration) v1alpha1.ExceptionRecord {
-		return v1alpha1.ExceptionRecord{State: state, ValidFrom: metav1.NewTime(now.Add(from))}
+	record := func(reason string, from time.Duration) v1alpha1.ExceptionRecord {
+		return v1alpha1.ExceptionRecord{Reason: reason, ValidFrom: metav1.NewTime(now.Add(from))}
 	}
 	for want, r := range map[string]v1alpha1.ExceptionRecord{
-		"in force": record(v1alpha1.ExceptionActive, 0), "begins": record(v1alpha1.ExceptionPending, time.Hour), "waits": record(v1alpha1.ExceptionPending, -time.Hour), "is over": record(v1alpha1.ExceptionExpired, 0),
+		"in force": record(v1alpha1.InForceReason, 0), "begins": record(v1alpha1.PendingReason, time.Hour), "waits": record(v1alpha1.OverlappedReason, -time.Hour), "is over": record(v1alpha1.ExpiredReason, 0),
 	} {
 		if got := isInForce(r, now); got != want {
 			t.Errorf("%q, want %q", got, want)

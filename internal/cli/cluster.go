@@ -227,14 +227,19 @@ func parseKey(name, kind, namespace string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
+// unknownError reports that an object does not exist.
+type unknownError string
+
+func (e unknownError) Error() string { return string(e) }
+
 // unknown says that an object does not exist, and which one may be meant, or else which command shows all.
 func (c *cluster) unknown(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey, noun, all string) error {
 	text := fmt.Sprintf("there is no %s %q in namespace %q", noun, key.Name, key.Namespace)
 	names, err := c.names(ctx, key.Namespace, kind)
 	if near := nearest(key.Name, names); err == nil && near != "" {
-		return fmt.Errorf("%s; did you mean %q?", text, near)
+		return unknownError(fmt.Sprintf("%s; did you mean %q?", text, near))
 	}
-	return fmt.Errorf("%s; %s shows all", text, all)
+	return unknownError(fmt.Sprintf("%s; %s shows all", text, all))
 }
 
 // names returns the names of the objects of a kind in a namespace.

@@ -31,7 +31,7 @@ func (s *session) complete(root *cobra.Command) {
 		"context":         s.completeContext,
 		"color":           oneOf("always", "auto", "never"),
 		"dry-run":         oneOf("none", "server"),
-		"type":            oneOf(exceptionTypes...),
+		"default":         oneOf(states...),
 		"with":            oneOf(rolePart, lockPart, policiesPart),
 		"state":           oneOf(string(v1alpha1.StateOpened), string(v1alpha1.StateClosed)),
 		"status-selector": oneOf("ready=true", "ready=false", "ready=unknown", "opened=true", "opened=false"),

@@ -34,7 +34,7 @@ func runAs(t *testing.T, line string) (string, int) {
 func TestWhatIsKnownWithoutAClusterIsCompleted(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
-		"kubectl-gate __complete except --type ":                 "extend\nsuspend\nreplace\n:4\n",
+		"kubectl-gate __complete except --default ":              "closed\nopened\n:4\n",
 		"kubectl-gate __complete --color a":                      "always\nauto\n:4\n",
 		"kubectl-gate __complete approve --dry-run s":            "server\n:4\n",
 		"kubectl-gate __complete open ":                          ":4\n",

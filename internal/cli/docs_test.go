@@ -67,7 +67,7 @@ func TestThePageOnStabilityNamesTheVersionOfReports(t *testing.T) {
 	}
 }
 
-// The command above the file needs a cluster for the type alone.
+// The command above the file is run without a cluster.
 func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "hotfix-in-a-freeze.md"))
 	if err != nil {
@@ -75,12 +75,12 @@ func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
 	}
 	found := regexp.MustCompile("(?s)\nkubectl gate (except [^\n]*)\n```\n\n```yaml\n# exception.yaml\n(.*?)```").FindSubmatch(page)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	args := []string{"--type", "extend", "-n", "flux-system"}
+	args := []string{"-n", "flux-system"}
 	for _, word := range regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(string(found[1]), -1) {
 		args = append(args, strings.Trim(word, `"`))
 	}
 	var out, errOut bytes.Buffer
-	if code := run(append(args[4:], args[:4]...), nil, &out, &errOut, now); code != 0 || out.String() != string(found[2]) {
+	if code := run(append(args[2:], args[:2]...), nil, &out, &errOut, now); code != 0 || out.String() != string(found[2]) {
 		t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errOut.String())
 	}
 }

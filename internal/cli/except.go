@@ -25,11 +25,13 @@ import (
 
 // exceptFlags are those of except.
 type exceptFlags struct {
-	of, from, until, lasts, reason, name string
-	lead, ttl                            string
-	windows                              []string
-	closes, apply                        bool
-	dryRun                               string
+	rest, from, until, lasts, reason, name string
+	lead, ttl                              string
+	windows                                []string
+	opens, closes, apply                   bool
+	dryRun                                 string
+	// zone is the time zone of windows, empty for that of the Gate.
+	zone string
 }
 
 func (s *session) exceptCommand() *cobra.Command {
@@ -39,10 +41,13 @@ func (s *session) exceptCommand() *cobra.Command {
 		Short: "Write a GateException that opens or closes a Gate for a while",
 		Long: `Write a GateException that opens or closes a Gate for a while, for Git or with --apply for the cluster.
 
-Without --type it opens the Gate, and with --close it closes it: by the type extend or suspend, depending on the default of the
-Gate. Without --window it does so from --from until --until. With --window it does so in these times alone, on each day from
---from until --until. --from is in your zone (or --timezone), --window in the zone of the Gate. The Gate is read from the cluster to
-find the type and to say what keeps the exception from having its effect; with --type it works without a cluster, too.
+It opens the Gate (openPeriods), or closes it with --close (closePeriods). Without --window it does so from --from until --until. With
+--window it does so in these times alone, on each day from --from until --until. --default closed or opened is the state outside of
+them, instead of the schedule of the Gate: with --default opened, --window closes the Gate unless you add --open.
+
+--from is in your zone. --window is in the zone of --timezone, or else in that of the Gate, which is written into the exception. The Gate
+is read from the cluster for that, and to report what keeps the exception from having its effect. Without a cluster, the exception is
+written all the same, with --window only if there is a --timezone.
 
 The exit code is 3 if the exception is created and the Gate stays as it is all the same, such as in a close period with override: Deny.`,
 		Example: `  # A hotfix in a freeze
@@ -52,7 +57,7 @@ The exit code is 3 if the exception is created and the Gate stays as it is all t
   kubectl gate except production --close --from 2027-03-01 --until 2027-03-08 --window "22:00-05:00" > migration.yaml
 
   # Another schedule over the holidays
-  kubectl gate except production --type replace --from 2027-12-24 --until 2028-01-02 --window "mon-fri 10:00-12:00" > holidays.yaml`,
+  kubectl gate except production --default closed --from 2027-12-24 --until 2028-01-02 --window "mon-fri 10:00-12:00" > holidays.yaml`,
 		Args: oneName("a gate"),
 	}
 	out := newOutput(cmd)
@@ -61,6 +66,7 @@ The exit code is 3 if the exception is created and the Gate stays as it is all t
 		if err := f.check(); err != nil {
 			return err
 		}
+		f.zone = s.timeZone
 		c, now, err := s.begin()
 		if err != nil {
 			return err
@@ -72,13 +78,14 @@ The exit code is 3 if the exception is created and the Gate stays as it is all t
 
 func (f *exceptFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.of, "type", "", "extend, suspend or replace. Defaults to what opens the Gate, or closes it with --close.")
-	flags.BoolVar(&f.closes, "close", false, "Close the Gate instead of opening it.")
+	flags.BoolVar(&f.opens, "open", false, "Open the Gate. This is the default, except with --default opened.")
+	flags.BoolVar(&f.closes, "close", false, "Close the Gate.")
+	flags.StringVar(&f.rest, "default", "", "closed or opened: the state outside of --window, instead of the schedule of the Gate.")
 	flags.StringVar(&f.from, "from", "", "When the exception begins, such as 14:00 or \"monday 08:00\". Defaults to now.")
 	flags.StringVar(&f.until, "until", "", "When it is over, such as 16:00, the next one after --from. At most 90 days after --from.")
 	flags.StringVar(&f.lasts, "for", "", "How long it is in force, instead of --until, such as 2h or 3d.")
 	flags.StringArrayVar(&f.windows, "window", nil, "The times of day in which it has its effect, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
-	flags.StringVar(&f.lead, "lead-time", "", "With the type suspend: how long before its windows nothing starts, such as 1h.")
+	flags.StringVar(&f.lead, "lead-time", "", "How long before --window the schedule does not open the Gate, or with --open does not close it, such as 1h.")
 	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes it, such as 30d. Leave it out for Git.")
 	flags.StringVar(&f.reason, "reason", "", "Why: it is in the annotation kubernetes.io/description.")
 	flags.StringVar(&f.name, "name", "", "The name. Defaults to that of the Gate and the time of --from in UTC.")
@@ -93,15 +100,17 @@ func (f *exceptFlags) check() error {
 		return errors.New("say when it ends, with --until or --for")
 	case f.until != "" && f.lasts != "":
 		return errors.New("--for and --until say the same: use one of them")
-	case f.of != "" && f.closes:
-		return errors.New("--close chooses the type: use it or --type")
-	case f.of != "" && !slices.Contains(exceptionTypes, f.of):
-		return fmt.Errorf("--type=%s: use %s", f.of, strings.Join(exceptionTypes, ", "))
+	case f.opens && f.closes:
+		return errors.New("--open and --close exclude each other: write two exceptions, or edit the output")
+	case f.rest != "" && !slices.Contains(states, f.rest):
+		return fmt.Errorf("--default=%s: use %s", f.rest, strings.Join(states, " or "))
+	case f.rest != "" && (f.opens || f.closes) && len(f.windows) == 0:
+		return errors.New("--open and --close need --window if there is a --default")
 	}
 	return checkDryRun(f.dryRun)
 }
 
-var exceptionTypes = []string{string(v1alpha1.ExceptionExtend), string(v1alpha1.ExceptionSuspend), string(v1alpha1.ExceptionReplace)}
+var states = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
 
 // except writes an exception, and with --apply creates it.
 func (s *session) except(ctx context.Context, c *cluster, name string, f *exceptFlags, out *output, now time.Time) error {
@@ -109,10 +118,10 @@ func (s *session) except(ctx context.Context, c *cluster, name string, f *except
 	g, err := c.gate(ctx, name)
 	switch {
 	case err == nil:
-	case f.of == "":
-		return fmt.Errorf("%w; only with --type an exception is written without reading its gate", err)
-	case f.apply:
+	case f.apply, errors.As(err, new(unknownError)):
 		return err
+	case f.zone == "" && len(f.windows) > 0:
+		return fmt.Errorf("%w; without the gate, --window needs --timezone", err)
 	default:
 		g = nil
 		s.warn("written without a look at the gate: %s", oneLine(err.Error()))
@@ -281,21 +290,28 @@ func (f *exceptFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now time
 			Namespace: key.Namespace, Name: cmp.Or(f.name, nameFor(key.Name, from)),
 		},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: key.Name}, Type: v1alpha1.ExceptionType(f.of),
+			GateRef: v1alpha1.GateReference{Name: key.Name}, Default: v1alpha1.State(f.rest),
 			ValidFrom: metav1.NewTime(from.UTC()), ValidUntil: metav1.NewTime(until.UTC()),
 		},
 	}
 	if f.reason != "" {
 		e.Annotations = map[string]string{descriptionAnnotation: f.reason}
 	}
-	if f.of == "" {
-		e.Spec.Type = typeThat(f.closes, g.Spec.Default)
-	}
-	if e.Spec.Windows, err = readWindows(f.windows); err != nil {
+	periods, err := readWindows(f.windows)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(f.windows) > 0 && (f.zone != "" || g == nil):
+		e.Spec.TimeZone = v1alpha1.TimeZone(f.zone)
+	case len(f.windows) > 0:
+		e.Spec.TimeZone = cmp.Or(g.Spec.TimeZone, "UTC")
+	case f.rest == "":
+		periods = []v1alpha1.Period{{Name: "all", From: v1alpha1.NewDateTime(e.Spec.ValidFrom.Time), Until: v1alpha1.NewDateTime(e.Spec.ValidUntil.Time)}}
 	}
-	if len(f.windows) == 0 && e.Spec.Type != v1alpha1.ExceptionReplace {
-		e.Spec.Windows = []v1alpha1.Period{{Name: "all", From: v1alpha1.NewDateTime(e.Spec.ValidFrom.Time), Until: v1alpha1.NewDateTime(e.Spec.ValidUntil.Time)}}
+	if f.closes || f.rest == string(v1alpha1.StateOpened) && !f.opens {
+		e.Spec.ClosePeriods = periods
+	} else {
+		e.Spec.OpenPeriods = periods
 	}
 	for _, d := range []struct {
 		flag, value string
@@ -336,14 +352,6 @@ func (f *exceptFlags) validity(now time.Time) (from, until time.Time, err error)
 		return from, until, fmt.Errorf("--until %q is %s, which is not later than --from, %s", f.until, formatTime(until), formatTime(from))
 	}
 	return from, until.Truncate(time.Second), nil
-}
-
-// typeThat returns the type that opens or closes a Gate in the windows of an exception.
-func typeThat(closes bool, byDefault v1alpha1.State) v1alpha1.ExceptionType {
-	if closes == (byDefault == v1alpha1.StateOpened) {
-		return v1alpha1.ExceptionExtend
-	}
-	return v1alpha1.ExceptionSuspend
 }
 
 const longestName = 253

@@ -26,7 +26,7 @@ func freezing(mode v1alpha1.Override) *v1alpha1.Gate {
 	}
 }
 
-func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
+func TestAnExceptionDoesWhatIsWantedForBothDefaults(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		for _, byDefault := range []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened} {
 			g := freezing(v1alpha1.OverrideAllow)
@@ -42,7 +42,7 @@ func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
 				t.Errorf("invalid: %v", errs)
 			}
 			if doubts, inVain := (written{gate: g, exception: e}).doubts(now); len(doubts) > 0 || inVain != "" {
-				t.Errorf("closes %t, a gate that is %s by default, %s: %q", closes, byDefault, e.Spec.Type, doubts)
+				t.Errorf("closes %t, a gate that is %s by default: %q", closes, byDefault, doubts)
 			}
 			e.CreationTimestamp = preview.NotCreated
 			want := "opened"
@@ -50,7 +50,7 @@ func TestAnExceptionHasTheTypeThatDoesWhatIsWanted(t *testing.T) {
 				want = "closed"
 			}
 			if d := gate.Decide(g, now.Add(time.Minute), e); string(d.State) != want {
-				t.Errorf("the gate is %s by default, %s brings %s, want %s", byDefault, e.Spec.Type, d.State, want)
+				t.Errorf("the gate is %s by default, the exception brings %s, want %s", byDefault, d.State, want)
 			}
 		}
 	}
@@ -121,10 +121,53 @@ func TestWindowsAreReadAsPeopleWriteThem(t *testing.T) {
 		if err != nil {
 			got = strings.TrimPrefix(err.Error(), `--window "`+text+`": `)
 		} else {
-			got = describePeriod(&windows[0], &v1alpha1.Gate{}, time.UTC)
+			got = describePeriod(&windows[0], "", time.UTC)
 		}
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestFlagsOfExceptChooseTheListAndTheZone(t *testing.T) {
+	tokyo := freezing(v1alpha1.OverrideAllow)
+	tokyo.Spec.TimeZone = "Asia/Tokyo"
+	window := []string{"22:00-05:00"}
+	for name, tc := range map[string]struct {
+		flags exceptFlags
+		gate  *v1alpha1.Gate
+		want  string
+	}{
+		"neither":                         {exceptFlags{}, tokyo, "opens all"},
+		"--close":                         {exceptFlags{closes: true}, tokyo, "closes all"},
+		"--window":                        {exceptFlags{windows: window}, tokyo, "Asia/Tokyo opens window-1"},
+		"--close --window":                {exceptFlags{closes: true, windows: window}, tokyo, "Asia/Tokyo closes window-1"},
+		"--window of a gate without zone": {exceptFlags{windows: window}, freezing(v1alpha1.OverrideAllow), "UTC opens window-1"},
+		"--window --timezone":             {exceptFlags{windows: window, zone: "Europe/Oslo"}, tokyo, "Europe/Oslo opens window-1"},
+		"--window without a gate":         {exceptFlags{windows: window, zone: "Europe/Oslo"}, nil, "Europe/Oslo opens window-1"},
+		"--default closed":                {exceptFlags{rest: "closed"}, tokyo, "default closed"},
+		"--default closed --window":       {exceptFlags{rest: "closed", windows: window}, tokyo, "Asia/Tokyo opens window-1 default closed"},
+		"--default closed --close":        {exceptFlags{rest: "closed", closes: true, windows: window}, tokyo, "Asia/Tokyo closes window-1 default closed"},
+		"--default opened --window":       {exceptFlags{rest: "opened", windows: window}, tokyo, "Asia/Tokyo closes window-1 default opened"},
+		"--default opened --open":         {exceptFlags{rest: "opened", opens: true, windows: window}, tokyo, "Asia/Tokyo opens window-1 default opened"},
+	} {
+		tc.flags.lasts = "1h"
+		e, err := tc.flags.exception(client.ObjectKeyFromObject(tokyo), tc.gate, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := []string{string(e.Spec.TimeZone)}
+		for _, p := range e.Spec.OpenPeriods {
+			words = append(words, "opens "+p.Name)
+		}
+		for _, p := range e.Spec.ClosePeriods {
+			words = append(words, "closes "+p.Name)
+		}
+		if e.Spec.Default != "" {
+			words = append(words, "default "+string(e.Spec.Default))
+		}
+		if got := strings.TrimSpace(strings.Join(words, " ")); got != tc.want || len(gate.ValidateException(e)) > 0 {
+			t.Errorf("%s: got %q, want %q, %v", name, got, tc.want, gate.ValidateException(e))
 		}
 	}
 }
@@ -145,18 +188,20 @@ func TestFlagsOfExceptThatDoNotGoTogetherAreRefused(t *testing.T) {
 		{"except a b", "error: name a gate, not 2"},
 		{"except a", "error: say when it ends, with --until or --for"},
 		{"except a --until 2h --for 2h", "error: --for and --until say the same: use one of them"},
-		{"except a --for 2h --type extend --close", "error: --close chooses the type: use it or --type"},
-		{"except a --for 2h --type open", "error: --type=open: use extend, suspend, replace"},
+		{"except a --for 2h --open --close", "error: --open and --close exclude each other"},
+		{"except a --for 2h --default closed --open", "error: --open and --close need --window if there is a --default"},
+		{"except a --for 2h --default open", "error: --default=open: use closed or opened"},
 		{"except a --for 2h --dry-run=client", "error: --dry-run=client: use none or server"},
-		{"except a --for soon --type extend", `error: --for: "soon" is not a duration: write 30m, 1h30m, 3d or 2w`},
-		{"except a --from someday --until 2h --type extend", `error: --from "someday": cannot be read as a time: ` + timeForms},
-		{"except a --from 2027-01-02 --until 2027-01-01 --type extend", `error: --until "2027-01-01" is 2027-01-01 00:00 `},
-		{"except a --from 3h --until someday --type extend", `error: --until "someday": cannot be read as a time: ` + timeForms},
-		{"except a --for 2h --type extend --window 8-9", `error: [spec.windows[0].start: Invalid value: "8"`},
-		{"except a --for 91d --type extend", "error: spec.validUntil: Invalid value"},
-		{"except a --for 2h --type extend --lead-time 1h", "error: spec.leadTime: Invalid value"},
-		{"except a --for 2h --type suspend --lead-time x", `error: --lead-time: "x" is not a duration`},
-		{"except a --for 2h", "error: no cluster: "},
+		{"except a --for soon", `error: --for: "soon" is not a duration: write 30m, 1h30m, 3d or 2w`},
+		{"except a --from someday --until 2h", `error: --from "someday": cannot be read as a time: ` + timeForms},
+		{"except a --from 2027-01-02 --until 2027-01-01", `error: --until "2027-01-01" is 2027-01-01 00:00 `},
+		{"except a --from 3h --until someday", `error: --until "someday": cannot be read as a time: ` + timeForms},
+		{"except a --for 2h --timezone UTC --window 8-9", `error: [spec.openPeriods[0].start: Invalid value: "8"`},
+		{"except a --for 91d", "error: spec.validUntil: Invalid value"},
+		{"except a --for 2h --default closed --lead-time 1h", "error: spec.leadTime: Forbidden"},
+		{"except a --for 2h --close --lead-time x", `error: --lead-time: "x" is not a duration`},
+		{"except a --for 2h --window 08:00-09:00", "error: no cluster: "},
+		{"except a --for 2h --apply", "error: no cluster: "},
 		{"approve", "error: name a gateexception"},
 		{"approve a --dry-run=client", "error: --dry-run=client: use none or server"},
 	} {

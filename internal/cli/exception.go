@@ -47,10 +47,9 @@ func authorsOf(e *v1alpha1.GateException) []string {
 
 // describeException says what an exception is, a line each. The Gate is nil if it could not be read.
 func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) [][2]string {
-	lines := [][2]string{{"gate", e.Spec.GateRef.Name}, {"type", string(e.Spec.Type)}}
+	lines := [][2]string{{"gate", e.Spec.GateRef.Name}}
 	if g != nil {
 		lines[0][1] += ", is " + s.paintOpen(stateOf(g)) + ", " + reasonOf(g)
-		lines[1][1] += ": " + effectOf(e.Spec.Type, g.Spec.Default)
 	}
 	lines = append(lines,
 		[2]string{"from", formatUntil(e.Spec.ValidFrom.Time, now)},
@@ -58,8 +57,14 @@ func (s *session) describeException(e *v1alpha1.GateException, g *v1alpha1.Gate,
 	if e.Spec.LeadTime != nil {
 		lines = append(lines, [2]string{"lead time", formatDuration(e.Spec.LeadTime.Duration)})
 	}
-	for i := range e.Spec.Windows {
-		lines = append(lines, [2]string{"window", oneLine(describePeriod(&e.Spec.Windows[i], g, now.Location()))})
+	for i := range e.Spec.ClosePeriods {
+		lines = append(lines, [2]string{"closes", oneLine(describePeriod(&e.Spec.ClosePeriods[i], e.Spec.TimeZone, now.Location()))})
+	}
+	for i := range e.Spec.OpenPeriods {
+		lines = append(lines, [2]string{"opens", oneLine(describePeriod(&e.Spec.OpenPeriods[i], e.Spec.TimeZone, now.Location()))})
+	}
+	if e.Spec.Default != "" {
+		lines = append(lines, [2]string{"otherwise", string(e.Spec.Default) + ", instead of the schedule of the gate"})
 	}
 	if why := e.Annotations[descriptionAnnotation]; why != "" {
 		lines = append(lines, [2]string{"reason", oneLine(why)})
@@ -85,26 +90,8 @@ func approversOf(e *v1alpha1.GateException) (names []string) {
 	return names
 }
 
-// effectOf says what the windows of an exception do to a Gate.
-func effectOf(of v1alpha1.ExceptionType, byDefault v1alpha1.State) string {
-	opens := byDefault == v1alpha1.StateClosed
-	switch {
-	case of == v1alpha1.ExceptionExtend && opens:
-		return "opens the gate in its windows, too"
-	case of == v1alpha1.ExceptionExtend:
-		return "closes the gate in its windows, too"
-	case of == v1alpha1.ExceptionSuspend && opens:
-		return "keeps the gate closed in its windows"
-	case of == v1alpha1.ExceptionSuspend:
-		return "keeps the gate open in its windows"
-	case opens:
-		return "opens the gate in its windows only"
-	}
-	return "closes the gate in its windows only"
-}
-
-// describePeriod says when a period of a Gate is, which is nil if it could not be read.
-func describePeriod(p *v1alpha1.Period, g *v1alpha1.Gate, zone *time.Location) string {
+// describePeriod describes a period of an object with a time zone. Instants are in zone.
+func describePeriod(p *v1alpha1.Period, of v1alpha1.TimeZone, zone *time.Location) string {
 	text := ""
 	switch {
 	case p.From != nil && p.Until != nil && !p.From.Time().IsZero():
@@ -124,13 +111,7 @@ func describePeriod(p *v1alpha1.Period, g *v1alpha1.Gate, zone *time.Location) s
 	default:
 		return p.Name + ": invalid"
 	}
-	switch {
-	case p.TimeZone != "":
-		return text + " in " + string(p.TimeZone)
-	case g == nil:
-		return text + " in the time zone of the gate"
-	}
-	return text + " in " + cmp.Or(string(g.Spec.TimeZone), "UTC")
+	return text + " in " + string(cmp.Or(p.TimeZone, of, "UTC"))
 }
 
 func describeDays(p *v1alpha1.Period) string {

@@ -11,9 +11,9 @@ import (
 )
 
 // An approver reads these lines, and nothing that the author writes may change them.
-func TestAnApproverSeesTheZoneOfAWindowAndNothingThatHidesALine(t *testing.T) {
-	tokyo := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "Asia/Tokyo"}}
-	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{
+func TestAnApproverSeesTheZoneOfAPeriodAndNothingThatHidesALine(t *testing.T) {
+	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "America/New_York"}}
+	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{TimeZone: "Asia/Tokyo", Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{
 		{Name: "a", Start: ptr.To("09:00"), End: ptr.To("10:00")},
 		{Name: "b", Start: ptr.To("09:00"), End: ptr.To("10:00"), TimeZone: "Europe/Oslo"},
 		{Name: "c", Schedule: ptr.To("0 0 * * *\x1b[2K"), Duration: &v1alpha1.Duration{Duration: time.Hour}},
@@ -26,14 +26,14 @@ func TestAnApproverSeesTheZoneOfAWindowAndNothingThatHidesALine(t *testing.T) {
 		{Name: "k", From: ptr.To[v1alpha1.DateTime]("2026-12-24"), Until: ptr.To[v1alpha1.DateTime]("2026-12-26")},
 		{Name: "l", From: ptr.To[v1alpha1.DateTime]("2026-12-24T08:00"), Until: ptr.To[v1alpha1.DateTime]("2026-12-24T09:00\x1b[2K"), TimeZone: "Europe/Oslo"},
 		{Name: "j", Start: ptr.To("09:00"), End: ptr.To("10:00"), DaysOfWeek: []v1alpha1.DayOfWeek{"Friday"}, EveryWeeks: ptr.To[int32](3), Anchor: ptr.To[v1alpha1.Date]("2026-12-07\x1b[2K")},
-	}}}
+	}, ClosePeriods: []v1alpha1.Period{{Name: "z", Start: ptr.To("09:30"), End: ptr.To("09:40")}}}}
 	e.Annotations = map[string]string{descriptionAnnotation: "typo\x1b[4A", v1alpha1.AuthorsAnnotation: "bob\x1b[2K"}
 	text := ""
-	for _, line := range (&session{color: "never"}).describeException(e, tokyo, now) {
+	for _, line := range (&session{color: "never"}).describeException(e, g, now) {
 		text += strings.Join(line[:], " ") + "\n"
 	}
 	for _, want := range []string{
-		"a: daily from 09:00 to 10:00 in Asia/Tokyo", "b: daily from 09:00 to 10:00 in Europe/Oslo",
+		"closes z: daily from 09:30 to 09:40 in Asia/Tokyo", "otherwise closed, instead of the schedule of the gate", "opens a: daily from 09:00 to 10:00 in Asia/Tokyo", "b: daily from 09:00 to 10:00 in Europe/Oslo",
 		"d: cron 0 2 1-7 * SUN, for 1h, on days that match the day of month OR the day of week, in Asia/Tokyo", "e: cron 0 2 * * SUN, for 1h in Asia/Tokyo",
 		"f: Sunday, Monday (First, Last of the month) from 09:00 to 10:00 in Asia/Tokyo",
 		"g: on days 1, -1 of the month from 09:00 to 10:00 in Asia/Tokyo", "h: on workdays -2 of the month from 09:00 to 10:00 in Asia/Tokyo",

@@ -13,17 +13,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// hotfix extends the gate of nights on Tuesday noon.
+// hotfix opens the gate of nights on Tuesday noon.
 const hotfix = `
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: GateException
 metadata: {name: hotfix, namespace: flux-system}
 spec:
   gateRef: {name: production}
-  type: extend
+  timeZone: Europe/Oslo
   validFrom: "2026-11-24T00:00:00Z"
   validUntil: "2026-11-25T00:00:00Z"
-  windows:
+  openPeriods:
   - {name: noon, start: "12:00", end: "13:00"}
 `
 
@@ -92,7 +92,7 @@ func executeFiles(t *testing.T, manifests []string, args ...string) (code int, o
 	return code, stdout.String(), strings.ReplaceAll(stderr.String(), dir+"/", "")
 }
 
-func TestPreviewOfTheOtherTypesOfExceptions(t *testing.T) {
+func TestPreviewOfTheOtherFieldsOfExceptions(t *testing.T) {
 	weekend := []string{"-o", "json", "--from", "2026-11-27T12:00:00Z", "--until", "2026-11-29T12:00:00Z"}
 	exception := func(spec string) string {
 		return `
@@ -107,12 +107,12 @@ spec: {gateRef: {name: production}, validFrom: "2026-11-27T00:00:00Z", validUnti
 		want []string
 	}{
 		"none": {"", []string{"21:00-04:00 OpenPeriod nights", "21:00-04:00 OpenPeriod nights"}},
-		"suspend for a part of a window": {`type: suspend, windows: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
+		"close for a part of a period": {`closePeriods: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
 			[]string{"21:00-23:00 OpenPeriod nights", "01:00-04:00 OpenPeriod nights", "21:00-04:00 OpenPeriod nights"}},
-		"suspend with a lead": {`type: suspend, leadTime: 3h, windows: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
+		"close with a lead": {`leadTime: 3h, closePeriods: [{name: w, from: "2026-11-27T23:00:00Z", until: "2026-11-28T01:00:00Z"}]`,
 			[]string{"01:00-04:00 OpenPeriod nights", "21:00-04:00 OpenPeriod nights"}},
-		"replace":                 {`type: replace, windows: [{name: w, start: "12:00", end: "13:00", timeZone: UTC, daysOfWeek: [Saturday]}]`, []string{"12:00-13:00 Exception other"}},
-		"replace without windows": {`type: replace`, nil},
+		"a default":                 {`default: closed, openPeriods: [{name: w, start: "12:00", end: "13:00", timeZone: UTC, daysOfWeek: [Saturday]}]`, []string{"12:00-13:00 Exception other"}},
+		"a default without periods": {`default: closed`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := nights
@@ -149,17 +149,17 @@ func TestTheNamespaceOfAnExceptionDefaultsAsThatOfAGate(t *testing.T) {
 func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
 	head := "gates.yaml: flux-system/hotfix: "
 	for _, test := range []struct{ name, from, to, want string }{
-		{"unknown type", "type: extend", "type: open", head + `spec.type: Unsupported value: "open"`},
+		{"unknown default", "timeZone: Europe/Oslo", "timeZone: Europe/Oslo\n  default: open", head + `spec.default: Unsupported value: "open"`},
 		{"no gate", "gateRef: {name: production}", "gateRef: {}", head + "spec.gateRef.name: Required value"},
 		{"ends before it begins", "validUntil: \"2026-11-25", "validUntil: \"2026-11-23", head + "spec: Invalid value: validUntil must be later than validFrom"},
 		{"too long", "validUntil: \"2026-11-25", "validUntil: \"2027-11-25", head + "spec: Invalid value: an exception lasts at most 90 days"},
 		{"no end", "  validUntil: \"2026-11-25T00:00:00Z\"\n", "", head + "spec.validUntil: Required value"},
-		{"a lead that is not for it", "type: extend", "type: extend\n  leadTime: 1h", head + "spec: Invalid value: leadTime is for type suspend only"},
-		{"impossible time", `"12:00"`, `"25:00"`, head + `spec.windows[0].start: Invalid value: "25:00"`},
-		{"no windows", "  windows:\n  - {name: noon, start: \"12:00\", end: \"13:00\"}\n", "", head + "spec: Invalid value: an exception needs windows"},
-		{"unknown field", "start:", "begin: x, start:", head + "spec.windows[0].begin: unknown field"},
-		{"a field of Gates", "  type: extend", "  type: extend\n  default: closed", head + "spec.default: unknown field, must be one of gateRef, "},
-		{"wrong type", `start: "12:00"`, `start: 12`, head + "spec.windows[0].start: Invalid value: must be a string, put it in quotes"},
+		{"a lead that is not for it", "timeZone: Europe/Oslo", "timeZone: Europe/Oslo\n  default: closed\n  leadTime: 1h", head + "spec: Invalid value: leadTime must not be set together with default"},
+		{"impossible time", `"12:00"`, `"25:00"`, head + `spec.openPeriods[0].start: Invalid value: "25:00"`},
+		{"no periods", "  openPeriods:\n  - {name: noon, start: \"12:00\", end: \"13:00\"}\n", "", head + "spec: Invalid value: an exception must have openPeriods, closePeriods or a default"},
+		{"unknown field", "start:", "begin: x, start:", head + "spec.openPeriods[0].begin: unknown field"},
+		{"a field of Gates", "  timeZone: Europe/Oslo", "  timeZone: Europe/Oslo\n  interval: 1m", head + "spec.interval: unknown field"},
+		{"wrong type", `start: "12:00"`, `start: 12`, head + "spec.openPeriods[0].start: Invalid value: must be a string, put it in quotes"},
 		{"no time", `validFrom: "2026-11-24T00:00:00Z"`, "validFrom: tomorrow", head + `spec.validFrom: Invalid value: "tomorrow": must be a time in RFC 3339 such as 2026-12-19T00:00:00Z`},
 		{"other version", "v1alpha1", "v9", head + `apiVersion: Invalid value: "gating.toolkit.fluxcd.io/v9": must be gating.toolkit.fluxcd.io/v1alpha1`},
 		{"no name", "name: hotfix, ", "", "gates.yaml: flux-system/: metadata.name: Required value: name or generateName is required"},
@@ -176,9 +176,9 @@ func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
 }
 
 func TestPreviewReportsAllFaultsOfGatesAndExceptions(t *testing.T) {
-	bad := strings.NewReplacer("type: extend", "type: open", `"12:00"`, "24:01").Replace(hotfix)
+	bad := strings.NewReplacer("timeZone: Europe/Oslo", "timeZone: Europe/Oslo\n  default: open", `"12:00"`, "24:01").Replace(hotfix)
 	code, out, errOut := executeFiles(t, []string{bad, strings.Replace(nights, "Europe/Oslo", "Nowhere", 1)}, tuesday...)
-	for _, want := range []string{"0.yaml: flux-system/hotfix: spec.type", "0.yaml: flux-system/hotfix: spec.windows[0].start", "1.yaml: flux-system/production: spec.timeZone"} {
+	for _, want := range []string{"0.yaml: flux-system/hotfix: spec.default", "0.yaml: flux-system/hotfix: spec.openPeriods[0].start", "1.yaml: flux-system/production: spec.timeZone"} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("no %q", want)
 		}
@@ -207,7 +207,7 @@ func TestOverlappingExceptionsAreAWarning(t *testing.T) {
 		"the older goes on when the newest is over": {
 			[]string{named("a", created("2026-11-22T00:00:00Z"), morning, "2026-11-24T07"), named("b", created("2026-11-21T00:00:00Z"), evening, "2026-11-25T00")},
 			[]string{"17:00-18:00 Exception b"},
-			"warning: 0.yaml: flux-system/a: spec.windows[0]: has no time within validFrom and validUntil\n" +
+			"warning: 0.yaml: flux-system/a: spec.openPeriods[0]: has no time within validFrom and validUntil\n" +
 				"warning: 1.yaml: flux-system/b: overlaps exception 'a', which is newer and wins from 2026-11-24T00:00:00Z until 2026-11-24T07:00:00Z\n",
 		},
 		"without times of creation the first by name wins": {

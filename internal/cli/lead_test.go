@@ -16,8 +16,8 @@ func TestPreviewRefusesALeadThatTakesTooLong(t *testing.T) {
 		periods += fmt.Sprintf("  - {name: p%d, schedule: '*/2 * * * *', duration: 1m}\n", i)
 	}
 	content := "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: busy}\nspec:\n  default: closed\n  openPeriods:\n" + periods +
-		"---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: x}\nspec:\n  gateRef: {name: busy}\n  type: suspend\n" +
-		"  leadTime: 1h\n  validFrom: '2026-11-01T00:00:00Z'\n  validUntil: '2027-01-01T00:00:00Z'\n  windows:\n" + periods
+		"---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: x}\nspec:\n  gateRef: {name: busy}\n  timeZone: UTC\n" +
+		"  leadTime: 1h\n  validFrom: '2026-11-01T00:00:00Z'\n  validUntil: '2027-01-01T00:00:00Z'\n  closePeriods:\n" + periods
 	file := filepath.Join(t.TempDir(), "busy.yaml")
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)

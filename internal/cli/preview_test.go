@@ -248,7 +248,7 @@ func TestPreviewAndDiffWarnAboutDaysOfMonthThatCronAddsToDaysOfWeek(t *testing.T
 	const schedule = "{name: sundays, schedule: \"0 2 1-7 * SUN\", duration: 3h}"
 	ambiguous := nights + "  closePeriods:\n  - " + schedule + "\n"
 	excepted := "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: hotfix, namespace: flux-system}\nspec:\n" +
-		"  gateRef: {name: production}\n  type: extend\n  validFrom: \"2026-11-24T00:00:00Z\"\n  validUntil: \"2026-11-30T00:00:00Z\"\n  windows:\n  - " + schedule + "\n"
+		"  gateRef: {name: production}\n  timeZone: UTC\n  validFrom: \"2026-11-24T00:00:00Z\"\n  validUntil: \"2026-11-30T00:00:00Z\"\n  openPeriods:\n  - " + schedule + "\n"
 	warning := func(of, field, noun string) string {
 		return "warning: new.yaml: flux-system/" + of + ": spec." + field + "[0].schedule: " + noun + " 'sundays': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR whose day of week is SUN, " +
 			"as always in cron. For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth\n"
@@ -257,7 +257,7 @@ func TestPreviewAndDiffWarnAboutDaysOfMonthThatCronAddsToDaysOfWeek(t *testing.T
 		"a schedule with both":           {nights, ambiguous, "2026-11-21T00:00:00Z", warning("production", "closePeriods", "close period")},
 		"a schedule with one of them":    {nights, strings.Replace(ambiguous, "1-7 * SUN", "* * SUN", 1), "2026-11-21T00:00:00Z", ""},
 		"it was there before":            {ambiguous, nights, "2026-11-21T00:00:00Z", ""},
-		"a window of an exception":       {nights, nights + "---\n" + excepted, "2026-11-21T00:00:00Z", warning("hotfix", "windows", "window")},
+		"a period of an exception":       {nights, nights + "---\n" + excepted, "2026-11-21T00:00:00Z", warning("hotfix", "openPeriods", "open period")},
 		"an exception that is over then": {nights, nights + "---\n" + excepted, "2026-12-01T00:00:00Z", "warning: new.yaml: flux-system/hotfix: spec.validUntil: the exception is already over\n"},
 	} {
 		old, changed := sides(t, tc.before, tc.after)

@@ -39,7 +39,7 @@ func (sc *screen) print(out *output) error {
 	for _, part := range []section{
 		{"Next", []string{at("AT"), "STATE", "WHY"}, sc.next(), sc.afterNext()},
 		{"Requests", []string{"ACTION", "STATE", at("FROM"), at("UNTIL"), "BY", "REASON"}, sc.requests(), ""},
-		{"Exceptions", []string{"NAME", "TYPE", "STATE", at("FROM"), at("UNTIL")}, sc.exceptionRows(), ""},
+		{"Exceptions", []string{"NAME", "STATE", at("FROM"), at("UNTIL")}, sc.exceptionRows(), ""},
 		sc.targetSection(out.isWide()),
 		{"Failures", []string{"KIND/NAME", "REASON", at("SINCE"), "MESSAGE"}, sc.failureRows(), ""},
 		{"Waits for", []string{"KIND/NAME", "STATE", "MESSAGE"}, sc.waitingRows(), ""},
@@ -133,23 +133,23 @@ func (sc *screen) afterNext() string {
 // isInForce says where in its life an exception is.
 func isInForce(e v1alpha1.ExceptionRecord, now time.Time) string {
 	switch {
-	case e.State == v1alpha1.ExceptionActive:
+	case e.Reason == v1alpha1.InForceReason:
 		return "in force"
-	case e.State == v1alpha1.ExceptionPending && e.ValidFrom.After(now):
+	case e.Reason == v1alpha1.ExpiredReason:
+		return "is over"
+	case e.ValidFrom.After(now):
 		return "begins"
-	case e.State == v1alpha1.ExceptionPending:
-		return "waits"
 	}
-	return "is over"
+	return "waits"
 }
 
 func (sc *screen) exceptionRows() [][]string {
 	var rows [][]string
 	for _, e := range sc.gate.Status.Exceptions {
-		if e.State == v1alpha1.ExceptionExpired {
+		if e.Reason == v1alpha1.ExpiredReason {
 			continue
 		}
-		rows = append(rows, []string{e.Name, string(e.Type), isInForce(e, sc.now), formatUntil(e.ValidFrom.Time, sc.now), formatUntil(e.ValidUntil.Time, sc.now)})
+		rows = append(rows, []string{e.Name, isInForce(e, sc.now), formatUntil(e.ValidFrom.Time, sc.now), formatUntil(e.ValidUntil.Time, sc.now)})
 	}
 	return rows
 }

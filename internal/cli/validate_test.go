@@ -94,9 +94,11 @@ func TestValidateWarnsAboutWhatIsValidButAMistake(t *testing.T) {
 		{"an audit with a pace", manifest("Gate", "a", `{default: closed, mode: Audit, release: {perMinute: 1}}`), "spec.release: has no effect with mode Audit"},
 		{"too many openings", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "*/2 * * * *", duration: 1m}]}`), "spec: the gate opens 21600 times in 30 days"},
 		{"a kind that cannot be held", manifest("Gate", "a", `{default: closed, targets: [{kind: Deployment, name: a}]}`), "spec.targets[0].kind: kind Deployment is not supported"},
-		{"an exception that is over", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a", `{gateRef: {name: a}, type: replace, validFrom: "2026-11-01T00:00:00Z", validUntil: "2026-11-02T00:00:00Z"}`), "spec.validUntil: the exception is already over"},
-		{"a window of an exception outside of it", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a",
-			`{gateRef: {name: a}, type: extend, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z", windows: [{name: w, daysOfWeek: [Sunday], start: "08:00", end: "09:00"}]}`), "spec.windows[0]: has no time within validFrom and validUntil"},
+		{"an exception that is over", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a", `{gateRef: {name: a}, default: closed, validFrom: "2026-11-01T00:00:00Z", validUntil: "2026-11-02T00:00:00Z"}`), "spec.validUntil: the exception is already over"},
+		{"a period outside of an exception", manifest("Gate", "a", `{default: closed}`) + manifest("GateException", "a",
+			`{gateRef: {name: a}, timeZone: UTC, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z", openPeriods: [{name: w, daysOfWeek: [Sunday], start: "08:00", end: "09:00"}]}`), "spec.openPeriods[0]: has no time within validFrom and validUntil"},
+		{"a period outside of an exception in its zone", manifest("Gate", "a", `{default: closed, timeZone: UTC}`) + manifest("GateException", "a",
+			`{gateRef: {name: a}, timeZone: Asia/Tokyo, validFrom: "2026-12-01T08:00:00Z", validUntil: "2026-12-01T09:00:00Z", closePeriods: [{name: w, start: "08:00", end: "09:00"}]}`), "spec.closePeriods[0]: has no time within validFrom and validUntil"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errOut := runValidate(test.manifest)

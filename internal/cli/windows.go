@@ -85,12 +85,12 @@ func (w written) doubts(now time.Time) (doubts []string, inVain string) {
 	}
 	e = e.DeepCopy()
 	e.CreationTimestamp = preview.NotCreated
-	wanted, ok := wantedOf(e.Spec.Type, g.Spec.Default)
+	wanted, ok := wholeState(e)
 	intervals, errs := w.calendars.Intervals(preview.WithoutApprovals(g), later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time, append(slices.Clone(others), e)...)
 	switch {
 	case len(errs) > 0:
 		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error()), ""
-	case !ok || !isWhole(e):
+	case !ok:
 		return doubts, ""
 	}
 	works, partly := false, doubts
@@ -134,24 +134,23 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// wantedOf returns the state that an exception brings in its windows.
-func wantedOf(of v1alpha1.ExceptionType, byDefault v1alpha1.State) (v1alpha1.State, bool) {
-	other := v1alpha1.StateOpened
-	if byDefault == v1alpha1.StateOpened {
-		other = v1alpha1.StateClosed
+// wholeState returns the state that an exception brings throughout its validity, false if it brings several or leaves
+// some time to the schedule.
+func wholeState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
+	open, shut := e.Spec.OpenPeriods, e.Spec.ClosePeriods
+	switch {
+	case len(open)+len(shut) == 0:
+		return e.Spec.Default, e.Spec.Default != ""
+	case len(open)+len(shut) > 1:
+		return "", false
+	case len(open) == 1:
+		return v1alpha1.StateOpened, isWhole(&open[0], e)
+	default:
+		return v1alpha1.StateClosed, isWhole(&shut[0], e)
 	}
-	switch of {
-	case v1alpha1.ExceptionExtend:
-		return other, true
-	case v1alpha1.ExceptionSuspend:
-		return byDefault, true
-	case v1alpha1.ExceptionReplace:
-	}
-	return "", false
 }
 
-// isWhole returns whether the window of an exception is the whole time in which it counts.
-func isWhole(e *v1alpha1.GateException) bool {
-	return len(e.Spec.Windows) == 1 && e.Spec.Windows[0].From != nil &&
-		e.Spec.Windows[0].From.Time().Equal(e.Spec.ValidFrom.Time) && e.Spec.Windows[0].Until.Time().Equal(e.Spec.ValidUntil.Time)
+// isWhole returns whether a period is the whole validity of an exception.
+func isWhole(p *v1alpha1.Period, e *v1alpha1.GateException) bool {
+	return p.From != nil && p.Until != nil && p.From.Time().Equal(e.Spec.ValidFrom.Time) && p.Until.Time().Equal(e.Spec.ValidUntil.Time)
 }

@@ -45,8 +45,8 @@ func largest() (all []client.Object) {
 		all = append(all, &v1alpha1.GateException{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: fmt.Sprintf("x%d", i)},
 			Spec: v1alpha1.GateExceptionSpec{
-				GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionSuspend, LeadTime: &v1alpha1.Duration{Duration: time.Hour},
-				ValidFrom: metav1.NewTime(testNow.Add(-time.Hour)), ValidUntil: metav1.NewTime(testNow.AddDate(0, 0, 80)), Windows: cron("1-59/2 * * * *", v1alpha1.MaxPeriods),
+				GateRef: v1alpha1.GateReference{Name: "web"}, TimeZone: "UTC", LeadTime: &v1alpha1.Duration{Duration: time.Hour},
+				ValidFrom: metav1.NewTime(testNow.Add(-time.Hour)), ValidUntil: metav1.NewTime(testNow.AddDate(0, 0, 80)), ClosePeriods: cron("1-59/2 * * * *", v1alpha1.MaxPeriods),
 			},
 		})
 	}

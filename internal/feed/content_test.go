@@ -141,9 +141,9 @@ func TestExceptionsAndRequestsOfTheClusterCount(t *testing.T) {
 	evening := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Name: "evening", Namespace: "apps", CreationTimestamp: metav1.NewTime(testNow)},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionExtend,
+			GateRef: v1alpha1.GateReference{Name: "web"}, TimeZone: "UTC",
 			ValidFrom: metav1.NewTime(testNow), ValidUntil: metav1.NewTime(testNow.AddDate(0, 0, 1)),
-			Windows: []v1alpha1.Period{{Name: "late", Start: &start, End: &end}},
+			OpenPeriods: []v1alpha1.Period{{Name: "late", Start: &start, End: &end}},
 		},
 	}
 	other := evening.DeepCopy()

@@ -33,8 +33,12 @@ func Ambiguities(g *v1alpha1.Gate) (found []Ambiguity) {
 
 // AmbiguitiesOfException returns those of a GateException.
 func AmbiguitiesOfException(e *v1alpha1.GateException) (found []Ambiguity) {
-	for i := range e.Spec.Windows {
-		found = appendAmbiguity(found, field.NewPath("spec", "windows").Index(i), "window", &e.Spec.Windows[i])
+	root := field.NewPath("spec")
+	for i := range e.Spec.OpenPeriods {
+		found = appendAmbiguity(found, root.Child("openPeriods").Index(i), "open period", &e.Spec.OpenPeriods[i])
+	}
+	for i := range e.Spec.ClosePeriods {
+		found = appendAmbiguity(found, root.Child("closePeriods").Index(i), "close period", &e.Spec.ClosePeriods[i])
 	}
 	return found
 }

@@ -66,11 +66,12 @@ func TestAnAmbiguityNamesThePeriodAndSaysWhatItMeans(t *testing.T) {
 	if got := gate.Ambiguities(g); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Windows: g.Spec.OpenPeriods}}
-	want[0].Field = "spec.windows[1].schedule"
-	want[0].Message = strings.Replace(want[0].Message, "open period", "window", 1)
-	if got := gate.AmbiguitiesOfException(e); fmt.Sprint(got) != fmt.Sprint(want[:1]) {
-		t.Errorf("got  %+v\nwant %+v", got, want[:1])
+	spec := v1alpha1.GateExceptionSpec{OpenPeriods: g.Spec.OpenPeriods}
+	for i := range g.Spec.ClosePeriods {
+		spec.ClosePeriods = append(spec.ClosePeriods, g.Spec.ClosePeriods[i].Period)
+	}
+	if got := gate.AmbiguitiesOfException(&v1alpha1.GateException{Spec: spec}); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	for n, end := range map[int]string{1: "and weeksOfMonth", 2: "; one more period is like that", 3: "; 2 more periods are like that"} {
 		if got := gate.SumUp(append(want, want...)[:n]); !strings.HasPrefix(got, want[0].Message) || !strings.HasSuffix(got, end) {

@@ -86,7 +86,7 @@ func TestWhichApprovalsCount(t *testing.T) {
 		"a name that is too long for the status": {all(written("mallory"), lines("1 "+long+"n")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := exception(replace, tc.edit)
+			e := exception(byDefault(isClosed), tc.edit)
 			approved, voided := gate.HandleApprovals(e, noon, true)
 			if got := names(approved); !slices.Equal(got, tc.want) || len(voided) > 0 {
 				t.Errorf("approved by %q, want %q; voided %v", got, tc.want, voided)
@@ -109,14 +109,14 @@ func TestWhichApprovalsCount(t *testing.T) {
 }
 
 func TestAGateWithoutPolicyAsksForNoApprovals(t *testing.T) {
-	if n := gate.Missing(closed(), exception(replace)); n != 0 {
+	if n := gate.Missing(closed(), exception(byDefault(isClosed))); n != 0 {
 		t.Errorf("%d are missing", n)
 	}
 }
 
 // Flux removes the annotations from an object that is in Git.
 func TestApprovalsOutliveTheirAnnotation(t *testing.T) {
-	e := exception(replace, written("mallory"), by1("alice"))
+	e := exception(byDefault(isClosed), written("mallory"), by1("alice"))
 	gate.HandleApprovals(e, noon, true)
 	delete(e.Annotations, v1alpha1.ApproveRequestedByAnnotation)
 	if approved, voided := gate.HandleApprovals(e, noon, true); len(approved)+len(voided) > 0 || gate.Missing(asking(closed(), 1), e) != 0 {
@@ -130,7 +130,7 @@ func TestApprovalsOutliveTheirAnnotation(t *testing.T) {
 }
 
 func TestAnEditVoidsApprovals(t *testing.T) {
-	e := exception(replace, written("mallory"), lines("1 alice", "1 bob"))
+	e := exception(byDefault(isClosed), written("mallory"), lines("1 alice", "1 bob"))
 	gate.HandleApprovals(e, noon, true)
 	e.Generation = 2
 	if n := gate.Missing(asking(closed(), 2), e); n != 2 {
@@ -157,7 +157,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 // Whoever edits the spec becomes an author. An approval from before does not count, and
 // one that is in the status of an author does not either.
 func TestAnApprovalOfWhoBecameAnAuthorDoesNotCount(t *testing.T) {
-	e := exception(replace, written("mallory"), lines("1 alice", "1 bob"))
+	e := exception(byDefault(isClosed), written("mallory"), lines("1 alice", "1 bob"))
 	gate.HandleApprovals(e, noon, true)
 	written("mallory", "alice")(e)
 	if n := gate.Missing(asking(closed(), 2), e); n != 1 {
@@ -174,7 +174,7 @@ func TestTheStatusKeepsABoundNumberOfApprovals(t *testing.T) {
 	for i := range 40 {
 		many = append(many, fmt.Sprintf("1 user%d", i))
 	}
-	e := exception(replace, written("mallory"), lines(many...))
+	e := exception(byDefault(isClosed), written("mallory"), lines(many...))
 	if approved, _ := gate.HandleApprovals(e, noon, true); len(approved) != 32 || len(e.Status.Approvals) != 32 || approved[31].By != "user31" {
 		t.Errorf("%d approvals, %d in the status", len(approved), len(e.Status.Approvals))
 	}

@@ -59,7 +59,7 @@ func TestAnApprovalIsOfWhatItNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := gate.CheckApproval(exception(replace, third), tc.value); err != nil {
+			if err := gate.CheckApproval(exception(byDefault(isClosed), third), tc.value); err != nil {
 				got = err.Error()
 			}
 			if got != tc.want {
@@ -70,7 +70,7 @@ func TestAnApprovalIsOfWhatItNames(t *testing.T) {
 }
 
 func TestAnApprovalIsWrittenAsItIsRead(t *testing.T) {
-	e := exception(replace, third)
+	e := exception(byDefault(isClosed), third)
 	oslo := time.FixedZone("CET", 3600)
 	if got := gate.FormatApproval(e, noon.In(oslo)); got != right || gate.CheckApproval(e, got) != nil {
 		t.Errorf("got %q, %v", got, gate.CheckApproval(e, got))
@@ -87,7 +87,7 @@ func FuzzCheckApproval(f *testing.F) {
 	for _, value := range []string{right, "", "2026-11-23T12:00:00Z", strings.Replace(right, "=3", "=2", 1), strings.Replace(right, uid, other, 1), right + "\n", right + "," + right} {
 		f.Add(value)
 	}
-	e, next := exception(replace, third), exception(replace, func(e *v1alpha1.GateException) { e.Generation = 4 })
+	e, next := exception(byDefault(isClosed), third), exception(byDefault(isClosed), func(e *v1alpha1.GateException) { e.Generation = 4 })
 	f.Fuzz(func(t *testing.T, value string) {
 		err := gate.CheckApproval(e, value)
 		if err == nil && gate.CheckApproval(next, value) == nil {
@@ -129,7 +129,7 @@ func TestAnExceptionSaysHowToApproveItAndWhatDoesNotCount(t *testing.T) {
 		"much and in lines":                {all(written("mallory"), asked("\n"+strings.Repeat("ø", 1000))), 1, how, `the approval "\n` + strings.Repeat("ø", 127) + `" does not count: ` + form},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := exception(replace, third, tc.edit)
+			e := exception(byDefault(isClosed), third, tc.edit)
 			gate.HandleApprovals(e, noon, true)
 			d := gate.DecideException(e, asking(production(closed()), tc.asks), []*v1alpha1.GateException{e}, noon)
 			if d.Approve != tc.approve || d.Refused != tc.refused {

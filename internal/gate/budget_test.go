@@ -31,7 +31,7 @@ func restlessExceptions(n int) (all []*v1alpha1.GateException) {
 		for w := range v1alpha1.MaxPeriods {
 			periods = append(periods, cron(fmt.Sprintf("w%d", w), "1-59/2 * * * *", time.Minute))
 		}
-		e := exception(suspend, called(fmt.Sprintf("x%02d", i)), in(periods...), lead(time.Hour))
+		e := exception(called(fmt.Sprintf("x%02d", i)), closesIn(periods...), lead(time.Hour))
 		e.CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(i) * time.Minute))
 		e.Spec.ValidFrom, e.Spec.ValidUntil = metav1.NewTime(noon.Add(-time.Duration(i)*time.Hour)), metav1.NewTime(noon.AddDate(0, 0, 80))
 		all = append(all, e)
@@ -73,7 +73,7 @@ func TestOfTooManyExceptionsTheLastAreBroken(t *testing.T) {
 	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Hour) }
 	for i := range n {
 		begin := at(i)
-		e := exception(extend, called(fmt.Sprintf("x%02d", n-i)), in(dated("second", stamp(begin.Add(30*time.Minute)), stamp(begin.Add(time.Hour)))))
+		e := exception(called(fmt.Sprintf("x%02d", n-i)), closesIn(dated("second", stamp(begin.Add(30*time.Minute)), stamp(begin.Add(time.Hour)))))
 		e.CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(i-n) * time.Second))
 		e.Spec.ValidFrom, e.Spec.ValidUntil = metav1.NewTime(begin), metav1.NewTime(begin.Add(time.Hour))
 		all = append(all, e)

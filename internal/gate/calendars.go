@@ -285,7 +285,7 @@ func (c Calendars) Broken(g *v1alpha1.Gate) []BrokenCalendar {
 func (c *compiler) calendar(path *field.Path, p *v1alpha1.Period, opens bool) schedule.Period {
 	path = path.Child("calendar")
 	if c.gate == nil {
-		c.add(field.Forbidden(path, "a window of an exception has no calendar, give it start and end, a schedule, or from and until"))
+		c.add(field.Forbidden(path, "a period of an exception must not have a calendar: write start and end, schedule and duration, or from and until"))
 		return schedule.Period{}
 	}
 	c.calendarReference(path, p.Calendar)

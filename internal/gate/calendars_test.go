@@ -174,10 +174,10 @@ func TestAMessageNamesEachEventInTurn(t *testing.T) {
 	}
 }
 
-func TestAWindowOfAnExceptionIsNoCalendar(t *testing.T) {
-	e := exception(extend, in(file("days")))
+func TestAPeriodOfAnExceptionIsNoCalendar(t *testing.T) {
+	e := exception(opensIn(file("days")))
 	errs := gate.ValidateException(e)
-	if len(errs) != 1 || errs[0].Field != "spec.windows[0].calendar" || !strings.Contains(errs[0].Error(), "has no calendar") {
+	if len(errs) != 1 || errs[0].Field != "spec.openPeriods[0].calendar" || !strings.Contains(errs[0].Error(), "must not have a calendar") {
 		t.Errorf("%v", errs)
 	}
 }

@@ -53,7 +53,7 @@ func (c Calendars) Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alph
 		return decideInvalid(g, errs, now)
 	}
 	counts := counting(g, exceptions, now)
-	config.Exceptions = compileExceptions(g, counts)
+	config.Exceptions = compileExceptions(counts)
 	requests := courseAt(g, now)
 	config.Open, config.Close = wholeCourse(g).periods(now)
 	plan := schedule.NewPlan(config)
@@ -114,7 +114,7 @@ func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, budget *schedul
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	config.Exceptions, config.Budget = compileExceptions(g, counting(g, exceptions, from)), budget
+	config.Exceptions, config.Budget = compileExceptions(counting(g, exceptions, from)), budget
 	config.Open, config.Close = wholeCourse(g).periods(until)
 	return schedule.NewPlan(config), nil
 }
@@ -123,7 +123,7 @@ func (c Calendars) Plan(g *v1alpha1.Gate, from, until time.Time, budget *schedul
 // then decide, even if they are over by now.
 func byItself(g *v1alpha1.Gate, config schedule.Config, exceptions []*v1alpha1.GateException, at time.Time) v1alpha1.State {
 	config.Open, config.Close = nil, nil
-	config.Exceptions = compileExceptions(g, counting(g, exceptions, at))
+	config.Exceptions = compileExceptions(counting(g, exceptions, at))
 	return v1alpha1.State(schedule.NewPlan(config).State(at).String())
 }
 

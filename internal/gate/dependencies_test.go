@@ -102,7 +102,7 @@ func TestAPeriodThatDoesNotDecideIsNotNamed(t *testing.T) {
 }
 
 func TestADependencyBeforeAnException(t *testing.T) {
-	e := exception(extend, in(weekly("all-day", "00:00", "24:00")), valid("2026-11-23T00:00:00Z", "2026-11-24T00:00:00Z"))
+	e := exception(opensIn(weekly("all-day", "00:00", "24:00")), valid("2026-11-23T00:00:00Z", "2026-11-24T00:00:00Z"))
 	g := production(closed())
 	if d := gate.Decide(g, noon, e); d.State != isOpened || d.Reason != "Exception" {
 		t.Fatalf("without a watch: %s, %s", d.State, d.Reason)

@@ -17,45 +17,95 @@ const (
 	maxNameLength = 253
 )
 
-var exceptionTypes = map[v1alpha1.ExceptionType]schedule.ExceptionType{
-	v1alpha1.ExceptionExtend: schedule.Extend, v1alpha1.ExceptionSuspend: schedule.Suspend, v1alpha1.ExceptionReplace: schedule.Replace,
-}
-
 // ValidateException returns what is wrong with a GateException, each error with the path
 // of its field. Like Validate for a Gate, it also covers what the CRD's schema refuses.
 func ValidateException(e *v1alpha1.GateException) field.ErrorList {
-	c := &compiler{}
-	c.exception(e, "UTC", true)
-	return c.errs
+	_, errs := exceptionRules(e)
+	return errs
 }
 
-// exception checks an exception, and returns its windows in a time zone. For opens, see period.
-func (c *compiler) exception(e *v1alpha1.GateException, zone v1alpha1.TimeZone, opens bool) []schedule.Period {
-	c.zone = c.loadZone(nil, zone)
+// exceptionRules compiles what an exception does while it is valid. After an error the
+// result is not used.
+func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorList) {
+	c := &compiler{}
 	root := field.NewPath("spec")
+	c.zone = c.loadZone(root.Child("timeZone"), e.Spec.TimeZone)
 	switch name := e.Spec.GateRef.Name; {
 	case name == "":
 		c.add(field.Required(root.Child("gateRef", "name"), "an exception needs the name of a gate"))
 	case len(name) > maxNameLength:
 		c.add(field.TooLong(root.Child("gateRef", "name"), name, maxNameLength))
 	}
-	if _, ok := exceptionTypes[e.Spec.Type]; !ok {
-		c.add(field.NotSupported(root.Child("type"), e.Spec.Type,
-			[]v1alpha1.ExceptionType{v1alpha1.ExceptionExtend, v1alpha1.ExceptionSuspend, v1alpha1.ExceptionReplace}))
-	}
 	c.validity(root, &e.Spec)
+	made := schedule.Exception{Name: e.Name, From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time}
+	switch d := e.Spec.Default; d {
+	case "":
+	case v1alpha1.StateClosed, v1alpha1.StateOpened:
+		state := schedule.Closed
+		if d == v1alpha1.StateOpened {
+			state = schedule.Opened
+		}
+		made.Default = &state
+	default:
+		c.add(field.NotSupported(root.Child("default"), d, []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}))
+	}
 	if lead := e.Spec.LeadTime; lead != nil {
-		if e.Spec.Type != v1alpha1.ExceptionSuspend {
-			c.add(field.Invalid(root.Child("leadTime"), lead.String(), "is for type suspend only"))
-		}
-		if lead.Duration < minLeadTime || lead.Duration > maxLeadTime {
-			c.add(invalidDuration(root.Child("leadTime"), *lead, "must be from 1s to 2160h (90 days)"))
-		}
+		made.Lead = lead.Duration
+		c.leadTime(root.Child("leadTime"), &e.Spec)
 	}
 	if ttl := e.Spec.TTLAfterExpired; ttl != nil && (ttl.Duration < 0 || ttl.Duration > v1alpha1.MaxTTLAfterExpired) {
 		c.add(invalidDuration(root.Child("ttlAfterExpired"), *ttl, "must be from 0s to 87600h (10 years)"))
 	}
-	return c.windows(root.Child("windows"), &e.Spec, opens)
+	switch n := len(e.Spec.OpenPeriods) + len(e.Spec.ClosePeriods); {
+	case n == 0 && e.Spec.Default == "":
+		c.add(field.Required(root, "an exception must have openPeriods, closePeriods or a default: to keep the gate closed throughout, write default: closed"))
+	case n > v1alpha1.MaxPeriods:
+		c.add(field.TooMany(root, n, v1alpha1.MaxPeriods))
+		return made, c.errs
+	}
+	names := map[string]bool{}
+	made.OpenPeriods = c.exceptionPeriods(root.Child("openPeriods"), &e.Spec, e.Spec.OpenPeriods, names, true)
+	made.ClosePeriods = c.exceptionPeriods(root.Child("closePeriods"), &e.Spec, e.Spec.ClosePeriods, names, false)
+	return made, c.errs
+}
+
+// mayClose returns whether an exception may be meant to close its Gate at some time. One that has neither
+// periods nor a known default may be.
+func mayClose(spec *v1alpha1.GateExceptionSpec) bool {
+	return len(spec.ClosePeriods) > 0 || spec.Default != "" && spec.Default != v1alpha1.StateOpened ||
+		len(spec.OpenPeriods) == 0 && spec.Default == ""
+}
+
+// exceptionPeriods compiles one list of the periods of an exception. For names and opens, see period.
+func (c *compiler) exceptionPeriods(path *field.Path, spec *v1alpha1.GateExceptionSpec, periods []v1alpha1.Period, names map[string]bool, opens bool) []schedule.Period {
+	var compiled []schedule.Period
+	for i := range periods {
+		p := &periods[i]
+		compiled = append(compiled, c.period(path.Index(i), p, names, opens))
+		if spec.TimeZone == "" && p.TimeZone == "" && needsZone(p) {
+			c.add(field.Required(path.Index(i).Child("timeZone"),
+				"start, schedule, dates and local times need a time zone, because that of the gate does not count: set it here or in spec.timeZone, such as timeZone: Europe/Oslo"))
+		}
+	}
+	return compiled
+}
+
+// needsZone returns whether the meaning of a period depends on a time zone.
+func needsZone(p *v1alpha1.Period) bool {
+	return p.Start != nil || p.Schedule != nil || p.From != nil && p.From.Time().IsZero()
+}
+
+func (c *compiler) leadTime(path *field.Path, spec *v1alpha1.GateExceptionSpec) {
+	lead := spec.LeadTime.Duration
+	if lead < minLeadTime || lead > maxLeadTime {
+		c.add(field.Invalid(path, lead.String(), "must be from 1s to 2160h (90 days)"))
+	}
+	switch {
+	case spec.Default != "":
+		c.add(field.Forbidden(path, "must not be set together with default, which sets aside the schedule that it delays: remove leadTime or default"))
+	case (len(spec.OpenPeriods) > 0) == (len(spec.ClosePeriods) > 0):
+		c.add(field.Invalid(path, lead.String(), "needs exactly one of openPeriods and closePeriods: write two exceptions, or remove leadTime"))
+	}
 }
 
 // RefusedLeads returns what is wrong with the leads of the exceptions of a Gate, by the names of those that are refused.
@@ -66,12 +116,12 @@ func (c Calendars) RefusedLeads(g *v1alpha1.Gate, exceptions []*v1alpha1.GateExc
 		return nil
 	}
 	counts := counting(g, exceptions, now)
-	config.Exceptions = compileExceptions(g, counts)
+	config.Exceptions = compileExceptions(counts)
 	refused, names := map[string]field.ErrorList{}, schedule.NewPlan(config).Refused()
 	for _, e := range counts {
 		if hasLead(e) && slices.Contains(names, e.Name) {
 			refused[e.Name] = field.ErrorList{field.Invalid(field.NewPath("spec", "leadTime"), e.Spec.LeadTime.String(),
-				"cannot be had: the gate and the windows of its exceptions change too often for it, use fewer or longer windows")}
+				"cannot be had: the gate and the periods of its exceptions change too often for it, use fewer or longer periods")}
 		}
 	}
 	return refused
@@ -99,29 +149,11 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// windows compiles the windows of an exception in the zone of the compiler. For opens, see
-// period.
-func (c *compiler) windows(path *field.Path, spec *v1alpha1.GateExceptionSpec, opens bool) []schedule.Period {
-	switch n := len(spec.Windows); {
-	case n == 0 && spec.Type != v1alpha1.ExceptionReplace:
-		c.add(field.Required(path, "an exception needs windows, except one of type replace"))
-	case n > v1alpha1.MaxPeriods:
-		c.add(field.TooMany(path, n, v1alpha1.MaxPeriods))
-		return nil
-	}
-	var periods []schedule.Period
-	names := map[string]bool{}
-	for i := range spec.Windows {
-		periods = append(periods, c.period(path.Index(i), &spec.Windows[i], names, opens))
-	}
-	return periods
-}
-
 // compileExceptions returns the exceptions that count for the schedule of their Gate. The excess ones are broken: to ignore them could open the Gate.
-func compileExceptions(g *v1alpha1.Gate, counts []*v1alpha1.GateException) []schedule.Exception {
+func compileExceptions(counts []*v1alpha1.GateException) []schedule.Exception {
 	var compiled []schedule.Exception
 	for i, e := range counts {
-		compiled = append(compiled, compileException(&g.Spec, e, i < excess(counts)))
+		compiled = append(compiled, compileException(e, i < excess(counts)))
 	}
 	return compiled
 }
@@ -131,27 +163,18 @@ func excess(counts []*v1alpha1.GateException) int {
 	return max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)
 }
 
-// compileException returns an exception of a Gate for its schedule, marked as broken if it
-// is excess or invalid.
-func compileException(g *v1alpha1.GateSpec, e *v1alpha1.GateException, isExcess bool) schedule.Exception {
-	compiled := schedule.Exception{
-		Name: e.Name, Type: exceptionTypes[e.Spec.Type], From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time,
-		Broken: isExcess,
-	}
-	if _, known := exceptionTypes[e.Spec.Type]; !known {
-		compiled.Type = schedule.Replace // it can do both
+// compileException returns an exception for the schedule of its Gate: a broken one if it is
+// excess or invalid.
+func compileException(e *v1alpha1.GateException, isExcess bool) schedule.Exception {
+	broken := schedule.Exception{
+		Name: e.Name, From: e.Spec.ValidFrom.Time, Until: e.Spec.ValidUntil.Time, Broken: true, Closes: mayClose(&e.Spec),
 	}
 	if isExcess {
-		return compiled
+		return broken
 	}
-	c := &compiler{}
-	opens := (g.Default == v1alpha1.StateClosed) == (e.Spec.Type != v1alpha1.ExceptionSuspend)
-	windows := c.exception(e, g.TimeZone, opens)
-	if compiled.Broken = len(c.errs) > 0; compiled.Broken {
-		return compiled
-	}
-	if compiled.Windows = windows; e.Spec.LeadTime != nil {
-		compiled.Lead = e.Spec.LeadTime.Duration
+	compiled, errs := exceptionRules(e)
+	if len(errs) > 0 {
+		return broken
 	}
 	return compiled
 }

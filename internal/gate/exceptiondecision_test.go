@@ -21,33 +21,33 @@ func TestAGateWithAnException(t *testing.T) {
 		reason, message string
 		next            next
 	}{
-		"extend in its window": {closed(), exception(extend, in(midday)), isOpened, "Exception",
+		"open in its period": {closed(), exception(opensIn(midday)), isOpened, "Exception",
 			"Gate opened by exception 'x', scheduled for closing at 2026-11-23T13:00:00Z", closes},
-		"extend outside its open periods": {closed(), exception(extend, in(weekly("a", "12:30", "12:45"))), isClosed, "Default",
+		"open outside its periods": {closed(), exception(opensIn(weekly("a", "12:30", "12:45"))), isClosed, "Default",
 			"Gate closed by default, scheduled for opening at 2026-11-23T12:30:00Z by 'x'" + inForce, next{"2026-11-23T12:30:00Z", isOpened, "Exception", "x"}},
-		"extend while a window decides": {closed(windows(midday)), exception(extend, in(weekly("a", "20:00", "21:00"))), isOpened, "OpenPeriod",
+		"open while a period of the gate decides": {closed(windows(midday)), exception(opensIn(weekly("a", "20:00", "21:00"))), isOpened, "OpenPeriod",
 			"Gate opened by open period 'midday', scheduled for closing at 2026-11-23T14:00:00Z" + inForce, next{"2026-11-23T14:00:00Z", isClosed, "OutsideOpenPeriods", ""}},
-		"extend wins over a close period": {closed(freeze("")), exception(extend, in(midday)), isOpened, "Exception",
+		"open wins over a close period": {closed(freeze("")), exception(opensIn(midday)), isOpened, "Exception",
 			"Gate opened by exception 'x', scheduled for closing at 2026-11-23T13:00:00Z", closes},
-		"extend of a gate opened by default": {opened(), exception(extend, in(midday)), isClosed, "Exception",
+		"close a gate opened by default": {opened(), exception(closesIn(midday)), isClosed, "Exception",
 			"Gate closed by exception 'x', scheduled for opening at 2026-11-23T13:00:00Z", next{"2026-11-23T13:00:00Z", isOpened, "Default", ""}},
-		"suspend in its window": {closed(windows(midday)), exception(suspend, in(midday)), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
-		"suspend with a lead": {closed(windows(weekly("late", "12:15", "14:00"))), exception(suspend, in(weekly("a", "12:30", "12:45")), lead(30*time.Minute)), isClosed, "OutsideOpenPeriods",
+		"close in its period": {closed(windows(midday)), exception(closesIn(midday)), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
+		"close with a lead": {closed(windows(weekly("late", "12:15", "14:00"))), exception(closesIn(weekly("a", "12:30", "12:45")), lead(30*time.Minute)), isClosed, "OutsideOpenPeriods",
 			"Gate closed outside its open periods, scheduled for opening at 2026-11-23T12:45:00Z by 'late'" + inForce, next{"2026-11-23T12:45:00Z", isOpened, "OpenPeriod", "late"}},
-		"suspend of a gate opened by default": {opened(freeze("")), exception(suspend, in(midday)), isOpened, "Exception",
+		"open a gate opened by default": {opened(freeze("")), exception(opensIn(midday)), isOpened, "Exception",
 			"Gate opened by exception 'x'", next{}},
-		"replace without windows": {closed(windows(midday)), exception(replace), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
-		"before it is valid": {closed(windows(midday)), exception(replace, valid("2026-11-23T12:00:01Z", "2026-11-23T13:00:00Z")), isOpened, "OpenPeriod",
+		"a default without periods": {closed(windows(midday)), exception(byDefault(isClosed)), isClosed, "Exception", "Gate closed by exception 'x'" + opening, reopens},
+		"before it is valid": {closed(windows(midday)), exception(byDefault(isClosed), valid("2026-11-23T12:00:01Z", "2026-11-23T13:00:00Z")), isOpened, "OpenPeriod",
 			"Gate opened by open period 'midday', scheduled for closing at 2026-11-23T12:00:01Z by 'x'", next{"2026-11-23T12:00:01Z", isClosed, "Exception", "x"}},
-		"a hard freeze is above it": {closed(freeze("Deny")), exception(extend, in(midday)), isClosed, "ClosePeriod",
+		"a hard freeze is above it": {closed(freeze("Deny")), exception(opensIn(midday)), isClosed, "ClosePeriod",
 			"Gate closed by close period 'freeze'" + inForce, next{}},
-		"a close request is above it": {accepted(t, closed(), shut("2026-11-23T11:30:00Z")), exception(extend, in(midday)), isClosed, "CloseRequested",
+		"a close request is above it": {accepted(t, closed(), shut("2026-11-23T11:30:00Z")), exception(opensIn(midday)), isClosed, "CloseRequested",
 			"Gate close requested at 2026-11-23T11:30:00Z" + inForce, next{}},
-		"an open request is above it": {accepted(t, closed(), open("2026-11-23T11:30:00Z")), exception(replace), isOpened, "OpenRequested",
+		"an open request is above it": {accepted(t, closed(), open("2026-11-23T11:30:00Z")), exception(byDefault(isClosed)), isOpened, "OpenRequested",
 			"Gate open requested at 2026-11-23T11:30:00Z" + inForce, next{}},
-		"notBefore is above it": {closed(between("2026-12-01T00:00:00Z", "")), exception(extend, in(midday)), isClosed, "NotYetActive",
+		"notBefore is above it": {closed(between("2026-12-01T00:00:00Z", "")), exception(opensIn(midday)), isClosed, "NotYetActive",
 			"Gate closed before 2026-12-01T00:00:00Z" + inForce, next{}},
-		"notAfter is above it": {closed(between("", "2026-11-01T00:00:00Z")), exception(extend, in(midday)), isClosed, "Expired",
+		"notAfter is above it": {closed(between("", "2026-11-01T00:00:00Z")), exception(opensIn(midday)), isClosed, "Expired",
 			"Gate closed since 2026-11-01T00:00:00Z" + inForce, next{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestAGateWithAnException(t *testing.T) {
 
 func TestAGateIsLookedAtAgainExactlyWhenAnExceptionBeginsAndEnds(t *testing.T) {
 	g := production(closed())
-	// Its window is on another day: nothing but the message changes.
-	e := exception(extend, in(weekly("a", "08:00", "09:00")))
+	// Its period is on another day: nothing but the message changes.
+	e := exception(opensIn(weekly("a", "08:00", "09:00")))
 	for now, want := range map[string]string{
 		"2026-11-23T10:00:00Z":   "2026-11-23T11:00:00Z",
 		"2026-11-23T10:59:59.5Z": "2026-11-23T11:00:00Z",
@@ -84,26 +84,28 @@ func TestAGateIsLookedAtAgainExactlyWhenAnExceptionBeginsAndEnds(t *testing.T) {
 }
 
 func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
+	bad := cron("a", "@every 1h", time.Hour)
+	opens, closes, shuts := opensIn(bad), closesIn(bad), all(opensIn(bad), byDefault(isClosed))
 	for name, tc := range map[string]struct {
 		gate *v1alpha1.Gate
-		typ  v1alpha1.ExceptionType
+		edit edit
 		want v1alpha1.State
 	}{
-		"extend, closed by default":                                  {closed(), extend, isClosed},
-		"extend, closed by default, in a window":                     {closed(windows(midday)), extend, isOpened},
-		"suspend, closed by default, in a window":                    {closed(windows(midday)), suspend, isClosed},
-		"replace, closed by default, in a window":                    {closed(windows(midday)), replace, isClosed},
-		"no known type, closed by default, in a window":              {closed(windows(midday)), "open", isClosed},
-		"extend, opened by default":                                  {opened(), extend, isClosed},
-		"suspend, opened by default":                                 {opened(), suspend, isOpened},
-		"suspend, opened by default, in a close period":              {opened(freeze("")), suspend, isClosed},
-		"replace, opened by default":                                 {opened(), replace, isClosed},
-		"no known type, opened by default":                           {opened(), "open", isClosed},
-		"replace, opened by default, in a close period":              {opened(freeze("")), replace, isClosed},
-		"replace, closed by default, opened by request all the same": {accepted(t, closed(), open("2026-11-23T11:30:00Z")), replace, isOpened},
+		"open periods, closed by default":                         {closed(), opens, isClosed},
+		"open periods, closed by default, in a period":            {closed(windows(midday)), opens, isOpened},
+		"open periods, opened by default":                         {opened(), opens, isOpened},
+		"open periods, opened by default, in a close period":      {opened(freeze("")), opens, isClosed},
+		"opened in the exception, in a close period":              {opened(freeze("")), all(opens, byDefault(isOpened)), isClosed},
+		"close periods, closed by default, in a period":           {closed(windows(midday)), closes, isClosed},
+		"close periods, opened by default":                        {opened(), closes, isClosed},
+		"closed in the exception, in a period":                    {closed(windows(midday)), shuts, isClosed},
+		"closed in the exception, opened by default":              {opened(), shuts, isClosed},
+		"no known default, closed by default, in a period":        {closed(windows(midday)), byDefault("open"), isClosed},
+		"neither periods nor a default, opened by default":        {opened(), all(), isClosed},
+		"closed in the exception, opened by request all the same": {accepted(t, closed(), open("2026-11-23T11:30:00Z")), shuts, isOpened},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, e := production(tc.gate), exception(tc.typ, broken)
+			g, e := production(tc.gate), exception(tc.edit)
 			d := gate.Decide(g, noon, e)
 			if d.State != tc.want || !strings.HasSuffix(d.Message, ", exception 'x' is invalid") || len(d.Errors) > 0 {
 				t.Errorf("%s, %q, %v", d.State, d.Message, d.Errors)
@@ -118,19 +120,19 @@ func TestAnInvalidExceptionOpensNothingAndClosesWhatItCould(t *testing.T) {
 }
 
 func TestWhatAnExceptionIs(t *testing.T) {
-	newer := exception(replace, called("newer"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z"))
-	newest := exception(replace, called("newest"), created("2026-11-03T00:00:00Z"), valid("2026-11-23T12:45:00Z", "2026-11-23T12:50:00Z"))
-	older := exception(replace, called("older"), created("2026-10-02T00:00:00Z"))
+	newer := exception(byDefault(isClosed), called("newer"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z"))
+	newest := exception(byDefault(isClosed), called("newest"), created("2026-11-03T00:00:00Z"), valid("2026-11-23T12:45:00Z", "2026-11-23T12:50:00Z"))
+	older := exception(byDefault(isClosed), called("older"), created("2026-10-02T00:00:00Z"))
 	wins := "Exception 'newer' of gate 'flux-system/production' is newer and wins from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z"
 	winsLater := "Exception 'newest' of gate 'flux-system/production' is newer and wins from 2026-11-23T12:45:00Z until 2026-11-23T12:50:00Z"
 	active := "Exception applies to gate 'flux-system/production' until 2026-11-23T13:00:00Z"
-	const pending, inForce, over = v1alpha1.ExceptionPending, v1alpha1.ExceptionActive, v1alpha1.ExceptionExpired
+	const pending, inForce, over = "Pending", "Active", "Expired"
 	for name, tc := range map[string]struct {
 		at         string
 		gate       *v1alpha1.Gate
 		edit       edit
 		others     []*v1alpha1.GateException
-		state      v1alpha1.ExceptionState
+		state      string
 		reason     string
 		message    string
 		overlapped string
@@ -156,16 +158,16 @@ func TestWhatAnExceptionIs(t *testing.T) {
 		"a newer one will apply": {at: "2026-11-23T12:30:00Z", gate: closed(), others: []*v1alpha1.GateException{newest, newer, older},
 			state: inForce, reason: "InForce", message: active, overlapped: winsLater, recheck: "2026-11-23T12:45:00Z"},
 		"a newer one begins when it ends": {at: "2026-11-23T12:00:00Z", gate: closed(), state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z",
-			others: []*v1alpha1.GateException{exception(replace, called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T13:00:00Z", "2026-11-23T14:00:00Z"))}},
+			others: []*v1alpha1.GateException{exception(byDefault(isClosed), called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T13:00:00Z", "2026-11-23T14:00:00Z"))}},
 		"a newer one ended when it began": {at: "2026-11-23T10:30:00Z", gate: closed(), state: pending, reason: "Pending", recheck: "2026-11-23T11:00:00Z",
 			message: "Exception applies to gate 'flux-system/production' from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z",
-			others:  []*v1alpha1.GateException{exception(replace, called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"))}},
+			others:  []*v1alpha1.GateException{exception(byDefault(isClosed), called("y"), created("2026-11-02T00:00:00Z"), valid("2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"))}},
 		"a newer one is over": {at: "2026-11-23T12:40:00Z", gate: closed(), others: []*v1alpha1.GateException{newer},
 			state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"a newer one that is not approved": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 1), edit: all(written("mallory"), by1("alice")),
 			others: []*v1alpha1.GateException{newer}, state: inForce, reason: "InForce", message: active, recheck: "2026-11-23T13:00:00Z"},
 		"an invalid one": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, state: inForce, reason: "InvalidSpec", recheck: "2026-11-23T13:00:00Z",
-			message: "Exception is invalid: from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z it opens nothing of gate 'flux-system/production', and all that it could close is closed: spec.windows[0].schedule: "},
+			message: "Exception is invalid: from 2026-11-23T11:00:00Z until 2026-11-23T13:00:00Z it opens nothing of gate 'flux-system/production', and all that it could close is closed: spec.openPeriods[0].schedule: "},
 		"an invalid one that is overlapped": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, others: []*v1alpha1.GateException{newer}, state: pending, reason: "Overlapped",
 			message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
 		"the gate is suspended": {at: "2026-11-23T12:00:00Z", gate: closed(func(s *v1alpha1.GateSpec) { s.Suspend = true }), state: pending, reason: "GateNotReady",
@@ -175,7 +177,7 @@ func TestWhatAnExceptionIs(t *testing.T) {
 		"an invalid one without gate": {at: "2026-11-23T12:00:00Z", edit: broken, state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist", recheck: "2026-11-23T13:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := exception(replace, created("2026-11-01T00:00:00Z"))
+			e := exception(byDefault(isClosed), created("2026-11-01T00:00:00Z"))
 			if tc.edit != nil {
 				tc.edit(e)
 			}
@@ -184,8 +186,8 @@ func TestWhatAnExceptionIs(t *testing.T) {
 			}
 			gate.HandleApprovals(e, noon, true)
 			d := gate.DecideException(e, tc.gate, append(tc.others, e), utc(tc.at))
-			if d.State != tc.state || d.Reason != tc.reason || d.Active != (tc.state == inForce) {
-				t.Errorf("got %s, %s, active %t; want %s, %s", d.State, d.Reason, d.Active, tc.state, tc.reason)
+			if d.Reason != tc.reason || d.Active != (tc.state == inForce) || d.Expired != (tc.state == over) {
+				t.Errorf("got %s, active %t, expired %t; want %s, %s", d.Reason, d.Active, d.Expired, tc.state, tc.reason)
 			}
 			invalid := len(gate.ValidateException(e)) > 0
 			if d.Message != tc.message && (!invalid || !strings.HasPrefix(d.Message, tc.message)) {
@@ -204,8 +206,8 @@ func TestWhatAnExceptionIs(t *testing.T) {
 func TestAnExceptionAndItsGateAgreeOnWhichApplies(t *testing.T) {
 	g := production(closed())
 	all := []*v1alpha1.GateException{
-		exception(extend, called("a"), in(midday), created("2026-11-01T00:00:00Z")),
-		exception(extend, called("b"), in(midday), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z")),
+		exception(called("a"), opensIn(midday), created("2026-11-01T00:00:00Z")),
+		exception(called("b"), opensIn(midday), created("2026-11-02T00:00:00Z"), valid("2026-11-23T11:30:00Z", "2026-11-23T12:30:00Z")),
 	}
 	for at := utc("2026-11-23T10:45:00Z"); at.Before(utc("2026-11-23T13:30:00Z")); at = at.Add(15 * time.Minute) {
 		by := ""
@@ -233,7 +235,7 @@ func TestAnExceptionThatIsOverStillCountsForARequestOfItsTime(t *testing.T) {
 	requested := "2026-11-23T11:30:00Z"
 	g := production(accepted(t, closed(), shut("2026-11-23T11:20:00Z"), open(requested)))
 	g.Spec.Window = duration(2 * time.Hour)
-	e := exception(extend, in(midday), valid("2026-11-23T11:00:00Z", "2026-11-23T11:45:00Z"))
+	e := exception(opensIn(midday), valid("2026-11-23T11:00:00Z", "2026-11-23T11:45:00Z"))
 	for _, now := range []time.Time{utc("2026-11-23T11:40:00Z"), noon} {
 		if d := gate.Decide(g, now, e); d.ResetToDefaultAt == nil || stamp(d.ResetToDefaultAt.Time) != requested {
 			t.Errorf("at %s the request is reported until %v: by the exception, it brought the gate back to what it was by itself", now, d.ResetToDefaultAt)

@@ -96,23 +96,23 @@ func overlap(a, b *v1alpha1.GateException) bool {
 	return a.Spec.ValidFrom.Before(&b.Spec.ValidUntil) && b.Spec.ValidFrom.Before(&a.Spec.ValidUntil)
 }
 
-// state returns the state of an exception, and the reason for it.
-func (p *peers) state(e *v1alpha1.GateException) (v1alpha1.ExceptionState, string) {
+// reason returns that of the condition Active of a valid exception.
+func (p *peers) reason(e *v1alpha1.GateException) string {
 	switch {
 	case e.ExpiredBy(p.now) || !e.DeletionTimestamp.IsZero():
-		return v1alpha1.ExceptionExpired, v1alpha1.ExpiredReason
+		return v1alpha1.ExpiredReason
 	case p.gate == nil:
-		return v1alpha1.ExceptionPending, v1alpha1.GateNotFoundReason
+		return v1alpha1.GateNotFoundReason
 	case p.notReady != "":
-		return v1alpha1.ExceptionPending, v1alpha1.GateNotReadyReason
+		return v1alpha1.GateNotReadyReason
 	case Missing(p.gate, e) > 0:
-		return v1alpha1.ExceptionPending, v1alpha1.WaitingApprovalReason
+		return v1alpha1.WaitingApprovalReason
 	case !isValidAt(e, p.now):
-		return v1alpha1.ExceptionPending, v1alpha1.PendingReason
+		return v1alpha1.PendingReason
 	case p.winner == nil || p.winner.Name != e.Name:
-		return v1alpha1.ExceptionPending, v1alpha1.OverlappedReason
+		return v1alpha1.OverlappedReason
 	}
-	return v1alpha1.ExceptionActive, v1alpha1.InForceReason
+	return v1alpha1.InForceReason
 }
 
 // newer returns the exceptions that win over this one at some time, in their order of
@@ -143,9 +143,8 @@ func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 
 // ExceptionDecision is what a GateException is at an instant.
 type ExceptionDecision struct {
-	State v1alpha1.ExceptionState
-	// Active is whether it applies. Reason and Message say why or why not.
-	Active          bool
+	// Active is whether it applies, Expired whether it is over. Reason and Message say why or why not.
+	Active, Expired bool
 	Reason, Message string
 	// Refused says which approvals do not count and why. Approve says how to approve the
 	// present exception. Both are empty unless it waits for approval.
@@ -174,9 +173,9 @@ func (c Calendars) DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, 
 		p = peersOf(g, exceptions, now)
 	}
 	d := ExceptionDecision{}
-	d.State, d.Reason = p.state(e)
-	d.Active = d.State == v1alpha1.ExceptionActive
-	if d.State != v1alpha1.ExceptionExpired {
+	d.Reason = p.reason(e)
+	d.Active, d.Expired = d.Reason == v1alpha1.InForceReason, d.Reason == v1alpha1.ExpiredReason
+	if !d.Expired {
 		d.Recheck = p.recheck(e)
 		d.Errors = ValidateException(e)
 	}

@@ -12,12 +12,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-const (
-	extend  = v1alpha1.ExceptionExtend
-	suspend = v1alpha1.ExceptionSuspend
-	replace = v1alpha1.ExceptionReplace
-)
-
 // uid is that of the exceptions of these tests.
 const uid = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 
@@ -28,12 +22,12 @@ func production(g *v1alpha1.Gate) *v1alpha1.Gate {
 }
 
 // exception returns one of the production Gate, valid from 11:00 to 13:00 on the day of
-// noon, without windows.
-func exception(typ v1alpha1.ExceptionType, edits ...func(*v1alpha1.GateException)) *v1alpha1.GateException {
+// noon, without periods.
+func exception(edits ...func(*v1alpha1.GateException)) *v1alpha1.GateException {
 	e := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "x", Generation: 1, UID: uid},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: "production"}, Type: typ,
+			GateRef: v1alpha1.GateReference{Name: "production"}, TimeZone: "UTC",
 			ValidFrom: *instant("2026-11-23T11:00:00Z"), ValidUntil: *instant("2026-11-23T13:00:00Z"),
 		},
 	}
@@ -57,8 +51,20 @@ func valid(from, until string) edit {
 	}
 }
 
-func in(periods ...v1alpha1.Period) edit {
-	return func(e *v1alpha1.GateException) { e.Spec.Windows = periods }
+func opensIn(periods ...v1alpha1.Period) edit {
+	return func(e *v1alpha1.GateException) { e.Spec.OpenPeriods = periods }
+}
+
+func closesIn(periods ...v1alpha1.Period) edit {
+	return func(e *v1alpha1.GateException) { e.Spec.ClosePeriods = periods }
+}
+
+func byDefault(s v1alpha1.State) edit {
+	return func(e *v1alpha1.GateException) { e.Spec.Default = s }
+}
+
+func inZone(zone v1alpha1.TimeZone) edit {
+	return func(e *v1alpha1.GateException) { e.Spec.TimeZone = zone }
 }
 
 func lead(d time.Duration) edit {
@@ -75,7 +81,7 @@ func ofGate(name string) edit {
 var midday = weekly("midday", "10:00", "14:00")
 
 // broken makes the spec invalid.
-var broken = in(cron("a", "@every 1h", time.Hour))
+var broken = opensIn(cron("a", "@every 1h", time.Hour))
 
 func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
 	many := make([]v1alpha1.Period, 101)
@@ -90,50 +96,55 @@ func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
 		exception   *v1alpha1.GateException
 		path, cause string // empty if it is good
 	}{
-		"replace without windows":       {exception(replace), "", ""},
-		"extend":                        {exception(extend, in(midday)), "", ""},
-		"suspend with a lead":           {exception(suspend, in(midday), lead(time.Second)), "", ""},
-		"the longest lead":              {exception(suspend, in(midday), lead(90*day)), "", ""},
-		"90 days":                       {exception(replace, valid("2026-11-23T11:00:00Z", "2027-02-21T11:00:00Z")), "", ""},
-		"100 windows":                   {exception(extend, in(many[:100]...)), "", ""},
-		"deleted at once":               {exception(replace, kept(0)), "", ""},
-		"kept for ten years":            {exception(replace, kept(87600*time.Hour)), "", ""},
-		"the longest name of a gate":    {exception(replace, ofGate(strings.Repeat("g", 253))), "", ""},
-		"no gate":                       {exception(replace, ofGate("")), "spec.gateRef.name", "Required"},
-		"a name of a gate too long":     {exception(replace, ofGate(strings.Repeat("g", 254))), "spec.gateRef.name", "253"},
-		"no type":                       {exception("", in(midday)), "spec.type", "Unsupported"},
-		"an unknown type":               {exception("open", in(midday)), "spec.type", "Unsupported"},
-		"no validFrom":                  {exception(replace, func(e *v1alpha1.GateException) { e.Spec.ValidFrom = metav1.Time{} }), "spec.validFrom", "Required"},
-		"no validUntil":                 {exception(replace, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = metav1.Time{} }), "spec.validUntil", "Required"},
-		"validFrom with a fraction":     {exception(replace, valid("2026-11-23T11:00:00.5Z", "2026-11-23T13:00:00Z")), "spec.validFrom", "whole seconds"},
-		"validUntil with a fraction":    {exception(replace, valid("2026-11-23T11:00:00Z", "2026-11-23T13:00:00.000000001Z")), "spec.validUntil", "whole seconds"},
-		"validUntil before validFrom":   {exception(replace, valid("2026-11-23T13:00:00Z", "2026-11-23T11:00:00Z")), "spec.validUntil", "later than validFrom"},
-		"validUntil equal to validFrom": {exception(replace, valid("2026-11-23T13:00:00Z", "2026-11-23T13:00:00Z")), "spec.validUntil", "later than validFrom"},
-		"90 days and a second":          {exception(replace, valid("2026-11-23T11:00:00Z", "2027-02-21T11:00:01Z")), "spec.validUntil", "at most 2160h"},
-		"a lead for extend":             {exception(extend, in(midday), lead(time.Hour)), "spec.leadTime", "suspend only"},
-		"a lead for replace":            {exception(replace, in(midday), lead(time.Hour)), "spec.leadTime", "suspend only"},
-		"a lead of 0s":                  {exception(suspend, in(midday), lead(0)), "spec.leadTime", "from 1s to 2160h"},
-		"a negative lead":               {exception(suspend, in(midday), lead(-time.Hour)), "spec.leadTime", "from 1s to 2160h"},
-		"a lead of more than 90 days":   {exception(suspend, in(midday), lead(90*day+1)), "spec.leadTime", "from 1s to 2160h"},
-		"a negative ttl":                {exception(replace, kept(-1)), "spec.ttlAfterExpired", "from 0s to 87600h"},
-		"a ttl of more than ten years":  {exception(replace, kept(87600*time.Hour+1)), "spec.ttlAfterExpired", "from 0s to 87600h"},
-		"extend without windows":        {exception(extend), "spec.windows", "Required"},
-		"suspend without windows":       {exception(suspend), "spec.windows", "Required"},
-		"101 windows":                   {exception(replace, in(many...)), "spec.windows", "100"},
-		"two windows of one name":       {exception(extend, in(midday, midday)), "spec.windows[1].name", "Duplicate"},
-		"a window without a name":       {exception(extend, in(weekly("", "08:00", "09:00"))), "spec.windows[0].name", "needs a name"},
-		"a window without a form":       {exception(extend, in(v1alpha1.Period{Name: "a"})), "spec.windows[0]", "exactly one of"},
-		"25:00 as start":                {exception(extend, in(midday, weekly("a", "25:00", "09:00"))), "spec.windows[1].start", "00:00 to 23:59"},
-		"24:01 as end":                  {exception(extend, in(weekly("a", "08:00", "24:01"))), "spec.windows[0].end", "00:00 to 24:00"},
-		"an unknown day":                {exception(extend, in(weekly("a", "08:00", "09:00", "Fri"))), "spec.windows[0].daysOfWeek[0]", "must be Monday, Tuesday"},
-		"@every":                        {exception(replace, broken), "spec.windows[0].schedule", "descriptors"},
-		"a duration of 59s":             {exception(suspend, in(cron("a", "0 0 * * *", 59*time.Second))), "spec.windows[0].duration", "from 1m"},
-		"until before from":             {exception(extend, in(dated("a", "2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"))), "spec.windows[0].until", "later than from"},
-		"an unknown zone": {exception(extend, in(func() v1alpha1.Period {
-			p := weekly("a", "08:00", "09:00")
-			p.TimeZone = "Mars/Olympus"
-			return p
-		}())), "spec.windows[0].timeZone", "unknown time zone"},
+		"a default without periods":     {exception(byDefault(isClosed)), "", ""},
+		"open periods":                  {exception(opensIn(midday)), "", ""},
+		"close periods":                 {exception(closesIn(midday)), "", ""},
+		"both and a default":            {exception(opensIn(midday), closesIn(weekly("lunch", "12:00", "13:00")), byDefault(isOpened)), "", ""},
+		"close periods with a lead":     {exception(closesIn(midday), lead(time.Second)), "", ""},
+		"open periods with a lead":      {exception(opensIn(midday), lead(time.Second)), "", ""},
+		"the longest lead":              {exception(closesIn(midday), lead(90*day)), "", ""},
+		"dated without a zone":          {exception(inZone(""), opensIn(dated("a", "2026-12-01T00:00:00Z", "2026-12-02T00:00:00Z"))), "", ""},
+		"each with a zone of its own":   {exception(inZone(""), opensIn(zone("UTC", midday))), "", ""},
+		"90 days":                       {exception(byDefault(isClosed), valid("2026-11-23T11:00:00Z", "2027-02-21T11:00:00Z")), "", ""},
+		"100 periods":                   {exception(opensIn(many[:60]...), closesIn(many[60:100]...)), "", ""},
+		"deleted at once":               {exception(byDefault(isClosed), kept(0)), "", ""},
+		"kept for ten years":            {exception(byDefault(isClosed), kept(87600*time.Hour)), "", ""},
+		"the longest name of a gate":    {exception(byDefault(isClosed), ofGate(strings.Repeat("g", 253))), "", ""},
+		"no gate":                       {exception(byDefault(isClosed), ofGate("")), "spec.gateRef.name", "Required"},
+		"a name of a gate too long":     {exception(byDefault(isClosed), ofGate(strings.Repeat("g", 254))), "spec.gateRef.name", "253"},
+		"an unknown default":            {exception(byDefault("open")), "spec.default", "Unsupported"},
+		"no validFrom":                  {exception(byDefault(isClosed), func(e *v1alpha1.GateException) { e.Spec.ValidFrom = metav1.Time{} }), "spec.validFrom", "Required"},
+		"no validUntil":                 {exception(byDefault(isClosed), func(e *v1alpha1.GateException) { e.Spec.ValidUntil = metav1.Time{} }), "spec.validUntil", "Required"},
+		"validFrom with a fraction":     {exception(byDefault(isClosed), valid("2026-11-23T11:00:00.5Z", "2026-11-23T13:00:00Z")), "spec.validFrom", "whole seconds"},
+		"validUntil with a fraction":    {exception(byDefault(isClosed), valid("2026-11-23T11:00:00Z", "2026-11-23T13:00:00.000000001Z")), "spec.validUntil", "whole seconds"},
+		"validUntil before validFrom":   {exception(byDefault(isClosed), valid("2026-11-23T13:00:00Z", "2026-11-23T11:00:00Z")), "spec.validUntil", "later than validFrom"},
+		"validUntil equal to validFrom": {exception(byDefault(isClosed), valid("2026-11-23T13:00:00Z", "2026-11-23T13:00:00Z")), "spec.validUntil", "later than validFrom"},
+		"90 days and a second":          {exception(byDefault(isClosed), valid("2026-11-23T11:00:00Z", "2027-02-21T11:00:01Z")), "spec.validUntil", "at most 2160h"},
+		"a lead with a default":         {exception(opensIn(midday), byDefault(isClosed), lead(time.Hour)), "spec.leadTime", "remove leadTime or default"},
+		"a lead with both lists":        {exception(opensIn(midday), closesIn(weekly("lunch", "12:00", "13:00")), lead(time.Hour)), "spec.leadTime", "exactly one of openPeriods and closePeriods"},
+		"a lead of 0s":                  {exception(closesIn(midday), lead(0)), "spec.leadTime", "from 1s to 2160h"},
+		"a negative lead":               {exception(closesIn(midday), lead(-time.Hour)), "spec.leadTime", "from 1s to 2160h"},
+		"a lead of more than 90 days":   {exception(closesIn(midday), lead(90*day+1)), "spec.leadTime", "from 1s to 2160h"},
+		"a negative ttl":                {exception(byDefault(isClosed), kept(-1)), "spec.ttlAfterExpired", "from 0s to 87600h"},
+		"a ttl of more than ten years":  {exception(byDefault(isClosed), kept(87600*time.Hour+1)), "spec.ttlAfterExpired", "from 0s to 87600h"},
+		"neither periods nor a default": {exception(), "spec", "write default: closed"},
+		"101 periods":                   {exception(opensIn(many[:60]...), closesIn(many[60:]...)), "spec", "100"},
+		"two open periods of one name":  {exception(opensIn(midday, midday)), "spec.openPeriods[1].name", "Duplicate"},
+		"one name in both lists":        {exception(opensIn(midday), closesIn(midday)), "spec.closePeriods[0].name", "Duplicate"},
+		"weekly without a zone":         {exception(inZone(""), opensIn(midday)), "spec.openPeriods[0].timeZone", "set it here or in spec.timeZone"},
+		"a cron without a zone":         {exception(inZone(""), closesIn(zone("UTC", midday), cron("a", "0 0 * * *", time.Hour))), "spec.closePeriods[1].timeZone", "set it here or in spec.timeZone"},
+		"a date without a zone":         {exception(inZone(""), opensIn(dated("a", "2026-12-01", "2026-12-01"))), "spec.openPeriods[0].timeZone", "set it here or in spec.timeZone"},
+		"a local time without a zone":   {exception(inZone(""), closesIn(dated("a", "2026-12-01T08:00", "2026-12-01T09:00"))), "spec.closePeriods[0].timeZone", "set it here or in spec.timeZone"},
+		"an unknown zone of its own":    {exception(inZone("Mars/Olympus"), opensIn(midday)), "spec.timeZone", "unknown time zone"},
+		"a period without a name":       {exception(opensIn(weekly("", "08:00", "09:00"))), "spec.openPeriods[0].name", "needs a name"},
+		"a period without a form":       {exception(opensIn(v1alpha1.Period{Name: "a"})), "spec.openPeriods[0]", "exactly one of"},
+		"25:00 as start":                {exception(opensIn(midday, weekly("a", "25:00", "09:00"))), "spec.openPeriods[1].start", "00:00 to 23:59"},
+		"24:01 as end":                  {exception(opensIn(weekly("a", "08:00", "24:01"))), "spec.openPeriods[0].end", "00:00 to 24:00"},
+		"an unknown day":                {exception(opensIn(weekly("a", "08:00", "09:00", "Fri"))), "spec.openPeriods[0].daysOfWeek[0]", "must be Monday, Tuesday"},
+		"@every":                        {exception(byDefault(isClosed), broken), "spec.openPeriods[0].schedule", "descriptors"},
+		"a duration of 59s":             {exception(closesIn(cron("a", "0 0 * * *", 59*time.Second))), "spec.closePeriods[0].duration", "from 1m"},
+		"until before from":             {exception(opensIn(dated("a", "2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"))), "spec.openPeriods[0].until", "later than from"},
+		"an unknown zone of a period":   {exception(opensIn(zone("Mars/Olympus", midday))), "spec.openPeriods[0].timeZone", "unknown time zone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := gate.ValidateException(tc.exception)
@@ -149,8 +160,8 @@ func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
 
 // A condition says them: in another order each time it would be written again and again.
 func TestTheErrorsOfAnExceptionAreInAlwaysTheSameOrder(t *testing.T) {
-	e := exception("open", valid("2026-11-23T11:00:00.5Z", "2026-11-23T13:00:00.5Z"), lead(0))
-	want := "spec.type spec.validFrom spec.validUntil spec.leadTime spec.leadTime spec.windows"
+	e := exception(byDefault("open"), valid("2026-11-23T11:00:00.5Z", "2026-11-23T13:00:00.5Z"), lead(0))
+	want := "spec.validFrom spec.validUntil spec.default spec.leadTime spec.leadTime"
 	for range 50 {
 		var paths []string
 		for _, err := range gate.ValidateException(e) {
@@ -168,29 +179,29 @@ func asking(g *v1alpha1.Gate, n int32) *v1alpha1.Gate {
 	return g
 }
 
-func TestWindowsOfAnExceptionAreInTheZoneOfTheGate(t *testing.T) {
-	oslo := func(s *v1alpha1.GateSpec) { s.TimeZone = "Europe/Oslo" }
-	inUTC := weekly("a", "12:00", "13:00")
-	inUTC.TimeZone = "UTC"
+func TestPeriodsOfAnExceptionAreInItsZoneAndNotInThatOfTheGate(t *testing.T) {
 	for name, tc := range map[string]struct {
-		window v1alpha1.Period
+		period v1alpha1.Period
 		opens  string
 	}{
-		"of the gate": {weekly("a", "12:15", "13:00"), "2026-11-23T11:15:00Z"},
-		"its own":     {inUTC, "2026-11-23T12:00:00Z"},
+		"of the exception": {weekly("a", "12:15", "13:00"), "2026-11-23T11:15:00Z"},
+		"its own":          {zone("UTC", weekly("a", "12:00", "13:00")), "2026-11-23T12:00:00Z"},
+		"a local time":     {dated("a", "2026-11-23T12:15", "2026-11-23T13:00"), "2026-11-23T11:15:00Z"},
 	} {
-		g, e := production(closed(oslo)), exception(extend, in(tc.window))
-		at := utc(tc.opens)
-		if before, then := gate.Decide(g, at.Add(-1), e), gate.Decide(g, at, e); before.State != isClosed || then.State != isOpened {
-			t.Errorf("%s: %s before %s, then %s", name, before.State, tc.opens, then.State)
+		for _, of := range []v1alpha1.TimeZone{"", "Asia/Tokyo"} {
+			g := production(closed(func(s *v1alpha1.GateSpec) { s.TimeZone = of }))
+			e, at := exception(inZone("Europe/Oslo"), opensIn(tc.period)), utc(tc.opens)
+			if before, then := gate.Decide(g, at.Add(-1), e), gate.Decide(g, at, e); before.State != isClosed || then.State != isOpened {
+				t.Errorf("%s: %s before %s, then %s", name, before.State, tc.opens, then.State)
+			}
 		}
 	}
 }
 
-// Fractions of a second in windows are rounded so that nothing opens early or closes
-// late, and the window changes nothing about it.
-func TestFractionsInWindowsOfAnException(t *testing.T) {
-	fraction := in(dated("a", "2026-11-23T11:30:00.5Z", "2026-11-23T12:30:00.5Z"))
+// Fractions of a second in periods are rounded so that nothing opens early or closes
+// late, and the default of the Gate changes nothing about it.
+func TestFractionsInPeriodsOfAnException(t *testing.T) {
+	fraction := dated("a", "2026-11-23T11:30:00.5Z", "2026-11-23T12:30:00.5Z")
 	schedule := windows(midday)
 	closes := closePeriods(closing(midday, ""))
 	for name, tc := range map[string]struct {
@@ -199,12 +210,12 @@ func TestFractionsInWindowsOfAnException(t *testing.T) {
 		inside     v1alpha1.State
 		start, end string
 	}{
-		"extend a gate closed by default":  {closed(), exception(extend, fraction), isOpened, "11:30:01", "12:30:00"},
-		"replace a gate closed by default": {closed(), exception(replace, fraction), isOpened, "11:30:01", "12:30:00"},
-		"suspend a gate closed by default": {closed(schedule), exception(suspend, fraction), isClosed, "11:30:00", "12:30:01"},
-		"extend a gate opened by default":  {opened(), exception(extend, fraction), isClosed, "11:30:00", "12:30:01"},
-		"replace a gate opened by default": {opened(), exception(replace, fraction), isClosed, "11:30:00", "12:30:01"},
-		"suspend a gate opened by default": {opened(closes), exception(suspend, fraction), isOpened, "11:30:01", "12:30:00"},
+		"open, closed by default":               {closed(), exception(opensIn(fraction)), isOpened, "11:30:01", "12:30:00"},
+		"open, and closed in the exception":     {opened(), exception(opensIn(fraction), byDefault(isClosed)), isOpened, "11:30:01", "12:30:00"},
+		"open, in a close period":               {opened(closes), exception(opensIn(fraction)), isOpened, "11:30:01", "12:30:00"},
+		"close, opened by default":              {opened(), exception(closesIn(fraction)), isClosed, "11:30:00", "12:30:01"},
+		"close, and opened in the exception":    {closed(), exception(closesIn(fraction), byDefault(isOpened)), isClosed, "11:30:00", "12:30:01"},
+		"close, closed by default, in a period": {closed(schedule), exception(closesIn(fraction)), isClosed, "11:30:00", "12:30:01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start, end := utc("2026-11-23T"+tc.start+"Z"), utc("2026-11-23T"+tc.end+"Z")
@@ -232,7 +243,7 @@ func TestWhichExceptionsCount(t *testing.T) {
 		"valid from the next second":    {valid("2026-11-23T12:00:01Z", "2026-11-23T13:00:00Z"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := gate.Decide(production(closed()), noon, exception(extend, in(midday), tc.edit))
+			d := gate.Decide(production(closed()), noon, exception(opensIn(midday), tc.edit))
 			if (d.State == isOpened) != tc.counts {
 				t.Errorf("%s (%s)", d.State, d.Message)
 			}
@@ -241,7 +252,7 @@ func TestWhichExceptionsCount(t *testing.T) {
 }
 
 func TestApprovalsThatAreMissingKeepAnExceptionFromCounting(t *testing.T) {
-	e := exception(extend, in(midday), written("mallory"), by1("alice"))
+	e := exception(opensIn(midday), written("mallory"), by1("alice"))
 	gate.HandleApprovals(e, noon, true)
 	for asks, want := range map[int32]v1alpha1.State{0: isOpened, 1: isOpened, 2: isClosed} {
 		d := gate.Decide(asking(production(closed()), asks), noon, e)
@@ -253,7 +264,7 @@ func TestApprovalsThatAreMissingKeepAnExceptionFromCounting(t *testing.T) {
 
 func TestTheNewestExceptionWinsThenTheFirstByName(t *testing.T) {
 	opens := func(name, at string) *v1alpha1.GateException {
-		return exception(extend, in(midday), called(name), created(at))
+		return exception(opensIn(midday), called(name), created(at))
 	}
 	for name, tc := range map[string]struct {
 		exceptions []*v1alpha1.GateException
@@ -266,7 +277,7 @@ func TestTheNewestExceptionWinsThenTheFirstByName(t *testing.T) {
 			t.Errorf("%s: %s", name, d.Message)
 		}
 	}
-	newest := exception(replace, called("z"), created("2026-11-03T00:00:00Z"))
+	newest := exception(byDefault(isClosed), called("z"), created("2026-11-03T00:00:00Z"))
 	if d := gate.Decide(production(closed(windows(midday))), noon, opens("a", "2026-11-01T00:00:00Z"), newest); d.State != isClosed || !strings.Contains(d.Message, "'z'") {
 		t.Errorf("an older one opens what the newest keeps closed: %s", d.Message)
 	}
@@ -277,11 +288,11 @@ func TestExceptionsAreCheckedAgainOnlyAtEdgesThatConcernThem(t *testing.T) {
 	at := func(second int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(second) * time.Second)) }
 	var all []*v1alpha1.GateException
 	for i := range 100 { // the oldest ones begin last
-		e := exception(suspend, called(fmt.Sprintf("x%03d", i)))
+		e := exception(called(fmt.Sprintf("x%03d", i)), closesIn(midday))
 		e.Spec.ValidFrom, e.Spec.ValidUntil, e.CreationTimestamp = at(1000-2*i), at(1001-2*i), at(-1000+i)
 		all = append(all, e)
 	}
-	overlapping := exception(suspend, called("overlapping"))
+	overlapping := exception(called("overlapping"), closesIn(midday))
 	overlapping.Spec.ValidFrom, overlapping.Spec.ValidUntil, overlapping.CreationTimestamp = at(840), at(850), at(-1)
 	for name, tc := range map[string]struct {
 		exception *v1alpha1.GateException
@@ -298,7 +309,7 @@ func TestExceptionsAreCheckedAgainOnlyAtEdgesThatConcernThem(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, at(tc.want))
 		}
 	}
-	waits := exception(suspend, called("waits"))
+	waits := exception(called("waits"), closesIn(midday))
 	waits.Spec.ValidFrom, waits.Spec.ValidUntil, waits.CreationTimestamp = at(1), at(2), at(-2000)
 	if got := gate.DecideException(all[0], asking(production(closed()), 1), append(all, waits), noon).Recheck; !got.Equal(at(1000).Time) {
 		t.Errorf("with one that waits for approval: %s", got)

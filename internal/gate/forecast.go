@@ -51,7 +51,7 @@ func (c Calendars) Forecast(g *v1alpha1.Gate, now time.Time, exceptions ...*v1al
 	if len(errs) > 0 {
 		return Forecast{Announced: g.Status.Announced}
 	}
-	config.Exceptions = compileExceptions(g, counting(g, exceptions, now))
+	config.Exceptions = compileExceptions(counting(g, exceptions, now))
 	config.Open, config.Close = wholeCourse(g).periods(now)
 	plan := schedule.NewPlan(config)
 	f := &forecaster{now: now, state: plan.Decide(now).State, told: g.Status.Announced}

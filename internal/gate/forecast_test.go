@@ -148,7 +148,7 @@ func TestAnExceptionCallsOffWhatItLifts(t *testing.T) {
 	if got, want := foretold(g, at), "closed at 24 18:00 in 6h0m0s; next 24 20:00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	lifts := exception(suspend, valid("2026-11-24T17:00:00Z", "2026-11-24T22:00:00Z"), in(dated("all", "2026-11-24T17:00:00Z", "2026-11-24T22:00:00Z")))
+	lifts := exception(valid("2026-11-24T17:00:00Z", "2026-11-24T22:00:00Z"), opensIn(dated("all", "2026-11-24T17:00:00Z", "2026-11-24T22:00:00Z")))
 	if got, want := foretold(g, at, lifts), "closed at 24 22:00 in 10h0m0s, not at 24 18:00; next 24 20:00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

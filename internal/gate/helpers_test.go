@@ -114,3 +114,9 @@ func annotate(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) {
 	}
 	g.Annotations[string(action)+".gate.fluxcd.io/requestedAt"] = value
 }
+
+// zone gives a period a time zone of its own.
+func zone(name v1alpha1.TimeZone, p v1alpha1.Period) v1alpha1.Period {
+	p.TimeZone = name
+	return p
+}

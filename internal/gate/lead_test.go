@@ -19,11 +19,11 @@ func minutely(n int) (periods []v1alpha1.Period) {
 	return periods
 }
 
-func TestALeadThatCannotBeHadIsAFaultAndOpensNothing(t *testing.T) {
+func TestALeadThatTakesTooLongIsAnErrorAndCloses(t *testing.T) {
 	g := closed(windows(minutely(100)...))
 	production(g)
-	e := exception(v1alpha1.ExceptionSuspend, func(e *v1alpha1.GateException) {
-		e.Spec.Windows, e.Spec.LeadTime = minutely(100), duration(time.Hour)
+	e := exception(func(e *v1alpha1.GateException) {
+		e.Spec.ClosePeriods, e.Spec.LeadTime = minutely(100), duration(time.Hour)
 		e.Spec.ValidUntil.Time = e.Spec.ValidFrom.AddDate(0, 0, 90)
 	})
 	if errs := gate.ValidateException(e); len(errs) > 0 {

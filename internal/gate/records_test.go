@@ -13,10 +13,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// recorded returns the records of a Gate as "name State applied-expired".
+// recorded returns the records of a Gate as "name Reason applied-expired".
 func recorded(g *v1alpha1.Gate) (records []string) {
 	for _, r := range g.Status.Exceptions {
-		text := r.Name + " " + string(r.State)
+		text := r.Name + " " + r.Reason
 		if r.AppliedAt != nil {
 			text += " " + r.AppliedAt.UTC().Format("15:04")
 		}
@@ -36,7 +36,7 @@ func record(g *v1alpha1.Gate, at string, exceptions ...*v1alpha1.GateException) 
 
 // hours returns an exception that is valid between two times of the day of noon.
 func hours(name, from, until string) *v1alpha1.GateException {
-	return exception(replace, called(name), valid("2026-11-23T"+from+":00Z", "2026-11-23T"+until+":00Z"))
+	return exception(byDefault(isClosed), called(name), valid("2026-11-23T"+from+":00Z", "2026-11-23T"+until+":00Z"))
 }
 
 func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
@@ -49,45 +49,45 @@ func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
 	}
 	for name, steps := range map[string][]step{
 		"it applies, expires and is deleted": {
-			{"10:00", x, "x Pending"}, {"11:01", x, "x Active 11:01"}, {"12:00", x, "x Active 11:01"},
+			{"10:00", x, "x Pending"}, {"11:01", x, "x InForce 11:01"}, {"12:00", x, "x InForce 11:01"},
 			{"13:00", x, "x Expired 11:01-13:00"}, {"14:00", x, "x Expired 11:01-13:00"}, {"15:00", none, "x Expired 11:01-13:00"},
 		},
 		"it is deleted while it applies": {
-			{"11:00", x, "x Active 11:00"}, {"12:00", none, "x Expired 11:00-12:00"}, {"14:00", none, "x Expired 11:00-12:00"},
+			{"11:00", x, "x InForce 11:00"}, {"12:00", none, "x Expired 11:00-12:00"}, {"14:00", none, "x Expired 11:00-12:00"},
 		},
 		"it is under deletion": {
-			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{exception(replace, deleted)}, "x Expired 11:00-12:00"},
+			{"11:00", x, "x InForce 11:00"}, {"12:00", []*v1alpha1.GateException{exception(byDefault(isClosed), deleted)}, "x Expired 11:00-12:00"},
 		},
-		"it is seen to be gone long after it was over": {{"11:00", x, "x Active 11:00"}, {"15:00", none, "x Expired 11:00-13:00"}},
+		"it is seen to be gone long after it was over": {{"11:00", x, "x InForce 11:00"}, {"15:00", none, "x Expired 11:00-13:00"}},
 		"it is deleted before it applied":              {{"10:00", x, "x Pending"}, {"10:30", none, ""}},
 		"it was over before it was seen":               {{"14:00", x, "x Expired-13:00"}},
-		"it is of another gate":                        {{"12:00", []*v1alpha1.GateException{exception(replace, ofGate("staging"))}, ""}},
-		"one of its name is created after it was over": {{"11:00", x, "x Active 11:00"}, {"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending, x Expired 11:00-13:00"}},
+		"it is of another gate":                        {{"12:00", []*v1alpha1.GateException{exception(byDefault(isClosed), ofGate("staging"))}, ""}},
+		"one of its name is created after it was over": {{"11:00", x, "x InForce 11:00"}, {"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending, x Expired 11:00-13:00"}},
 		"its end is moved into the past": {
-			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "10:00", "10:30")}, "x Expired 11:00-12:00"},
+			{"11:00", x, "x InForce 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "10:00", "10:30")}, "x Expired 11:00-12:00"},
 			{"12:10", []*v1alpha1.GateException{hours("x", "10:00", "10:30")}, "x Expired 11:00-12:00"},
 		},
 		"one of its name is created after it was noted so": {
-			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"},
+			{"11:00", x, "x InForce 11:00"}, {"13:00", x, "x Expired 11:00-13:00"},
 			{"14:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Pending, x Expired 11:00-13:00"},
-			{"15:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Active 15:00, x Expired 11:00-13:00"},
+			{"15:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x InForce 15:00, x Expired 11:00-13:00"},
 			{"16:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Expired 15:00-16:00, x Expired 11:00-13:00"},
 			{"17:00", none, "x Expired 15:00-16:00, x Expired 11:00-13:00"},
 		},
 		"one of its name was over before it was seen": {
-			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"},
+			{"11:00", x, "x InForce 11:00"}, {"13:00", x, "x Expired 11:00-13:00"},
 			{"17:00", []*v1alpha1.GateException{hours("x", "15:00", "16:00")}, "x Expired-16:00, x Expired 11:00-13:00"},
 		},
 		"it is deleted and created again as it was": {
-			{"11:00", x, "x Active 11:00"}, {"11:30", none, "x Expired 11:00-11:30"}, {"12:00", x, "x Active 12:00, x Expired 11:00-11:30"},
+			{"11:00", x, "x InForce 11:00"}, {"11:30", none, "x Expired 11:00-11:30"}, {"12:00", x, "x InForce 12:00, x Expired 11:00-11:30"},
 			{"13:00", x, "x Expired 12:00-13:00, x Expired 11:00-11:30"}, {"14:00", x, "x Expired 12:00-13:00, x Expired 11:00-11:30"},
 		},
 		"Git brings back one that is over": {
-			{"11:00", x, "x Active 11:00"}, {"13:00", x, "x Expired 11:00-13:00"}, {"14:00", none, "x Expired 11:00-13:00"}, {"15:00", x, "x Expired 11:00-13:00"},
+			{"11:00", x, "x InForce 11:00"}, {"13:00", x, "x Expired 11:00-13:00"}, {"14:00", none, "x Expired 11:00-13:00"}, {"15:00", x, "x Expired 11:00-13:00"},
 		},
 		"it is moved to later while it applies": {
-			{"11:00", x, "x Active 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Pending, x Expired 11:00-12:00"},
-			{"14:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Active 14:00, x Expired 11:00-12:00"},
+			{"11:00", x, "x InForce 11:00"}, {"12:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x Pending, x Expired 11:00-12:00"},
+			{"14:00", []*v1alpha1.GateException{hours("x", "14:00", "15:00")}, "x InForce 14:00, x Expired 11:00-12:00"},
 			{"14:10", []*v1alpha1.GateException{hours("x", "10:00", "10:30")}, "x Expired 14:00-14:10, x Expired 11:00-12:00"},
 		},
 	} {
@@ -103,10 +103,10 @@ func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
 }
 
 func TestARecordHasWhatTheExceptionSays(t *testing.T) {
-	g, e := production(closed()), exception(suspend, in(midday))
+	g, e := production(closed()), exception(closesIn(midday))
 	gate.RecordExceptions(g, []*v1alpha1.GateException{e}, noon)
 	r := g.Status.Exceptions[0]
-	if r.Type != suspend || !r.ValidFrom.Equal(&e.Spec.ValidFrom) || !r.ValidUntil.Equal(&e.Spec.ValidUntil) {
+	if r.Reason != v1alpha1.InForceReason || !r.ValidFrom.Equal(&e.Spec.ValidFrom) || !r.ValidUntil.Equal(&e.Spec.ValidUntil) {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -119,7 +119,7 @@ func TestRecordsAreInOrderAndTenAtMost(t *testing.T) {
 	for i := range 8 {
 		all = append(all, hours(fmt.Sprintf("past%d", i), fmt.Sprintf("0%d:00", i), fmt.Sprintf("0%d:00", i+1)))
 	}
-	want := "active Active 12:00, soon Pending, a-later Pending, b-later Pending, " +
+	want := "active InForce 12:00, soon Pending, a-later Pending, b-later Pending, " +
 		"past7 Expired-08:00, past6 Expired-07:00, past5 Expired-06:00, past4 Expired-05:00, past3 Expired-04:00, past2 Expired-03:00"
 	if got := record(g, "12:00", all...); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -130,7 +130,7 @@ func TestRecordsAreInOrderAndTenAtMost(t *testing.T) {
 	for i := range 10 {
 		all = append(all, hours(fmt.Sprintf("more%d", i), "15:00", "16:00"))
 	}
-	if got := record(g, "12:02", all...); strings.Contains(got, "Expired") || !strings.HasPrefix(got, "active Active 12:00, soon Pending, more0 Pending") || len(g.Status.Exceptions) != 10 {
+	if got := record(g, "12:02", all...); strings.Contains(got, "Expired") || !strings.HasPrefix(got, "active InForce 12:00, soon Pending, more0 Pending") || len(g.Status.Exceptions) != 10 {
 		t.Errorf("got %s", got)
 	}
 }
@@ -140,7 +140,7 @@ func TestARecordWithoutItsEndIsNoHarm(t *testing.T) {
 	g := production(closed())
 	for _, name := range []string{"a", "b"} {
 		g.Status.Exceptions = append(g.Status.Exceptions, v1alpha1.ExceptionRecord{
-			Name: name, Type: replace, State: v1alpha1.ExceptionExpired, ValidFrom: *instant("2026-11-23T08:00:00Z"), ValidUntil: *instant("2026-11-23T09:00:00Z"),
+			Name: name, Reason: v1alpha1.ExpiredReason, ValidFrom: *instant("2026-11-23T08:00:00Z"), ValidUntil: *instant("2026-11-23T09:00:00Z"),
 		})
 	}
 	if got, want := record(g, "12:00", hours("x", "09:00", "10:00")), "x Expired-10:00, a Expired, b Expired"; got != want {
@@ -152,7 +152,7 @@ func TestRecordsDoNotDependOnTheOrderOfExceptions(t *testing.T) {
 	var all []*v1alpha1.GateException
 	for i := range 12 {
 		at := utc("2026-11-23T00:00:00Z").Add(time.Duration(i/2) * 2 * time.Hour)
-		all = append(all, exception(replace, called(fmt.Sprintf("e%d", i)), valid(stamp(at), stamp(at.Add(3*time.Hour)))))
+		all = append(all, exception(byDefault(isClosed), called(fmt.Sprintf("e%d", i)), valid(stamp(at), stamp(at.Add(3*time.Hour)))))
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var want [][]v1alpha1.ExceptionRecord

@@ -33,7 +33,6 @@ func manyLabels(n int) map[string]string {
 }
 
 func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
-	zone := func(name v1alpha1.TimeZone, p v1alpha1.Period) v1alpha1.Period { p.TimeZone = name; return p }
 	hundredAndOne := make([]v1alpha1.Period, 101)
 	for i := range hundredAndOne {
 		hundredAndOne[i] = weekly(fmt.Sprintf("p%d", i), "08:00", "09:00")
@@ -218,7 +217,7 @@ func TestValidateShowsInstantsInUTC(t *testing.T) {
 		return &metav1.Time{Time: utc(s).In(time.FixedZone("EDT", -4*60*60))}
 	}
 	exception := func(from, until string) field.ErrorList {
-		e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Type: v1alpha1.ExceptionReplace, ValidFrom: *local(from), ValidUntil: *local(until)}}
+		e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Default: v1alpha1.StateClosed, ValidFrom: *local(from), ValidUntil: *local(until)}}
 		e.Spec.GateRef.Name = "production"
 		return gate.ValidateException(e)
 	}

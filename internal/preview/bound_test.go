@@ -48,8 +48,8 @@ func TestAPreviewThatTakesTooLongEndsEarlyAndSaysSo(t *testing.T) {
 
 func TestAnExceptionWhoseLeadIsUnknownLeavesAPreviewEmpty(t *testing.T) {
 	e := extending("x", "restless")
-	e.Spec.Type, e.Spec.LeadTime, e.Spec.ValidUntil = v1alpha1.ExceptionSuspend, &v1alpha1.Duration{Duration: time.Hour}, metav1.NewTime(day.From.AddDate(0, 0, 80))
-	e.Spec.Windows = known("", restless).Spec.OpenPeriods
+	e.Spec.LeadTime, e.Spec.ValidUntil = &v1alpha1.Duration{Duration: time.Hour}, metav1.NewTime(day.From.AddDate(0, 0, 80))
+	e.Spec.OpenPeriods, e.Spec.ClosePeriods = nil, known("", restless).Spec.OpenPeriods
 	var gates []*v1alpha1.Gate
 	for i := range 40 {
 		gates = append(gates, known(fmt.Sprint(i)))

@@ -105,7 +105,7 @@ func (s *Set) doubtsOf(e *v1alpha1.GateException, from time.Time) (doubts []Faul
 		return []Fault{s.fault(e, "spec.gateRef.name", fmt.Sprintf("gate '%s/%s' %s", e.Namespace, e.Spec.GateRef.Name, where))}
 	}
 	g := s.gates[i]
-	doubts = s.warnException(g, e, from)
+	doubts = s.warnException(e, from)
 	if n := gate.Missing(g, e); n > 0 && s.isKnown(e) {
 		if e.ExpiredBy(from) {
 			return nil

@@ -18,17 +18,17 @@ spec: {default: closed}
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: GateException
 metadata: {name: a-existing, namespace: flux-system, creationTimestamp: "2026-11-20T00:00:00Z"}
-spec: {gateRef: {name: production}, type: replace, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}
+spec: {gateRef: {name: production}, default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"}
 ---
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: GateException
 metadata: {name: b-new, namespace: flux-system}
 spec:
   gateRef: {name: production}
-  type: extend
+  timeZone: UTC
   validFrom: "2026-12-01T10:00:00Z"
   validUntil: "2026-12-01T12:00:00Z"
-  windows: [{name: all, start: "00:00", end: "24:00"}]
+  openPeriods: [{name: all, start: "00:00", end: "24:00"}]
 `
 	from := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
 	set := NewSet("default")

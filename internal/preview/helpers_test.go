@@ -24,8 +24,8 @@ func gate(name, until string) string {
 // exception returns the manifest of an exception that opens a Gate from 20:00 to 21:00.
 func exception(name, of string) string {
 	return "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: " + name + ", namespace: apps}\nspec:\n" +
-		"  gateRef: {name: " + of + "}\n  type: extend\n  validFrom: \"2026-11-24T00:00:00Z\"\n  validUntil: \"2026-11-25T00:00:00Z\"\n" +
-		"  windows: [{name: evening, start: \"20:00\", end: \"21:00\"}]\n---\n"
+		"  gateRef: {name: " + of + "}\n  timeZone: UTC\n  validFrom: \"2026-11-24T00:00:00Z\"\n  validUntil: \"2026-11-25T00:00:00Z\"\n" +
+		"  openPeriods: [{name: evening, start: \"20:00\", end: \"21:00\"}]\n---\n"
 }
 
 // manifests returns the set of manifests.
@@ -57,9 +57,9 @@ func extending(name, of string) *v1alpha1.GateException {
 	return &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "apps", CreationTimestamp: metav1.NewTime(day.From.Add(-time.Hour))},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: of}, Type: v1alpha1.ExceptionExtend,
+			GateRef: v1alpha1.GateReference{Name: of}, TimeZone: "UTC",
 			ValidFrom: metav1.NewTime(day.From), ValidUntil: metav1.NewTime(day.Until),
-			Windows: []v1alpha1.Period{{Name: "evening", Start: &start, End: &end}},
+			OpenPeriods: []v1alpha1.Period{{Name: "evening", Start: &start, End: &end}},
 		},
 	}
 }

@@ -127,7 +127,7 @@ func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, s
 }
 
 // warnException returns what a valid manifest of an exception probably does not mean.
-func (s *Set) warnException(g *v1alpha1.Gate, e *v1alpha1.GateException, from time.Time) (warnings []Fault) {
+func (s *Set) warnException(e *v1alpha1.GateException, from time.Time) (warnings []Fault) {
 	if s.validate == nil || s.isKnown(e) {
 		return nil
 	}
@@ -135,10 +135,15 @@ func (s *Set) warnException(g *v1alpha1.Gate, e *v1alpha1.GateException, from ti
 	if e.ExpiredBy(from) {
 		return []Fault{s.fault(e, "spec.validUntil", "the exception is already over")}
 	}
-	for i := range e.Spec.Windows {
-		alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: g.Spec.TimeZone, OpenPeriods: []v1alpha1.Period{e.Spec.Windows[i]}}}
-		if !find.within(alone, schedule.Opened, e.Spec.ValidFrom.Time, e.Spec.ValidUntil.Time) {
-			warnings = append(warnings, s.fault(e, fmt.Sprintf("spec.windows[%d]", i), "has no time within validFrom and validUntil"))
+	for _, list := range []struct {
+		name    string
+		periods []v1alpha1.Period
+	}{{"openPeriods", e.Spec.OpenPeriods}, {"closePeriods", e.Spec.ClosePeriods}} {
+		for i, p := range list.periods {
+			alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: e.Spec.TimeZone, OpenPeriods: []v1alpha1.Period{p}}}
+			if !find.within(alone, schedule.Opened, e.Spec.ValidFrom.Time, e.Spec.ValidUntil.Time) {
+				warnings = append(warnings, s.fault(e, fmt.Sprintf("spec.%s[%d]", list.name, i), "has no time within validFrom and validUntil"))
+			}
 		}
 	}
 	return warnings

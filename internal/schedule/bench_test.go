@@ -153,18 +153,18 @@ func exceptedPlans() []struct {
 		name   string
 		config schedule.Config
 	}{
-		{"extend", excepted(schedule.Exception{Type: schedule.Extend, Windows: saturdays}, nights)},
-		{"suspend with a lead", excepted(schedule.Exception{Type: schedule.Suspend, Lead: time.Hour, Windows: saturdays}, nights)},
-		{"replace", excepted(schedule.Exception{Type: schedule.Replace, Windows: saturdays}, nights)},
-		{"10 periods, suspend by 10 with a lead", excepted(schedule.Exception{Type: schedule.Suspend, Lead: time.Hour, Windows: periods(10)}, periods(10)...)},
-		{"every other minute, suspend the others with a lead of 90 days", excepted(
-			schedule.Exception{Type: schedule.Suspend, Lead: all, Windows: []schedule.Period{even}}, odd,
+		{"open", excepted(schedule.Exception{OpenPeriods: saturdays}, nights)},
+		{"close with a lead", excepted(schedule.Exception{Lead: time.Hour, ClosePeriods: saturdays}, nights)},
+		{"open and a default", excepted(schedule.Exception{OpenPeriods: saturdays, Default: state(schedule.Closed)}, nights)},
+		{"10 periods, closed by 10 with a lead", excepted(schedule.Exception{Lead: time.Hour, ClosePeriods: periods(10)}, periods(10)...)},
+		{"every other minute, close the others with a lead of 90 days", excepted(
+			schedule.Exception{Lead: all, ClosePeriods: []schedule.Period{even}}, odd,
 		)},
-		{"every other minute, suspend the same with a lead of a minute", excepted(
-			schedule.Exception{Type: schedule.Suspend, Lead: time.Minute, Windows: []schedule.Period{odd}}, odd,
+		{"every other minute, close the same with a lead of a minute", excepted(
+			schedule.Exception{Lead: time.Minute, ClosePeriods: []schedule.Period{odd}}, odd,
 		)},
-		{"100 of every other minute, suspend by 100 with a lead of 90 days", excepted(
-			schedule.Exception{Type: schedule.Suspend, Lead: all, Windows: hundred(even)}, hundred(odd)...,
+		{"100 of every other minute, close by 100 with a lead of 90 days", excepted(
+			schedule.Exception{Lead: all, ClosePeriods: hundred(even)}, hundred(odd)...,
 		)},
 	}
 }

@@ -82,7 +82,7 @@ func TestTheWorkOfADecisionIsBounded(t *testing.T) {
 	config := schedule.Config{OpenPeriods: every("*/2 * * * *"), ClosePeriods: every("*/2 * * * *"), Budget: schedule.NewBudget(context.Background(), schedule.DecisionLookups)}
 	for i := range 20 {
 		config.Exceptions = append(config.Exceptions, schedule.Exception{
-			Name: string(rune('a' + i)), Type: schedule.Suspend, From: at.Add(time.Duration(i-10) * time.Hour), Until: at.AddDate(0, 0, 80), Lead: time.Hour, Windows: every("1-59/2 * * * *"),
+			Name: string(rune('a' + i)), From: at.Add(time.Duration(i-10) * time.Hour), Until: at.AddDate(0, 0, 80), Lead: time.Hour, ClosePeriods: every("1-59/2 * * * *"),
 		})
 	}
 	if d := schedule.NewPlan(config).Decide(at); d.State != schedule.Closed || d.Reached.IsZero() {

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
+func TestALeadThatTakesTooLongIsRefusedAndCloses(t *testing.T) {
 	from, until := utc("2026-06-01T00:00:00Z"), utc("2026-08-30T00:00:00Z")
 	every := func(expression string, n int) []schedule.Period {
 		return slices.Repeat([]schedule.Period{cron("UTC", expression, time.Minute)}, n)
@@ -29,7 +29,7 @@ func TestALeadThatTakesTooLongIsRefusedAndOpensNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := newPlan(schedule.Config{OpenPeriods: tc.windows, Exceptions: []schedule.Exception{
-				{Name: "x", Type: schedule.Suspend, From: from, Until: until, Windows: tc.taken, Lead: tc.lead},
+				{Name: "x", From: from, Until: until, ClosePeriods: tc.taken, Lead: tc.lead},
 			}})
 			if got := slices.Equal(plan.Refused(), []string{"x"}); got != tc.refused || !got && len(plan.Refused()) > 0 {
 				t.Fatalf("refused are %q", plan.Refused())
@@ -49,8 +49,8 @@ func TestTheExceptionsOfAPlanShareOneBudget(t *testing.T) {
 	exceptions := []schedule.Exception{}
 	for i := range 10 { // the newest first, that is the last
 		exceptions = append(exceptions, schedule.Exception{
-			Name: string(rune('a' + 9 - i)), Type: schedule.Suspend, From: at(90 * (9 - i)), Until: at(90 * (10 - i)), Lead: time.Minute,
-			Windows: []schedule.Period{cron("UTC", "1/16 * * * *", time.Minute)},
+			Name: string(rune('a' + 9 - i)), From: at(90 * (9 - i)), Until: at(90 * (10 - i)), Lead: time.Minute,
+			ClosePeriods: []schedule.Period{cron("UTC", "1/16 * * * *", time.Minute)},
 		})
 	}
 	refused := newPlan(schedule.Config{OpenPeriods: []schedule.Period{cron("UTC", "*/2 * * * *", time.Minute)}, Exceptions: exceptions}).Refused()

@@ -6,42 +6,30 @@ import (
 	"time"
 )
 
-// ExceptionType says how an exception changes the schedule.
-type ExceptionType uint8
-
-// The types of exceptions, where S is the set of instants at which the plan
-// without requests and exceptions is out of its default state, and E that of the
-// windows of the exception.
-const (
-	// Extend is S ∪ E.
-	Extend ExceptionType = iota
-	// Suspend is S − E.
-	Suspend
-	// Replace is E.
-	Replace
-)
-
-// Exception is a deviation from a schedule in [From, Until).
+// Exception is a deviation from a schedule in [From, Until). While it is valid, its close
+// periods close the gate, then its open periods open it, and then its default decides. What
+// they leave undecided is left to the schedule.
 type Exception struct {
 	// Name by which a decision names it.
 	Name string
-	Type ExceptionType
 	// From and Until count in whole seconds.
 	From, Until time.Time
-	// Lead is for Suspend: an interval of S that would start in [e-Lead, e) before a
-	// start e of E does not start before E ends. One that runs already when the lead
-	// begins, or when the exception does, runs on until e.
+	// OpenPeriods and ClosePeriods are cut to [From, Until).
+	OpenPeriods, ClosePeriods []Period
+	// Default is the state outside of both, nil to leave it to the schedule.
+	Default *State
+	// Lead needs periods of one list and no Default. A run of the schedule in the
+	// opposite state that would start in [e-Lead, e) before a start e of these periods
+	// does not start before they end. A run that has started before the lead or before
+	// the exception continues until e.
 	Lead time.Duration
-	// Windows are E.
-	Windows []Period
-	// Broken means that Windows are not known. Such an exception opens nothing, and
-	// closes all that it could have closed.
+	// Broken means that the periods are not known. If it may have been meant to close the
+	// gate, such an exception keeps the gate closed throughout. Otherwise it only prevents
+	// exceptions after it from opening the gate.
 	Broken bool
-}
-
-// closes returns whether the exception can close a plan with a default state.
-func (e *Exception) closes(rest State) bool {
-	return e.Type == Replace || (e.Type == Extend) == (rest == Opened)
+	// Closes says that a broken exception may have been meant to close the gate. This is
+	// also so if it has ClosePeriods or the Default Closed.
+	Closes bool
 }
 
 // span is the interval [from, until).
@@ -49,26 +37,28 @@ type span struct {
 	from, until int64
 }
 
-// addExceptions adds the rows of exceptions. At each instant the first of those
-// that are valid then decides alone, as if there were no others. A broken one that
-// has no rows, because it could only open, leaves the others all rows that close.
+// addExceptions adds the rows of exceptions. At each instant the first valid exception
+// decides alone, as if there were no others. A broken one that cannot close leaves the rows
+// of the others that close.
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
-	rows := p.rowsOf(base, exceptions)
+	exceptions = slices.Clone(exceptions)
+	leads := p.leads(base, exceptions)
 	var taken [2][]span // from the rows of each state
 	for i := range exceptions {
-		valid := exceptions[i].valid()
+		e := &exceptions[i]
+		valid := e.valid()
 		if valid.from >= valid.until {
 			continue
 		}
 		left := [2][]span{Closed: subtract(valid, taken[Closed]), Opened: subtract(valid, taken[Opened])}
-		for _, row := range rows[i] {
+		for _, row := range e.rows(leads[i]) {
 			for _, free := range left[row.state] {
 				row.within = free
 				p.layers = append(p.layers, row)
 			}
 		}
 		taken[Opened] = take(taken[Opened], left[Opened])
-		if len(rows[i]) > 0 {
+		if !e.Broken || e.mayClose() {
 			taken[Closed] = take(taken[Closed], left[Closed])
 		}
 	}
@@ -81,9 +71,10 @@ func take(taken, more []span) []span {
 	return taken
 }
 
-// rowsOf returns the rows of each exception. Their leads share one budget, and the exceptions that begin first spend it
-// first: one that applies is not refused because of a later one.
-func (p *Plan) rowsOf(base *Plan, exceptions []Exception) [][]layer {
+// leads returns for each exception what its lead holds back, and marks those as broken whose lead takes too long to
+// compute. The leads share one budget, and the exceptions that begin first spend it first: one that applies is not refused
+// because of a later one.
+func (p *Plan) leads(base *Plan, exceptions []Exception) [][]Period {
 	order := make([]int, len(exceptions))
 	for i := range order {
 		order[i] = i
@@ -91,15 +82,30 @@ func (p *Plan) rowsOf(base *Plan, exceptions []Exception) [][]layer {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(exceptions[a].From.Compare(exceptions[b].From), cmp.Compare(exceptions[a].Name, exceptions[b].Name))
 	})
-	left, rows := p.budget.part(leadLookups), make([][]layer, len(exceptions))
+	left, leads := p.budget.part(leadLookups), make([][]Period, len(exceptions))
 	for _, i := range order {
+		e := &exceptions[i]
 		var ok bool
-		if rows[i], ok = exceptions[i].rows(base, left); !ok {
-			p.isSpent(exceptions[i].From.Unix())
-			p.refused = append(p.refused, exceptions[i].Name)
+		if leads[i], ok = newSweep(e, base, left).leads(); !ok {
+			e.Broken = true
+			p.isSpent(e.From.Unix())
+			p.refused = append(p.refused, e.Name)
 		}
 	}
-	return rows
+	return leads
+}
+
+// mayClose returns whether the exception can close the gate if its periods are as intended.
+func (e *Exception) mayClose() bool {
+	return e.Closes || len(e.ClosePeriods) > 0 || e.Default != nil && *e.Default == Closed
+}
+
+// leadState returns the state that the periods of an exception with a lead bring.
+func (e *Exception) leadState() State {
+	if len(e.OpenPeriods) > 0 {
+		return Opened
+	}
+	return Closed
 }
 
 func (e *Exception) valid() span { return span{e.From.Unix(), e.Until.Unix()} }
@@ -109,31 +115,28 @@ func (e *Exception) valid() span { return span{e.From.Unix(), e.Until.Unix()} }
 // broken.
 func (p *Plan) Refused() []string { return p.refused }
 
-// rows returns the rows of the decision table that an exception puts before those
-// of the schedule, and false if they are those of a broken one because of its lead.
-func (e *Exception) rows(base *Plan, budget *Budget) (rows []layer, ok bool) {
+// rows returns the rows of the decision table that an exception puts before those of the
+// schedule.
+func (e *Exception) rows(leads []Period) (rows []layer) {
 	valid := e.valid()
-	rest, other := base.rest.state, 1-base.rest.state
 	add := func(state State, periods ...Period) {
-		rows = append(rows, layer{state: state, reason: ExceptionApplies, by: e.Name, periods: slices.Clone(periods)})
+		if len(periods) > 0 {
+			rows = append(rows, layer{state: state, reason: ExceptionApplies, by: e.Name, periods: slices.Clone(periods)})
+		}
 	}
 	throughout := Period{form: formDated, start: valid.from, end: valid.until}
-	leads, ok := newSweep(e, base, budget).leads()
 	switch {
-	case valid.from >= valid.until:
-	case e.Broken || !ok:
-		if e.closes(rest) {
-			add(Closed, throughout)
-		}
-	case e.Type == Suspend:
-		add(rest, append(slices.Clone(e.Windows), leads...)...)
-	default:
-		add(other, e.Windows...)
-		if e.Type == Replace {
-			add(rest, throughout)
+	case e.Broken && e.mayClose():
+		add(Closed, throughout)
+	case !e.Broken:
+		add(Closed, e.ClosePeriods...)
+		add(Opened, e.OpenPeriods...)
+		add(e.leadState(), leads...)
+		if e.Default != nil {
+			add(*e.Default, throughout)
 		}
 	}
-	return rows, ok
+	return rows
 }
 
 // subtract returns what is left of a span without others, which are sorted and do not overlap.

@@ -90,12 +90,19 @@ func (c course) run(t *testing.T) {
 	}
 }
 
-// runBoth runs the row of a plan that is closed by default, and then its mirror
-// image: opened by default, with soft close periods for the windows.
+// runBoth runs the row of a plan that is closed by default, and then its mirror image:
+// opened by default, with open and close periods exchanged. No row has both of one kind.
 func (c course) runBoth(t *testing.T) {
 	t.Run(c.name, c.run)
 	c.config.Default = schedule.Opened
 	c.config.OpenPeriods, c.config.ClosePeriods = nil, c.config.OpenPeriods
+	c.config.Exceptions = slices.Clone(c.config.Exceptions)
+	for i := range c.config.Exceptions {
+		e := &c.config.Exceptions[i]
+		if e.OpenPeriods, e.ClosePeriods = e.ClosePeriods, e.OpenPeriods; e.Default != nil {
+			e.Default = state(1 - *e.Default)
+		}
+	}
 	mirror := strings.NewReplacer("opened", "closed", "closed", "opened",
 		"OpenPeriod", "ClosePeriod", "OutsideOpenPeriods", "OutsideClosePeriods")
 	c.want = slices.Clone(c.want)
@@ -105,13 +112,13 @@ func (c course) runBoth(t *testing.T) {
 	t.Run("opened by default, "+c.name, c.run)
 }
 
-func TestExceptionsExtend(t *testing.T) {
+func TestOpenPeriodsOfExceptions(t *testing.T) {
 	weekend := []time.Weekday{time.Saturday, time.Sunday}
 	onSite := schedule.Config{
 		OpenPeriods: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
 		Exceptions: []schedule.Exception{{
-			Name: "on-site", Type: schedule.Extend, From: on("6 00:00"), Until: utc("2026-07-06T00:00:00Z"),
-			Windows: []schedule.Period{
+			Name: "on-site", From: on("6 00:00"), Until: utc("2026-07-06T00:00:00Z"),
+			OpenPeriods: []schedule.Period{
 				weekly("", "06:00", "11:00", weekend...), weekly("", "01:00", "06:00", weekdays...),
 			},
 		}},
@@ -153,13 +160,13 @@ func TestExceptionsExtend(t *testing.T) {
 	}
 }
 
-func TestExceptionsReplace(t *testing.T) {
+func TestExceptionsWithADefault(t *testing.T) {
 	holidays := func(windows ...schedule.Period) schedule.Config {
 		return schedule.Config{
 			OpenPeriods: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},
 			Exceptions: []schedule.Exception{{
-				Name: "holidays", Type: schedule.Replace,
-				From: utc("2026-12-24T00:00:00Z"), Until: utc("2026-12-31T23:59:59Z"), Windows: windows,
+				Name: "holidays", Default: state(schedule.Closed),
+				From: utc("2026-12-24T00:00:00Z"), Until: utc("2026-12-31T23:59:59Z"), OpenPeriods: windows,
 			}},
 		}
 	}
@@ -184,10 +191,10 @@ func TestExceptionsReplace(t *testing.T) {
 				"Fri 25 00:00 opened Exception by holidays",
 			},
 		},
-		{"the holidays have no windows", holidays(), from, until, slices.Concat(
+		{"the holidays have no periods", holidays(), from, until, slices.Concat(
 			before, []string{"Thu 24 00:00 closed Exception by holidays"}, after,
 		)},
-		{"the windows of the holidays are elsewhere", holidays(hours("x", "1 00:00", "2 00:00")), from, until, slices.Concat(
+		{"the periods of the holidays are elsewhere", holidays(hours("x", "1 00:00", "2 00:00")), from, until, slices.Concat(
 			before, []string{"Thu 24 00:00 closed Exception by holidays"}, after,
 		)},
 	} {
@@ -195,14 +202,28 @@ func TestExceptionsReplace(t *testing.T) {
 	}
 }
 
-// exception is one called "x" that is valid in the first half of June 2026.
-func exception(kind schedule.ExceptionType, windows ...schedule.Period) schedule.Exception {
-	return schedule.Exception{Name: "x", Type: kind, From: on("1 00:00"), Until: on("15 00:00"), Windows: windows}
+// opening returns an exception called "x" that is valid in the first half of June 2026.
+func opening(periods ...schedule.Period) schedule.Exception {
+	return schedule.Exception{Name: "x", From: on("1 00:00"), Until: on("15 00:00"), OpenPeriods: periods}
+}
+
+// closing is like opening, but its periods close.
+func closing(periods ...schedule.Period) schedule.Exception {
+	e := opening()
+	e.ClosePeriods = periods
+	return e
+}
+
+// replacing is like opening, but the schedule does not count.
+func replacing(periods ...schedule.Period) schedule.Exception {
+	e := opening(periods...)
+	e.Default = state(schedule.Closed)
+	return e
 }
 
 func TestExceptionsOutsideTheirValidity(t *testing.T) {
-	valid := func(kind schedule.ExceptionType, from, until string) schedule.Config {
-		e := exception(kind, hours("e", "6 10:00", "6 20:00"))
+	valid := func(kind func(...schedule.Period) schedule.Exception, from, until string) schedule.Config {
+		e := kind(hours("e", "6 10:00", "6 20:00"))
 		e.From, e.Until = on(from), on(until)
 		return schedule.Config{OpenPeriods: []schedule.Period{hours("s", "6 12:00", "6 14:00")}, Exceptions: []schedule.Exception{e}}
 	}
@@ -213,25 +234,24 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 		return lines
 	}
 	base := as("09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "14:00 closed OutsideOpenPeriods")
-	extend, suspend, replace := schedule.Extend, schedule.Suspend, schedule.Replace
 	for _, tt := range []course{
-		{"extend that is over", valid(extend, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
-		{"suspend that is over", valid(suspend, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
-		{"replace that is over", valid(replace, "6 08:00", "6 09:00"), "6 09:00", "6 21:00", base},
-		{"extend that is to come", valid(extend, "6 20:00", "6 22:00"), "6 09:00", "6 21:00", base},
-		{"suspend that is to come", valid(suspend, "6 20:00", "6 22:00"), "6 09:00", "6 21:00", base},
-		{"replace that is to come", valid(replace, "6 21:00", "6 22:00"), "6 09:00", "6 21:00", base},
-		{"extend that is never valid", valid(extend, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
-		{"suspend that is never valid", valid(suspend, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
-		{"replace that is over before it begins", valid(replace, "6 13:30", "6 13:00"), "6 09:00", "6 21:00", base},
-		{"extend that is valid for a part of its window", valid(extend, "6 11:00", "6 16:00"), "6 09:00", "6 21:00", as(
+		{"open periods that is over", valid(opening, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
+		{"close periods that is over", valid(closing, "6 08:00", "6 10:00"), "6 09:00", "6 21:00", base},
+		{"a default that is over", valid(replacing, "6 08:00", "6 09:00"), "6 09:00", "6 21:00", base},
+		{"open periods that is to come", valid(opening, "6 20:00", "6 22:00"), "6 09:00", "6 21:00", base},
+		{"close periods that is to come", valid(closing, "6 20:00", "6 22:00"), "6 09:00", "6 21:00", base},
+		{"a default that is to come", valid(replacing, "6 21:00", "6 22:00"), "6 09:00", "6 21:00", base},
+		{"open periods that is never valid", valid(opening, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
+		{"close periods that is never valid", valid(closing, "6 13:00", "6 13:00"), "6 09:00", "6 21:00", base},
+		{"a default that is over before it begins", valid(replacing, "6 13:30", "6 13:00"), "6 09:00", "6 21:00", base},
+		{"open periods that is valid for a part of its window", valid(opening, "6 11:00", "6 16:00"), "6 09:00", "6 21:00", as(
 			"09:00 closed OutsideOpenPeriods", "11:00 opened Exception by x", "16:00 closed OutsideOpenPeriods",
 		)},
-		{"suspend that is valid for a part of its window", valid(suspend, "6 12:30", "6 13:00"), "6 09:00", "6 21:00", as(
+		{"close periods that is valid for a part of its window", valid(closing, "6 12:30", "6 13:00"), "6 09:00", "6 21:00", as(
 			"09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "12:30 closed Exception by x",
 			"13:00 opened OpenPeriod by s", "14:00 closed OutsideOpenPeriods",
 		)},
-		{"replace that is valid for a part of its window", valid(replace, "6 13:00", "6 16:00"), "6 09:00", "6 21:00", as(
+		{"a default that is valid for a part of its window", valid(replacing, "6 13:00", "6 16:00"), "6 09:00", "6 21:00", as(
 			"09:00 closed OutsideOpenPeriods", "12:00 opened OpenPeriod by s", "13:00 opened Exception by x",
 			"16:00 closed OutsideOpenPeriods",
 		)},
@@ -240,58 +260,48 @@ func TestExceptionsOutsideTheirValidity(t *testing.T) {
 	}
 }
 
-// TestBrokenExceptions never open, and close what they could have closed.
+// TestBrokenExceptions has exceptions that are broken from 13:00 to 16:00.
 func TestBrokenExceptions(t *testing.T) {
-	closedBy := []string{
-		"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 12:00 opened OpenPeriod by s", "Sat 6 13:00 closed Exception by x",
-		"Sat 6 16:00 opened OpenPeriod by s", "Sat 6 18:00 closed OutsideOpenPeriods",
-	}
-	nothing := []string{
-		"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 12:00 opened OpenPeriod by s", "Sat 6 18:00 closed OutsideOpenPeriods",
-	}
-	shut := []string{
-		"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 12:00 closed ClosePeriod by s", "Sat 6 13:00 closed Exception by x",
-		"Sat 6 16:00 closed ClosePeriod by s", "Sat 6 18:00 opened OutsideClosePeriods",
-	}
-	nothingOpened := []string{
-		"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 12:00 closed ClosePeriod by s", "Sat 6 18:00 opened OutsideClosePeriods",
-	}
+	periods := []schedule.Period{hours("e", "6 10:00", "6 20:00")}
 	for _, tt := range []struct {
-		name   string
-		state  schedule.State
-		kind   schedule.ExceptionType
-		window bool
-		want   []string
+		name      string
+		exception schedule.Exception
+		closes    bool
 	}{
-		{"extend could have opened", schedule.Closed, schedule.Extend, false, nothing},
-		{"extend opens nothing though it has a window", schedule.Closed, schedule.Extend, true, nothing},
-		{"suspend could have closed", schedule.Closed, schedule.Suspend, false, closedBy},
-		{"replace could have closed", schedule.Closed, schedule.Replace, false, closedBy},
-		{"replace opens nothing though it has a window", schedule.Closed, schedule.Replace, true, closedBy},
-		{"extend could have closed what is opened by default", schedule.Opened, schedule.Extend, false, shut},
-		{"suspend could have opened what is opened by default", schedule.Opened, schedule.Suspend, false, nothingOpened},
-		{"suspend opens nothing though it has a window", schedule.Opened, schedule.Suspend, true, nothingOpened},
-		{"replace could have closed what is opened by default", schedule.Opened, schedule.Replace, false, shut},
+		{"one that could only open", schedule.Exception{}, false},
+		{"open periods", schedule.Exception{OpenPeriods: periods}, false},
+		{"open periods and the default opened", schedule.Exception{OpenPeriods: periods, Default: state(schedule.Opened)}, false},
+		{"one that could close", schedule.Exception{Closes: true}, true},
+		{"one that could close, with open periods", schedule.Exception{Closes: true, OpenPeriods: periods}, true},
+		{"close periods", schedule.Exception{ClosePeriods: periods}, true},
+		{"close periods that do not cover the time", schedule.Exception{ClosePeriods: []schedule.Period{hours("e", "6 10:00", "6 11:00")}}, true},
+		{"the default closed", schedule.Exception{OpenPeriods: periods, Default: state(schedule.Closed)}, true},
 	} {
-		e := exception(tt.kind)
-		e.From, e.Until, e.Broken = on("6 13:00"), on("6 16:00"), true
-		if tt.window {
-			e.Windows = []schedule.Period{hours("e", "6 10:00", "6 20:00")}
+		e := tt.exception
+		e.Name, e.From, e.Until, e.Broken = "x", on("6 13:00"), on("6 16:00"), true
+		soft := []schedule.Period{hours("s", "6 12:00", "6 18:00")}
+		closed := schedule.Config{OpenPeriods: soft, Exceptions: []schedule.Exception{e}}
+		opened := schedule.Config{Default: schedule.Opened, ClosePeriods: soft, Exceptions: []schedule.Exception{e}}
+		whenClosed := []string{
+			"Sat 6 09:00 closed OutsideOpenPeriods", "Sat 6 12:00 opened OpenPeriod by s", "Sat 6 13:00 closed Exception by x",
+			"Sat 6 16:00 opened OpenPeriod by s", "Sat 6 18:00 closed OutsideOpenPeriods",
 		}
-		c := schedule.Config{Default: tt.state, Exceptions: []schedule.Exception{e}}
-		if s := []schedule.Period{hours("s", "6 12:00", "6 18:00")}; tt.state == schedule.Opened {
-			c.ClosePeriods = s
-		} else {
-			c.OpenPeriods = s
+		whenOpened := []string{
+			"Sat 6 09:00 opened OutsideClosePeriods", "Sat 6 12:00 closed ClosePeriod by s", "Sat 6 13:00 closed Exception by x",
+			"Sat 6 16:00 closed ClosePeriod by s", "Sat 6 18:00 opened OutsideClosePeriods",
 		}
-		t.Run(tt.name, course{tt.name, c, "6 09:00", "6 20:00", tt.want}.run)
+		if !tt.closes {
+			whenClosed, whenOpened = slices.Delete(whenClosed, 2, 4), slices.Delete(whenOpened, 2, 4)
+		}
+		t.Run(tt.name, course{tt.name, closed, "6 09:00", "6 20:00", whenClosed}.run)
+		t.Run(tt.name+", opened by default", course{tt.name, opened, "6 09:00", "6 20:00", whenOpened}.run)
 	}
 }
 
 // TestRowsAboveExceptions has a window and an exception from 10:00 to 20:00.
 func TestRowsAboveExceptions(t *testing.T) {
 	with := func(change func(c *schedule.Config)) schedule.Config {
-		e := exception(schedule.Extend, hours("e", "6 10:00", "6 20:00"))
+		e := opening(hours("e", "6 10:00", "6 20:00"))
 		c := schedule.Config{Exceptions: []schedule.Exception{e}}
 		change(&c)
 		return c
@@ -308,17 +318,17 @@ func TestRowsAboveExceptions(t *testing.T) {
 		{"a close request", with(func(c *schedule.Config) { c.Close = noon }), "6 11:00", "6 15:00", split(opened, "closed CloseRequested by noon")},
 		{"an open request", with(func(c *schedule.Config) { c.Open = noon }), "6 11:00", "6 15:00", split(opened, "opened OpenRequested by noon")},
 		{"an open request while an exception closes", with(func(c *schedule.Config) {
-			c.Open, c.Default = noon, schedule.Opened
+			c.Open, c.Exceptions[0] = noon, closing(hours("e", "6 10:00", "6 20:00"))
 		}), "6 11:00", "6 15:00", split(closed, "opened OpenRequested by noon")},
-		{"an open request while an exception suspends", with(func(c *schedule.Config) {
-			c.Open, c.Exceptions[0].Type = noon, schedule.Suspend
+		{"an open request while an exception is closed by default", with(func(c *schedule.Config) {
+			c.Open, c.Exceptions[0] = noon, replacing()
 		}), "6 11:00", "6 15:00", split(closed, "opened OpenRequested by noon")},
 		{"a soft close period is none", with(func(c *schedule.Config) { c.ClosePeriods = noon }), "6 11:00", "6 15:00", []string{opened + " Exception by x"}},
-		{"a hard close period while an exception suspends it", with(func(c *schedule.Config) {
-			c.HardClosePeriods, c.Default, c.Exceptions[0].Type = noon, schedule.Opened, schedule.Suspend
+		{"a hard close period of a gate that is opened by default", with(func(c *schedule.Config) {
+			c.HardClosePeriods, c.Default = noon, schedule.Opened
 		}), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
-		{"a hard close period while an exception replaces it", with(func(c *schedule.Config) {
-			c.HardClosePeriods, c.Exceptions[0].Type = noon, schedule.Replace
+		{"a hard close period while an exception is opened by default", with(func(c *schedule.Config) {
+			c.HardClosePeriods, c.Exceptions[0].OpenPeriods, c.Exceptions[0].Default = noon, nil, state(schedule.Opened)
 		}), "6 11:00", "6 15:00", split(opened, "closed ClosePeriod by noon")},
 		{"before notBefore", with(func(c *schedule.Config) { c.NotBefore = on("6 13:00") }), "6 11:00", "6 15:00", []string{
 			closed + " NotYetActive", "Sat 6 13:00 opened Exception by x",
@@ -326,81 +336,13 @@ func TestRowsAboveExceptions(t *testing.T) {
 		{"from notAfter on", with(func(c *schedule.Config) { c.NotAfter = on("6 13:00") }), "6 11:00", "6 15:00", []string{
 			opened + " Exception by x", "Sat 6 13:00 closed Expired",
 		}},
-		{"notBefore and notAfter while an exception replaces", with(func(c *schedule.Config) {
-			c.NotBefore, c.NotAfter, c.Default = on("6 12:00"), on("6 14:00"), schedule.Opened
-			c.Exceptions[0].Type, c.Exceptions[0].Windows = schedule.Replace, nil
+		{"notBefore and notAfter while an exception is opened by default", with(func(c *schedule.Config) {
+			c.NotBefore, c.NotAfter = on("6 12:00"), on("6 14:00")
+			c.Exceptions[0].OpenPeriods, c.Exceptions[0].Default = nil, state(schedule.Opened)
 		}), "6 11:00", "6 15:00", []string{
 			closed + " NotYetActive", "Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Expired",
 		}},
 	} {
 		t.Run(tt.name, tt.run)
-	}
-}
-
-// overlap is a plan with the exceptions "first" and then second.
-func overlap(first, second schedule.Exception, windows ...schedule.Period) schedule.Config {
-	first.Name = "first"
-	return schedule.Config{OpenPeriods: windows, Exceptions: []schedule.Exception{first, second}}
-}
-
-// between gives an exception another validity.
-func between(from, until string, e schedule.Exception) schedule.Exception {
-	e.From, e.Until = on(from), on(until)
-	return e
-}
-
-// TestExceptionsThatOverlap has two exceptions, "x" from the 1st to the 15th and
-// "first" that is asked before it.
-func TestExceptionsThatOverlap(t *testing.T) {
-	none := exception(schedule.Extend)
-	broken := exception(schedule.Extend)
-	broken.Broken = true
-	for _, tt := range []course{
-		{
-			"the second comes back when the first is over",
-			overlap(between("6 11:00", "6 12:00", exception(schedule.Replace)), exception(schedule.Extend, hours("e", "6 10:00", "6 14:00"))),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Exception by first",
-				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			},
-		},
-		{
-			"the first decides alone, even that nothing changes",
-			overlap(between("6 11:00", "6 12:00", none), exception(schedule.Replace), hours("s", "6 10:00", "6 14:00")),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Exception by x", "Sat 6 11:00 opened OpenPeriod by s", "Sat 6 12:00 closed Exception by x",
-			},
-		},
-		{
-			"the first decides alone though it is broken and opens nothing",
-			overlap(between("6 11:00", "6 12:00", broken), exception(schedule.Extend, hours("e", "6 10:00", "6 14:00"))),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 11:00 closed Default",
-				"Sat 6 12:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			},
-		},
-		{
-			"a first that is never valid decides nothing",
-			overlap(between("6 13:00", "6 11:00", none), exception(schedule.Extend, hours("e", "6 10:00", "6 14:00"))),
-			"6 09:00", "6 15:00", []string{
-				"Sat 6 09:00 closed Default", "Sat 6 10:00 opened Exception by x", "Sat 6 14:00 closed Default",
-			},
-		},
-	} {
-		t.Run(tt.name, tt.run)
-	}
-}
-
-func TestAWindowThatStartsWhenItsExceptionEndsIsNone(t *testing.T) {
-	for _, kind := range []schedule.ExceptionType{schedule.Extend, schedule.Suspend} {
-		c := schedule.Config{OpenPeriods: []schedule.Period{hours("s", "6 12:00", "6 14:00")}}
-		plain := newPlan(c)
-		c.Exceptions = []schedule.Exception{between("6 10:00", "6 11:00", exception(kind, hours("e", "6 11:00", "6 13:00")))}
-		plan := newPlan(c)
-		for _, at := range []string{"6 09:00", "6 10:00", "6 10:59:59", "6 11:00", "6 12:00", "6 13:00"} {
-			if got, want := plan.Decide(on(at)), plain.Decide(on(at)); got != want {
-				t.Errorf("on the %s it is %+v, not %+v", at, got, want)
-			}
-		}
 	}
 }

@@ -14,22 +14,24 @@ import (
 type deviation struct {
 	subject
 	exception exceptionSpec
-	// windows has those of the exception alone.
-	windows *schedule.Plan
+	// inOpen and inClose are opened in the periods of the exception.
+	inOpen, inClose *schedule.Plan
 }
 
-func drawDeviation(t *rapid.T, kinds ...schedule.ExceptionType) deviation {
+func drawDeviation(t *rapid.T) deviation {
 	d := deviation{subject: drawSubject(t)}
 	d.spec.exceptions = nil
 	d.plan = newPlan(d.spec.config())
-	d.exception = drawException(t, d.now)
-	d.exception.broken = false
-	if len(kinds) > 0 {
-		d.exception.kind = rapid.SampledFrom(kinds).Draw(t, "kind")
-	}
-	d.windows = newPlan(planSpec{windows: d.exception.windows}.config())
-	t.Logf("an exception is %s", d.exception)
+	d.deviate(t, drawException(t, d.now))
 	return d
+}
+
+// deviate replaces the exception by one that is not broken.
+func (d *deviation) deviate(t *rapid.T, e exceptionSpec) {
+	e.broken, e.closes = false, false
+	d.exception = e
+	d.inOpen, d.inClose = newPlan(planSpec{windows: e.open}.config()), newPlan(planSpec{windows: e.close}.config())
+	t.Logf("an exception is %s", e)
 }
 
 func drawException(t *rapid.T, around time.Time) exceptionSpec {
@@ -56,14 +58,9 @@ func (d *deviation) changed(change func(e *exceptionSpec)) *schedule.Plan {
 	return d.with(e)
 }
 
-// out returns whether a plan is out of the default state.
-func (d *deviation) out(plan *schedule.Plan, at time.Time) bool {
-	return rule(plan, at).state != d.spec.rest()
-}
-
-// inWindow returns whether an instant lies in E.
-func (d *deviation) inWindow(at time.Time) bool {
-	return d.exception.validAt(at) && rule(d.windows, at).state == schedule.Opened
+// covers returns whether an instant is in the periods of a plan while the exception is valid.
+func (d *deviation) covers(periods *schedule.Plan, at time.Time) bool {
+	return d.exception.validAt(at) && rule(periods, at).state == schedule.Opened
 }
 
 // instants returns some around the validity of the exception, among them those
@@ -71,7 +68,7 @@ func (d *deviation) inWindow(at time.Time) bool {
 func (d *deviation) instants(t *rapid.T, plans ...*schedule.Plan) []time.Time {
 	from, until := d.exception.from.Add(-2*time.Hour), d.exception.until.Add(2*time.Hour)
 	all := append(within(t, from, until), d.exception.from, d.exception.from.Add(-1), d.exception.until, d.exception.until.Add(-1))
-	for _, plan := range append(plans, d.plan, d.windows) {
+	for _, plan := range append(plans, d.plan, d.inOpen, d.inClose) {
 		edges := 0
 		for v := range plan.Intervals(from, until) {
 			if edges++; edges > 8 {
@@ -98,39 +95,53 @@ func rule(plan *schedule.Plan, at time.Time) (r ruling) {
 	panic("there is no interval")
 }
 
-// TestExceptionsAreSets is the definition of the three types.
-func TestExceptionsAreSets(t *testing.T) {
+// TestExceptionsDecideByTheirRows is the definition of an exception without a lead.
+func TestExceptionsDecideByTheirRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		d.plainly()
 		d.exception.lead = 0
 		plan := d.with(d.exception)
 		for _, at := range d.instants(t, plan) {
-			s, e := d.out(d.plan, at), d.inWindow(at)
-			want, decides := s, e
+			want := rule(d.plan, at)
+			named := func(s schedule.State) ruling { return ruling{s, schedule.ExceptionApplies, d.exception.name} }
 			switch {
-			case d.exception.kind == schedule.Extend:
-				want = s || e
-			case d.exception.kind == schedule.Suspend:
-				want = s && !e
-			case d.exception.validAt(at):
-				want, decides = e, true
+			case d.covers(d.inClose, at):
+				want = named(schedule.Closed)
+			case d.covers(d.inOpen, at):
+				want = named(schedule.Opened)
+			case d.exception.validAt(at) && d.exception.rest != nil:
+				want = named(*d.exception.rest)
 			}
-			if d.out(plan, at) != want {
-				t.Fatalf("at %s the schedule is out %t, the window %t, and both together %t", at, s, e, !want)
-			}
-			named := ruling{rule(plan, at).state, schedule.ExceptionApplies, d.exception.name}
-			if decides != (rule(plan, at) == named) {
-				t.Fatalf("at %s it is %+v, by the exception %t", at, plan.Decide(at), decides)
+			if got := rule(plan, at); got != want {
+				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
 			}
 		}
 	})
 }
 
-func TestExceptionsWithoutWindowsButReplaceChangeNothing(t *testing.T) {
+// TestNoEditOfAGateReversesAnException gives one exception to Gates that differ in all that the exception does not leave to them.
+func TestNoEditOfAGateReversesAnException(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t, schedule.Extend, schedule.Suspend)
-		plan := d.changed(func(e *exceptionSpec) { e.windows = nil })
+		d := drawDeviation(t)
+		d.plainly()
+		d.exception.lead = 0
+		other := d
+		other.spec = drawSubject(t).spec
+		other.plainly()
+		plan, edited := d.with(d.exception), other.with(d.exception)
+		for _, at := range d.instants(t, plan, edited) {
+			if got, want := rule(edited, at), rule(plan, at); want.reason == schedule.ExceptionApplies && got != want {
+				t.Fatalf("at %s it is %+v in the edited Gate, not %+v", at, got, want)
+			}
+		}
+	})
+}
+
+func TestExceptionsWithoutPeriodsAndDefaultChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDeviation(t)
+		plan := d.changed(func(e *exceptionSpec) { e.open, e.close, e.rest = nil, nil, nil })
 		for _, at := range d.instants(t) {
 			if got, want := plan.Decide(at), d.plan.Decide(at); got != want {
 				t.Fatalf("at %s it is %+v, not %+v", at, got, want)
@@ -142,7 +153,7 @@ func TestExceptionsWithoutWindowsButReplaceChangeNothing(t *testing.T) {
 func TestExceptionsChangeNothingOutsideOfTheirValidity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
-		d.exception.broken = rapid.Bool().Draw(t, "broken")
+		d.exception.broken, d.exception.closes = rapid.Bool().Draw(t, "broken"), rapid.Bool().Draw(t, "closes")
 		plan := d.with(d.exception)
 		for _, at := range d.instants(t, plan) {
 			if got, want := rule(plan, at), rule(d.plan, at); !d.exception.validAt(at) && got != want {
@@ -156,7 +167,7 @@ func TestExceptionsChangeNothingOutsideOfTheirValidity(t *testing.T) {
 func TestRowsAboveExceptionsDecideAsEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
-		d.exception.broken = rapid.Bool().Draw(t, "broken")
+		d.exception.broken, d.exception.closes = rapid.Bool().Draw(t, "broken"), rapid.Bool().Draw(t, "closes")
 		plan := d.with(d.exception)
 		spec := d.spec
 		spec.windows, spec.soft = nil, nil
@@ -173,17 +184,19 @@ func TestRowsAboveExceptionsDecideAsEver(t *testing.T) {
 	})
 }
 
-func TestWindowsOfAnExceptionCountOnce(t *testing.T) {
+func TestPeriodsOfAnExceptionCountOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		plan := d.with(d.exception)
-		twice := d.changed(func(e *exceptionSpec) { e.windows = slices.Concat(e.windows, e.windows) })
+		twice := d.changed(func(e *exceptionSpec) {
+			e.open, e.close = slices.Concat(e.open, e.open), slices.Concat(e.close, e.close)
+		})
 		again := d.with(d.exception, d.exception)
 		for _, at := range d.instants(t, plan) {
 			want := plan.Decide(at)
 			if got := twice.Decide(at); got != want {
-				t.Fatalf("at %s it is %+v with the windows twice, not %+v", at, got, want)
+				t.Fatalf("at %s it is %+v with the periods twice, not %+v", at, got, want)
 			}
 			if got := again.Decide(at); got != want {
 				t.Fatalf("at %s it is %+v with the exception twice, not %+v", at, got, want)
@@ -192,56 +205,68 @@ func TestWindowsOfAnExceptionCountOnce(t *testing.T) {
 	})
 }
 
-// TestALongerLeadHoldsMore also says that no lead puts a gate out of its default
-// state, and that none reaches into what runs before it.
+// TestALongerLeadHoldsMore also verifies that a lead only holds back the state against its periods, and nothing that began
+// before it.
 func TestALongerLeadHoldsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := drawDeviation(t, schedule.Suspend)
+		d := drawDeviation(t)
 		d.plainly()
+		d.exception.rest = nil
+		if brings := rapid.SampledFrom([]schedule.State{schedule.Closed, schedule.Opened}).Draw(t, "brings"); brings == schedule.Closed {
+			d.exception.open, d.exception.close = nil, append(d.exception.close, d.exception.open...)
+		} else {
+			d.exception.open, d.exception.close = append(d.exception.open, d.exception.close...), nil
+		}
+		d.deviate(t, d.exception)
+		against, periods := schedule.Opened, d.inClose
+		if len(d.exception.open) > 0 {
+			against, periods = schedule.Closed, d.inOpen
+		}
 		lead := time.Duration(rapid.IntRange(0, 48*60*60).Draw(t, "lead")) * time.Second
 		more := time.Duration(rapid.IntRange(0, 12*60*60).Draw(t, "more")) * time.Second
 		shorter := d.changed(func(e *exceptionSpec) { e.lead = lead })
 		longer := d.changed(func(e *exceptionSpec) { e.lead = lead + more })
+		runs := func(plan *schedule.Plan, at time.Time) bool { return rule(plan, at).state == against }
 		for _, at := range d.instants(t, shorter, longer) {
-			s, short, long := d.out(d.plan, at), d.out(shorter, at), d.out(longer, at)
+			base, short, long := runs(d.plan, at), runs(shorter, at), runs(longer, at)
 			switch {
-			case long && !short, short && !s, short && d.inWindow(at):
-				t.Fatalf("at %s the schedule is out %t, with a lead %t, with a longer one %t", at, s, short, long)
-			case s && !short && !d.inWindow(at):
-				checkHeld(t, &d, shorter, lead, at)
+			case long && !short, short && !base, short && d.covers(periods, at):
+				t.Fatalf("at %s the schedule is %s: %t, with a lead %t, with a longer one %t", at, against, base, short, long)
+			case base && !short && !d.covers(periods, at):
+				checkHeld(t, &d, shorter, periods, against, lead, at)
 			}
 		}
 	})
 }
 
 // checkHeld fails unless what is held at an instant started in the lead before a
-// window that is to come, and is held from its start on.
-func checkHeld(t *rapid.T, d *deviation, plan *schedule.Plan, lead time.Duration, at time.Time) {
+// period that is to come, and is held from its start on.
+func checkHeld(t *rapid.T, d *deviation, plan, periods *schedule.Plan, against schedule.State, lead time.Duration, at time.Time) {
 	from := d.exception.from
 	for v := range d.plan.Intervals(from.Add(-time.Second), at.Add(time.Second)) {
-		if v.State != d.spec.rest() {
+		if v.State == against {
 			from = v.From
 		}
 	}
 	if from.Before(d.exception.from) {
 		t.Fatalf("at %s something is held that runs already at %s", at, from)
 	}
-	if d.out(plan, from) {
+	if rule(plan, from).state == against {
 		t.Fatalf("at %s something is held that started at %s", at, from)
 	}
-	for v := range d.windows.Intervals(at, from.Add(lead+time.Second)) {
+	for v := range periods.Intervals(at, from.Add(lead+time.Second)) {
 		if v.State == schedule.Opened && d.exception.validAt(v.From) {
 			return
 		}
 	}
-	t.Fatalf("at %s it is held since %s, which is not in the lead of a window", at, from)
+	t.Fatalf("at %s it is held since %s, which is not in the lead of a period", at, from)
 }
 
 func TestBrokenExceptionsAreTheMostClosed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		plan := d.with(d.exception)
-		broken := d.changed(func(e *exceptionSpec) { e.broken = true })
+		broken := d.changed(func(e *exceptionSpec) { e.broken, e.closes = true, rapid.Bool().Draw(t, "closes") })
 		for _, at := range d.instants(t, plan, broken) {
 			if rule(broken, at).state == schedule.Closed {
 				continue
@@ -307,7 +332,7 @@ func TestABrokenExceptionOpensNothingThatAnotherCloses(t *testing.T) {
 		d := drawDeviation(t)
 		others := []exceptionSpec{drawException(t, d.now), drawException(t, d.now)}
 		others[0].name, others[1].name = "y", "z"
-		d.exception.broken = true
+		d.exception.broken, d.exception.closes = true, rapid.Bool().Draw(t, "closes")
 		without, with := d.with(others...), d.with(append([]exceptionSpec{d.exception}, others...)...)
 		for _, at := range append(d.instants(t, without, with), within(t, d.exception.from, d.exception.until)...) {
 			if rule(with, at).state == schedule.Opened && rule(without, at).state == schedule.Closed {

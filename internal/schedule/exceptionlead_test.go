@@ -7,9 +7,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// suspended is a plan of windows that an exception with a lead suspends.
+// suspended is a plan of open periods that an exception with a lead closes.
 func suspended(lead time.Duration, e []schedule.Period, windows ...schedule.Period) schedule.Config {
-	x := exception(schedule.Suspend, e...)
+	x := closing(e...)
 	x.Lead = lead
 	return schedule.Config{OpenPeriods: windows, Exceptions: []schedule.Exception{x}}
 }
@@ -18,7 +18,7 @@ func one(from, until string) []schedule.Period {
 	return []schedule.Period{hours("e", from, until)}
 }
 
-func TestExceptionsSuspend(t *testing.T) {
+func TestClosePeriodsOfExceptionsWithALead(t *testing.T) {
 	saturday := []schedule.Period{weekly("", "21:00", "02:00", time.Saturday)}
 	for _, tt := range []course{
 		{
@@ -58,7 +58,7 @@ func TestExceptionsSuspend(t *testing.T) {
 			},
 		},
 		{
-			"no windows suspend nothing, with every lead",
+			"no periods close nothing, with every lead",
 			suspended(time.Hour, nil, weekly("", "20:00", "08:00")), "6 12:00", "6 22:00", []string{
 				"Sat 6 12:00 closed OutsideOpenPeriods",
 				"Sat 6 20:00 opened OpenPeriod by weekly",
@@ -245,6 +245,7 @@ func TestLeadByTheTrueStart(t *testing.T) {
 			"a close period goes on where a hard one ends",
 			with(func(c *schedule.Config) {
 				c.Default = schedule.Opened
+				c.Exceptions[0].OpenPeriods, c.Exceptions[0].ClosePeriods = c.Exceptions[0].ClosePeriods, nil
 				c.ClosePeriods = []schedule.Period{hours("soft", "6 20:30", "7 00:00")}
 				c.HardClosePeriods = []schedule.Period{hours("hard", "6 19:00", "6 20:45")}
 			}), "6 18:30", "6 23:30", []string{
@@ -256,6 +257,7 @@ func TestLeadByTheTrueStart(t *testing.T) {
 			"a close period goes on where notBefore ends",
 			with(func(c *schedule.Config) {
 				c.Default, c.NotBefore = schedule.Opened, on("6 20:45")
+				c.Exceptions[0].OpenPeriods, c.Exceptions[0].ClosePeriods = c.Exceptions[0].ClosePeriods, nil
 				c.ClosePeriods = []schedule.Period{hours("soft", "6 20:30", "7 00:00")}
 			}), "6 18:30", "6 23:30", []string{
 				"Sat 6 18:30 closed NotYetActive", "Sat 6 20:45 closed ClosePeriod by soft",
@@ -312,9 +314,9 @@ func TestLeadBesidesRowsAbove(t *testing.T) {
 
 // TestLeadOfExceptionsThatOverlap has a window from 21:00 to 23:00 in the second.
 func TestLeadOfExceptionsThatOverlap(t *testing.T) {
-	led := exception(schedule.Suspend, hours("e", "6 21:00", "6 23:00"))
+	led := closing(hours("e", "6 21:00", "6 23:00"))
 	led.Lead = time.Hour
-	none := exception(schedule.Extend)
+	none := opening()
 	for _, tt := range []course{
 		{
 			"a lead of the second begins in the first",
@@ -334,7 +336,7 @@ func TestLeadOfExceptionsThatOverlap(t *testing.T) {
 		},
 		{
 			"the schedule that a lead looks at is that without the first",
-			overlap(between("6 18:00", "6 20:30", exception(schedule.Replace, hours("e", "6 18:00", "6 20:30"))), led, hours("s", "6 20:30", "7 00:00")),
+			overlap(between("6 18:00", "6 20:30", replacing(hours("e", "6 18:00", "6 20:30"))), led, hours("s", "6 20:30", "7 00:00")),
 			"6 17:00", "6 23:30", []string{
 				"Sat 6 17:00 closed OutsideOpenPeriods", "Sat 6 18:00 opened Exception by first",
 				"Sat 6 20:30 closed Exception by x", "Sat 6 23:00 opened OpenPeriod by s",
@@ -348,33 +350,31 @@ func TestLeadOfExceptionsThatOverlap(t *testing.T) {
 // TestExceptionsWhileTheClockIsSetBack has Oslo's night of the 25th of October
 // 2026: 03:00 is 02:00 again at 01:00 UTC.
 func TestExceptionsWhileTheClockIsSetBack(t *testing.T) {
-	night := func(kind schedule.ExceptionType, lead time.Duration, start, end string) schedule.Config {
+	night := func(kind func(...schedule.Period) schedule.Exception, lead time.Duration, start, end string) schedule.Config {
+		x := kind(weekly("Europe/Oslo", start, end, time.Sunday))
+		x.From, x.Until, x.Lead = utc("2026-10-24T22:00:00Z"), utc("2026-10-25T23:00:00Z"), lead
 		return schedule.Config{
-			OpenPeriods: []schedule.Period{weekly("Europe/Oslo", "01:30", "05:00")},
-			Exceptions: []schedule.Exception{{
-				Name: "x", Type: kind, From: utc("2026-10-24T22:00:00Z"), Until: utc("2026-10-25T23:00:00Z"), Lead: lead,
-				Windows: []schedule.Period{weekly("Europe/Oslo", start, end, time.Sunday)},
-			}},
+			OpenPeriods: []schedule.Period{weekly("Europe/Oslo", "01:30", "05:00")}, Exceptions: []schedule.Exception{x},
 		}
 	}
 	from, until := "2026-10-24T22:00:00Z", "2026-10-25T05:00:00Z"
 	for _, tt := range []course{
-		{"the first of two times counts", night(schedule.Suspend, 0, "02:30", "03:30"), from, until, []string{
+		{"the first of two times counts", night(closing, 0, "02:30", "03:30"), from, until, []string{
 			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 opened OpenPeriod by weekly", "Sun 25 00:30 closed Exception by x",
 			"Sun 25 02:30 opened OpenPeriod by weekly", "Sun 25 04:00 closed OutsideOpenPeriods",
 		}},
-		{"a lead is elapsed time and reaches the start", night(schedule.Suspend, 2*time.Hour+30*time.Minute, "03:00", "03:30"), from, until, []string{
+		{"a lead is elapsed time and reaches the start", night(closing, 2*time.Hour+30*time.Minute, "03:00", "03:30"), from, until, []string{
 			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 closed Exception by x",
 			"Sun 25 02:30 opened OpenPeriod by weekly", "Sun 25 04:00 closed OutsideOpenPeriods",
 		}},
-		{"a lead is elapsed time and does not reach the start", night(schedule.Suspend, 2*time.Hour, "03:00", "03:30"), from, until, []string{
+		{"a lead is elapsed time and does not reach the start", night(closing, 2*time.Hour, "03:00", "03:30"), from, until, []string{
 			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 opened OpenPeriod by weekly", "Sun 25 02:00 closed Exception by x",
 			"Sun 25 02:30 opened OpenPeriod by weekly", "Sun 25 04:00 closed OutsideOpenPeriods",
 		}},
-		{"a replaced night is an hour longer", night(schedule.Replace, 0, "02:00", "04:00"), from, until, []string{
+		{"a night with a default is an hour longer", night(replacing, 0, "02:00", "04:00"), from, until, []string{
 			"Sat 24 22:00 closed Exception by x", "Sun 25 00:00 opened Exception by x", "Sun 25 03:00 closed Exception by x",
 		}},
-		{"an extended night", night(schedule.Extend, 0, "02:30", "05:30"), from, until, []string{
+		{"an open period in the night", night(opening, 0, "02:30", "05:30"), from, until, []string{
 			"Sat 24 22:00 closed OutsideOpenPeriods", "Sat 24 23:30 opened OpenPeriod by weekly", "Sun 25 00:30 opened Exception by x",
 			"Sun 25 04:30 closed OutsideOpenPeriods",
 		}},
@@ -383,13 +383,12 @@ func TestExceptionsWhileTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-func TestAPlanKeepsTheWindowsOfItsExceptions(t *testing.T) {
-	for _, kind := range []schedule.ExceptionType{schedule.Extend, schedule.Suspend, schedule.Replace} {
-		c := suspended(time.Hour, one("6 10:00", "6 12:00"), hours("s", "6 09:30", "6 13:00"))
-		c.Exceptions[0].Type = kind
-		plan := newPlan(c)
+func TestAPlanKeepsThePeriodsOfItsExceptions(t *testing.T) {
+	for _, kind := range []func(...schedule.Period) schedule.Exception{opening, closing, replacing} {
+		periods := one("6 10:00", "6 12:00")
+		plan := newPlan(schedule.Config{Exceptions: []schedule.Exception{kind(periods...)}, OpenPeriods: []schedule.Period{hours("s", "6 09:30", "6 13:00")}})
 		want := plan.Decide(on("6 10:00"))
-		c.Exceptions[0].Windows[0] = schedule.Period{}
+		periods[0] = schedule.Period{}
 		if got := plan.Decide(on("6 10:00")); got != want {
 			t.Errorf("it became %+v, not %+v", got, want)
 		}

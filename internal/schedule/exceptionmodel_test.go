@@ -8,38 +8,65 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// exceptionSpec is an exception before its windows are compiled.
+// exceptionSpec is an exception before its periods are compiled.
 type exceptionSpec struct {
 	name        string
-	kind        schedule.ExceptionType
 	from, until time.Time
+	open, close []periodSpec
+	rest        *schedule.State
 	lead        time.Duration
-	windows     []periodSpec
-	broken      bool
+	// closes counts only if the exception is broken.
+	broken, closes bool
 }
 
 func (e exceptionSpec) String() string {
-	kind := [...]string{schedule.Extend: "extend", schedule.Suspend: "suspend", schedule.Replace: "replace"}[e.kind]
-	return fmt.Sprintf("%s: %s from %s until %s, lead %s, broken %t, windows %v",
-		e.name, kind, e.from.Format(time.RFC3339), e.until.Format(time.RFC3339), e.lead, e.broken, e.windows)
+	rest := "none"
+	if e.rest != nil {
+		rest = e.rest.String()
+	}
+	return fmt.Sprintf("%s: from %s until %s, open %v, close %v, default %s, lead %s, broken %t, closes %t",
+		e.name, e.from.Format(time.RFC3339), e.until.Format(time.RFC3339), e.open, e.close, rest, e.lead, e.broken, e.closes)
 }
+
+// compile returns the exception. A broken one may have lost its periods.
+func (e exceptionSpec) compile() schedule.Exception {
+	return schedule.Exception{
+		Name: e.name, From: e.from, Until: e.until, OpenPeriods: compileAll(e.open), ClosePeriods: compileAll(e.close),
+		Default: e.rest, Lead: e.lead, Broken: e.broken, Closes: e.closes,
+	}
+}
+
+// state returns a pointer to a state.
+func state(s schedule.State) *schedule.State { return &s }
 
 // longestLead is the longest of those that are made up.
 const longestLead = 36 * time.Hour
 
 func (r *random) exception() exceptionSpec {
 	r.count++
-	e := exceptionSpec{
-		name: fmt.Sprintf("x%d", r.count), from: r.minute(),
-		kind:    pick(r, schedule.Extend, schedule.Suspend, schedule.Suspend, schedule.Replace),
-		windows: r.periods(pick(r, 0, 1, 1, 2, 3)),
-		broken:  r.chance(8),
-	}
+	e := exceptionSpec{name: fmt.Sprintf("x%d", r.count), from: r.minute()}
 	e.until = e.from.Add(time.Duration(1+r.intn(6*24*60)) * time.Minute)
-	if e.kind == schedule.Suspend {
-		e.lead = pick(r, 0, time.Minute, 10*time.Minute, time.Hour, 90*time.Minute, 6*time.Hour, 24*time.Hour, longestLead)
+	e.open, e.close = r.periods(pick(r, 0, 1, 1, 2)), r.periods(pick(r, 0, 1, 1, 2))
+	e.rest = pick(r, nil, nil, state(schedule.Closed), state(schedule.Opened))
+	if r.chance(50) {
+		r.giveLead(&e)
+	}
+	if r.chance(8) {
+		e.broken, e.closes = true, r.chance(50)
+		if r.chance(50) {
+			e.open, e.close, e.rest = nil, nil, nil
+		}
 	}
 	return e
+}
+
+// giveLead turns an exception into one that may have a lead.
+func (r *random) giveLead(e *exceptionSpec) {
+	periods := r.periods(pick(r, 1, 1, 2, 3))
+	if e.open, e.close, e.rest = periods, nil, nil; r.chance(50) {
+		e.open, e.close = nil, periods
+	}
+	e.lead = pick(r, 0, time.Minute, 10*time.Minute, time.Hour, 90*time.Minute, 6*time.Hour, 24*time.Hour, longestLead)
 }
 
 // model looks at a plan minute by minute.
@@ -63,7 +90,7 @@ func newModel(t *testing.T, spec planSpec, first int64, count int) *model {
 	for _, e := range spec.exceptions {
 		m.early = max(m.early, int(first-e.from.Unix()/60)+1)
 		late = int(longestLead/time.Minute) + 1
-		specs = append(specs, e.windows)
+		specs = append(specs, e.open, e.close)
 	}
 	m.all = m.early + count + late
 	begin := first - int64(m.early)
@@ -100,96 +127,80 @@ func (m *model) inside(i int) func(specs []periodSpec) bool {
 func (m *model) verdicts() []verdict {
 	plain := m.spec
 	plain.open, plain.close = [2]time.Time{}, [2]time.Time{}
-	out := make([]bool, m.all)
-	for i := range out {
-		out[i] = plain.table(m.minute(i), m.inside(i), nil).state != m.spec.rest()
-	}
-	var said [][]*verdict
-	for _, e := range m.spec.exceptions {
-		said = append(said, m.say(e, out))
+	base := make([]schedule.State, m.all)
+	for i := range base {
+		base[i] = plain.table(m.minute(i), m.inside(i), nil).state
 	}
 	var all []verdict
+	held := map[string][]bool{}
+	for _, e := range m.spec.exceptions {
+		held[e.name] = m.held(e, base)
+	}
 	for i := m.early; i < m.early+m.count; i++ {
-		var excepted *verdict
-		blocked := false // by a broken one that could only open
-		for k, e := range m.spec.exceptions {
-			if !e.validAt(m.minute(i)) {
-				continue
+		var valid []exceptionSpec
+		for _, e := range m.spec.exceptions {
+			if e.validAt(m.minute(i)) {
+				valid = append(valid, e)
 			}
-			if e.broken && m.mayOnlyOpen(e) {
-				blocked = true
-				continue
-			}
-			if excepted = said[k][i]; blocked && excepted != nil && excepted.state == schedule.Opened {
-				excepted = nil
-				if e.kind == schedule.Replace && m.spec.rest() == schedule.Closed {
-					excepted = &verdict{state: schedule.Closed, reason: schedule.ExceptionApplies, by: e.name}
-				}
-			}
-			break
 		}
-		all = append(all, m.spec.table(m.minute(i), m.inside(i), excepted))
+		all = append(all, m.spec.table(m.minute(i), m.inside(i), m.excepted(valid, held, i)))
 	}
 	return all
 }
 
-func (s planSpec) rest() schedule.State {
-	if s.opened {
-		return schedule.Opened
+// excepted returns what the exceptions that are valid in a minute decide, nil if they leave it to the schedule.
+func (m *model) excepted(valid []exceptionSpec, held map[string][]bool, i int) *verdict {
+	blocked := false // by a broken one that cannot close
+	for _, e := range valid {
+		by := func(state schedule.State) *verdict {
+			return &verdict{state: state, reason: schedule.ExceptionApplies, by: e.name}
+		}
+		inOpen, inClose := m.inside(i)(e.open), m.inside(i)(e.close)
+		mayClose := e.closes || len(e.close) > 0 || e.rest != nil && *e.rest == schedule.Closed
+		switch {
+		case e.broken && mayClose:
+			return by(schedule.Closed)
+		case e.broken:
+			blocked = true
+			continue
+		case inClose:
+			return by(schedule.Closed)
+		case inOpen && !blocked:
+			return by(schedule.Opened)
+		case held[e.name][i] && len(e.close) > 0:
+			return by(schedule.Closed)
+		case held[e.name][i] && !blocked:
+			return by(schedule.Opened)
+		case e.rest != nil && (*e.rest == schedule.Closed || !blocked):
+			return by(*e.rest)
+		}
+		return nil
 	}
-	return schedule.Closed
+	return nil
 }
 
 func (e exceptionSpec) validAt(at time.Time) bool { return !at.Before(e.from) && at.Before(e.until) }
 
-func (m *model) mayOnlyOpen(e exceptionSpec) bool {
-	return e.kind == schedule.Extend && !m.spec.opened || e.kind == schedule.Suspend && m.spec.opened
-}
-
-// say returns what an exception by itself says of each minute, nil where it
-// leaves the schedule as it is, out being S of the design.
-func (m *model) say(e exceptionSpec, out []bool) []*verdict {
-	rest := m.spec.rest()
-	windows := make([]bool, m.all)
-	for i := range windows {
-		windows[i] = e.validAt(m.minute(i)) && m.inside(i)(e.windows)
+// held returns the minutes of the base that the lead L of an exception holds back: a run against the state of its periods
+// that starts in [max(e-L, From), e) before a start e of them waits until they are over.
+func (m *model) held(e exceptionSpec, base []schedule.State) []bool {
+	against := schedule.Opened
+	if len(e.open) > 0 {
+		against = schedule.Closed
 	}
-	held := m.held(e, out, windows)
-	said := make([]*verdict, m.all)
-	for i := range said {
-		state := rest
-		switch {
-		case !e.validAt(m.minute(i)):
-			continue
-		case e.broken && m.mayOnlyOpen(e):
-			continue
-		case e.broken:
-			state = schedule.Closed
-		case e.kind == schedule.Suspend && !windows[i] && !held[i]:
-			continue
-		case e.kind == schedule.Extend && !windows[i]:
-			continue
-		case e.kind != schedule.Suspend && windows[i]:
-			state = 1 - rest
-		}
-		said[i] = &verdict{state: state, reason: schedule.ExceptionApplies, by: e.name}
+	covered, held := make([]bool, m.all), make([]bool, m.all)
+	for i := range covered {
+		covered[i] = e.validAt(m.minute(i)) && (m.inside(i)(e.open) || m.inside(i)(e.close))
 	}
-	return said
-}
-
-// held returns the minutes of S that do not start: an interval of S that starts
-// in [max(e-L, From), e) before a start e of E waits for the end of that E.
-func (m *model) held(e exceptionSpec, out, windows []bool) []bool {
-	held := make([]bool, m.all)
 	for start := 1; start < m.all; start++ {
-		if !windows[start] || windows[start-1] {
+		if !covered[start] || covered[start-1] {
 			continue
 		}
 		for s := max(1, start-int(e.lead/time.Minute)); s < start; s++ {
-			if m.minute(s).Before(e.from) || !out[s] || out[s-1] {
+			if m.minute(s).Before(e.from) || base[s] != against || base[s-1] == against {
 				continue
 			}
-			for i := s; i < start && out[i]; i++ {
+			for i := s; i < start && base[i] == against; i++ {
 				held[i] = true
 			}
 		}

@@ -6,24 +6,26 @@ import (
 )
 
 // sweep goes once through the time in which an exception is valid and finds what
-// its lead holds back.
+// its lead holds back: runs of the base in the state opposite to state.
 type sweep struct {
 	lead    int64
+	state   State
 	base    *Plan
-	windows layer
+	periods layer
 	budget  *Budget
 }
 
 func newSweep(e *Exception, base *Plan, budget *Budget) *sweep {
-	s := &sweep{base: base, windows: layer{periods: e.Windows, within: e.valid()}, budget: budget}
-	if e.Type == Suspend && !e.Broken {
+	periods := layer{periods: slices.Concat(e.ClosePeriods, e.OpenPeriods), within: e.valid()}
+	s := &sweep{state: e.leadState(), base: base, periods: periods, budget: budget}
+	if !e.Broken {
 		s.lead = int64(e.Lead / time.Second)
 	}
 	return s
 }
 
-// leads returns the stretches of S that do not start because of the lead, up to
-// the windows that follow them. It returns false if the budget does not suffice.
+// leads returns the runs of the schedule that do not start because of the lead, each up
+// to the start of the period that follows. It returns false if the budget does not suffice.
 func (s *sweep) leads() ([]Period, bool) {
 	if s.lead <= 0 {
 		return nil, true
@@ -34,14 +36,14 @@ func (s *sweep) leads() ([]Period, bool) {
 		if s.budget.spent() {
 			return nil, false
 		}
-		from := max(start-s.lead, s.windows.within.from)
+		from := max(start-s.lead, s.periods.within.from)
 		if i > 0 {
 			from = max(from, starts[i-1])
 		}
 		// A run at the instant before has not started in the lead.
 		m := s.next(s.base.at(from-1, false, s.budget), start)
 		for m.start < start {
-			if m.state == s.base.rest.state {
+			if m.state == s.state {
 				m = s.next(m, start)
 				continue
 			}
@@ -63,13 +65,13 @@ func (s *sweep) next(m moment, limit int64) moment {
 	return next
 }
 
-// starts returns when the windows start, those that start within another left out.
+// starts returns when the periods start, those that start within another left out.
 func (s *sweep) starts() (all []int64) {
 	find := func(t int64) (bool, int64) {
-		found := s.windows.find(t, false, s.budget)
+		found := s.periods.find(t, false, s.budget)
 		return found.covered, found.edge
 	}
-	for t := s.windows.within.from; !s.budget.spent(); {
+	for t := s.periods.within.from; !s.budget.spent(); {
 		covered, edge := find(t)
 		if covered {
 			all = append(all, t)

@@ -71,22 +71,20 @@ func (p periodSpec) compile() schedule.Period {
 	return made
 }
 
-func (s planSpec) config() schedule.Config {
-	all := func(specs []periodSpec) (periods []schedule.Period) {
-		for _, p := range specs {
-			periods = append(periods, p.compile())
-		}
-		return periods
+func compileAll(specs []periodSpec) (periods []schedule.Period) {
+	for _, p := range specs {
+		periods = append(periods, p.compile())
 	}
+	return periods
+}
+
+func (s planSpec) config() schedule.Config {
 	c := schedule.Config{
 		NotBefore: s.notBefore, NotAfter: s.notAfter,
-		OpenPeriods: all(s.windows), ClosePeriods: all(s.soft), HardClosePeriods: all(s.hard),
+		OpenPeriods: compileAll(s.windows), ClosePeriods: compileAll(s.soft), HardClosePeriods: compileAll(s.hard),
 	}
 	for _, e := range s.exceptions {
-		c.Exceptions = append(c.Exceptions, schedule.Exception{
-			Name: e.name, Type: e.kind, From: e.from, Until: e.until,
-			Lead: e.lead, Windows: all(e.windows), Broken: e.broken,
-		})
+		c.Exceptions = append(c.Exceptions, e.compile())
 	}
 	if s.opened {
 		c.Default = schedule.Opened

@@ -115,8 +115,8 @@ func largest() *fake {
 		reader.exceptions = append(reader.exceptions, &v1alpha1.GateException{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("x%d", i)},
 			Spec: v1alpha1.GateExceptionSpec{
-				GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionSuspend, LeadTime: &v1alpha1.Duration{Duration: time.Hour},
-				ValidFrom: metav1.NewTime(noon.Add(-time.Hour)), ValidUntil: metav1.NewTime(noon.AddDate(0, 0, 80)), Windows: cron("1-59/2 * * * *", v1alpha1.MaxPeriods),
+				GateRef: v1alpha1.GateReference{Name: "web"}, TimeZone: "UTC", LeadTime: &v1alpha1.Duration{Duration: time.Hour},
+				ValidFrom: metav1.NewTime(noon.Add(-time.Hour)), ValidUntil: metav1.NewTime(noon.AddDate(0, 0, 80)), ClosePeriods: cron("1-59/2 * * * *", v1alpha1.MaxPeriods),
 			},
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -50,9 +51,10 @@ type gatePage struct {
 	Notes         []string
 }
 
-// exception is a GateException with the approvals that it lacks.
+// exception is a GateException with the reason of its condition Active and the approvals that it lacks.
 type exception struct {
 	*v1alpha1.GateException
+	State   string
 	Missing int
 }
 
@@ -161,7 +163,11 @@ func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 	page.InForce, page.Planned = gate.RequestsAt(g.Gate, v.Now)
 	for _, e := range g.known.Exceptions {
 		if gate.IsOf(g.Gate, e) && !e.ExpiredBy(v.Now) {
-			page.Exceptions = append(page.Exceptions, exception{e, gate.Missing(g.Gate, e)})
+			state := ""
+			if active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition); active != nil {
+				state = active.Reason
+			}
+			page.Exceptions = append(page.Exceptions, exception{e, state, gate.Missing(g.Gate, e)})
 		}
 	}
 	page.History = slices.Clone(g.Status.History)

@@ -37,7 +37,7 @@ func reader() *fake {
 			g.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(noon), State: v1alpha1.StateClosed, Reason: v1alpha1.DefaultReason}
 		}), gateOf("new", func(g *v1alpha1.Gate) { g.Namespace, g.Status = "bank", v1alpha1.GateStatus{} })},
 		exceptions: []*v1alpha1.GateException{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hotfix"}, Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionExtend, ValidFrom: metav1.NewTime(noon), ValidUntil: metav1.NewTime(noon.AddDate(0, 0, 1)),
+			GateRef: v1alpha1.GateReference{Name: "web"}, Default: v1alpha1.StateOpened, ValidFrom: metav1.NewTime(noon), ValidUntil: metav1.NewTime(noon.AddDate(0, 0, 1)),
 		}}},
 		targets: []Target{held},
 		why:     &explain.Explanation{Target: held.Target, State: "held", Summary: "shop/web holds it", Gates: []explain.Gate{{Gate: "shop/web", State: "closed", Holds: true}}, Waiting: &held.Waiting},
@@ -280,7 +280,7 @@ func TestWhatIfShowsWhatManifestsWouldChange(t *testing.T) {
 		"too many":                   {map[string]string{"manifests": crowd.String()}, 200, []string{"the manifests name 201 gates"}},
 		"too large":                  {map[string]string{"manifests": strings.Repeat("#", 3<<20)}, 413, []string{"larger than 1 MiB"}},
 		"nearly too large":           {map[string]string{"file": web + strings.Repeat("#", 1<<20-len(web))}, 200, []string{"shop/web <small>changed"}},
-		"an exception of no gate":    {map[string]string{"manifests": "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: x}\nspec: {gateRef: {name: none}, type: extend, validFrom: \"2026-11-26T00:00:00Z\", validUntil: \"2026-11-27T00:00:00Z\", windows: [{name: a, start: \"01:00\", end: \"02:00\"}]}\n"}, 200, []string{"is in none of the files, and not in the cluster", "No gate changes its state"}},
+		"an exception of no gate":    {map[string]string{"manifests": "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: x}\nspec: {gateRef: {name: none}, timeZone: UTC, validFrom: \"2026-11-26T00:00:00Z\", validUntil: \"2026-11-27T00:00:00Z\", openPeriods: [{name: a, start: \"01:00\", end: \"02:00\"}]}\n"}, 200, []string{"is in none of the files, and not in the cluster", "No gate changes its state"}},
 		"a bomb of references in it": {map[string]string{"manifests": "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"}, 200, []string{"cannot be applied"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -256,7 +256,7 @@ func gateOf(namespace, name string, change ...func(*v1alpha1.Gate)) *v1alpha1.Ga
 func exceptionOf(g *v1alpha1.Gate, name string) *v1alpha1.GateException {
 	from, until := metav1.NewTime(testNow.AddDate(0, 0, 1)), metav1.NewTime(testNow.AddDate(0, 0, 2))
 	return &v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: name}, Spec: v1alpha1.GateExceptionSpec{
-		GateRef: v1alpha1.GateReference{Name: g.Name}, Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until, Windows: []v1alpha1.Period{{Name: "x", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}},
+		GateRef: v1alpha1.GateReference{Name: g.Name}, ValidFrom: from, ValidUntil: until, OpenPeriods: []v1alpha1.Period{{Name: "x", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}},
 	}}
 }
 

@@ -18,7 +18,7 @@ func createException(w *harness.World, gate string) *v1alpha1.GateException {
 	e := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "exception-"},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: gate}, Type: v1alpha1.ExceptionReplace,
+			GateRef: v1alpha1.GateReference{Name: gate}, Default: v1alpha1.StateClosed,
 			ValidFrom: metav1.NewTime(from), ValidUntil: metav1.NewTime(from.Add(time.Hour)),
 		},
 	}

@@ -76,8 +76,8 @@ var ownedLists = map[string]struct{ kind, list, rest string }{
 	"openPeriods":  {v1alpha1.GateKind, "openPeriods", "default: closed"},
 	"closeperiods": {v1alpha1.GateKind, "closePeriods", "default: closed"},
 	"exceptions": {
-		v1alpha1.GateExceptionKind, "windows",
-		`gateRef: {name: production}, type: extend, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"`,
+		v1alpha1.GateExceptionKind, "openPeriods",
+		`gateRef: {name: production}, timeZone: UTC, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"`,
 	},
 }
 

@@ -33,15 +33,13 @@ nextTransition: {at: "2026-11-23T21:00:00Z", state: opened, reason: OpenPeriod}
 targets: {total: 1, held: 1, foreign: 0, failed: 0}`, []string{"MODE MESSAGE", "Enforce Gate closed"}},
 	{"docs/reference/gateexceptions.md", v1alpha1.GateExceptionKind, "hotfix", `
 gateRef: {name: production}
-type: extend
 validFrom: "2026-11-28T00:00:00+01:00"
 validUntil: "2026-11-29T00:00:00+01:00"
-windows: [{name: a, start: "00:00", end: "24:00"}]`, `
-state: Pending
+openPeriods: [{name: a, from: "2026-11-28T00:00:00+01:00", until: "2026-11-29T00:00:00+01:00"}]`, `
 conditions:
 - {type: Active, status: "False", reason: Pending, message: later, lastTransitionTime: "2026-11-21T16:41:57Z"}
 - {type: Ready, status: "True", reason: Succeeded, message: Exception applies later, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
-		[]string{"STATUS", "Exception applies later"}},
+		[]string{"DEFAULT STATUS", "Exception applies later"}},
 	{"docs/reference/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gates: [{name: production}], action: open}`, `
 conditions:
 - {type: Ready, status: "True", reason: Succeeded, message: Webhooks are taken at the path of status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,

@@ -34,8 +34,8 @@ func TestATimeThatGoCannotDecodeIsRefused(t *testing.T) {
 			"notAfter":   {subjects[0], `{default: closed, notAfter: %q}`},
 			"from":       {subjects[0], `{default: closed, openPeriods: [{name: a, from: %q, until: "2030-01-01T00:00:00Z"}]}`},
 			"until":      {subjects[0], `{default: closed, closePeriods: [{name: a, from: "2020-01-01T00:00:00Z", until: %q}]}`},
-			"validFrom":  {subjects[1], `{gateRef: {name: a}, type: replace, validFrom: %q, validUntil: "2027-01-01T00:00:00Z"}`},
-			"validUntil": {subjects[1], `{gateRef: {name: a}, type: replace, validFrom: "2026-12-01T00:00:00Z", validUntil: %q}`},
+			"validFrom":  {subjects[1], `{gateRef: {name: a}, default: closed, validFrom: %q, validUntil: "2027-01-01T00:00:00Z"}`},
+			"validUntil": {subjects[1], `{gateRef: {name: a}, default: closed, validFrom: "2026-12-01T00:00:00Z", validUntil: %q}`},
 		} {
 			spec := fmt.Sprintf(in.spec, value)
 			err := admitKind(t, in.subject.kind, spec)

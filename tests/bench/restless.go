@@ -118,8 +118,8 @@ func (b *bench) restlessFleet(ctx context.Context) (gates []client.ObjectKey, er
 		for i := range v1alpha1.MaxEffectiveExceptions {
 			e := &v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: fmt.Sprintf("%s-%d", key.Name, i)}}
 			e.Spec = v1alpha1.GateExceptionSpec{
-				GateRef: v1alpha1.GateReference{Name: key.Name}, Type: v1alpha1.ExceptionSuspend, LeadTime: ptr.To(v1alpha1.Duration{Duration: time.Hour}),
-				ValidFrom: metav1.NewTime(now.Add(-time.Hour)), ValidUntil: metav1.NewTime(now.AddDate(0, 0, 80)), Windows: periods("1-59/2 * * * *", v1alpha1.MaxPeriods),
+				GateRef: v1alpha1.GateReference{Name: key.Name}, TimeZone: "UTC", LeadTime: ptr.To(v1alpha1.Duration{Duration: time.Hour}),
+				ValidFrom: metav1.NewTime(now.Add(-time.Hour)), ValidUntil: metav1.NewTime(now.AddDate(0, 0, 80)), ClosePeriods: periods("1-59/2 * * * *", v1alpha1.MaxPeriods),
 			}
 			if err := b.client.Create(ctx, e); err != nil {
 				return err

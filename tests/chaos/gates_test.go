@@ -284,10 +284,16 @@ func (w *walk) exception(i, gate int) *v1alpha1.GateException {
 
 func (w *walk) createException(random *rand.Rand) {
 	e := w.exception(random.IntN(2), random.IntN(gateCount))
-	e.Spec.Type = []v1alpha1.ExceptionType{v1alpha1.ExceptionExtend, v1alpha1.ExceptionSuspend, v1alpha1.ExceptionReplace}[random.IntN(3)]
 	e.Spec.ValidFrom = soon(random, -20, 20)
 	e.Spec.ValidUntil = metav1.NewTime(e.Spec.ValidFrom.Add(time.Duration(10+random.IntN(60)) * time.Second))
-	e.Spec.Windows = []v1alpha1.Period{period(random, "exceptional")}
-	w.say("%s: %s", e.Name, e.Spec.Type)
+	does := 1 + random.IntN(3) // 1 opens, 2 closes, 3 does both
+	if does != 2 {
+		e.Spec.OpenPeriods = []v1alpha1.Period{period(random, "exceptional-open")}
+	}
+	if does != 1 {
+		e.Spec.ClosePeriods = []v1alpha1.Period{period(random, "exceptional-close")}
+	}
+	e.Spec.Default = []v1alpha1.State{"", v1alpha1.StateClosed, v1alpha1.StateOpened}[random.IntN(3)]
+	w.say("%s: %d open and %d close periods, default %q", e.Name, len(e.Spec.OpenPeriods), len(e.Spec.ClosePeriods), e.Spec.Default)
 	w.create(e, "kustomize-controller")
 }

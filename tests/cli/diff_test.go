@@ -12,7 +12,7 @@ import (
 const (
 	kindGate      = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\n"
 	kindException = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\n"
-	lunchSpec     = "spec: {gateRef: {name: plain}, type: extend, validFrom: \"2026-11-24T10:00:00Z\", validUntil: \"2026-11-24T11:00:00Z\", windows: [{name: all, start: \"00:00\", end: \"24:00\"}]}\n"
+	lunchSpec     = "spec: {gateRef: {name: plain}, timeZone: UTC, validFrom: \"2026-11-24T10:00:00Z\", validUntil: \"2026-11-24T11:00:00Z\", closePeriods: [{name: all, start: \"00:00\", end: \"24:00\"}]}\n"
 )
 
 func TestDiffComparesManifestsWithTheCluster(t *testing.T) {
@@ -40,7 +40,7 @@ func TestDiffComparesManifestsWithTheCluster(t *testing.T) {
 		"an exception that is pruned":  {plain + strings.ReplaceAll(plain, "plain", "other"), "--prune", 1, "flux-system/plain" + noon + "closed opened default, was exception lunch"},
 		"a gate that is pruned":        {plain + lunch, "--prune", 1, "flux-system/other" + day + "gate no gate -"},
 		"a gate that comes":            {strings.ReplaceAll(plain, "plain", "new"), "", 1, "flux-system/new" + day + "no gate new gate -"},
-		"a default that changes":       {strings.ReplaceAll(plain, "opened", "closed"), "", 1, "flux-system/plain 2026-11-24T00:00:00Z 2026-11-24T10:00:00Z opened closed default, was default flux-system/plain" + noon + "closed opened exception lunch, was exception lunch flux-system/plain 2026-11-24T11:00:00Z 2026-11-25T00:00:00Z opened closed default, was default"},
+		"a default that changes":       {strings.ReplaceAll(plain, "opened", "closed"), "", 1, "flux-system/plain 2026-11-24T00:00:00Z 2026-11-24T10:00:00Z opened closed default, was default flux-system/plain 2026-11-24T11:00:00Z 2026-11-25T00:00:00Z opened closed default, was default"},
 		"an exception of another time": {strings.ReplaceAll(lunch, "T11:", "T12:"), "", 1, "flux-system/plain 2026-11-24T11:00:00Z 2026-11-24T12:00:00Z opened closed exception lunch, was default"},
 	} {
 		t.Run(name, func(t *testing.T) {

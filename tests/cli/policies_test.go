@@ -35,7 +35,7 @@ func (w *world) inForce() {
 	w.Helper()
 	at := func(name string) string {
 		return `{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateException","metadata":{"name":"` + name +
-			`"},"spec":{"gateRef":{"name":"probe"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`
+			`"},"spec":{"gateRef":{"name":"probe"},"default":"closed","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`
 	}
 	says := func(want, command string) {
 		w.Helper()
@@ -178,7 +178,7 @@ func exceptRights(w *world) {
 	}
 	w.needs("except", except())
 	w.needs("except --apply", except("--apply"))
-	w.needs("except --type", except("--type=extend"))
+	w.needs("except --window", except("--window=08:00-09:00"))
 	w.hasExactly("grace-but-gates", rule{"list,get,create", "gateexceptions.gating.toolkit.fluxcd.io"})
-	w.expect(w.as("grace-but-gates").gate("except", "production", "--for=1h", "--type=extend"), 0, "type: extend", "warning: written without a look at the gate: you may not get gates")
+	w.expect(w.as("grace-but-gates").gate("except", "production", "--for=1h", "--timezone=UTC", "--window=08:00-09:00"), 0, "timeZone: UTC", "warning: written without a look at the gate: you may not get gates")
 }

@@ -23,8 +23,8 @@ func (w *world) lunch(name, of string) {
 	w.Create(&v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.GateExceptionSpec{
-			GateRef: v1alpha1.GateReference{Name: of}, Type: v1alpha1.ExceptionExtend, ValidFrom: metav1.NewTime(at), ValidUntil: metav1.NewTime(at.Add(time.Hour)),
-			Windows: []v1alpha1.Period{{Name: "all", Start: &start, End: &end}},
+			GateRef: v1alpha1.GateReference{Name: of}, TimeZone: "UTC", ValidFrom: metav1.NewTime(at), ValidUntil: metav1.NewTime(at.Add(time.Hour)),
+			ClosePeriods: []v1alpha1.Period{{Name: "all", Start: &start, End: &end}},
 		},
 	})
 }

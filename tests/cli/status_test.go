@@ -33,7 +33,7 @@ func TestStatusPrintsThis(t *testing.T) {
 	from, until := metav1.NewTime(time.Now().AddDate(0, 0, 10).Truncate(time.Second)), metav1.NewTime(time.Now().AddDate(0, 0, 12).Truncate(time.Second))
 	w.Create(&v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Name: "hotfix"},
-		Spec:       v1alpha1.GateExceptionSpec{GateRef: v1alpha1.GateReference{Name: "production"}, Type: v1alpha1.ExceptionExtend, ValidFrom: from, ValidUntil: until, Windows: []v1alpha1.Period{days("all", 10, 11)}},
+		Spec:       v1alpha1.GateExceptionSpec{GateRef: v1alpha1.GateReference{Name: "production"}, ValidFrom: from, ValidUntil: until, OpenPeriods: []v1alpha1.Period{days("all", 10, 11)}},
 	})
 	for _, args := range [][]string{{"open", "--at", "150m", "--for", "1h", "--reason", "release 12"}, {"close", "--for", "2h", "--reason", "incident 77"}} {
 		if got := w.gate(append(args, "production")...); got.code != 0 {
@@ -75,7 +75,7 @@ func TestStatusLooksAheadWithTheExceptionsOfTheCluster(t *testing.T) {
 	w.ClosedGate("production")
 	period := days("day", 1, 2)
 	w.Create(&v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: v1alpha1.GateExceptionSpec{
-		GateRef: v1alpha1.GateReference{Name: "production"}, Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{period},
+		GateRef: v1alpha1.GateReference{Name: "production"}, OpenPeriods: []v1alpha1.Period{period},
 		ValidFrom: metav1.NewTime(period.From.Time().Truncate(time.Second)), ValidUntil: metav1.NewTime(period.Until.Time().Truncate(time.Second)),
 	}})
 	w.Decided(w.ReadGate("production"))

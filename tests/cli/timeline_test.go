@@ -52,8 +52,8 @@ func TestTheTimelineOfAListHasTheExceptions(t *testing.T) {
 	w.Decided(w.ReadGate("web"))
 	now, start, end := metav1.Now(), "00:00", "24:00"
 	w.Create(&v1alpha1.GateException{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.GateExceptionSpec{
-		GateRef: v1alpha1.GateReference{Name: "web"}, Type: v1alpha1.ExceptionExtend, ValidFrom: now, ValidUntil: metav1.NewTime(now.AddDate(0, 0, 80)),
-		Windows: []v1alpha1.Period{{Name: "all", Start: &start, End: &end}},
+		GateRef: v1alpha1.GateReference{Name: "web"}, TimeZone: "UTC", ValidFrom: now, ValidUntil: metav1.NewTime(now.AddDate(0, 0, 80)),
+		ClosePeriods: []v1alpha1.Period{{Name: "all", Start: &start, End: &end}},
 	}})
 	if got := w.gate("list", "--timeline"); got.code != 0 || strings.Contains(strings.Split(got.out, "\n")[1], "█") || !strings.Contains(got.out, strings.Repeat("░", 80)) {
 		t.Errorf("%+v", got)

@@ -106,10 +106,9 @@ metadata:
   name: %s
 spec:
   gateRef: {name: %s}
-  type: extend
   validFrom: "2099-01-01T00:00:00Z"
   validUntil: "2099-01-02T00:00:00Z"
-  windows: [{name: all, from: "2099-01-01T00:00:00Z", until: "2099-01-02T00:00:00Z"}]
+  openPeriods: [{name: all, from: "2099-01-01T00:00:00Z", until: "2099-01-02T00:00:00Z"}]
 `, name, of)
 }
 

@@ -25,10 +25,10 @@ metadata:
 spec:
   gateRef:
     name: production
-  type: extend
+  timeZone: UTC
   validFrom: %q
   validUntil: %q
-  windows:
+  openPeriods:
   - name: all-day
     start: "00:00"
     end: "24:00"
@@ -42,15 +42,16 @@ func (w *world) commitException(from, until time.Time) {
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("exceptions"), from.String(), map[string]string{"hotfix.yaml": manifest}))
 }
 
-func (w *world) exception(state v1alpha1.ExceptionState) *v1alpha1.GateException {
+// exception waits until the condition Active of the exception has a reason.
+func (w *world) exception(reason string) *v1alpha1.GateException {
 	w.Helper()
 	e := &v1alpha1.GateException{}
-	w.Eventually("the exception is "+string(state), func() error {
+	w.Eventually("the exception is "+reason, func() error {
 		if err := w.Client.Get(w.Context(), w.Key("hotfix"), e); err != nil {
 			return err
 		}
-		if e.Status.State != state {
-			return fmt.Errorf("it is %q: %v", e.Status.State, e.Status.Conditions)
+		if active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition); active == nil || active.Reason != reason {
+			return fmt.Errorf("the conditions are %v", e.Status.Conditions)
 		}
 		return nil
 	})
@@ -67,7 +68,7 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	w.commitException(from, from.Add(20*time.Second))
 	commits := w.kustomization("exceptions", "ExternalArtifact", "exceptions")
 	w.Must(w.Client.Patch(w.Context(), commits, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"wait":true,"timeout":"10s"}}`))))
-	w.exception(v1alpha1.ExceptionPending)
+	w.exception(v1alpha1.PendingReason)
 	w.Eventually("Flux does not wait for the time of the exception", func() error {
 		if err := w.TryRead(commits); err != nil {
 			return err
@@ -81,13 +82,13 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	if now := time.Now(); now.Before(from) {
 		t.Errorf("released at %s, before %s", now, from)
 	}
-	e := w.exception(v1alpha1.ExceptionActive)
+	e := w.exception(v1alpha1.InForceReason)
 	w.reconcileNow(commits)
 	if e.Labels[v1alpha1.GateLabel] != "production" || len(e.Finalizers) != 1 {
 		t.Errorf("Flux took away labels or finalizers: %v %v", e.Labels, e.Finalizers)
 	}
 	w.suspend(app, true)
-	w.exception(v1alpha1.ExceptionExpired)
+	w.exception(v1alpha1.ExpiredReason)
 	w.publish("v3")
 	w.stays("v2")
 	g := w.Opened("production", metav1.ConditionFalse)
@@ -112,7 +113,7 @@ func TestPruningAnExceptionEndsIt(t *testing.T) {
 		return fmt.Errorf("it is still there: %w", err)
 	})
 	g := w.Opened("production", metav1.ConditionFalse)
-	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].State != v1alpha1.ExceptionExpired || meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
+	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].Reason != v1alpha1.ExpiredReason || meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
 		t.Errorf("the gate has noted %+v", g.Status.Exceptions)
 	}
 }

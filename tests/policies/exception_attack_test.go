@@ -31,7 +31,7 @@ func (w *world) guarded(approvals int32) *v1alpha1.Gate {
 
 // opens is a spec that opens the Gate now, for hours.
 func opens(hours int) string {
-	return fmt.Sprintf(`{"type":"extend","validFrom":%q,"validUntil":%q,"windows":[{"name":"always","start":"00:00","end":"24:00"}]}`,
+	return fmt.Sprintf(`{"timeZone":"UTC","validFrom":%q,"validUntil":%q,"openPeriods":[{"name":"always","start":"00:00","end":"24:00"}]}`,
 		stamp(time.Now().Add(-time.Hour)), stamp(time.Now().Add(time.Duration(hours)*time.Hour)))
 }
 
@@ -53,12 +53,12 @@ func (w *world) reported(g *v1alpha1.Gate, name, reason string, approvers ...str
 	for _, a := range e.Status.Approvals {
 		by = append(by, a.By)
 	}
-	state, opened := v1alpha1.ExceptionPending, metav1.ConditionFalse
+	opened := metav1.ConditionFalse
 	if reason == v1alpha1.InForceReason {
-		state, opened = v1alpha1.ExceptionActive, metav1.ConditionTrue
+		opened = metav1.ConditionTrue
 	}
 	active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition)
-	if e.Status.State != state || active == nil || active.Reason != reason || !slices.Equal(by, approvers) {
+	if active == nil || active.Status != opened || active.Reason != reason || !slices.Equal(by, approvers) {
 		w.Errorf("want %s and approvals by %q, status is %+v", reason, approvers, e.Status)
 	}
 	w.decided(g, opened)
@@ -169,7 +169,7 @@ func TestForgeriesApproveNothing(t *testing.T) {
 	w.born(beth, "hotfix", opens(1), map[string]string{authors: "alice", approveBy: "1 alice"})
 	for _, args := range [][]string{
 		{"annotate", "--overwrite", "gtex", "hotfix", authors + "=alice", approveBy + "=" + w.lines("1 alice")},
-		{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveBy + `":"` + strings.ReplaceAll(w.lines("1 alice\n1 bob"), "\n", `\n`) + `"}},"status":{"state":"Active","approvals":[{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}]}}`},
+		{"patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"annotations":{"` + approveBy + `":"` + strings.ReplaceAll(w.lines("1 alice\n1 bob"), "\n", `\n`) + `"}},"status":{"approvals":[{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}]}}`},
 		{"replace", "-f", w.except("hotfix", opens(1), map[string]string{authors: "alice", approveBy: w.lines("1 alice")})},
 		{"apply", "--server-side", "--force-conflicts", "--field-manager=gating-controller", "-f", w.except("hotfix", opens(2), map[string]string{authors: "alice", approveBy: w.lines("3 alice")})},
 	} {

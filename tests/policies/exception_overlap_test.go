@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -56,7 +58,7 @@ func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 		"the first hour":                      {lasting("09T00", "10T01"), true},
 		"the last hour":                       {lasting("19T23", "21T00"), true},
 		"the same time in another zone":       {`{"validFrom":"2099-01-10T09:00:00+09:00","validUntil":"2099-01-10T09:00:01+09:00"}`, true},
-		"of another type":                     {`{"type":"extend","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z","windows":[{"name":"x","start":"01:00","end":"02:00"}]}`, true},
+		"with another effect":                 {`{"default":null,"timeZone":"UTC","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z","closePeriods":[{"name":"x","start":"01:00","end":"02:00"}]}`, true},
 		"until its beginning":                 {lasting("01T00", "10T00"), false},
 		"until its beginning in another zone": {`{"validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-10T09:00:00+09:00"}`, false},
 		"from its end":                        {lasting("20T00", "31T00"), false},
@@ -120,22 +122,22 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 	w.stopController()
 	w.judged("first")
 	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
-	state := func(state string) {
+	reports := func(reason string) {
 		w.Helper()
-		w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{"state":"`+state+`"}}`)
+		w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{`+activeCondition(reason)+`}}`)
 	}
-	for _, s := range []string{"Pending", "Active"} {
-		state(s)
+	for _, reason := range []string{"Pending", "InForce", "Overlapped", "WaitingApproval", "GateNotReady"} {
+		reports(reason)
 		w.judged("first")
 	}
-	state("Expired")
+	reports("Expired")
 	w.free(lasting("10T00", "20T00"))
 	// Expired is what the controller last saw, not what is there now.
-	w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":0,"state":"Expired"}}`)
+	w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":0}}`)
 	w.judged("first")
 	w.allowed(account, "patch", "gtex", "first", "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1}}`)
 	w.free(lasting("10T00", "20T00"))
-	state("Pending")
+	reports("Pending")
 	w.judged("first")
 
 	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/stay"]}}`)
@@ -155,7 +157,8 @@ func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.born(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
 	w.Eventually("it is expired", func() error {
-		if e := w.exception("first"); e.Status.State != v1alpha1.ExceptionExpired || e.Labels[v1alpha1.ExpiredLabel] != "true" {
+		e := w.exception("first")
+		if active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition); active == nil || active.Reason != v1alpha1.ExpiredReason || e.Labels[v1alpha1.ExpiredLabel] != "true" {
 			return fmt.Errorf("labels %v, status %+v", e.Labels, e.Status)
 		}
 		return nil
@@ -207,7 +210,7 @@ func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
 	account := w.as("system:serviceaccount:gating-system:gating-controller", w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
 	for _, name := range []string{"first", "second"} {
 		w.allowed(account, "patch", "gtex", name, "--type=merge", "-p", `{"metadata":{"finalizers":["`+v1alpha1.GateFinalizer+`"],"labels":{"`+v1alpha1.GateLabel+`":"production"}}}`)
-		w.allowed(account, "patch", "gtex", name, "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1,"state":"Pending"}}`)
+		w.allowed(account, "patch", "gtex", name, "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1,`+activeCondition("Pending")+`}}`)
 		w.allowed(ona, "label", "gtex", name, "a=b")
 	}
 	w.refusedException(ona, "first", "overlaps with gate exception "+w.Namespace+"/second", "patch", "gtex", "first", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"}}`)
@@ -233,4 +236,13 @@ func (w *world) overlapping(p *person, names ...string) {
 			return err
 		})
 	}
+}
+
+// activeCondition returns the field conditions of a status with the condition Active of that reason.
+func activeCondition(reason string) string {
+	status := metav1.ConditionFalse
+	if reason == v1alpha1.InForceReason {
+		status = metav1.ConditionTrue
+	}
+	return fmt.Sprintf(`"conditions":[{"type":"Active","status":%q,"reason":%q,"message":"","lastTransitionTime":"2026-11-21T16:41:57Z"}]`, status, reason)
 }

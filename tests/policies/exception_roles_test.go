@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -172,8 +173,8 @@ func TestAnApproverChangesNothingElse(t *testing.T) {
 	merge := "patch gtex hotfix --type=merge -p "
 	for _, tc := range []struct{ cause, command string }{
 		{may("spec"), merge + `{"spec":{"validUntil":"2099-01-09T00:00:00Z"}}`},
-		{may("spec"), merge + `{"spec":{"type":"suspend","windows":[{"name":"now","start":"00:00","end":"24:00"}]}}`},
-		{may("spec"), `patch gtex hotfix --type=json -p [{"op":"replace","path":"/spec/type","value":"replace"},{"op":"add","path":"/spec/ttlAfterExpired","value":"1h"}]`},
+		{may("spec"), merge + `{"spec":{"timeZone":"UTC","closePeriods":[{"name":"now","start":"00:00","end":"24:00"}]}}`},
+		{may("spec"), `patch gtex hotfix --type=json -p [{"op":"replace","path":"/spec/default","value":"opened"},{"op":"add","path":"/spec/ttlAfterExpired","value":"1h"}]`},
 		{may("labels"), "label gtex hotfix a=b"},
 		{may("labels"), "label gtex hotfix gating.toolkit.fluxcd.io/gate-"},
 		{may("finalizers"), merge + `{"metadata":{"finalizers":null}}`},
@@ -301,7 +302,7 @@ func TestNobodyButTheControllerWritesTheStatusOfAnException(t *testing.T) {
 	w.born(ona, "hotfix", "", nil)
 	stan := w.as("stan", w.role([]string{"get", "patch", "update"}, []string{"gateexceptions", "gateexceptions/status"}))
 	write := func(approvals string) []string {
-		return []string{"patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Active","approvals":[` + approvals + `]}}`}
+		return []string{"patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{` + activeCondition("InForce") + `,"approvals":[` + approvals + `]}}`}
 	}
 	const by = `{"by":"alice","at":"2026-11-21T16:41:57Z","generation":1}`
 	for _, p := range []*person{stan, w.clusterAdmin()} {
@@ -312,8 +313,8 @@ func TestNobodyButTheControllerWritesTheStatusOfAnException(t *testing.T) {
 		w.refusedException(p, "hotfix", `User "`+p.Name+`" cannot`, write(by)...)
 	}
 	// Along with a spec it is dropped.
-	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"},"status":{"state":"Active","approvals":[`+by+`]}}`)
-	if s := w.exception("hotfix").Status; s.State == v1alpha1.ExceptionActive || len(s.Approvals) > 0 {
+	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"spec":{"ttlAfterExpired":"1h"},"status":{`+activeCondition("InForce")+`,"approvals":[`+by+`]}}`)
+	if s := w.exception("hotfix").Status; meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ActiveCondition) || len(s.Approvals) > 0 {
 		t.Errorf("status %+v", s)
 	}
 }
@@ -336,11 +337,11 @@ func TestTheStatusRemembersOnlyWhatIsStamped(t *testing.T) {
 	w.refusedException(account, "hotfix", cause, write(strings.Replace(by, `:1`, `:2`, 1))...)
 	w.allowed(account, write(by)...)
 	w.allowed(alice, "annotate", "gtex", "hotfix", approveAt+"-")
-	w.allowed(account, "patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Pending"}}`) // remembers
+	w.allowed(account, "patch", "gtex", "hotfix", "--subresource=status", "--type=merge", "-p", `{"status":{`+activeCondition("Pending")+`}}`) // remembers
 	if got := w.exception("hotfix").Status.Approvals; len(got) != 1 || got[0].By != "alice" {
 		t.Errorf("approvals %+v", got)
 	}
-	w.allowed(ona, "replace", "--force", "-f", w.except("hotfix", `{"type":"suspend","windows":[{"name":"x","start":"00:00","end":"24:00"}]}`, nil))
+	w.allowed(ona, "replace", "--force", "-f", w.except("hotfix", `{"timeZone":"UTC","closePeriods":[{"name":"x","start":"00:00","end":"24:00"}]}`, nil))
 	w.refusedException(account, "hotfix", cause, write(by)...)
 	w.allowed(account, write("")...)
 }

@@ -62,7 +62,7 @@ func TestWhoCreatesAnExceptionIsItsAuthorNotWhoIsNamed(t *testing.T) {
 		}
 	}
 	w.allowed(ona, "create", "-f", w.file(`{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateException","metadata":{"name":"null","annotations":null},`+
-		`"spec":{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`))
+		`"spec":{"gateRef":{"name":"x"},"default":"closed","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`))
 	w.stampedException("null", "ona", "")
 	name := strings.TrimSpace(w.allowed(ona, "create", "-o=jsonpath={.metadata.name}", "-f", w.except("generateName: hotfix-", "", lies)))
 	w.stampedException(name, "ona", "")

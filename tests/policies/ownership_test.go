@@ -26,8 +26,8 @@ var bothKinds = []governed{
 	},
 	{
 		v1alpha1.GateExceptionKind, "gtex", "gate exception", exceptionApprover, approveAt,
-		`{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z","windows":[{"name":"always","start":"00:00","end":"24:00"}]}`,
-		`{"gateRef":{"name":"x"},"type":"replace","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z"}`,
+		`{"gateRef":{"name":"x"},"default":"closed","timeZone":"UTC","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z","openPeriods":[{"name":"always","start":"00:00","end":"24:00"}]}`,
+		`{"gateRef":{"name":"x"},"default":"closed","timeZone":"UTC","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-08T00:00:00Z"}`,
 	},
 }
 
@@ -45,10 +45,10 @@ func (k governed) value(w *world) string {
 	return time.Now().UTC().Format(time.RFC3339Nano)
 }
 
-// windows returns the periods that the cluster has.
-func (k governed) windows(w *world) string {
+// periods returns the open periods that the cluster has.
+func (k governed) periods(w *world) string {
 	w.Helper()
-	out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "get", k.resource, "owned", "-o=jsonpath={.spec.openPeriods}{.spec.windows}")
+	out, err := cluster.Kubectl(w.Context(), "-n", w.Namespace, "get", k.resource, "owned", "-o=jsonpath={.spec.openPeriods}")
 	w.Must(err)
 	return out
 }
@@ -105,7 +105,7 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 			} {
 				out, err := alice.kubectl(w.Context(), w.Namespace, args...)
 				want := cause
-				if name == "apply as Flux a part" { // which takes the windows away
+				if name == "apply as Flux a part" { // which takes the periods away
 					want = "user alice may not change spec of " + k.what
 				}
 				// Since 1.37, Kubernetes itself keeps the managed fields if an entry has an unknown version.
@@ -118,8 +118,8 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 			}
 			w.allowed(alice, "annotate", k.resource, "owned", k.annotation+"="+k.value(w))
 			w.allowed(flux, apply("kustomize-controller", k.small)...)
-			if windows := k.windows(w); windows != "" {
-				t.Errorf("Git has no windows, the cluster has %s", windows)
+			if periods := k.periods(w); periods != "" {
+				t.Errorf("Git has no periods, the cluster has %s", periods)
 			}
 			w.allowed(flux, apply("second", k.small)...) // with the verb update
 		})
@@ -132,11 +132,11 @@ func TestWhoMayPatchAnnotatesWhoeverOwnsTheSpec(t *testing.T) {
 		t.Run(k.kind, func(t *testing.T) {
 			w := newWorld(t)
 			flux, alice := w.as("flux", editor, exceptionEditor, viewer), w.as("alice", k.role)
-			var windows []string
+			var periods []string
 			for i := range 100 {
-				windows = append(windows, fmt.Sprintf(`{"name":"w%d","daysOfWeek":["Monday","Friday"],"start":"00:00","end":"24:00","timeZone":"Europe/Oslo"}`, i))
+				periods = append(periods, fmt.Sprintf(`{"name":"w%d","daysOfWeek":["Monday","Friday"],"start":"00:00","end":"24:00","timeZone":"Europe/Oslo"}`, i))
 			}
-			many := strings.Replace(k.spec, `{"name":"always","start":"00:00","end":"24:00"}`, strings.Join(windows, ","), 1)
+			many := strings.Replace(k.spec, `{"name":"always","start":"00:00","end":"24:00"}`, strings.Join(periods, ","), 1)
 			for _, command := range []string{
 				"create", "apply", "apply --server-side", "apply --server-side --field-manager=kustomize-controller",
 			} {

@@ -82,7 +82,7 @@ func (w *world) scene() {
 	w.Gate("careful", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Mode: v1alpha1.ModeAudit, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}})
 	w.Create(&v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "hotfix"},
-		Spec:       v1alpha1.GateExceptionSpec{GateRef: v1alpha1.GateReference{Name: "production"}, ValidFrom: *at(5), ValidUntil: *at(6), Type: v1alpha1.ExceptionExtend, Windows: []v1alpha1.Period{{Name: "hotfix", From: v1alpha1.NewDateTime(at(5).Time), Until: v1alpha1.NewDateTime(at(6).Time)}}},
+		Spec:       v1alpha1.GateExceptionSpec{GateRef: v1alpha1.GateReference{Name: "production"}, ValidFrom: *at(5), ValidUntil: *at(6), OpenPeriods: []v1alpha1.Period{{Name: "hotfix", From: v1alpha1.NewDateTime(at(5).Time), Until: v1alpha1.NewDateTime(at(6).Time)}}},
 	})
 	for _, name := range []string{"production", "staging", "infra", "careful"} {
 		w.Decided(w.ReadGate(name))

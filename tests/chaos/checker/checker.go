@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -131,21 +132,27 @@ func (c *check) existence() {
 
 // exception checks what a GateException says of itself.
 func (c *check) exception(e *v1alpha1.GateException) {
-	g, want := c.gates[e.Namespace+"/"+e.Spec.GateRef.Name], v1alpha1.ExceptionPending
+	g := c.gates[e.Namespace+"/"+e.Spec.GateRef.Name]
 	applies := g != nil && !g.Spec.Suspend && g.DeletionTimestamp.IsZero() && g.exception(c.now) != nil && g.exception(c.now).UID == e.UID
-	switch {
-	case !c.now.Before(e.Spec.ValidUntil.Time):
-		want = v1alpha1.ExceptionExpired
-	case applies:
-		want = v1alpha1.ExceptionActive
+	want := map[bool]string{true: v1alpha1.InForceReason}[applies] // other reasons depend on why it does not apply
+	if expired := !c.now.Before(e.Spec.ValidUntil.Time); expired {
+		applies, want = false, v1alpha1.ExpiredReason
 	}
-	active := meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ActiveCondition)
-	if e.Status.State != want || active != (want == v1alpha1.ExceptionActive) {
-		c.fail("GateException %s/%s: it is %s, and Active is %v, want %s", e.Namespace, e.Name, e.Status.State, active, want)
+	active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition)
+	switch {
+	case active == nil:
+		c.fail("GateException %s/%s has no condition Active", e.Namespace, e.Name)
+	case (active.Status == metav1.ConditionTrue) != applies, want != "" && active.Reason != want, want == "" && isDecided(active.Reason):
+		c.fail("GateException %s/%s: Active is %s with reason %s, want %t with reason %q", e.Namespace, e.Name, active.Status, active.Reason, applies, want)
 	}
 	if e.Status.ObservedGeneration != e.Generation {
 		c.fail("GateException %s/%s: generation %d was observed, not %d", e.Namespace, e.Name, e.Status.ObservedGeneration, e.Generation)
 	}
+}
+
+// isDecided returns whether a reason of Active is for exceptions that apply or are over.
+func isDecided(reason string) bool {
+	return reason == v1alpha1.InForceReason || reason == v1alpha1.ExpiredReason
 }
 
 // events checks that what was told of one request is told as one.

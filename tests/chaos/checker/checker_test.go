@@ -35,9 +35,12 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 	open := func(at int) Request { return Request{Action: v1alpha1.RequestOpen, At: minute(at).Time} }
 	shut := func(at int) Request { return Request{Action: v1alpha1.RequestClose, At: minute(at).Time} }
 	seen := func(r Request, at int) Request { r.AcceptedAt = minute(at).Time; return r }
-	replace := v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{
-		Type: v1alpha1.ExceptionReplace, ValidFrom: minute(-10), ValidUntil: minute(10), Windows: []v1alpha1.Period{span(-5, 5)},
-	}}
+	excepted := func(rest v1alpha1.State, open, close []v1alpha1.Period) []v1alpha1.GateException {
+		return []v1alpha1.GateException{{Spec: v1alpha1.GateExceptionSpec{
+			Default: rest, ValidFrom: minute(-10), ValidUntil: minute(10), OpenPeriods: open, ClosePeriods: close,
+		}}}
+	}
+	inside, outside := []v1alpha1.Period{span(-5, 5)}, []v1alpha1.Period{span(5, 6)}
 	for name, c := range map[string]struct {
 		gate gate
 		want string
@@ -59,7 +62,10 @@ func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
 		"an open that was planned after somebody closed":     {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-1), -4), seen(shut(-5), -5)}}, "opened OpenRequested"},
 		"both seen at once, a minute apart":                  {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-4), -1), seen(shut(-5), -1)}}, "closed CloseRequested"},
 		"both seen at once, two minutes apart":               {gate{Gate: v1alpha1.Gate{Spec: closed}, requests: []Request{seen(open(-3), -1), seen(shut(-5), -1)}}, "opened OpenRequested"},
-		"an exception decides":                               {gate{Gate: v1alpha1.Gate{Spec: closed}, exceptions: []v1alpha1.GateException{replace}}, "opened Exception"},
+		"an exception opens":                                 {gate{Gate: v1alpha1.Gate{Spec: closed}, exceptions: excepted("", inside, outside)}, "opened Exception"},
+		"an exception closes and opens":                      {gate{Gate: v1alpha1.Gate{Spec: opened}, exceptions: excepted(v1alpha1.StateOpened, inside, inside)}, "closed Exception"},
+		"an exception has a default":                         {gate{Gate: v1alpha1.Gate{Spec: opened}, exceptions: excepted(v1alpha1.StateClosed, outside, nil)}, "closed Exception"},
+		"an exception decides nothing":                       {gate{Gate: v1alpha1.Gate{Spec: opened}, exceptions: excepted("", nil, outside)}, "opened Default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state, reason := c.gate.decide(noon)

@@ -146,29 +146,34 @@ func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
 }
 
 func TestAnExceptionSaysWhatItIs(t *testing.T) {
-	exception := func(state v1alpha1.ExceptionState, active metav1.ConditionStatus) v1alpha1.GateException {
+	exception := func(active metav1.ConditionStatus, reason string) v1alpha1.GateException {
 		e := v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{ValidFrom: minute(-10), ValidUntil: minute(10)}}
 		e.Name, e.Namespace, e.UID, e.Spec.GateRef.Name = "e", "ns", "e", "g"
-		e.Status.State = state
-		e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: active}}
+		e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: active, Reason: reason}}
 		return e
 	}
-	over := exception(v1alpha1.ExceptionActive, metav1.ConditionTrue)
+	over := exception(metav1.ConditionTrue, v1alpha1.InForceReason)
 	over.Spec.ValidUntil = minute(0)
-	unseen := exception(v1alpha1.ExceptionActive, metav1.ConditionTrue)
+	unseen := exception(metav1.ConditionTrue, v1alpha1.InForceReason)
 	unseen.Generation = 1
+	mute := exception("", "")
+	mute.Status.Conditions = nil
+	suspended := holder(func(s *v1alpha1.GateSpec) { s.Suspend = true })
 	for name, c := range map[string]struct {
 		exception v1alpha1.GateException
 		gates     []v1alpha1.Gate
 		want      string
 	}{
-		"it applies":              {exception(v1alpha1.ExceptionActive, metav1.ConditionTrue), []v1alpha1.Gate{holder(nil)}, ""},
-		"it applies, and is mute": {exception("", ""), []v1alpha1.Gate{holder(nil)}, "want Active"},
-		"its condition is behind": {exception(v1alpha1.ExceptionActive, metav1.ConditionFalse), []v1alpha1.Gate{holder(nil)}, "want Active"},
-		"its gate is not there":   {exception(v1alpha1.ExceptionPending, metav1.ConditionFalse), nil, ""},
-		"its gate is suspended":   {exception(v1alpha1.ExceptionActive, metav1.ConditionTrue), []v1alpha1.Gate{holder(func(s *v1alpha1.GateSpec) { s.Suspend = true })}, "want Pending"},
-		"it is over":              {over, []v1alpha1.Gate{holder(nil)}, "want Expired"},
-		"its spec is not seen":    {unseen, []v1alpha1.Gate{holder(nil)}, "was observed"},
+		"it applies":                {exception(metav1.ConditionTrue, v1alpha1.InForceReason), []v1alpha1.Gate{holder(nil)}, ""},
+		"it has no condition":       {mute, []v1alpha1.Gate{holder(nil)}, "has no condition Active"},
+		"its condition is behind":   {exception(metav1.ConditionFalse, v1alpha1.PendingReason), []v1alpha1.Gate{holder(nil)}, "want true with reason \"InForce\""},
+		"its reason is behind":      {exception(metav1.ConditionTrue, v1alpha1.PendingReason), []v1alpha1.Gate{holder(nil)}, "want true with reason \"InForce\""},
+		"its gate does not exist":   {exception(metav1.ConditionFalse, v1alpha1.GateNotFoundReason), nil, ""},
+		"its gate is suspended":     {exception(metav1.ConditionTrue, v1alpha1.GateNotReadyReason), []v1alpha1.Gate{suspended}, "want false"},
+		"it expired early":          {exception(metav1.ConditionFalse, v1alpha1.ExpiredReason), []v1alpha1.Gate{suspended}, "want false with reason \"\""},
+		"it is in force, suspended": {exception(metav1.ConditionFalse, v1alpha1.InForceReason), []v1alpha1.Gate{suspended}, "want false with reason \"\""},
+		"it is over":                {over, []v1alpha1.Gate{holder(nil)}, "want false with reason \"Expired\""},
+		"its spec is not seen":      {unseen, []v1alpha1.Gate{holder(nil)}, "was observed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()

@@ -35,7 +35,6 @@ func (g *gate) decide(at time.Time) (v1alpha1.State, string) {
 
 // byItself returns what a Gate is without requests.
 func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
-	other := map[v1alpha1.State]v1alpha1.State{v1alpha1.StateClosed: v1alpha1.StateOpened, v1alpha1.StateOpened: v1alpha1.StateClosed}[g.Spec.Default]
 	switch {
 	case g.closePeriod(at, true):
 		return v1alpha1.StateClosed, "ClosePeriod"
@@ -45,12 +44,14 @@ func (g *gate) byItself(at time.Time) (v1alpha1.State, string) {
 		return v1alpha1.StateClosed, "Expired"
 	}
 	if e := g.exception(at); e != nil {
-		inside := slices.ContainsFunc(e.Spec.Windows, func(p v1alpha1.Period) bool { return in(p, at) })
+		inside := func(p v1alpha1.Period) bool { return in(p, at) }
 		switch {
-		case e.Spec.Type == v1alpha1.ExceptionSuspend && inside, e.Spec.Type == v1alpha1.ExceptionReplace && !inside:
-			return g.Spec.Default, "Exception"
-		case inside:
-			return other, "Exception"
+		case slices.ContainsFunc(e.Spec.ClosePeriods, inside):
+			return v1alpha1.StateClosed, "Exception"
+		case slices.ContainsFunc(e.Spec.OpenPeriods, inside):
+			return v1alpha1.StateOpened, "Exception"
+		case e.Spec.Default != "":
+			return e.Spec.Default, "Exception"
 		}
 	}
 	switch {
@@ -124,7 +125,7 @@ func (g *gate) edges(after time.Time) []time.Time {
 	for _, e := range g.exceptions {
 		add(e.Spec.ValidFrom.Time)
 		add(e.Spec.ValidUntil.Time)
-		for _, p := range e.Spec.Windows {
+		for _, p := range slices.Concat(e.Spec.OpenPeriods, e.Spec.ClosePeriods) {
 			period(p)
 		}
 	}
